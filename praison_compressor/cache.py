@@ -1,0 +1,160 @@
+"""What was worked out about a message, found again at once while its content is unchanged.
+
+A transcript comes back whole at every turn. Found by identity first (one comparison in C against
+a private copy, about 0.2 µs), else by content (about 0.6 µs, for hosts that rebuild their
+dictionaries); an edit in place, at any depth, of any old message is noticed in both ways.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+from .messages import Message, content_digest, digest, to_plain
+
+__all__ = ["MessageCache", "Seen"]
+
+Key = tuple[Any, ...]
+
+
+class Seen:
+    """One message's content and what is known of it; shared by all messages of equal content."""
+
+    def __init__(self, plain: Message) -> None:
+        self.plain = plain
+        """A private copy in plain JSON values: it outlives edits of the original."""
+        self.tokens: dict[str, int] = {}
+        """Token counts by the rules that made them."""
+
+    @cached_property
+    def digest(self) -> str:
+        """The canonical digest, by which the message is matched."""
+        return digest(self.plain)
+
+    @cached_property
+    def content_digest(self) -> str:
+        """The digest of everything in the dictionary, by which it is archived."""
+        return content_digest(self.plain)
+
+
+class MessageCache:
+    """A bounded cache of `Seen`, in two generations: a hit costs no bookkeeping.
+
+    When the young generation is full it becomes the old one, and what the old one still holds
+    is dropped unless it was asked for meanwhile. So at most twice the bounds are held.
+    """
+
+    def __init__(self, max_messages: int = 16_384, max_chars: int = 64 * 1024 * 1024) -> None:
+        self._max_messages = max_messages
+        self._max_chars = max_chars
+        self._lock = threading.Lock()
+        self._chars = 0
+        self._young: dict[Key, Seen] = {}
+        self._old: dict[Key, Seen] = {}
+        # The message is held too, so that its id cannot come to mean another object.
+        self._by_id: dict[int, tuple[Seen, Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self._young) + len(self._old)
+
+    def __call__(self, message: Mapping[str, Any]) -> Seen:
+        """What is known of this message as it is now."""
+        hit = self._by_id.get(id(message))
+        if hit is not None and hit[0].plain == message:
+            return hit[0]
+        return self._find(message)
+
+    def all(self, messages: Iterable[Mapping[str, Any]]) -> list[Seen]:
+        """The same for a list; the loop is the whole cost of a quiet turn."""
+        known, find = self._by_id.get, self._find
+        found = []
+        for message in messages:
+            hit = known(id(message))
+            if hit is not None and hit[0].plain == message:
+                found.append(hit[0])
+            else:
+                found.append(find(message))
+        return found
+
+    def _find(self, message: Mapping[str, Any]) -> Seen:
+        key: list[Any] = []
+        plain = _read(message, key)
+        frozen = tuple(key)
+        seen = self._young.get(frozen)
+        if seen is None:
+            seen = self._keep(frozen, self._old.get(frozen) or Seen(plain))
+        # 1 == True == 1.0 would hide an edit from the comparison, so numbers take the exact way.
+        if type(message) is dict and _NUMBER not in key:
+            self._know(message, seen)
+        return seen
+
+    def _keep(self, key: Key, seen: Seen) -> Seen:
+        weight = sum(len(part) for part in key if isinstance(part, str))
+        with self._lock:
+            if len(self._young) >= self._max_messages or self._chars + weight > self._max_chars:
+                self._old, self._young, self._chars = self._young, {}, 0
+                self._by_id = {}
+            self._chars += weight
+            return self._young.setdefault(key, seen)
+
+    def _know(self, message: Message, seen: Seen) -> None:
+        with self._lock:
+            if len(self._by_id) >= self._max_messages:
+                self._by_id = {}
+            self._by_id[id(message)] = (seen, message)
+
+
+# ---------------------------------------------------------------- content as a key
+
+_NUMBER = object()
+_LIST = object()
+_DICT = object()
+
+
+class _NotPlain(Exception):
+    """The message holds an object: only a plain copy of it can be compared."""
+
+
+def _read(message: Mapping[str, Any], key: list[Any]) -> Message:
+    """Write the message's content to `key`, strings by reference; return a copy of its frame."""
+    try:
+        return _read_dict(message, key) if type(message) is dict else _read_plain(message, key)
+    except _NotPlain:
+        key.clear()
+        return _read_plain(message, key)
+
+
+def _read_plain(message: Mapping[str, Any], key: list[Any]) -> Message:
+    return _read_dict(to_plain(message), key)
+
+
+def _read_dict(value: dict[Any, Any], key: list[Any]) -> Message:
+    copy = {}
+    for name, item in value.items():
+        key.append(name)
+        if type(item) is str or item is None:
+            key.append(item)
+            copy[name] = item
+        else:
+            copy[name] = _read_value(item, key)
+    return copy
+
+
+def _read_value(value: Any, key: list[Any]) -> Any:
+    kind = type(value)
+    if kind is str or value is None:
+        key.append(value)
+        return value
+    if kind is dict:
+        key += (_DICT, len(value))
+        return _read_dict(value, key)
+    if kind is list:
+        key += (_LIST, len(value))
+        return [_read_value(item, key) for item in value]
+    if isinstance(value, (str, int, float)):
+        # Told apart by type and by spelling: True is not 1, and -0.0 is not 0.0.
+        key += (_NUMBER, kind, repr(value))
+        return value
+    raise _NotPlain

@@ -1,0 +1,137 @@
+"""Every option, its unit, its default and why; the only reader of the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from .errors import ConfigError
+
+__all__ = ["CompressorConfig"]
+
+STORE_VARIABLE = "PRAISON_COMPRESSOR_STORE"
+
+
+@dataclass(frozen=True)
+class CompressorConfig:
+    """Options of a `ContextCompressor`; frozen, checked when made.
+
+    Raises:
+        ConfigError: a value that cannot work, with the field and what would.
+    """
+
+    model: str | None = None
+    """The model that reads the view: whose window and tokenizer count. None: cl100k_base counts."""
+
+    context_window: int | None = None
+    """Tokens the model can take. None: litellm's table; a logged guess where it does not know."""
+
+    output_reserve: int | None = None
+    """Tokens kept free for the answer. None: the smaller of 8,000 and a quarter of the window."""
+
+    trigger_ratio: float = 0.8
+    """Compress above this share of the usable window (window - reserve - overhead)."""
+
+    target_ratio: float = 0.6
+    """Compress down to this share of the trigger, so that it happens rarely."""
+
+    token_floor: int = 2_000
+    """Never compress a view of fewer tokens than this."""
+
+    protect_last_n_tokens: int = 20_000
+    """Newest tokens kept verbatim; a ceiling where the target is tight."""
+
+    keep_recent_turns: int | None = None
+    """At least this many newest turns stay verbatim too, where they fit."""
+
+    head_tokens: int | None = None
+    """Room for the first exchange. None: a tenth of the usable window."""
+
+    summary_target_tokens: int | None = 750
+    """Length asked of the model's prose; twice that is the hard cap sent to the provider.
+    None: 5 % of the segment, between 750 and 8,000."""
+
+    facts_budget_tokens: int | None = None
+    """Room for the deterministic facts beside the prose. None: a tenth of the target."""
+
+    fold_ratio: float = 0.25
+    """Summaries that together pass this share of the target are folded into one."""
+
+    min_gain_ratio: float = 0.05
+    """A compression that frees less than this share of the view is not worth its price."""
+
+    auxiliary_model: str | None = None
+    """The model that writes summaries. None: in the host the agent's own, else none (static)."""
+
+    auxiliary_api_base: str | None = None
+    """Where the auxiliary model is served. None: where its provider usually is."""
+
+    auxiliary_api_key: str | None = None
+    """The key for it. None: what litellm finds in the environment."""
+
+    fallback_models: tuple[str, ...] = ()
+    """Models tried in order when the auxiliary model fails, before the static summary."""
+
+    summary_instructions: str | None = None
+    """A domain's own words added to the request for a summary."""
+
+    summary_max_retries: int = 2
+    """Further tries with one model after a failure that may pass."""
+
+    timeout_seconds: float = 60.0
+    """For one call of the auxiliary model."""
+
+    store_url: str | None = None
+    """Where the ledger is kept. None: memory."""
+
+    namespace: str = "default"
+    """Keeps tenants apart: nothing is ever looked up across namespaces."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fallback_models", tuple(self.fallback_models))
+        for name in ("trigger_ratio", "target_ratio", "fold_ratio"):
+            self._require(name, "a number above 0 and up to 1", lambda v: 0 < v <= 1)
+        self._require("min_gain_ratio", "a number from 0 up to 1", lambda v: 0 <= v < 1)
+        self._require("timeout_seconds", "a positive number", lambda v: v > 0)
+        for name in ("token_floor", "protect_last_n_tokens", "summary_max_retries"):
+            self._require(name, "a whole number, 0 or more", lambda v: int(v) == v and v >= 0)
+        for name in ("context_window", "summary_target_tokens"):
+            self._require(name, "a positive whole number", lambda v: int(v) == v and v > 0)
+        for name in ("output_reserve", "head_tokens", "facts_budget_tokens", "keep_recent_turns"):
+            self._require(name, "a whole number, 0 or more", lambda v: int(v) == v and v >= 0)
+        self._require("namespace", "a name that is not empty", lambda v: bool(v.strip()))
+
+    def _require(self, name: str, wanted: str, holds: Any) -> None:
+        value = getattr(self, name)
+        default = type(self).__dataclass_fields__[name].default
+        if value is None and (default is None or name == "summary_target_tokens"):
+            return
+        try:
+            sound = not isinstance(value, bool) and holds(value)
+        except (TypeError, ValueError, AttributeError):
+            sound = False
+        if not sound:
+            raise ConfigError(f"{name}={value!r}: expected {wanted}")
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The names of all options."""
+        return tuple(field.name for field in fields(cls))
+
+    @classmethod
+    def from_mapping(cls, options: Mapping[str, Any]) -> CompressorConfig:
+        """A configuration from a dictionary, YAML or JSON; an unknown name is an error."""
+        unknown = sorted(set(options) - set(cls.names()))
+        if unknown:
+            raise ConfigError(
+                f"unknown option {unknown[0]!r}; the options are {', '.join(cls.names())}"
+            )
+        return cls(**options)
+
+    def with_environment(self, environ: Mapping[str, str] | None = None) -> CompressorConfig:
+        """This configuration with what the environment adds where nothing was given."""
+        environ = os.environ if environ is None else environ
+        url = environ.get(STORE_VARIABLE)
+        return replace(self, store_url=url) if url and not self.store_url else self

@@ -1,0 +1,120 @@
+"""What can go wrong, in one tree; each message says the fact, the numbers and the remedy.
+
+CompressorError
+├ ConfigError(ValueError)
+├ InvalidMessages(ValueError)    index, what is wrong, what was expected
+├ BudgetTooSmall                 what cannot be dropped exceeds the budget
+├ SummaryError
+│ ├ SummarizerUnavailable        timeout, refusal by the provider, network
+│ └ SummaryRejected              empty, echo, cut off, or no smaller
+└ LedgerError
+  ├ SessionNotFound(LookupError)
+  ├ LedgerConflict               another writer moved the tip
+  ├ LedgerCorrupt                a digest disagrees
+  └ StoreUnavailable
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BudgetTooSmall",
+    "CompressorError",
+    "ConfigError",
+    "InvalidMessages",
+    "LedgerConflict",
+    "LedgerCorrupt",
+    "LedgerError",
+    "SessionNotFound",
+    "StoreUnavailable",
+    "SummarizerUnavailable",
+    "SummaryError",
+    "SummaryRejected",
+]
+
+
+class CompressorError(Exception):
+    """Everything this package raises on purpose."""
+
+
+class ConfigError(CompressorError, ValueError):
+    """An option has a value that cannot work."""
+
+
+class InvalidMessages(CompressorError, ValueError):
+    """The transcript is not a list of chat messages and cannot be repaired.
+
+    `index` is the position of the offending message, or None when the list itself is at fault.
+    """
+
+    def __init__(self, index: int | None, wrong: str, expected: str) -> None:
+        self.index = index
+        self.wrong = wrong
+        self.expected = expected
+        where = "messages" if index is None else f"messages[{index}]"
+        super().__init__(f"{where}: {wrong}; expected {expected}")
+
+
+class BudgetTooSmall(CompressorError):
+    """What cannot be dropped needs more tokens than there are.
+
+    `needed` and `budget` are tokens.
+    """
+
+    def __init__(self, needed: int, budget: int, what: str = "head and newest turn") -> None:
+        self.needed = needed
+        self.budget = budget
+        super().__init__(
+            f"{what} need {needed} tokens, the budget is {budget}; use a model with a larger "
+            "window, raise context_window or target_tokens, or lower output_reserve"
+        )
+
+
+class SummaryError(CompressorError):
+    """No usable summary came back."""
+
+
+class SummarizerUnavailable(SummaryError):
+    """The auxiliary model did not answer.
+
+    `kind` is one of "timeout", "auth", "quota", "context", "network", "provider";
+    `retry_after` is the number of seconds that the provider asked us to wait, if it did.
+    """
+
+    def __init__(
+        self, message: str, *, kind: str = "provider", retry_after: float | None = None
+    ) -> None:
+        self.kind = kind
+        self.retry_after = retry_after
+        super().__init__(message)
+
+
+class SummaryRejected(SummaryError):
+    """A text came back that must not stand for the messages.
+
+    `reason` is one of "empty", "refusal", "echo", "cut off", "error text", "tool call",
+    "not smaller", "unrelated".
+    """
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        self.reason = reason
+        super().__init__(f"summary refused ({reason})" + (f": {detail}" if detail else ""))
+
+
+class LedgerError(CompressorError):
+    """The ledger could not be read or written."""
+
+
+class SessionNotFound(LedgerError, LookupError):
+    """No session, epoch or segment of that name in this namespace."""
+
+
+class LedgerConflict(LedgerError):
+    """Another writer moved the session's tip; read again and take its segment."""
+
+
+class LedgerCorrupt(LedgerError):
+    """A digest disagrees with what is stored."""
+
+
+class StoreUnavailable(LedgerError):
+    """The store cannot be reached, opened or written."""

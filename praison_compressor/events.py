@@ -1,0 +1,25 @@
+"""What happens during a compression, for whoever wants to watch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Event", "Listener"]
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened in a session.
+
+    `name` is one of "started", "part_summarized", "fell_back", "committed", "skipped", "failed";
+    `data` carries the numbers (tokens, messages, model, reason).
+    """
+
+    name: str
+    session_id: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+Listener = Callable[[Event], None]

@@ -1,0 +1,83 @@
+"""What a text still holds of the facts, and what it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from .identifiers import Classifier
+from .importance import importance
+from .model import Facts, Identifier
+
+MATTERS = 0.05
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many of the facts a text holds; `by_kind` gives (covered, total) for each kind."""
+
+    covered: int
+    total: int
+    by_kind: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def share(self) -> float:
+        """Covered over total, 1 where there is nothing to cover."""
+        return self.covered / self.total if self.total else 1.0
+
+
+class Text:
+    """A text prepared for look-ups: its identifiers, and its words with whitespace flattened."""
+
+    def __init__(self, text: str) -> None:
+        self.flat = " ".join(text.split())
+        self.keys = {key for key, _, _, _ in Classifier().keys(text)}
+
+    def says(self, text: str) -> bool:
+        return " ".join(text.split()) in self.flat
+
+    def names(self, key: str) -> bool:
+        return key in self.keys or (len(key) >= 4 and key in self.flat)
+
+
+def coverage(facts: Facts, text: str) -> Coverage:
+    """Count which facts the text holds, by kind."""
+    lacking = missing(facts, text)
+    kinds = ("user", "files", "commands", "errors", "decisions", "open_work", "todos")
+    by_kind = {
+        name: (len(getattr(facts, name)) - len(getattr(lacking, name)), len(getattr(facts, name)))
+        for name in kinds
+        if getattr(facts, name)
+    }
+    ranked, left = _ranked(facts), _ranked(lacking)
+    if ranked:
+        by_kind["identifiers"] = (len(ranked) - len(left), len(ranked))
+    covered = sum(pair[0] for pair in by_kind.values())
+    return Coverage(covered, sum(pair[1] for pair in by_kind.values()), by_kind)
+
+
+def missing(facts: Facts, text: str) -> Facts:
+    """The facts without those that the text already holds."""
+    seen = Text(text)
+    return replace(
+        facts,
+        user=tuple(item for item in facts.user if not seen.says(item.text)),
+        files=tuple(item for item in facts.files if not seen.names(short(item.path))),
+        commands=tuple(item for item in facts.commands if not seen.says(item.text[:80])),
+        errors=tuple(item for item in facts.errors if not seen.says(item.text[:80])),
+        decisions=tuple(item for item in facts.decisions if not seen.says(item.text)),
+        open_work=tuple(item for item in facts.open_work if not seen.says(item.text)),
+        todos=tuple(item for item in facts.todos if not seen.says(item.text)),
+        identifiers=tuple(item for item in facts.identifiers if item.text not in seen.keys),
+        excerpts=tuple(item for item in facts.excerpts if not set(item.keys) <= seen.keys),
+    )
+
+
+def short(path: str) -> str:
+    """The last two parts of a path: enough to recognise it."""
+    parts = [part for part in path.split("/") if part not in ("", ".", "..", "~")]
+    return "/".join(parts[-2:]) if len(parts) >= 3 else path
+
+
+def _ranked(facts: Facts) -> list[Identifier]:
+    return [item for item in facts.identifiers if importance(item, facts.messages) >= MATTERS]

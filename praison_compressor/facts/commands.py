@@ -1,0 +1,70 @@
+"""Commands, searches and fetches with what came of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..messages import ToolCall
+from .files import SHELL_KEYS
+from .model import CommandFact
+from .outcomes import Outcome, outcome_of
+from .reading import arguments_of
+
+_SEARCH = re.compile(r"grep|search|find|glob|query|list", re.I)
+_FETCH = re.compile(r"fetch|browse|url|http|go(?:to)?$|navigate|crawl", re.I)
+_RUN = re.compile(r"bash|shell|terminal|exec|run|command|python|console", re.I)
+COMMAND_CHARS = 240
+
+
+def command_fact(call: ToolCall, result: str, index: int) -> CommandFact | None:
+    """The call as a command with its outcome, or None if it is neither command nor search."""
+    arguments = arguments_of(call)
+    kind = _kind(call.name, arguments)
+    if kind is None:
+        return None
+    text = _spoken(call, arguments, kind)
+    if not text:
+        return None
+    if kind != "command":
+        return CommandFact(text, *_found(result), index, kind=kind)
+    outcome = outcome_of(result)
+    return CommandFact(text, outcome.status, outcome.detail, index, kind=kind)
+
+
+def _kind(name: str, arguments: Any) -> str | None:
+    if _FETCH.search(name) and isinstance(arguments, Mapping) and "url" in arguments:
+        return "fetch"
+    if isinstance(arguments, Mapping) and _RUN.search(name):
+        return "command" if _command(arguments) else None
+    return "search" if _SEARCH.search(name) and isinstance(arguments, Mapping) else None
+
+
+def _command(arguments: Mapping[str, Any]) -> str:
+    for key in SHELL_KEYS:
+        value = arguments.get(key)
+        if isinstance(value, str):
+            return value
+        if isinstance(value, list):
+            return " && ".join(item for item in value if isinstance(item, str))
+    return ""
+
+
+def _spoken(call: ToolCall, arguments: Any, kind: str) -> str:
+    if kind == "command":
+        text = _command(arguments)
+    else:
+        values = [str(value) for value in arguments.values() if isinstance(value, (str, int))]
+        text = f"{call.name} {' '.join(values)}"
+    flat = " ".join(text.split())
+    return flat if len(flat) <= COMMAND_CHARS else flat[: COMMAND_CHARS - 1] + "…"
+
+
+def _found(result: str) -> Outcome:
+    lines = [line for line in result.splitlines() if line.strip()]
+    if not lines:
+        return Outcome("ok", "nothing found")
+    first = " ".join(lines[0].split())[:120]
+    more = f" (+{len(lines) - 1} lines)" if len(lines) > 1 else ""
+    return Outcome("ok", first + more)

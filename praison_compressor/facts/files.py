@@ -1,0 +1,158 @@
+"""The trail of files: each with the last thing done to it, from the calls that did it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ..messages import ToolCall
+from .model import FileFact
+from .reading import arguments_of
+from .shell import Effect, effects
+
+SHELL_KEYS = ("command", "cmd", "commands", "script", "input")
+_PATH_KEYS = frozenset(
+    "file_path filepath path filename file file_name target_file notebook_path relative_path "
+    "absolute_path relative_workspace_path source_path src old_path source from uri paths "
+    "files".split()
+)
+_TARGET_KEYS = ("new_path", "destination", "dest", "target", "to", "target_path", "new_name")
+_SHELLS = re.compile(r"bash|shell|terminal|exec|run|command|console|process", re.I)
+_VERBS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("moved", re.compile(r"move|rename|(?:^|_)mv(?:$|_)", re.I)),
+    ("deleted", re.compile(r"delete|remove|unlink|(?:^|_)rm(?:$|_)", re.I)),
+    ("edited", re.compile(r"edit|patch|replace|insert|update|modify|append|apply|diff", re.I)),
+    ("created", re.compile(r"create|write|save|new_file|touch", re.I)),
+    ("read", re.compile(r"read|view|open|cat(?:$|_)|get_file|show|load|fetch_file", re.I)),
+)
+_PATCH = re.compile(
+    r"^\*\*\* (Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$"
+    r"|^--- (?:a/)?(\S+).*\n\+\+\+ (?:b/)?(\S+)",
+    re.M,
+)
+_PATCH_VERB = {"Add": "created", "Update": "edited", "Delete": "deleted"}
+_MAX_PATH = 300
+
+
+def effects_of(call: ToolCall, vocabulary: Mapping[str, str] | None = None) -> list[Effect]:
+    """The files one call touches; `vocabulary` maps further tool names to an action."""
+    arguments = arguments_of(call)
+    if isinstance(arguments, str):
+        return [*_patched(call.name, arguments), *_shelled(call, arguments)]
+    if not isinstance(arguments, dict):
+        return []
+    found = list(_patched(call.name, *_strings(arguments, ("patch", "input", "diff", "content"))))
+    if found:
+        return found
+    action = (vocabulary or {}).get(call.name) or action_of(call.name, arguments)
+    if action:
+        found = list(_named(call.name, action, arguments))
+    return found or [
+        effect for text in _strings(arguments, SHELL_KEYS) for effect in _shelled(call, text)
+    ]
+
+
+def action_of(name: str, arguments: Mapping[str, Any]) -> str | None:
+    """What a tool does to a file, by the verb in its name or in its `command` argument."""
+    verb = arguments.get("command")
+    if isinstance(verb, str) and re.fullmatch(r"[a-z_]+", verb) and "path" in arguments:
+        return _verb(verb) or "edited"
+    if name.lower() in ("editor", "str_replace_based_edit_tool"):
+        return "edited" if "new_text" in arguments or "old_text" in arguments else "read"
+    return _verb(name)
+
+
+def _verb(name: str) -> str | None:
+    return next((action for action, pattern in _VERBS if pattern.search(name)), None)
+
+
+def _named(via: str, action: str, arguments: Mapping[str, Any]) -> Iterator[Effect]:
+    target = next((str(arguments[key]) for key in _TARGET_KEYS if arguments.get(key)), "")
+    for key, value in arguments.items():
+        if key.lower().replace("filepath", "filepath") in _PATH_KEYS:
+            for path in _path_values(value):
+                yield Effect(path, action, via, target if action == "moved" else "")
+
+
+def _path_values(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        if value.strip() and len(value) <= _MAX_PATH and "\n" not in value:
+            yield value.removeprefix("file://").strip()
+    elif isinstance(value, list):
+        for item in value:
+            yield from _path_values(item)
+    elif isinstance(value, dict):
+        for key in ("path", "file_path", "filename", "file"):
+            yield from _path_values(value.get(key))
+
+
+def _strings(arguments: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
+    out: list[str] = []
+    for key in keys:
+        value = arguments.get(key)
+        if isinstance(value, str):
+            out.append(value)
+        elif isinstance(value, list):
+            out.extend(item for item in value if isinstance(item, str))
+    return out
+
+
+def _shelled(call: ToolCall, text: str) -> list[Effect]:
+    return effects(text) if _SHELLS.search(call.name) else []
+
+
+def _patched(via: str, *texts: str) -> Iterator[Effect]:
+    for text in texts:
+        if "*** " not in text and "+++ " not in text:
+            continue
+        last = ""
+        for verb, path, target, old, new in _PATCH.findall(text):
+            if verb:
+                last = path.strip()
+                yield Effect(last, _PATCH_VERB[verb], via)
+            elif target:
+                yield Effect(last, "moved", via, target.strip())
+            elif new == "/dev/null":
+                yield Effect(old, "deleted", via)
+            else:
+                yield Effect(new, "created" if old == "/dev/null" else "edited", via)
+
+
+class Ledger:
+    """Collects effects in order; the last action on a file that worked is the one that counts."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, FileFact] = {}
+
+    def add(self, effect: Effect, index: int, ok: bool = True) -> None:
+        """Note one effect; a failed one is kept only for a file nothing else is known of."""
+        known = self._files.pop(effect.path, None)
+        action = effect.action
+        if action == "created" and known and known.ok and known.action != "deleted":
+            action = "edited"
+        counts = Counter(known.counts if known else {})
+        counts[action] += ok
+        if not ok and known:
+            self._files[effect.path] = known
+            return
+        fact = FileFact(effect.path, action, effect.via, index, dict(counts), effect.target, ok)
+        # Reading a file again does not undo that it was changed.
+        if action == "read" and known and known.ok and known.action not in ("read", "deleted"):
+            fact = FileFact(
+                known.path, known.action, known.via, known.index, dict(counts), known.target, True
+            )
+        self._files[effect.path] = fact
+        if effect.target and ok:
+            self._moved_to(effect, index)
+
+    def _moved_to(self, effect: Effect, index: int) -> None:
+        name = effect.path.rsplit("/", 1)[-1]
+        target = effect.target + name if effect.target.endswith("/") else effect.target
+        self._files.pop(target, None)
+        self._files[target] = FileFact(target, "created", effect.via, index, {"created": 1})
+
+    def facts(self) -> tuple[FileFact, ...]:
+        """The files, in the order they were last touched."""
+        return tuple(self._files.values())

@@ -1,0 +1,146 @@
+"""What counts as an identifier: a name that nobody could guess, and that a later step may need."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+# One pass, one alternation, nothing that backtracks: the text may be a megabyte of dashes.
+TOKEN = re.compile(r"https?://[^\s\"'<>()\[\]{}`\\|]+|[\w~#@./][\w@./+~-]*")
+_PLAIN = re.compile(r"[A-Za-z]?[a-z]+|\d{1,3}|[A-Z]+|_+")
+_EDGES = "./+-@~"
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:T[\d.:]*Z?)?")
+_HEX = re.compile(r"[0-9a-f]{7,64}")
+_NUMBER = re.compile(r"\d{4,}(?:\.\d+)*|\d+\.\d{2,}|\d+(?:\.\d+){2,}")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_FILE = re.compile(r"[\w-][\w.@+-]*\.[A-Za-z][A-Za-z0-9]{0,7}")
+_CAMEL = re.compile(r"[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*|[A-Z]{2,}[a-z]\w+")
+_SNAKE = re.compile(r"_*[A-Za-z]\w*_\w*[A-Za-z0-9]")
+_MEASURE = re.compile(r"\d+(?:st|nd|rd|th|px|ms|s|m|h|d|k|x|[KMGT]B?|kb|mb)|[vVL]?\d+|[A-Za-z]{1,2}\d")
+_SUFFIXES = frozenset(
+    "py pyi go ts tsx js jsx mjs cjs rs java kt rb c h cc cpp hpp cs php sh bash zsh ps1 md rst txt "
+    "yaml yml toml json jsonl lock sql html css scss csv tsv xml ini cfg conf env log pdf png jpg "
+    "jpeg gif svg zip gz tar db sqlite ipynb proto tf diff patch enc swift scala vue svelte lua "
+    "mod sum gradle bat ex exs dart r m mm hs ml sol graphql service dockerfile".split()
+)
+# What every project has: seeing it tells nothing, and anyone can guess it.
+COMMON = frozenset(
+    "package.json package-lock.json tsconfig.json readme.md go.mod go.sum main.go index.ts "
+    "index.js index.html main.py setup.py pyproject.toml requirements.txt __init__.py __main__.py "
+    "node_modules dev/null /dev/null /tmp /usr/bin usr/bin bin/bash /bin/bash utf-8 utf8 "
+    "file_path old_string new_string python3 sha256 base64 github.com origin/main origin/master "
+    "stdout stderr and/or e.g i.e n/a true/false localhost".split()
+)
+MAX_LENGTH = 200
+
+
+def tokens(text: str) -> Iterator[tuple[str, int, int]]:
+    """Every identifier-like run of the text with its span, edges trimmed."""
+    for found in TOKEN.finditer(text):
+        raw = found.group()
+        token = raw.strip(_EDGES) if raw[0] not in "./~" else raw.rstrip(_EDGES)
+        if len(token) >= 4:
+            start = found.start() + raw.index(token)
+            yield token, start, start + len(token)
+
+
+class Classifier:
+    """Names the identifiers in a text; what it learned of a token it remembers for one reading."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[tuple[str, str], ...]] = {}
+
+    def keys(self, text: str) -> list[tuple[str, str, int, int]]:
+        """(key, kind, start, end) for each identifier of the text, parts of a path included."""
+        out: list[tuple[str, str, int, int]] = []
+        known = self._known
+        for found in TOKEN.finditer(text):
+            raw = found.group()
+            if len(raw) < 4:
+                continue
+            names = known.get(raw)
+            if names is None:
+                names = known[raw] = tuple(_names(raw))
+            for key, kind in names:
+                out.append((key, kind, found.start(), found.end()))
+        return out
+
+
+def _names(raw: str) -> Iterator[tuple[str, str]]:
+    token = raw.rstrip(_EDGES) if raw[0] in "./~" else raw.strip(_EDGES)
+    if not 4 <= len(token) <= MAX_LENGTH or token.lower() in COMMON:
+        return
+    kind = kind_of(token)
+    if kind is None:
+        return
+    yield key_of(token, kind), kind
+    if kind == "path":
+        name = token.rsplit("/", 1)[-1]
+        inner = kind_of(name) if name.lower() not in COMMON and len(name) >= 4 else None
+        if inner:
+            yield name, inner
+    elif kind == "dotted":
+        for part in token.split("."):
+            inner = kind_of(part) if len(part) >= 4 else None
+            if inner in ("symbol", "id", "hash"):
+                yield part, inner
+
+
+def key_of(token: str, kind: str) -> str:
+    """The name under which mentions are counted: a path by its last two parts."""
+    if kind != "path":
+        return token
+    parts = [part for part in token.split("/") if part not in ("", "~", ".", "..")]
+    return "/".join(parts[-2:]) if len(parts) >= 3 else token
+
+
+def kind_of(token: str) -> str | None:
+    """`url`, `path`, `file`, `uuid`, `date`, `hash`, `email`, `number`, `id`, `dotted`, `symbol`."""
+    if _PLAIN.fullmatch(token):
+        return None
+    if token.startswith("http"):
+        if "://" in token:
+            return "url"
+    if "/" in token:
+        return _path(token)
+    return _written_with_digits(token) or _name(token)
+
+
+def _path(token: str) -> str | None:
+    if not any(char.isalpha() for char in token):
+        return None
+    if token[0] in "/~." or token.count("/") >= 2:
+        return "path"
+    return "path" if any(char in "._" or char.isdigit() for char in token) else None
+
+
+def _written_with_digits(token: str) -> str | None:
+    if not any(char.isdigit() for char in token):
+        return None
+    if _UUID.fullmatch(token):
+        return "uuid"
+    if _DATE.fullmatch(token):
+        return "date"
+    if _NUMBER.fullmatch(token):
+        return None if _YEAR.fullmatch(token) else "number"
+    if _HEX.fullmatch(token) and any(char.isalpha() for char in token):
+        return "hash"
+    if "." in token or "@" in token or _MEASURE.fullmatch(token):
+        return None
+    return "id" if any(char.isalpha() for char in token) and "_" not in token else None
+
+
+def _name(token: str) -> str | None:
+    if "@" in token:
+        return "email" if _MAIL.fullmatch(token) else None
+    if "." in token:
+        if _FILE.fullmatch(token) and token.rsplit(".", 1)[-1].lower() in _SUFFIXES:
+            return "file"
+        return "dotted" if all(part.isidentifier() for part in token.split(".")) else None
+    if "-" in token or "#" in token:
+        return None
+    if _CAMEL.fullmatch(token) or _SNAKE.fullmatch(token):
+        return "symbol"
+    return None

@@ -1,0 +1,97 @@
+"""A transcript as a reader sees it: who said which line, and which call a result answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ..messages import Message, ToolCall, text_of, tool_calls_of
+
+# Hosts speak in the user's role too: command echoes, reminders, notices. Nobody said these.
+HOST_PREFIXES = (
+    "<system-reminder",
+    "<command-",
+    "<local-command",
+    "<task-notification",
+    "<environment",
+    "Caveat: The messages below",
+    "Base directory for this skill",
+    "[Request interrupted",
+    "OBSERVATION",
+)
+# Where to look and for how long: never what was looked at.
+_UNSPOKEN = frozenset(
+    "offset limit timeout head_limit view_range start_line end_line line character "
+    "line_number security_risk".split()
+)
+
+
+class Passage(NamedTuple):
+    """One text of the transcript with its speaker."""
+
+    index: int
+    source: str
+    text: str
+    call: ToolCall | None = None
+
+
+def passages(messages: Sequence[Message], task: int | None = None) -> Iterator[Passage]:
+    """Every text in order; calls as `name argument argument`, results with the call they answer."""
+    calls: dict[str, ToolCall] = {}
+    for index, message in enumerate(messages):
+        text = text_of(message)
+        role = message.get("role")
+        if role in ("tool", "function"):
+            key = message.get("tool_call_id") or message.get("name") or ""
+            yield Passage(index, "result", text, calls.get(str(key)))
+            continue
+        if text.strip():
+            yield Passage(index, _speaker(message, text), text)
+        for call in tool_calls_of(message):
+            calls[call.id] = calls[call.name] = call
+            yield Passage(index, "call", call_text(call), call)
+
+
+def _speaker(message: Message, text: str) -> str:
+    role = message.get("role")
+    if role == "assistant":
+        return "assistant"
+    if role != "user":
+        return "host"
+    named = bool(message.get("name"))
+    return "host" if named or is_host_text(text) else "user"
+
+
+def is_host_text(text: str) -> bool:
+    """True for what a host wrote in the user's role."""
+    return text.lstrip().startswith(HOST_PREFIXES)
+
+
+def call_text(call: ToolCall) -> str:
+    """The call as one would say it: the tool's name and the values of its arguments."""
+    values = "\n".join(argument_values(arguments_of(call)))
+    return f"{call.name} {values}".rstrip()
+
+
+def arguments_of(call: ToolCall) -> Any:
+    """The decoded arguments; what is no JSON stays a string."""
+    try:
+        return json.loads(call.arguments or "{}")
+    except ValueError:
+        return call.arguments
+
+
+def argument_values(value: Any) -> Iterator[str]:
+    """Every string and number of the arguments, in order."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield str(value)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if key not in _UNSPOKEN:
+                yield from argument_values(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from argument_values(item)

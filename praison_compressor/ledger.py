@@ -1,0 +1,345 @@
+"""The append-only ledger: which run of messages is represented by which text, sealed in a chain.
+
+The view is a pure function of (transcript, ledger): `lay` finds the recorded segments along a
+transcript by digest, and never edits either.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import secrets
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Protocol
+
+from .errors import LedgerConflict, LedgerCorrupt, SessionNotFound
+from .messages import Message, digest
+
+__all__ = [
+    "Entry",
+    "Epoch",
+    "MemoryStore",
+    "Segment",
+    "Session",
+    "Store",
+    "Tile",
+    "Usage",
+    "lay",
+    "seal",
+    "verify",
+]
+
+GENESIS = "sha256:" + "0" * 64
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What auxiliary calls cost: tokens, and US dollars where the price is known."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    cost: float | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        known = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+            sum(known) if known else None,
+        )
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A run of messages and the one message that stands for it in the view."""
+
+    kind: str
+    """"summary" (a run of steps) or "mask" (one tool result)."""
+    run: tuple[str, ...]
+    """The canonical digests of the messages it stands for, in order."""
+    rendered: Message
+    tokens: int
+    """Of the rendered message."""
+    source_tokens: int
+    """Of the messages it stands for."""
+    method: str
+    """"model" or "static"."""
+    model: str | None = None
+    usage: Usage = Usage()
+    created: float = 0.0
+    """Seconds since 1970."""
+
+    def payload(self) -> str:
+        """Everything that the seal covers, as canonical JSON."""
+        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+
+    @property
+    def rendered_digest(self) -> str:
+        """By which the rendered message is recognized in a view that comes back as a transcript."""
+        return digest(self.rendered)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A segment sealed into its session's chain.
+
+    The chain holds a salted commitment to the payload, so that a forgotten segment (payload and
+    salt destroyed) leaves a chain that still verifies and says nothing.
+    """
+
+    segment: Segment
+    epoch: str
+    parent: str
+    salt: str
+    commitment: str
+    hash: str
+    originals: tuple[Message, ...] = ()
+    """The caller's own messages of the run; a store may load them only when asked."""
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One state of a session between two compressions: a child session with a parent pointer."""
+
+    id: str
+    parent_id: str | None
+    session_id: str
+    created: float
+
+
+@dataclass(frozen=True)
+class Session:
+    """A snapshot of a session: its stable id, its newest epoch, and the entries of its lineage."""
+
+    namespace: str
+    id: str
+    tip: str
+    """The newest epoch's id; the stable id itself before the first compression."""
+    parent: str | None
+    """The tip's parent pointer."""
+    head_hash: str = GENESIS
+    entries: tuple[Entry, ...] = ()
+    """Oldest first, those of the session it was forked from before its own."""
+
+
+class Store(Protocol):
+    """Where a ledger is kept; every method is by namespace and session.
+
+    The methods may do I/O: the compressor calls them off the event loop.
+    """
+
+    def open(
+        self, namespace: str, session_id: str, parent_session_id: str | None = None
+    ) -> Session:
+        """The session that `session_id` (stable or an epoch's) names; a new one if none does."""
+
+    def commit(
+        self, session: Session, segments: Sequence[tuple[Segment, Sequence[Message]]]
+    ) -> Session:
+        """Archive the originals and append the segments in one transaction; a new epoch opens.
+
+        Raises:
+            LedgerConflict: the tip is no longer `session.tip`.
+            StoreUnavailable: nothing was written.
+        """
+
+    def originals(self, session: Session, entry: Entry) -> list[Message] | None:
+        """The archived messages of an entry, exactly as they came; None once forgotten."""
+
+    def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
+        """The chain of epochs, root first.
+
+        Raises:
+            SessionNotFound: no such session in this namespace.
+        """
+
+    def claim(self, session: Session, holder: str, seconds: float) -> bool:
+        """Take the session's lease for writing a summary, unless another holder has it."""
+
+    def release(self, session: Session, holder: str) -> None:
+        """Give the lease back."""
+
+    def close(self) -> None:
+        """Release what the store holds; it is not used afterwards."""
+
+
+# ---------------------------------------------------------------- the chain
+
+
+def seal(segment: Segment, parent: str, epoch: str, *, salt: str | None = None) -> Entry:
+    """The segment as the next entry after the one whose hash is `parent`."""
+    salt = secrets.token_hex(16) if salt is None else salt
+    commitment = _hash(salt, segment.payload())
+    return Entry(segment, epoch, parent, salt, commitment, _hash(parent, epoch, commitment))
+
+
+def verify(entries: Sequence[Entry], parent: str | None = None) -> None:
+    """Re-derive every hash of a chain.
+
+    Raises:
+        LedgerCorrupt: naming the first entry that disagrees, and in what.
+    """
+    expected = parent
+    for number, entry in enumerate(entries):
+        if expected is not None and entry.parent != expected:
+            raise LedgerCorrupt(f"entry {number} ({entry.epoch}): its parent is not the one before")
+        if entry.salt and _hash(entry.salt, entry.segment.payload()) != entry.commitment:
+            raise LedgerCorrupt(f"entry {number} ({entry.epoch}): the segment was changed")
+        if _hash(entry.parent, entry.epoch, entry.commitment) != entry.hash:
+            raise LedgerCorrupt(f"entry {number} ({entry.epoch}): its hash disagrees")
+        expected = entry.hash
+
+
+def _hash(*parts: str) -> str:
+    joined = "\n".join(parts).encode("utf-8", "surrogatepass")
+    return "sha256:" + hashlib.sha256(joined).hexdigest()
+
+
+# ---------------------------------------------------------------- projection
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A stretch of a transcript (`start` to `end`, exclusive) and the segment found for it."""
+
+    start: int
+    end: int
+    segment: Segment | None = None
+
+
+def lay(digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[bool]) -> list[Tile]:
+    """Lay summaries along a transcript by position, newest first; gaps are tiles without one.
+
+    `allowed[i]` says whether message i may be represented at all. Each segment is used once.
+    """
+    starting: dict[str, list[Segment]] = {}
+    for segment in reversed(segments):
+        if segment.kind == "summary":
+            starting.setdefault(segment.run[0], []).append(segment)
+    tiles: list[Tile] = []
+    gap = position = 0
+    while position < len(digests):
+        found = _match(digests, position, starting.get(digests[position], []), allowed)
+        if found is None:
+            position += 1
+            continue
+        if gap < position:
+            tiles.append(Tile(gap, position))
+        tiles.append(Tile(position, position + len(found.run), found))
+        gap = position = position + len(found.run)
+        starting[found.run[0]].remove(found)
+    if gap < len(digests):
+        tiles.append(Tile(gap, len(digests)))
+    return tiles
+
+
+def _match(
+    digests: Sequence[str], at: int, candidates: Sequence[Segment], allowed: Sequence[bool]
+) -> Segment | None:
+    for segment in candidates:
+        end = at + len(segment.run)
+        if end <= len(digests) and tuple(digests[at:end]) == segment.run and all(allowed[at:end]):
+            return segment
+    return None
+
+
+# ---------------------------------------------------------------- memory
+
+
+@dataclass
+class _Kept:
+    """What the memory store holds of one session."""
+
+    session: Session
+    epochs: list[Epoch] = field(default_factory=list)
+
+
+class MemoryStore:
+    """A ledger in this process's memory: nobody's words go to a disk unasked."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._sessions: dict[tuple[str, str], _Kept] = {}
+        self._stable: dict[tuple[str, str], str] = {}
+
+    def open(
+        self, namespace: str, session_id: str, parent_session_id: str | None = None
+    ) -> Session:
+        with self._lock:
+            stable = self._stable.get((namespace, session_id))
+            if stable is None:
+                self._create(namespace, session_id, parent_session_id)
+                stable = session_id
+            return self._sessions[namespace, stable].session
+
+    def _create(self, namespace: str, session_id: str, parent_id: str | None) -> None:
+        entries: tuple[Entry, ...] = ()
+        if parent_id is not None and (namespace, parent_id) in self._stable:
+            entries = self._at(namespace, parent_id)
+        session = Session(namespace, session_id, session_id, parent_id, entries=entries)
+        root = Epoch(session_id, parent_id, session_id, time.time())
+        self._sessions[namespace, session_id] = _Kept(session, [root])
+        self._stable[namespace, session_id] = session_id
+
+    def _at(self, namespace: str, epoch_id: str) -> tuple[Entry, ...]:
+        """The entries as they stood in that epoch, all of them for the stable id."""
+        kept = self._sessions[namespace, self._stable[namespace, epoch_id]]
+        known = [epoch.id for epoch in kept.epochs]
+        if epoch_id == kept.session.id:
+            return kept.session.entries
+        later = set(known[known.index(epoch_id) + 1 :])
+        return tuple(entry for entry in kept.session.entries if entry.epoch not in later)
+
+    def commit(
+        self, session: Session, segments: Sequence[tuple[Segment, Sequence[Message]]]
+    ) -> Session:
+        with self._lock:
+            kept = self._sessions[session.namespace, session.id]
+            if kept.session.tip != session.tip:
+                raise LedgerConflict(f"session {session.id}: the tip is now {kept.session.tip}")
+            epoch = f"{session.id}.c{len(kept.epochs)}-{secrets.token_hex(4)}"
+            head, entries = kept.session.head_hash, kept.session.entries
+            for segment, originals in segments:
+                entry = seal(segment, head, epoch)
+                entries += (replace(entry, originals=tuple(copy.deepcopy(list(originals)))),)
+                head = entry.hash
+            kept.epochs.append(Epoch(epoch, session.tip, session.id, time.time()))
+            kept.session = replace(
+                kept.session, tip=epoch, parent=session.tip, head_hash=head, entries=entries
+            )
+            self._stable[session.namespace, epoch] = session.id
+            return kept.session
+
+    def originals(self, session: Session, entry: Entry) -> list[Message] | None:
+        return copy.deepcopy(list(entry.originals))
+
+    def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
+        with self._lock:
+            return list(self._lineage(namespace, session_id))
+
+    def _lineage(self, namespace: str, session_id: str) -> Iterator[Epoch]:
+        stable = self._stable.get((namespace, session_id))
+        if stable is None:
+            raise SessionNotFound(f"no session {session_id!r} in namespace {namespace!r}")
+        epochs = self._sessions[namespace, stable].epochs
+        root = epochs[0].parent_id
+        if root is not None and (namespace, root) in self._stable:
+            yield from self._lineage(namespace, root)
+        yield from epochs
+
+    def claim(self, session: Session, holder: str, seconds: float) -> bool:
+        return True  # one process: the compressor's own single flight is enough
+
+    def release(self, session: Session, holder: str) -> None:
+        return None
+
+    def close(self) -> None:
+        return None

@@ -1,0 +1,507 @@
+"""Chat messages as they really come: read once, repaired only in the view, grouped, digested.
+
+A *step* is one atom that is never split: an assistant message with its tool calls and all their
+results; every other message is a step alone. A *turn* starts with a user message.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from .errors import InvalidMessages
+
+__all__ = [
+    "Message",
+    "Problem",
+    "ToolCall",
+    "Transcript",
+    "canonical",
+    "check",
+    "content_digest",
+    "digest",
+    "is_result",
+    "is_system",
+    "read",
+    "steps",
+    "text_of",
+    "to_plain",
+    "tool_calls_of",
+]
+
+Message = dict[str, Any]
+
+ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+EMPTY = "(empty)"
+NO_RESULT = "[no result was recorded for this tool call]"
+ORPHAN_OPENS = "[tool result whose call is not in this conversation]"
+
+_VOLATILE = frozenset({"id", "cache_control", "timestamp", "created_at", "created", "index"})
+_NOT_READ = frozenset({"image_url", "input_image", "image", "input_audio", "audio", "file"})
+
+
+class ToolCall(NamedTuple):
+    """One call an assistant message makes; `arguments` is always a JSON string."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something a provider would refuse: where, a short code, and words for a person."""
+
+    index: int
+    code: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """A list of messages read once: valid to send, with what it takes to find it again."""
+
+    messages: tuple[Message, ...]
+    """What may be sent: the caller's own dictionaries, except where one had to be repaired."""
+    origins: tuple[int | None, ...]
+    """For each message its index in the caller's list; None for a stub that repair put in."""
+    steps: tuple[range, ...]
+
+    @property
+    def leading(self) -> int:
+        """How many system and developer messages stand in front."""
+        count = 0
+        while count < len(self.messages) and is_system(self.messages[count]):
+            count += 1
+        return count
+
+    @property
+    def repaired(self) -> int:
+        """How many stubs repair put in."""
+        return sum(origin is None for origin in self.origins)
+
+
+def is_system(message: Mapping[str, Any]) -> bool:
+    """Whether the message is an instruction of the host (system or developer)."""
+    return message.get("role") in ("system", "developer")
+
+
+def is_result(message: Mapping[str, Any]) -> bool:
+    """Whether the message is the result of a tool or function call."""
+    return message.get("role") in ("tool", "function")
+
+
+# ---------------------------------------------------------------- reading one message
+
+
+def text_of(message: Mapping[str, Any]) -> str:
+    """The readable text of a message's content; images, audio and files are not text."""
+    return _content_text(message.get("content"))
+
+
+def _content_text(content: Any) -> str:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, Mapping):
+        return _part_text(content)
+    if isinstance(content, Sequence) and not isinstance(content, (bytes, bytearray)):
+        return "\n".join(text for text in map(_part_text, content) if text)
+    return str(content)
+
+
+def _part_text(part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, Mapping):
+        return ""
+    if isinstance(part.get("text"), str):
+        return str(part["text"])
+    if part.get("type") == "tool_result":
+        return _content_text(part.get("content"))
+    return ""
+
+
+def tool_calls_of(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
+    """The tool calls of a message, whatever their shape; a legacy function_call has id ""."""
+    calls = tuple(_tool_call(call) for call in message.get("tool_calls") or ())
+    legacy = message.get("function_call")
+    if legacy:
+        calls += (_tool_call({"id": "", "function": legacy}),)
+    return calls
+
+
+def _tool_call(call: Any) -> ToolCall:
+    function = _field(call, "function")
+    # An object of ours or of a client without "function" carries name and arguments itself.
+    source = call if function is None else function
+    arguments = _field(source, "arguments")
+    if arguments is None:
+        arguments = _field(source, "input")
+    return ToolCall(
+        str(_field(call, "id") or ""), str(_field(source, "name") or ""), _json_text(arguments)
+    )
+
+
+def _field(thing: Any, name: str) -> Any:
+    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+
+
+def _json_text(arguments: Any) -> str:
+    if isinstance(arguments, str):
+        return arguments
+    return json.dumps(_plain({} if arguments is None else arguments), ensure_ascii=False)
+
+
+def to_plain(message: Any) -> Message:
+    """The message as a dictionary of plain JSON values, sharing nothing with the original."""
+    plain = _plain(message)
+    if not isinstance(plain, dict):
+        raise InvalidMessages(None, f"a {type(message).__name__}", "a mapping with a role")
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(item) for item in value]
+    if isinstance(value, (bytes, bytearray)):
+        return value.decode("utf-8", "replace")
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        return _plain(dump(exclude_none=True))
+    if hasattr(value, "__dict__"):
+        return {key: _plain(item) for key, item in vars(value).items() if not key.startswith("_")}
+    return str(value)
+
+
+# ---------------------------------------------------------------- digests
+
+
+def canonical(message: Mapping[str, Any]) -> Message:
+    """What a provider is sent of the message: the part that makes two messages the same.
+
+    Left out: private `_` keys, cache markers, ids and timestamps of the message itself, and keys
+    without a value. Text alone is the same as a list with one text part.
+    """
+    kept = {k: v for k, v in message.items() if k not in _VOLATILE and not k.startswith("_")}
+    content = kept.pop("content", None)
+    calls = kept.pop("tool_calls", None)
+    legacy = kept.pop("function_call", None)
+    result: Message = {k: _unmarked(_plain(v)) for k, v in kept.items() if v not in (None, [], {})}
+    if content is not None:
+        result["content"] = _canonical_content(content)
+    if calls:
+        result["tool_calls"] = [list(_tool_call(call)) for call in calls]
+    if legacy:
+        result["function_call"] = list(_tool_call({"id": "", "function": legacy}))
+    return result
+
+
+def _canonical_content(content: Any) -> Any:
+    if isinstance(content, str):
+        return content
+    parts = _unmarked(_plain(content))
+    if isinstance(parts, list) and len(parts) == 1:
+        only = parts[0]
+        if isinstance(only, dict) and only.keys() == {"type", "text"} and only["type"] == "text":
+            return only["text"]
+    return parts
+
+
+def _unmarked(value: Any) -> Any:
+    """The value without cache markers, at any depth."""
+    if isinstance(value, dict):
+        return {k: _unmarked(v) for k, v in value.items() if k != "cache_control"}
+    if isinstance(value, list):
+        return [_unmarked(item) for item in value]
+    return value
+
+
+def digest(message: Mapping[str, Any]) -> str:
+    """The canonical digest, by which a message is found again: `sha256:` and 64 hex digits."""
+    return _sha256(canonical(message))
+
+
+def content_digest(message: Mapping[str, Any]) -> str:
+    """The digest of everything in the dictionary, by which the original is archived."""
+    return _sha256(_plain(message))
+
+
+def _sha256(value: Any) -> str:
+    data = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return "sha256:" + hashlib.sha256(data.encode("ascii")).hexdigest()
+
+
+# ---------------------------------------------------------------- steps
+
+
+def steps(messages: Sequence[Mapping[str, Any]]) -> list[range]:
+    """The atoms of a valid list, as ranges of indices that together cover it in order."""
+    found: list[range] = []
+    start = 0
+    while start < len(messages):
+        end = start + 1
+        if tool_calls_of(messages[start]):
+            while end < len(messages) and is_result(messages[end]):
+                end += 1
+        found.append(range(start, end))
+        start = end
+    return found
+
+
+# ---------------------------------------------------------------- validity
+
+
+def check(messages: Sequence[Mapping[str, Any]]) -> list[Problem]:
+    """What a provider would refuse in this list; empty when nothing."""
+    return [*_shape_problems(messages), *_pairing_problems(messages)]
+
+
+def _shape_problems(messages: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:
+    for index, message in enumerate(messages):
+        role = message.get("role")
+        if role not in ROLES:
+            yield Problem(index, "role", f"unknown role {role!r}")
+        for key in message:
+            if key.startswith("_"):
+                yield Problem(index, "private_key", f"private key {key!r}")
+        if _is_empty(message):
+            yield Problem(index, "empty", f"{role} message without content")
+        for call in message.get("tool_calls") or ():
+            if not isinstance(call, Mapping) or not _is_sound(call):
+                yield Problem(index, "tool_call", "a tool call without id, name or JSON arguments")
+
+
+def _is_sound(call: Mapping[str, Any]) -> bool:
+    function = call.get("function")
+    if not isinstance(function, Mapping) or not call.get("id") or not function.get("name"):
+        return False
+    return _is_json_object(function.get("arguments"))
+
+
+def _is_json_object(text: Any) -> bool:
+    if not isinstance(text, str):
+        return False
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _is_empty(message: Mapping[str, Any]) -> bool:
+    if tool_calls_of(message):
+        return False
+    content = message.get("content")
+    if content is None or content == [] or content == {}:
+        return True
+    if isinstance(content, str):
+        return not content.strip()
+    return not text_of(message).strip() and not _has_media(content)
+
+
+def _has_media(content: Any) -> bool:
+    parts = content if isinstance(content, list) else [content]
+    return any(isinstance(p, Mapping) and p.get("type") not in (None, "text") for p in parts)
+
+
+def _pairing_problems(messages: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:
+    open_ids: dict[str, int] = {}
+    for index, message in enumerate(messages):
+        if is_result(message):
+            key = str(message.get("tool_call_id") or "")
+            if open_ids.pop(key, None) is None:
+                yield Problem(index, "orphan", f"tool result without a call (id {key!r})")
+            continue
+        yield from _unanswered(open_ids)
+        open_ids = {}
+        for call in tool_calls_of(message):
+            if call.id in open_ids:
+                yield Problem(index, "duplicate_id", f"two calls with the id {call.id!r}")
+            open_ids[call.id] = index
+    yield from _unanswered(open_ids)
+
+
+def _unanswered(open_ids: Mapping[str, int]) -> Iterator[Problem]:
+    for key, index in open_ids.items():
+        yield Problem(index, "unanswered", f"tool call {key!r} has no result")
+
+
+# ---------------------------------------------------------------- reading a list
+
+
+def read(messages: Any) -> Transcript:
+    """Read and, where a provider would refuse it, repair a list of chat messages.
+
+    Repaired in the result only, never in the caller's list: objects become dictionaries, private
+    keys go, empty content is named, arguments become JSON text, results move behind their calls,
+    a missing result gets a stub that says so, a result without a call becomes plain text.
+
+    Raises:
+        InvalidMessages: not a list, a message that is no mapping, or an unknown role.
+    """
+    clean = [(index, _clean(index, message)) for index, message in enumerate(_as_list(messages))]
+    paired = list(_pair(clean))
+    sent = tuple(message for _, message in paired)
+    return Transcript(
+        messages=sent,
+        origins=tuple(index for index, _ in paired),
+        steps=tuple(steps(sent)),
+    )
+
+
+def _as_list(messages: Any) -> Sequence[Any]:
+    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
+        raise InvalidMessages(None, f"a {type(messages).__name__}", "a list of chat messages")
+    return messages if isinstance(messages, Sequence) else list(messages)
+
+
+def _clean(index: int, message: Any) -> Message:
+    """The message itself where it can be sent as it is, else a repaired copy."""
+    if not isinstance(message, Mapping):
+        if not hasattr(message, "model_dump"):
+            raise InvalidMessages(index, f"a {type(message).__name__}", "a mapping with a role")
+        message = to_plain(message)
+    role = message.get("role")
+    if role not in ROLES:
+        raise InvalidMessages(index, f"role {role!r}", "one of " + ", ".join(sorted(ROLES)))
+    return message if isinstance(message, dict) and _is_clean(message) else _mended(message)
+
+
+def _is_clean(message: Message) -> bool:
+    if _is_empty(message):
+        return False
+    if any(key.startswith("_") for key in message):
+        return False
+    content = message.get("content")
+    if not isinstance(content, (str, list, type(None))):
+        return False
+    if "tool_calls" in message:
+        calls = message["tool_calls"]
+        if not calls or not all(isinstance(call, dict) and _is_sound(call) for call in calls):
+            return False
+    legacy = message.get("function_call", {"name": "-", "arguments": "{}"})
+    return isinstance(legacy, dict) and _is_json_object(legacy.get("arguments"))
+
+
+def _mended(message: Mapping[str, Any]) -> Message:
+    plain = {k: v for k, v in to_plain(message).items() if not k.startswith("_")}
+    calls = [_mended_call(call) for call in plain.pop("tool_calls", None) or ()]
+    if calls:
+        plain["tool_calls"] = calls
+    legacy = plain.pop("function_call", None)
+    if legacy:
+        call = _tool_call({"function": legacy})
+        plain["function_call"] = {"name": call.name, "arguments": _arguments(call.arguments)}
+    content = plain.get("content")
+    if isinstance(content, dict):
+        plain["content"] = [content]
+    elif not isinstance(content, (str, list, type(None))):
+        plain["content"] = str(content)
+    if _is_empty(plain):
+        plain["content"] = EMPTY
+    plain.setdefault("content", None)
+    return plain
+
+
+def _mended_call(call: Any) -> Message:
+    read_call = _tool_call(call)
+    arguments = _arguments(read_call.arguments)
+    name = read_call.name or "unnamed"
+    kept = call if isinstance(call, dict) else {}
+    function = {"name": name, "arguments": arguments}
+    return {
+        **kept,
+        "id": read_call.id or "call_" + _sha256([name, arguments])[7:23],
+        "type": "function",
+        "function": function,
+    }
+
+
+def _arguments(text: str) -> str:
+    """The arguments as a JSON object: what a model cut off or misquoted is kept as a string."""
+    if _is_json_object(text):
+        return text
+    return json.dumps({"arguments": text} if text.strip() else {}, ensure_ascii=False)
+
+
+Placed = tuple["int | None", Message]
+
+
+def _pair(clean: list[tuple[int, Message]]) -> Iterator[Placed]:
+    """Every call followed at once by its results, every other result turned into text."""
+    taken: set[int] = set()
+    for position, (index, message) in enumerate(clean):
+        if index in taken:
+            continue
+        if is_result(message):
+            yield index, _orphan(message)
+        elif tool_calls_of(message):
+            yield from _step(clean, position, taken)
+        else:
+            yield index, message
+
+
+def _step(clean: list[tuple[int, Message]], position: int, taken: set[int]) -> Iterator[Placed]:
+    index, message = clean[position]
+    message = _with_unique_ids(message)
+    answers: list[Placed | None] = []
+    for call in tool_calls_of(message):
+        answers.append(_answer(clean, position, call, taken))
+    yield index, message
+    for call, answer in zip(tool_calls_of(message), answers, strict=True):
+        yield answer if answer is not None else (None, _stub(call))
+
+
+def _answer(
+    clean: list[tuple[int, Message]], position: int, call: ToolCall, taken: set[int]
+) -> Placed | None:
+    """The result of `call`: by id, before the next message that makes calls."""
+    names = {call.id, call.id.partition(_AGAIN)[0]}
+    for index, message in clean[position + 1 :]:
+        if tool_calls_of(message):
+            return None
+        if index in taken or not is_result(message):
+            continue
+        given = str(message.get("tool_call_id") or "")
+        if given in names or (not given and message.get("name") in (None, call.name)):
+            taken.add(index)
+            if call.id and given != call.id:
+                message = {**message, "tool_call_id": call.id}
+            return index, message
+    return None
+
+
+_AGAIN = "--again"  # marks the second of two calls that came with one id
+
+
+def _with_unique_ids(message: Message) -> Message:
+    calls = message.get("tool_calls") or []
+    ids = [call["id"] for call in calls]
+    if len(set(ids)) == len(ids):
+        return message
+    seen: dict[str, int] = {}
+    renamed = []
+    for call in calls:
+        nth = seen[call["id"]] = seen.get(call["id"], 0) + 1
+        renamed.append(call if nth == 1 else {**call, "id": f"{call['id']}{_AGAIN}{nth}"})
+    return {**message, "tool_calls": renamed}
+
+
+def _stub(call: ToolCall) -> Message:
+    if not call.id:
+        return {"role": "function", "name": call.name, "content": NO_RESULT}
+    return {"role": "tool", "tool_call_id": call.id, "content": NO_RESULT}
+
+
+def _orphan(message: Message) -> Message:
+    name = message.get("name")
+    by = f" ({name})" if isinstance(name, str) and name else ""
+    return {"role": "user", "content": f"{ORPHAN_OPENS}{by}\n{text_of(message)}"}

@@ -1,0 +1,387 @@
+"""Pure: from a transcript, the tiles found in its ledger and a budget to a plan, or None.
+
+    view = head + summaries + tail
+
+The tail is chosen first, between steps and on a turn start where that costs little; what lies
+between head and tail and is not yet represented becomes jobs, one segment each. Nothing here
+calls a model, reads a clock or writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from .config import CompressorConfig
+from .errors import BudgetTooSmall
+from .ledger import Segment, Tile, lay
+from .messages import ORPHAN_OPENS, Message, Transcript, text_of
+
+__all__ = ["Budget", "Job", "Layout", "Plan", "arrange", "plan"]
+
+SMALLEST_SUMMARY = 80
+"""Tokens below which a framed summary says nothing."""
+
+TIGHT_TAIL = 0.3
+"""Share of a tight target that the tail takes; see tests/benchmarks/retention.py. Above a quarter
+because a cut on a step boundary falls short of what it was given by half a step on average."""
+
+TAIL_FLOOR = 0.25
+"""Share of a tight target below which no turn start is worth moving the cut."""
+
+TURN_START_COST = 0.2
+"""Share of the tail that a cut on a turn start may cost."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Tokens, all of them; what each is for."""
+
+    limit: int
+    """A view above it is refused by the provider: window - reserve - overhead."""
+    trigger: int
+    target: int
+    tail: int
+    head: int
+    prose: int | None
+    """Asked of the model; None: 5 % of the segment, 750 to 8,000."""
+    facts: int
+    fold: int
+    """All summaries together; above it the oldest are folded."""
+    min_gain: float = 0.05
+    recent_turns: int = 0
+
+    @classmethod
+    def of(cls, config: CompressorConfig, window: int, overhead: int = 0) -> Budget:
+        """The budget for a window, by the ratios of the configuration.
+
+        Raises:
+            BudgetTooSmall: reserve and overhead leave nothing.
+        """
+        reserve = config.output_reserve
+        if reserve is None:
+            reserve = min(8_000, window // 4)
+        usable = window - reserve - overhead
+        if usable <= 0:
+            raise BudgetTooSmall(reserve + overhead, window, "output_reserve and tool schemas")
+        floor = min(config.token_floor, usable)
+        trigger = max(int(usable * config.trigger_ratio), floor)
+        return cls._with_target(config, usable, trigger, int(trigger * config.target_ratio))
+
+    @classmethod
+    def exactly(cls, config: CompressorConfig, target: int) -> Budget:
+        """A view of at most `target` tokens: replaces window, reserve, trigger and target."""
+        return cls._with_target(config, target, target, target)
+
+    @classmethod
+    def _with_target(
+        cls, config: CompressorConfig, limit: int, trigger: int, target: int
+    ) -> Budget:
+        head, facts = config.head_tokens, config.facts_budget_tokens
+        return cls(
+            limit=limit,
+            trigger=trigger,
+            target=target,
+            tail=config.protect_last_n_tokens,
+            head=limit // 10 if head is None else head,
+            prose=config.summary_target_tokens,
+            facts=target // 10 if facts is None else facts,
+            fold=int(target * config.fold_ratio),
+            min_gain=config.min_gain_ratio,
+            recent_turns=config.keep_recent_turns or 0,
+        )
+
+    def prose_for(self, source_tokens: int) -> int:
+        """Tokens to ask of the model for a segment of that size."""
+        if self.prose is not None:
+            return self.prose
+        return min(8_000, max(750, source_tokens // 20))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A transcript with its counts and the segments found along it."""
+
+    transcript: Transcript
+    digests: tuple[str, ...]
+    tokens: tuple[int, ...]
+    head_tokens: int
+    """Room that the first exchange was given."""
+    head_end: int
+    """The first exchange ends before this index; everything before it stays verbatim."""
+    allowed: tuple[bool, ...]
+    """Which messages may be represented by a segment."""
+    tiles: tuple[Tile, ...]
+    replaced: dict[int, Segment]
+    """Messages outside the summaries that a recorded mask or shortening stands for."""
+
+    def size(self) -> int:
+        """Tokens of the view."""
+        return sum(map(self.tile_tokens, self.tiles))
+
+    def tile_tokens(self, tile: Tile) -> int:
+        """Tokens that the tile takes in the view."""
+        if tile.segment is not None:
+            return tile.segment.tokens
+        return self.span(tile.start, tile.end)
+
+    def span(self, start: int, end: int) -> int:
+        """Tokens of a stretch of messages as they stand outside summaries."""
+        return sum(self.message_tokens(i) for i in range(start, end))
+
+    def message_tokens(self, index: int) -> int:
+        """Tokens of one message as it stands outside summaries."""
+        found = self.replaced.get(index)
+        return self.tokens[index] if found is None else found.tokens
+
+    def source(self, start: int, end: int) -> int:
+        """Tokens of the original messages of a stretch."""
+        return sum(self.tokens[start:end])
+
+    def view(self) -> list[Message]:
+        """The messages to send."""
+        return [message for tile in self.tiles for message in self._of(tile)]
+
+    def _of(self, tile: Tile) -> Iterator[Message]:
+        if tile.segment is not None:
+            yield tile.segment.rendered
+            return
+        for index in range(tile.start, tile.end):
+            found = self.replaced.get(index)
+            yield self.transcript.messages[index] if found is None else found.rendered
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run of the middle that gets one new segment."""
+
+    start: int
+    end: int
+    room: int
+    """Tokens that the rendered summary may take."""
+    source_tokens: int
+    folds: tuple[Segment, ...] = ()
+    """Segments that it replaces; their texts are carried on."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to do: the segments to write, and where the verbatim tail starts."""
+
+    jobs: tuple[Job, ...]
+    tail_start: int
+    expected: int
+    """Tokens of the view afterwards, at most."""
+
+
+# ---------------------------------------------------------------- laying out
+
+
+def arrange(
+    transcript: Transcript,
+    digests: Sequence[str],
+    tokens: Sequence[int],
+    segments: Sequence[Segment],
+    head_tokens: int,
+) -> Layout:
+    """Lay what the ledger has along the transcript."""
+    allowed = _allowed(transcript, tokens, head_tokens)
+    tiles = lay(digests, segments, allowed)
+    singles = {s.run[0]: s for s in segments if s.kind != "summary"}
+    replaced = {index: singles[found] for index, found in enumerate(digests) if found in singles}
+    return Layout(
+        transcript=transcript,
+        digests=tuple(digests),
+        tokens=tuple(tokens),
+        head_tokens=head_tokens,
+        head_end=_head_end(transcript, tokens, allowed, tiles, head_tokens),
+        allowed=tuple(allowed),
+        tiles=tuple(tiles),
+        replaced=replaced,
+    )
+
+
+def _allowed(transcript: Transcript, tokens: Sequence[int], head_tokens: int) -> list[bool]:
+    """Leading system messages, the task, the newest user message and the newest step stay."""
+    count = len(transcript.messages)
+    allowed = [index >= transcript.leading for index in range(count)]
+    users = _users(transcript.messages)
+    if users:
+        # A greeting before the task belongs to the first exchange where it fits.
+        greeting = range(transcript.leading, users[0])
+        fits = sum(tokens[i] for i in greeting) <= head_tokens
+        for index in [users[0], users[-1], *(greeting if fits else ())]:
+            allowed[index] = False
+    if transcript.steps:
+        for index in transcript.steps[-1]:
+            allowed[index] = False
+    return allowed
+
+
+def _users(messages: Sequence[Message]) -> list[int]:
+    return [
+        index
+        for index, message in enumerate(messages)
+        if message.get("role") == "user" and not text_of(message).startswith(ORPHAN_OPENS)
+    ]
+
+
+def _head_end(
+    transcript: Transcript,
+    tokens: Sequence[int],
+    allowed: Sequence[bool],
+    tiles: Sequence[Tile],
+    head_tokens: int,
+) -> int:
+    """System, task and, where it fits, the first step after the task."""
+    end = 0
+    while end < len(allowed) and not allowed[end]:
+        end += 1
+    if end == transcript.leading or any(tile.segment and tile.start == end for tile in tiles):
+        return end
+    room = head_tokens - sum(tokens[transcript.leading : end])
+    first = next((step for step in transcript.steps if step.start == end), range(end, end))
+    return first.stop if sum(tokens[i] for i in first) <= room else end
+
+
+# ---------------------------------------------------------------- planning
+
+
+def plan(layout: Layout, budget: Budget, *, force: bool = False) -> Plan | None:
+    """What to summarize so that the view fits, or None while it does or nothing is gained.
+
+    Raises:
+        BudgetTooSmall: what cannot be dropped exceeds the limit.
+    """
+    size = layout.size()
+    if size <= budget.trigger and not force:
+        return None
+    kept = layout.source(0, len(layout.tokens)) - sum(
+        tokens for tokens, ok in zip(layout.tokens, layout.allowed, strict=True) if ok
+    )
+    if kept > budget.limit:
+        raise BudgetTooSmall(kept, budget.limit)
+    target = min(budget.target, int(size * 0.6)) if size <= budget.trigger else budget.target
+    target = min(budget.limit, max(target, kept + SMALLEST_SUMMARY))
+    for attempt in _attempts(layout, budget, target):
+        if attempt.jobs and attempt.expected <= target:
+            return _if_it_pays(attempt, size, budget)
+    if size <= budget.limit:
+        return None
+    raise BudgetTooSmall(kept + SMALLEST_SUMMARY, budget.limit)
+
+
+def _if_it_pays(found: Plan, size: int, budget: Budget) -> Plan | None:
+    pays = size - found.expected >= budget.min_gain * size
+    return found if pays or size > budget.limit else None
+
+
+def _attempts(layout: Layout, budget: Budget, target: int) -> Iterator[Plan]:
+    """From the plan that keeps most to the one that keeps only what cannot be dropped."""
+    summaries = sum(tile.segment.tokens for tile in layout.tiles if tile.segment is not None)
+    full = max(budget.tail, _turn_tokens(layout, budget.recent_turns))
+    wanted = budget.prose_for(layout.size()) + budget.facts
+    if summaries + wanted <= budget.fold or not summaries:
+        yield _attempt(layout, full, wanted, fold=False)
+    yield _attempt(layout, full, max(wanted, budget.fold // 2), fold=True)
+    for tail in (min(full, int(target * TIGHT_TAIL)), 0):
+        yield _attempt(layout, tail, None, fold=True, target=target)
+
+
+def _turn_tokens(layout: Layout, turns: int) -> int:
+    users = _users(layout.transcript.messages)
+    if not turns or not users:
+        return 0
+    return layout.span(users[max(0, len(users) - turns)], len(layout.tokens))
+
+
+def _attempt(layout: Layout, tail: int, wanted: int | None, *, fold: bool, target: int = 0) -> Plan:
+    """One plan with a tail of at most `tail` tokens; `wanted` None: all that `target` leaves."""
+    tail_start = _cut(layout, tail, int(target * TAIL_FLOOR))
+    spans = _spans(layout, tail_start, fold=fold, refold=wanted is None)
+    kept = layout.size() - sum(_view_tokens(layout, start, end) for start, end in spans)
+    room = max(0, target - kept) if wanted is None else wanted
+    jobs = tuple(_jobs(layout, spans, room))
+    return Plan(jobs, tail_start, kept + sum(job.room for job in jobs))
+
+
+def _cut(layout: Layout, room: int, floor: int) -> int:
+    """Where the tail starts: a step boundary, a turn start where that costs little."""
+    last_tile_end = max((t.end for t in layout.tiles if t.segment is not None), default=0)
+    earliest = max(layout.head_end, last_tile_end)
+    starts = [step.start for step in layout.transcript.steps if step.start >= earliest]
+    if not starts:
+        return len(layout.tokens)
+    cut, used = starts[-1], layout.span(starts[-1], len(layout.tokens))
+    tail_sizes = {cut: used}
+    for start in reversed(starts[:-1]):
+        used += layout.span(start, cut)
+        if used > room:
+            break
+        cut = start
+        tail_sizes[cut] = used
+    least = max(floor, tail_sizes[cut] - int(room * TURN_START_COST))
+    users = set(_users(layout.transcript.messages))
+    turns = [start for start, size in tail_sizes.items() if start in users and size >= least]
+    return min(turns, default=cut)
+
+
+def _spans(layout: Layout, tail_start: int, *, fold: bool, refold: bool) -> list[tuple[int, int]]:
+    """The stretches of the middle to represent anew.
+
+    With `fold` those of old segments too, with `refold` even one segment alone, to shrink it.
+    """
+    return [
+        (start, end)
+        for start, end in _open_stretches(layout, tail_start, fold)
+        if _view_tokens(layout, start, end) >= 2 * SMALLEST_SUMMARY
+        and (refold or not _is_one_segment(layout, start, end))
+    ]
+
+
+def _is_one_segment(layout: Layout, start: int, end: int) -> bool:
+    return any(t.segment and (t.start, t.end) == (start, end) for t in layout.tiles)
+
+
+def _open_stretches(layout: Layout, tail_start: int, fold: bool) -> Iterator[tuple[int, int]]:
+    """Runs of messages between head and tail that may be represented, gaps only unless `fold`."""
+    is_open = list(layout.allowed)
+    for tile in layout.tiles:
+        if tile.segment is not None and not fold:
+            is_open[tile.start : tile.end] = [False] * (tile.end - tile.start)
+    start: int | None = None
+    for index in range(layout.head_end, tail_start + 1):
+        inside = index < tail_start and is_open[index]
+        if inside and start is None:
+            start = index
+        elif not inside and start is not None:
+            yield start, index
+            start = None
+
+
+def _view_tokens(layout: Layout, start: int, end: int) -> int:
+    """Tokens that the stretch takes in the present view."""
+    total = 0
+    for tile in layout.tiles:
+        if tile.segment is not None:
+            total += tile.segment.tokens if start <= tile.start and tile.end <= end else 0
+        else:
+            total += layout.span(max(start, tile.start), max(start, min(end, tile.end)))
+    return total
+
+
+def _jobs(layout: Layout, spans: Sequence[tuple[int, int]], room: int) -> Iterator[Job]:
+    """A job for each span, the room shared out by size."""
+    sizes = [layout.source(start, end) for start, end in spans]
+    for (start, end), size in zip(spans, sizes, strict=True):
+        share = room * size // max(1, sum(sizes))
+        share = min(max(share, SMALLEST_SUMMARY), _view_tokens(layout, start, end) - 1)
+        yield Job(start, end, share, size, _inside(layout.tiles, start, end))
+
+
+def _inside(tiles: Iterable[Tile], start: int, end: int) -> tuple[Segment, ...]:
+    return tuple(
+        tile.segment
+        for tile in tiles
+        if tile.segment is not None and start <= tile.start and tile.end <= end
+    )

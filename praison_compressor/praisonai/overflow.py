@@ -1,0 +1,77 @@
+"""What a provider's refusal says about its window: pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+__all__ = ["Overflow", "read"]
+
+_MARKS = re.compile(
+    r"context_length_exceeded|context length|context window|contextwindowexceeded|"
+    r"prompt is too long|input is too long|too many (input )?tokens|maximum context|"
+    r"exceeds? the (maximum|model'?s|available)[^.]{0,40}(context|tokens)|"
+    r"input token count|string too long.*tokens|exceed_context_size",
+    re.IGNORECASE,
+)
+# A rate limit speaks of tokens too, and a smaller view would not help.
+_NOT = re.compile(r"rate.?limit|tokens per (min|day)|\bTPM\b|quota", re.IGNORECASE)
+_WINDOWS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"maximum context length (?:is|of) (\d[\d,_]*)",
+        r"tokens? > (\d[\d,_]*) maximum",
+        r"context (?:length|window|size)[^\d]{0,40}?(\d[\d,_]*)",
+        r"n_ctx\D{0,5}(\d[\d,_]*)",
+        r"maximum (?:number of )?(?:input )?tokens (?:allowed )?\(?(\d[\d,_]*)",
+        r"limit (?:of|is) (\d[\d,_]*)",
+    )
+)
+_ASKED = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"resulted in (\d[\d,_]*) tokens",
+        r"requested (\d[\d,_]*) tokens",
+        r"too long: (\d[\d,_]*) tokens",
+        r"input token count \(?(\d[\d,_]*)",
+        r"request \(?(\d[\d,_]*) tokens",
+    )
+)
+
+
+@dataclass(frozen=True)
+class Overflow:
+    """A refusal because the request was too long."""
+
+    window: int | None
+    """The window, where the provider names it."""
+    asked: int | None
+    """How many tokens it counted in the request, where it says."""
+
+
+def read(error: BaseException) -> Overflow | None:
+    """What the error says; None when it is about something else."""
+    text = _text(error)
+    if not _MARKS.search(text) or _NOT.search(text):
+        return None
+    return Overflow(_number(_WINDOWS, text), _number(_ASKED, text))
+
+
+def _text(error: BaseException) -> str:
+    """The error's words and code, with those of what it wraps."""
+    parts: list[str] = []
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        parts += [type(link).__name__, str(getattr(link, "code", "")), str(link)]
+        link = link.__cause__  # not __context__: that may be an older, unrelated failure
+    return " ".join(parts)
+
+
+def _number(patterns: tuple[re.Pattern[str], ...], text: str) -> int | None:
+    for pattern in patterns:
+        found = pattern.search(text)
+        if found:
+            return int(re.sub(r"[,_]", "", found.group(1)))
+    return None

@@ -1,0 +1,53 @@
+"""One request on its way out: the view put in, and the one retry where it was too long."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from .shapes import Shape
+
+if TYPE_CHECKING:
+    from .agents import AgentCompressor
+
+__all__ = ["asend", "send"]
+
+
+def send(
+    compressor: AgentCompressor,
+    shape: Shape,
+    params: Mapping[str, Any],
+    go: Callable[[dict[str, Any]], Any],
+) -> Any:
+    """Send the request as the view that fits; once more, tighter, if it is refused as too long."""
+    request = shape.read(params)
+    if request is None:
+        return go(dict(params))
+    view = compressor.view(request)
+    try:
+        return go(shape.write(params, view))
+    except Exception as error:
+        tighter = compressor.tighter_view(request, error)
+        if tighter is None:
+            raise
+        return go(shape.write(params, tighter))
+
+
+async def asend(
+    compressor: AgentCompressor,
+    shape: Shape,
+    params: Mapping[str, Any],
+    go: Callable[[dict[str, Any]], Awaitable[Any]],
+) -> Any:
+    """The same, without ever blocking the loop it runs on."""
+    request = shape.read(params)
+    if request is None:
+        return await go(dict(params))
+    view = await compressor.aview(request)
+    try:
+        return await go(shape.write(params, view))
+    except Exception as error:
+        tighter = await compressor.atighter_view(request, error)
+        if tighter is None:
+            raise
+        return await go(shape.write(params, tighter))

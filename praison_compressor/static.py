@@ -1,0 +1,84 @@
+"""The summary without a model: the same facts, readable, at any budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from .facts import Facts, extract, missing, render
+from .facts.outcomes import outcome_of
+from .facts.reading import call_text
+from .messages import Message, ToolCall, text_of
+
+OPENING = "Static summary (no model wrote it): facts and verbatim excerpts of earlier messages."
+ADDED = "Facts that the summary above lacks (extracted, verbatim):"
+MASK_CHARS = 160
+CARRIED_SHARE = 0.4
+
+
+def static_summary(
+    messages: Sequence[Message],
+    *,
+    budget_tokens: int,
+    count: Callable[[str], int],
+    facts: Facts | None = None,
+    previous: Sequence[str] = (),
+    visible: str = "",
+) -> str:
+    """A readable summary of at most `budget_tokens`, most valuable facts first.
+
+    `previous` are earlier summaries to carry forward, `visible` is text that the view keeps
+    verbatim anyway, so that nothing in it needs room here.
+    """
+    known = extract(messages) if facts is None else facts
+    carried = _carried(previous, int(budget_tokens * CARRIED_SHARE), count)
+    opening = f"{OPENING}\n{carried}"
+    room = budget_tokens - count(opening) - 2
+    body = render(known, budget_tokens=room, count=count, visible=f"{visible}\n{carried}")
+    return _within(f"{opening}\n{body}".strip(), budget_tokens, count)
+
+
+def _carried(previous: Sequence[str], budget_tokens: int, count: Callable[[str], int]) -> str:
+    if not previous:
+        return ""
+    text = "\n".join(previous)
+    return "## Carried over from earlier summaries\n" + _within(text, budget_tokens, count)
+
+
+def repair(
+    summary: str,
+    facts: Facts,
+    messages: Sequence[Message] = (),
+    *,
+    budget_tokens: int,
+    count: Callable[[str], int],
+    visible: str = "",
+) -> str:
+    """The facts section that `summary` lacks, within the budget; the summary itself stays whole."""
+    known = facts or extract(messages)
+    lacking = missing(known, summary)
+    room = budget_tokens - count(ADDED) - 2
+    body = render(lacking, budget_tokens=room, count=count, visible=f"{visible}\n{summary}")
+    return _within(f"{ADDED}\n{body}", budget_tokens, count) if body else ""
+
+
+def mask_line(call: ToolCall, result: Message, *, max_chars: int = MASK_CHARS) -> str:
+    """One line for an old tool output: tool, arguments, size, outcome."""
+    text = text_of(result)
+    outcome = outcome_of(text)
+    said = " ".join(call_text(call).split())
+    if len(said) > max_chars:
+        said = said[: max_chars - 1] + "…"
+    lines = text.count("\n") + 1 if text else 0
+    detail = f": {outcome.detail[:max_chars]}" if outcome.detail else ""
+    return f"[masked] {said} -> {outcome.status}, {lines} lines, {len(text)} chars{detail}"
+
+
+def _within(text: str, budget_tokens: int, count: Callable[[str], int]) -> str:
+    """The text cut at a line so that it fits: the last lines are the least valuable."""
+    size = count(text)
+    while size > budget_tokens and text:
+        keep = max(0, int(len(text) * budget_tokens / size) - 8)
+        cut = text.rfind("\n", 0, keep)
+        text = text[: cut if cut > 0 else keep].rstrip()
+        size = count(text)
+    return text

@@ -1,0 +1,121 @@
+"""The models behind the provider: who answers, with which window, and what each request costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol, TypeAlias
+
+from .replies import JSON, Answer, Answerer, Asked, Reply, Script, Usage, answer_of
+
+__all__ = ["Answers", "Counter", "Match", "Models"]
+
+Match: TypeAlias = str | Callable[[Asked], bool]
+Answers: TypeAlias = Answerer | Sequence[Answer | str]
+
+
+class Counter(Protocol):
+    """What the provider counts tokens with; `praison_compressor.tokens.TokenCounter` is one."""
+
+    def text(self, text: str) -> int:
+        """Return the tokens of a text."""
+        ...
+
+    def messages(self, messages: Iterable[JSON]) -> int:
+        """Return the tokens of chat messages."""
+        ...
+
+    def tools(self, tools: Sequence[Mapping[str, Any]] | None) -> int:
+        """Return the tokens of tool schemas."""
+        ...
+
+
+class Models:
+    """Routes requests to answers, and counts with each model's own tokenizer."""
+
+    def __init__(
+        self,
+        default: Answers,
+        *,
+        window: int,
+        windows: Mapping[str, int],
+        known: Iterable[str] | None,
+        enforce_max_tokens: bool,
+        counter: Callable[[str], Counter] | None,
+    ) -> None:
+        self.window = window
+        self.windows = dict(windows)
+        self._known = None if known is None else set(known)
+        self._default = _answerer(default)
+        self._routes: list[tuple[Match, Answerer]] = []
+        self._enforce_max_tokens = enforce_max_tokens
+        self._new_counter = counter or _exact_counter
+        self._counters: dict[str, Counter] = {}
+
+    def route(self, match: Match | None, answers: Answers) -> None:
+        """Send what matches to its own answers; None replaces the answers of all the rest."""
+        if match is None:
+            self._default = _answerer(answers)
+        else:
+            self._routes.append((match, _answerer(answers)))
+
+    def names(self) -> list[str]:
+        """Return the models that are known by name."""
+        routed = [match for match, _ in self._routes if isinstance(match, str)]
+        return sorted({*(self._known or ()), *self.windows, *routed})
+
+    def exists(self, model: str) -> bool:
+        """Tell whether the model may be asked; any may, where no list of them was given."""
+        return self._known is None or model in self._known
+
+    def window_of(self, model: str) -> int:
+        """Return the model's window in tokens."""
+        return self.windows.get(model, self.window)
+
+    def counter(self, model: str) -> Counter:
+        """Return the model's counter, one for the provider's lifetime: it caches."""
+        if model not in self._counters:
+            self._counters[model] = self._new_counter(model)
+        return self._counters[model]
+
+    async def answer(self, asked: Asked) -> Answer:
+        """Return what the model says, cut at the request's token cap."""
+        answer = await answer_of(self._answerer_of(asked), asked)
+        if isinstance(answer, Reply) and answer.capped and self._enforce_max_tokens:
+            return self._cut(answer, asked)
+        return answer
+
+    def usage(self, asked: Asked, reply: Reply, prompt: int, cached: int) -> Usage:
+        """Return what the exchange costs in tokens."""
+        count = self.counter(asked.model).text
+        reasoning = count(reply.thinking or "")
+        spoken = count((reply.text or "") + (reply.refusal or ""))
+        called = sum(count(call.name + call.encoded()) for call in reply.calls)
+        return Usage(prompt, reasoning + spoken + called, cached, reasoning)
+
+    def _answerer_of(self, asked: Asked) -> Answerer:
+        for match, answerer in reversed(self._routes):
+            if match(asked) if callable(match) else match == asked.model:
+                return answerer
+        return self._default
+
+    def _cut(self, reply: Reply, asked: Asked) -> Reply:
+        text, cap = reply.text, asked.max_tokens
+        if not (text and cap):
+            return reply
+        count = self.counter(asked.model).text
+        while (tokens := count(text)) > cap:
+            text = text[: min(len(text) - 1, len(text) * cap // tokens)]
+        return reply if text == reply.text else replace(reply, text=text, finish="length")
+
+
+def _answerer(answers: Answers) -> Answerer:
+    return answers if callable(answers) else Script(answers)
+
+
+def _exact_counter(model: str) -> Counter:
+    # Imported late: the provider is of use to tests that bring their own way of counting.
+    from praison_compressor.tokens import TokenCounter
+
+    counter: Counter = TokenCounter(model)
+    return counter

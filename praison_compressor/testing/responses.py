@@ -1,0 +1,490 @@
+"""OpenAI's responses API: what it refuses, how it answers, whole and streamed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .chat import check_alternation, check_function
+from .replies import JSON, Asked, Reply, Usage
+from .strict import (
+    Refusal,
+    Rules,
+    a_string,
+    an_array,
+    an_object,
+    bad_value,
+    empty,
+    json_object_text,
+    known_keys,
+    missing,
+    wrong_type,
+)
+from .wire import call_id, openai_error, pieces, sse
+
+__all__ = ["Responses"]
+
+ROLES = ("assistant", "system", "developer", "user")
+ITEMS = {
+    "message": {"type", "role", "content", "id", "status", "phase"},
+    "function_call": {"type", "call_id", "name", "arguments", "id", "status", "namespace"},
+    "function_call_output": {"type", "call_id", "output", "id", "status"},
+    "reasoning": {"type", "id", "summary", "content", "encrypted_content", "status"},
+    "item_reference": {"type", "id"},
+}
+INPUT_PARTS = {
+    "input_text": {"type", "text"},
+    "input_image": {"type", "image_url", "file_id", "detail"},
+    "input_file": {"type", "file_id", "file_data", "file_url", "filename", "detail"},
+}
+OUTPUT_PARTS = {
+    "output_text": {"type", "text", "annotations", "logprobs"},
+    "refusal": {"type", "refusal"},
+}
+PARAMETERS = frozenset(
+    {
+        *("background", "conversation", "include", "input", "instructions", "max_output_tokens"),
+        *("max_tool_calls", "metadata", "model", "parallel_tool_calls", "previous_response_id"),
+        *("prompt", "prompt_cache_key", "prompt_cache_retention", "reasoning", "service_tier"),
+        *("safety_identifier", "store", "stream", "stream_options", "temperature", "text"),
+        *("tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user"),
+        "context_management",
+    }
+)
+
+
+class Responses:
+    """The protocol of `/v1/responses`; it remembers what it issued, to know it again."""
+
+    name = "responses"
+
+    def __init__(self) -> None:
+        self._items: dict[str, JSON] = {}
+        self._reasoning_of: dict[str, str] = {}
+        """Item id (and call id) -> the id of the reasoning item it was issued with."""
+        self._conversations: dict[str, list[JSON]] = {}
+        """Response id -> the items that a `previous_response_id` stands for."""
+
+    def check(self, body: JSON, rules: Rules) -> None:
+        """Raise Refusal for what the API refuses."""
+        if not body.get("model"):
+            missing("model")
+        if not rules.unknown_parameters:
+            known_keys(body, PARAMETERS, "")
+        if body.get("instructions") is not None:
+            a_string(body, "instructions", "", filled=False)
+        _check_input(body, rules)
+        items = self._all_items(body)
+        _check_pairs(items)
+        self._check_reasoning(items, rules)
+        if rules.alternate:
+            roles = [item["role"] for item in items if _is_message(item)]
+            check_alternation([role for role in roles if role in ("user", "assistant")])
+        _check_tools(body)
+
+    def asked(self, body: JSON) -> Asked:
+        """Read a request that passed the checks."""
+        items = self._all_items(body)
+        system = body.get("instructions")
+        head = [{"role": "system", "content": system}] if system else []
+        return Asked(
+            model=str(body["model"]),
+            messages=[*head, *_chat_messages(items)],
+            tools=[_chat_tool(tool) for tool in body.get("tools") or ()],
+            stream=bool(body.get("stream")),
+            max_tokens=body.get("max_output_tokens"),
+            body=body,
+        )
+
+    def overflow(self, window: int, messages: int, tools: int, completion: int) -> Refusal:
+        """Return the refusal of a request that does not fit the window."""
+        return Refusal(
+            "Your input exceeds the context window of this model. Please adjust your input and "
+            "try again.",
+            param="input",
+            code="context_length_exceeded",
+        )
+
+    def error(self, refusal: Refusal) -> JSON:
+        """Return an error body."""
+        return openai_error(refusal)
+
+    def whole(self, reply: Reply, asked: Asked, usage: Usage) -> JSON:
+        """Return the body of a reply that is not streamed."""
+        output = self._issue(reply, asked)
+        body = _envelope(asked, "incomplete" if reply.finish == "length" else "completed")
+        return {**body, "output": output, "usage": _usage(usage)}
+
+    def frames(self, reply: Reply, asked: Asked, usage: Usage) -> Iterator[bytes]:
+        """Yield the server-sent events of a streamed reply."""
+        for number, event in enumerate(self._events(reply, asked, usage)):
+            yield sse({**event, "sequence_number": number}, event["type"])
+
+    def _events(self, reply: Reply, asked: Asked, usage: Usage) -> Iterator[JSON]:
+        whole = self.whole(reply, asked, usage)
+        begun = {**_envelope(asked, "in_progress"), "output": [], "usage": None}
+        yield {"type": "response.created", "response": begun}
+        yield {"type": "response.in_progress", "response": begun}
+        for index, item in enumerate(whole["output"]):
+            yield from _item_events(item, index)
+        yield {"type": f"response.{whole['status']}", "response": whole}
+
+    # -- what it issued ----------------------------------------------------------------------------
+
+    def _issue(self, reply: Reply, asked: Asked) -> list[JSON]:
+        output = _output(reply, asked)
+        reasoning = next((item["id"] for item in output if item["type"] == "reasoning"), None)
+        for item in output:
+            self._items[item["id"]] = item
+            if reasoning and item["id"] != reasoning:
+                self._reasoning_of[item["id"]] = reasoning
+            if reasoning and item["type"] == "function_call":
+                self._reasoning_of[item["call_id"]] = reasoning
+        self._conversations[_id("resp", asked)] = [*self._all_items(asked.body), *output]
+        return output
+
+    def _all_items(self, body: JSON) -> list[JSON]:
+        """Return the conversation so far: what is remembered, then what is sent."""
+        given = body.get("input") or []
+        if isinstance(given, str):
+            given = [{"type": "message", "role": "user", "content": given}]
+        return [*self._remembered(body), *(self._resolved(item) for item in given)]
+
+    def _remembered(self, body: JSON) -> list[JSON]:
+        previous = body.get("previous_response_id")
+        if previous is None:
+            return []
+        if previous not in self._conversations:
+            raise Refusal(
+                f"Previous response with id '{previous}' not found.",
+                param="previous_response_id",
+                code="previous_response_not_found",
+            )
+        return self._conversations[previous]
+
+    def _resolved(self, item: JSON) -> JSON:
+        if item.get("type") != "item_reference":
+            return item
+        if item["id"] not in self._items:
+            raise Refusal(f"Item with id '{item['id']}' not found.", param="input", status=404)
+        return self._items[item["id"]]
+
+    def _check_reasoning(self, items: Sequence[JSON], rules: Rules) -> None:
+        """Refuse a call without the reasoning it came from, and reasoning that lost its call."""
+        present = {item["id"] for item in items if item.get("type") == "reasoning"}
+        for item in items:
+            key = item.get("id")
+            if key not in self._reasoning_of and rules.reasoning_by_call_id:
+                key = item.get("call_id") if item.get("type") == "function_call" else None
+            needed = self._reasoning_of.get(key or "")
+            if needed is not None and needed not in present:
+                kind = item.get("type", "message")
+                raise Refusal(
+                    f"Item '{key}' of type '{kind}' was provided without its required "
+                    f"'reasoning' item: '{needed}'.",
+                    param="input",
+                )
+        _check_reasoning_is_followed(items)
+
+
+# -- refusing -------------------------------------------------------------------------------------
+
+
+def _check_reasoning_is_followed(items: Sequence[JSON]) -> None:
+    followers = [*items[1:], {"role": "user"}]
+    for item, follower in zip(items, followers, strict=True):
+        of_model = follower.get("role") == "assistant" or follower.get("type") in (
+            "function_call",
+            "reasoning",
+        )
+        if item.get("type") == "reasoning" and not of_model:
+            raise Refusal(
+                f"Item '{item['id']}' of type 'reasoning' was provided without its required "
+                "following item.",
+                param="input",
+            )
+
+
+def _check_input(body: JSON, rules: Rules) -> None:
+    given = body.get("input")
+    if given is None and not body.get("previous_response_id"):
+        missing("input")
+    if isinstance(given, str):
+        if not given:
+            empty("input", "string")
+        return
+    for index, item in enumerate(an_array(given, "input")):
+        _check_item(an_object(item, f"input[{index}]"), f"input[{index}]", rules)
+
+
+def _check_item(item: JSON, path: str, rules: Rules) -> None:
+    kind = item.get("type", "message")
+    if kind not in ITEMS:
+        bad_value(f"{path}.type", kind, ITEMS)
+    known_keys(item, ITEMS[kind] | rules.extra_message_keys, path)
+    if item.get("id") is not None:
+        a_string(item, "id", path)
+    if kind == "message":
+        _check_message(item, path, rules)
+    elif kind == "function_call":
+        a_string(item, "call_id", path)
+        a_string(item, "name", path)
+        json_object_text(item, path)
+    elif kind == "function_call_output":
+        _check_output(item, path, rules)
+    elif kind == "reasoning":
+        a_string(item, "id", path)
+        if "summary" not in item:
+            missing(f"{path}.summary")
+    else:
+        a_string(item, "id", path)
+
+
+def _check_message(item: JSON, path: str, rules: Rules) -> None:
+    role = a_string(item, "role", path)
+    if role not in ROLES:
+        bad_value(f"{path}.role", role, ROLES)
+    if "content" not in item:
+        missing(f"{path}.content")
+    allowed = OUTPUT_PARTS if role == "assistant" else INPUT_PARTS
+    _check_content(item["content"], allowed, f"{path}.content", rules)
+
+
+def _check_output(item: JSON, path: str, rules: Rules) -> None:
+    a_string(item, "call_id", path)
+    if "output" not in item:
+        missing(f"{path}.output")
+    if item["output"] == "" and rules.empty_tool_output:
+        return
+    _check_content(item["output"], INPUT_PARTS, f"{path}.output", rules)
+
+
+def _check_content(content: Any, allowed: Mapping[str, set[str]], path: str, rules: Rules) -> None:
+    if isinstance(content, str):
+        _check_text(content, path, rules)
+        return
+    if not isinstance(content, list):
+        wrong_type(path, "one of an array of objects or string", content)
+    for index, part in enumerate(an_array(content, path)):
+        where = f"{path}[{index}]"
+        kind = a_string(an_object(part, where), "type", where)
+        if kind not in allowed:
+            bad_value(where, kind, allowed)
+        known_keys(part, allowed[kind], where)
+        if "text" in allowed[kind]:
+            _check_text(a_string(part, "text", where, filled=False), f"{where}.text", rules)
+
+
+def _check_text(text: str, path: str, rules: Rules) -> None:
+    if not text:
+        empty(path, "string")
+    if not text.strip() and not rules.blank_text:
+        raise Refusal(f"Invalid '{path}': text must not be blank.", param=path)
+
+
+def _check_pairs(items: Sequence[JSON]) -> None:
+    """Refuse outputs without a call before them, calls without an output, and doubles."""
+    waiting: dict[str, None] = {}
+    for item in items:
+        kind, id = item.get("type"), item.get("call_id", "")
+        if kind == "function_call":
+            if id in waiting:
+                raise Refusal(f"Duplicate function call with call_id {id}.", param="input")
+            waiting[id] = None
+        elif kind == "function_call_output":
+            if id not in waiting:
+                raise Refusal(
+                    f"No tool call found for function call output with call_id {id}.",
+                    param="input",
+                )
+            del waiting[id]
+        elif waiting and item.get("role") == "user":
+            break
+    for id in waiting:
+        raise Refusal(f"No tool output found for function call {id}.", param="input")
+
+
+def _check_tools(body: JSON) -> None:
+    if body.get("tools") is None:
+        return
+    if not isinstance(body["tools"], list):
+        wrong_type("tools", "an array of objects", body["tools"])
+    for index, tool in enumerate(body["tools"]):
+        where = f"tools[{index}]"
+        if a_string(an_object(tool, where), "type", where) == "function":
+            check_function(tool, where, known=frozenset({"type"}))
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+def _is_message(item: JSON) -> bool:
+    return bool(item.get("type", "message") == "message")
+
+
+def _chat_messages(items: Sequence[JSON]) -> list[JSON]:
+    """Return the items as chat messages: what the model does in one go is one message."""
+    messages: list[JSON] = []
+    for item in items:
+        kind = item.get("type", "message")
+        if kind == "function_call_output":
+            output = _chat_content(item["output"])
+            messages.append({"role": "tool", "tool_call_id": item["call_id"], "content": output})
+        elif kind == "message" and item["role"] != "assistant":
+            content = _chat_content(item["content"])
+            messages.append({"role": item["role"], "content": content})
+        else:
+            _add_to_step(messages, item)
+    return messages
+
+
+def _add_to_step(messages: list[JSON], item: JSON) -> None:
+    kind = item.get("type", "message")
+    begins = kind != "function_call" and not (messages and "reasoning_content" in messages[-1])
+    if begins or not messages or messages[-1]["role"] != "assistant":
+        messages.append({"role": "assistant", "content": None})
+    message = messages[-1]
+    if kind == "reasoning":
+        thought = [part.get("text", "") for part in item.get("summary") or ()]
+        message["reasoning_content"] = "\n".join(thought)
+    elif kind == "function_call":
+        function = {"name": item["name"], "arguments": item["arguments"]}
+        call = {"id": item["call_id"], "type": "function", "function": function}
+        message.setdefault("tool_calls", []).append(call)
+    else:
+        message["content"] = _chat_content(item["content"])
+
+
+def _chat_content(content: str | list[JSON]) -> str | list[JSON]:
+    if isinstance(content, str):
+        return content
+    return [_chat_part(part) for part in content]
+
+
+def _chat_part(part: JSON) -> JSON:
+    if part["type"] == "input_image":
+        return {"type": "image_url", "image_url": {"url": part.get("image_url") or ""}}
+    return {"type": "text", "text": part.get("text") or part.get("refusal") or ""}
+
+
+def _chat_tool(tool: JSON) -> JSON:
+    function = {key: value for key, value in tool.items() if key != "type"}
+    return {"type": "function", "function": {"name": tool["type"], **function}}
+
+
+# -- answering ------------------------------------------------------------------------------------
+
+
+def _id(prefix: str, asked: Asked, index: int = 0) -> str:
+    return f"{prefix}_{asked.number:06d}_{index}"
+
+
+def _envelope(asked: Asked, status: str) -> JSON:
+    body = asked.body
+    return {
+        "id": _id("resp", asked),
+        "object": "response",
+        "created_at": 1_700_000_000 + asked.number,
+        "status": status,
+        "background": False,
+        "error": None,
+        "incomplete_details": ({"reason": "max_output_tokens"} if status == "incomplete" else None),
+        "instructions": body.get("instructions"),
+        "max_output_tokens": asked.max_tokens,
+        "metadata": body.get("metadata") or {},
+        "model": asked.model,
+        "parallel_tool_calls": body.get("parallel_tool_calls", True),
+        "previous_response_id": body.get("previous_response_id"),
+        "reasoning": body.get("reasoning") or {"effort": None, "summary": None},
+        "store": body.get("store", True),
+        "temperature": body.get("temperature", 1.0),
+        "text": body.get("text") or {"format": {"type": "text"}},
+        "tool_choice": body.get("tool_choice", "auto"),
+        "tools": body.get("tools") or [],
+        "top_p": body.get("top_p", 1.0),
+        "truncation": "disabled",
+        "user": None,
+    }
+
+
+def _output(reply: Reply, asked: Asked) -> list[JSON]:
+    output: list[JSON] = []
+    if reply.thinking:
+        summary = [{"type": "summary_text", "text": reply.thinking}]
+        output.append({"id": _id("rs", asked), "type": "reasoning", "summary": summary})
+        if "reasoning.encrypted_content" in (asked.body.get("include") or ()):
+            output[0]["encrypted_content"] = f"sealed-{asked.number:06d}"
+    if reply.text is not None or reply.refusal is not None:
+        output.append(_message_item(reply, asked))
+    status = "completed"
+    for index, call in enumerate(reply.calls):
+        ids = {"id": _id("fc", asked, index), "call_id": call_id(call, asked, index)}
+        called = {"name": call.name, "arguments": call.encoded(), "status": status}
+        output.append({"type": "function_call", **ids, **called})
+    return output
+
+
+def _message_item(reply: Reply, asked: Asked) -> JSON:
+    part: JSON = {"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []}
+    if reply.refusal is not None:
+        part = {"type": "refusal", "refusal": reply.refusal}
+    return {
+        "id": _id("msg", asked),
+        "type": "message",
+        "status": "incomplete" if reply.finish == "length" else "completed",
+        "role": "assistant",
+        "content": [part],
+    }
+
+
+def _item_events(item: JSON, index: int) -> Iterator[JSON]:
+    place = {"output_index": index}
+    blank: dict[str, JSON] = {"message": {"content": []}, "reasoning": {"summary": []}}
+    opened = {**item, **blank.get(item["type"], {"arguments": ""})}
+    if item["type"] != "reasoning":
+        opened["status"] = "in_progress"
+    yield {"type": "response.output_item.added", **place, "item": opened}
+    inner = {"message": _text_events, "reasoning": _summary_events}.get(item["type"], _call_events)
+    yield from inner(item, {**place, "item_id": item["id"]})
+    yield {"type": "response.output_item.done", **place, "item": item}
+
+
+def _text_events(item: JSON, place: JSON) -> Iterator[JSON]:
+    part = item["content"][0]
+    key, event = ("text", "output_text") if "text" in part else ("refusal", "refusal")
+    place = {**place, "content_index": 0}
+    yield {"type": "response.content_part.added", **place, "part": {**part, key: ""}}
+    logprobs: JSON = {"logprobs": []} if key == "text" else {}
+    for piece in pieces(part[key]):
+        yield {"type": f"response.{event}.delta", **place, "delta": piece, **logprobs}
+    yield {"type": f"response.{event}.done", **place, key: part[key], **logprobs}
+    yield {"type": "response.content_part.done", **place, "part": part}
+
+
+def _summary_events(item: JSON, place: JSON) -> Iterator[JSON]:
+    part = item["summary"][0]
+    place = {**place, "summary_index": 0}
+    name = "response.reasoning_summary"
+    yield {"type": f"{name}_part.added", **place, "part": {**part, "text": ""}}
+    for piece in pieces(part["text"]):
+        yield {"type": f"{name}_text.delta", **place, "delta": piece}
+    yield {"type": f"{name}_text.done", **place, "text": part["text"]}
+    yield {"type": f"{name}_part.done", **place, "part": part}
+
+
+def _call_events(item: JSON, place: JSON) -> Iterator[JSON]:
+    name = "response.function_call_arguments"
+    for piece in pieces(item["arguments"]):
+        yield {"type": f"{name}.delta", **place, "delta": piece}
+    done = {"name": item["name"], "arguments": item["arguments"]}
+    yield {"type": f"{name}.done", **place, **done}
+
+
+def _usage(usage: Usage) -> JSON:
+    return {
+        "input_tokens": usage.prompt,
+        "input_tokens_details": {"cached_tokens": usage.cached},
+        "output_tokens": usage.completion,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning},
+        "total_tokens": usage.prompt + usage.completion,
+    }

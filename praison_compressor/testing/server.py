@@ -1,0 +1,210 @@
+"""The provider itself: a real HTTP server on a loopback port, as a context manager."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from types import TracebackType
+
+from aiohttp import web
+
+from .anthropic import Anthropic
+from .background import ServerThread
+from .chat import ChatCompletions
+from .exchange import Exchange, Log
+from .models import Answers, Counter, Match, Models
+from .promptcache import PromptCache
+from .recorded import Recorded
+from .responses import Responses
+from .roles import Worker
+from .strict import Rules
+from .wire import Dialect
+
+__all__ = ["LocalProvider"]
+
+LARGEST_BODY = 1 << 30
+"""Bytes; aiohttp's own limit of 1 MB would refuse long transcripts for the wrong reason."""
+
+
+class LocalProvider:
+    """A strict provider on a free loopback port.
+
+    ```python
+    with LocalProvider(window=8000) as provider:
+        client = openai.OpenAI(base_url=provider.base_url, api_key="any")
+        ...
+    assert not provider.refused
+    ```
+
+    It speaks OpenAI's chat completions and responses and Anthropic's messages, streamed or not,
+    with and without `/v1`. `answer` is what models say that no `route` names: a list of replies,
+    consumed in order, or a callable that gets the request (`Asked`) and returns a `Reply`,
+    `Failure`, `Broken` or text; left out, it is a `Worker`. Requests are counted with the model's
+    own tokenizer and refused over its window: `windows[model]`, else `window`.
+    """
+
+    def __init__(
+        self,
+        answer: Answers | None = None,
+        *,
+        window: int = 128_000,
+        windows: Mapping[str, int] | None = None,
+        models: Iterable[str] | None = None,
+        rules: Rules | None = None,
+        alternate: bool = False,
+        system_first: bool = False,
+        api_key: str | None = None,
+        enforce_max_tokens: bool = True,
+        counter: Callable[[str], Counter] | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+    ) -> None:
+        """`models`: answer 404 to any other name; `api_key`: answer 401 without it; `counter`: for
+        a model's name, what to count its tokens with; `alternate` and `system_first` as in `Rules`.
+        """
+        given = rules or Rules()
+        self.rules = replace(
+            given,
+            alternate=given.alternate or alternate,
+            system_first=given.system_first or system_first,
+        )
+        self._models = Models(
+            Worker() if answer is None else answer,
+            window=window,
+            windows=windows or {},
+            known=models,
+            enforce_max_tokens=enforce_max_tokens,
+            counter=counter,
+        )
+        self._log = Log()
+        self._api_key = api_key
+        self._host, self._port = host, port
+        self._thread: ServerThread | None = None
+
+    # -- what it answers ---------------------------------------------------------------------------
+
+    def route(self, match: Match, answer: Answers) -> None:
+        """Give a model (its exact name), or the requests that `match` accepts, their own answers.
+
+        The newest route that matches wins.
+        """
+        self._models.route(match, answer)
+
+    def answer_with(self, answer: Answers) -> None:
+        """Set the answers of every model that no route names."""
+        self._models.route(None, answer)
+
+    def set_window(self, tokens: int, model: str | None = None) -> None:
+        """Change the window of one model, or of all that have none of their own."""
+        if model is None:
+            self._models.window = tokens
+        else:
+            self._models.windows[model] = tokens
+
+    # -- what it was asked -------------------------------------------------------------------------
+
+    @property
+    def requests(self) -> list[Recorded]:
+        """Return every request so far, in order of arrival."""
+        return list(self._log.records)
+
+    @property
+    def refused(self) -> list[Recorded]:
+        """Return the requests that the checks refused."""
+        return [record for record in self.requests if record.refused]
+
+    @property
+    def over_window(self) -> list[Recorded]:
+        """Return the requests that had more tokens than their model takes."""
+        return [record for record in self.requests if record.over_window]
+
+    def for_model(self, name: str) -> list[Recorded]:
+        """Return the requests to one model."""
+        return [record for record in self.requests if record.model == name]
+
+    def forget(self) -> None:
+        """Empty the record; routes, scripts and numbers go on where they are."""
+        self._log.records.clear()
+
+    # -- its life ----------------------------------------------------------------------------------
+
+    @property
+    def url(self) -> str:
+        """Return the address without a path: what Anthropic's clients want."""
+        if self._thread is None:
+            raise RuntimeError("the provider is not running; use it as a context manager")
+        return f"http://{self._host}:{self._thread.port}"
+
+    @property
+    def base_url(self) -> str:
+        """Return the address that OpenAI's clients want, ending in `/v1`."""
+        return f"{self.url}/v1"
+
+    def start(self) -> LocalProvider:
+        """Start serving, and return when the port is open."""
+        if self._thread is not None:
+            raise RuntimeError("the provider is running already")
+        thread = ServerThread(self._application, self._host, self._port)
+        thread.start_and_wait()
+        self._thread = thread
+        return self
+
+    def stop(self) -> None:
+        """Drop what is still open and free the port; may be called twice."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.stop_and_wait()
+
+    def __enter__(self) -> LocalProvider:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> LocalProvider:
+        return await asyncio.to_thread(self.start)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await asyncio.to_thread(self.stop)
+
+    def _application(self, closing: asyncio.Event) -> web.Application:
+        app = web.Application(client_max_size=LARGEST_BODY)
+        dialects: dict[str, Dialect] = {
+            "/chat/completions": ChatCompletions(),
+            "/responses": Responses(),
+            "/messages": Anthropic(),
+        }
+        cache = PromptCache()
+        for path, dialect in dialects.items():
+            exchange = Exchange(
+                dialect,
+                self._models,
+                self.rules,
+                self._log,
+                cache,
+                api_key=self._api_key,
+                closing=closing,
+            )
+            app.router.add_post(path, exchange)
+            app.router.add_post(f"/v1{path}", exchange)
+        app.router.add_get("/models", self._list_models)
+        app.router.add_get("/v1/models", self._list_models)
+        return app
+
+    async def _list_models(self, request: web.Request) -> web.Response:
+        data = [
+            {"id": name, "object": "model", "created": 1_700_000_000, "owned_by": "local"}
+            for name in self._models.names()
+        ]
+        return web.json_response({"object": "list", "data": data})

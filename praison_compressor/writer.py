@@ -1,0 +1,382 @@
+"""Writes the one message that stands for a segment: by a model, audited and repaired, or static."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .config import CompressorConfig
+from .errors import SummarizerUnavailable, SummaryError, SummaryRejected
+from .events import Event
+from .facts import Coverage, Facts, coverage, extract
+from .ledger import Usage
+from .messages import Message, steps
+from .prompts import Summarizer, SummaryReply, accept, frame, merge_request, rendering, request
+from .static import repair, static_summary
+from .tokens import TokenCounter
+
+__all__ = ["Brief", "SummaryWriter", "Written", "as_summarizer"]
+
+logger = logging.getLogger(__name__)
+
+REJECTED_TRIES = 2  # a second text from one model may be good, a third is paid for nothing
+PART_CONCURRENCY = 4
+WINDOW_MARGIN = 0.9  # the summarizer may count tokens otherwise than we do
+
+
+@dataclass(frozen=True)
+class Brief:
+    """What one summary is written from."""
+
+    messages: tuple[Message, ...]
+    """All messages it stands for."""
+    shown: tuple[Message, ...]
+    """Those of them that no folded summary represents: what the model reads whole."""
+    room: int
+    """Tokens that the framed message may take."""
+    prose: int
+    """Tokens asked of the model."""
+    folded: tuple[str, ...] = ()
+    """Texts of summaries that this one replaces."""
+    earlier: tuple[str, ...] = ()
+    """Texts of summaries that stay in the view before it."""
+    visible: str = ""
+    """Text that stays verbatim in the view: it needs no room here."""
+    recall: str | None = None
+    """The id under which the originals can be recalled, where the recall tool exists."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A rendered summary and how it came to be."""
+
+    message: Message
+    tokens: int
+    method: str
+    model: str | None = None
+    usage: Usage = field(default_factory=Usage)
+    parts: tuple[int, ...] = ()
+    """How many messages each call of the model was shown; their sum is all that were to show."""
+    before: Coverage | None = None
+    """Facts that the model's own text held."""
+    after: Coverage | None = None
+    """Facts that the finished text holds."""
+
+
+class SummaryWriter:
+    """The one who spends money: carries out a brief with the summarizer it was given."""
+
+    def __init__(
+        self,
+        config: CompressorConfig,
+        summarizer: Summarizer | None,
+        tokens: TokenCounter,
+        emit: Callable[[Event], None],
+    ) -> None:
+        self._config = config
+        self._summarizer = summarizer
+        self._tokens = tokens
+        self._emit = emit
+
+    async def write(self, brief: Brief, *, model: str | None, session_id: str) -> Written:
+        """A summary that fits the brief's room; never raises for what a model does."""
+        facts = await asyncio.to_thread(extract, brief.messages)
+        spent = _Spent()
+        for name in self._models(model):
+            try:
+                text = await self._by_model(brief, name, spent, session_id)
+                return await asyncio.to_thread(self._finish, brief, facts, text, spent)
+            except SummaryError as error:
+                logger.warning("no summary from %s: %s", name or "the auxiliary model", error)
+                self._emit(Event("fell_back", session_id, {"model": name, "reason": str(error)}))
+        return await asyncio.to_thread(self.static, brief, facts, spent.usage)
+
+    def _models(self, model: str | None) -> list[str | None]:
+        if self._summarizer is None:
+            return []
+        return [model or self._config.auxiliary_model, *self._config.fallback_models]
+
+    # -------------------------------------------------------------- without a model
+
+    def static(
+        self, brief: Brief, facts: Facts | None = None, usage: Usage | None = None
+    ) -> Written:
+        """The summary without a model, in the brief's room."""
+        facts = extract(brief.messages) if facts is None else facts
+        budget = brief.room - self._frame_tokens(brief, "static")
+        while True:
+            text = static_summary(
+                brief.messages,
+                budget_tokens=max(0, budget),
+                count=self._tokens.text,
+                facts=facts,
+                previous=brief.folded,
+                visible=brief.visible,
+            )
+            message = self._framed(brief, text, "static")
+            size = self._tokens.message(message)
+            # Text framed and text alone differ by a token or two at the seams.
+            if size <= brief.room or budget <= 0:
+                after = coverage(facts, text)
+                return Written(message, size, "static", usage=usage or Usage(), after=after)
+            budget -= max(1, size - brief.room)
+
+    # -------------------------------------------------------------- with a model
+
+    def _finish(self, brief: Brief, facts: Facts, text: str, spent: _Spent) -> Written:
+        """The model's text, audited, repaired within the room, and framed.
+
+        Raises:
+            SummaryRejected: the text alone does not fit, or is no smaller than its messages.
+        """
+        message = self._framed(brief, text, "model")
+        size = self._tokens.message(message)
+        if size > brief.room:
+            raise SummaryRejected("not smaller", f"{size} tokens, there is room for {brief.room}")
+        before = coverage(facts, text)
+        room = brief.room - size
+        while room > 0:
+            added = repair(
+                text,
+                facts,
+                brief.messages,
+                budget_tokens=room,
+                count=self._tokens.text,
+                visible=brief.visible,
+            )
+            repaired = self._framed(brief, f"{text}\n\n{added}", "model")
+            over = self._tokens.message(repaired) - brief.room
+            if not added or over <= 0:
+                message = repaired if added else message
+                break
+            room -= over
+        return Written(
+            message,
+            self._tokens.message(message),
+            "model",
+            spent.model,
+            spent.usage,
+            tuple(spent.parts),
+            before,
+            coverage(facts, str(message["content"])),
+        )
+
+    def _framed(self, brief: Brief, text: str, method: str) -> Message:
+        count = len(brief.messages)
+        content = frame(text, count=count, method=method, recall=brief.recall)
+        return {"role": "user", "content": content}
+
+    def _frame_tokens(self, brief: Brief, method: str) -> int:
+        return self._tokens.message(self._framed(brief, "", method))
+
+    async def _by_model(
+        self, brief: Brief, model: str | None, spent: _Spent, session_id: str
+    ) -> str:
+        """The model's text: in one call, or in parts that are merged where one is too small."""
+        spent.parts.clear()
+        earlier = brief.folded or brief.earlier
+        make = functools.partial(request, earlier=earlier, rolled=bool(brief.folded))
+        groups = [[(text, 1) for text in group] for group in _by_step(brief.shown)]
+        parts = self._pack(groups, self._space(brief, make))
+        ask = functools.partial(self._ask, brief=brief, model=model, spent=spent)
+        if len(parts) == 1:
+            spent.parts.append(len(brief.shown))
+            return await ask(self._chat(make, parts[0], brief.prose))
+        gate = asyncio.Semaphore(PART_CONCURRENCY)
+
+        async def one(number: int, part: list[tuple[str, int]]) -> str:
+            async with gate:
+                text = await ask(self._chat(make, part, brief.prose))
+            shown = sum(weight for _, weight in part)
+            numbers = {"part": number, "parts": len(parts), "messages": shown}
+            self._emit(Event("part_summarized", session_id, numbers))
+            return text
+
+        texts = await asyncio.gather(*(one(n, part) for n, part in enumerate(parts, 1)))
+        spent.parts += [sum(weight for _, weight in part) for part in parts]
+        return await self._merge(list(texts), brief, ask)
+
+    def _chat(
+        self, make: Callable[..., list[Message]], part: Sequence[tuple[str, int]], prose: int
+    ) -> list[Message]:
+        texts = [text for text, _ in part]
+        return make(texts, target_tokens=prose, extra=self._config.summary_instructions)
+
+    def _space(self, brief: Brief, make: Callable[..., list[Message]]) -> int | None:
+        """Tokens of transcript that one request to the summarizer can carry; None: unbounded."""
+        window = self._summarizer.window if self._summarizer is not None else None
+        if window is None:
+            return None
+        empty = self._tokens.messages(self._chat(make, [("", 0)], brief.prose))
+        return max(200, int(window * WINDOW_MARGIN) - empty - 2 * brief.prose)
+
+    def _pack(
+        self, groups: Sequence[list[tuple[str, int]]], space: int | None
+    ) -> list[list[tuple[str, int]]]:
+        """Pieces of text packed into requests, in order; a step is split only where it must be.
+
+        Each piece carries how many messages end in it, so that the parts prove their coverage.
+        """
+        if space is None:
+            return [[piece for group in groups for piece in group]]
+        parts: list[list[tuple[str, int]]] = [[]]
+        used = 0
+        for group in groups:
+            pieces = [part for piece in group for part in self._split(piece, space)]
+            sizes = [self._tokens.text(text) + 2 for text, _ in pieces]
+            if used and used + sum(sizes) > space:
+                parts.append([])
+                used = 0
+            for piece, size in zip(pieces, sizes, strict=True):
+                if used and used + size > space:
+                    parts.append([])
+                    used = 0
+                parts[-1].append(piece)
+                used += size
+        return parts
+
+    def _split(self, piece: tuple[str, int], space: int) -> list[tuple[str, int]]:
+        """A message larger than a window, in consecutive pieces."""
+        text, weight = piece
+        size = self._tokens.text(text)
+        if size <= space:
+            return [piece]
+        middle = len(text) // 2
+        cut = text.rfind("\n", len(text) // 4, middle) + 1 or middle
+        return [*self._split((text[:cut], 0), space), *self._split((text[cut:], weight), space)]
+
+    async def _merge(
+        self, texts: list[str], brief: Brief, ask: Callable[[list[Message]], Awaitable[str]]
+    ) -> str:
+        """One summary out of consecutive partial ones, in rounds if they are many."""
+        extra = self._config.summary_instructions
+        make = functools.partial(merge_request, target_tokens=brief.prose, extra=extra)
+        window = self._summarizer.window if self._summarizer is not None else None
+        while len(texts) > 1:
+            taken = len(texts)
+            if window is not None:
+                space = int(window * WINDOW_MARGIN) - 2 * brief.prose
+                while taken > 2 and self._tokens.messages(make(texts[:taken])) > space:
+                    taken -= 1
+            texts = [await ask(make(texts[:taken])), *texts[taken:]]
+        return texts[0]
+
+    async def _ask(
+        self, messages: list[Message], *, brief: Brief, model: str | None, spent: _Spent
+    ) -> str:
+        """One accepted text.
+
+        Raises:
+            SummaryError: the last reason, after the tries that this kind of failure deserves.
+        """
+        rejected = failed = 0
+        while True:
+            try:
+                reply = await self._call(messages, 2 * brief.prose, model)
+                spent.add(reply)
+                return accept(reply, messages)
+            except SummaryRejected:
+                rejected += 1
+                if rejected >= REJECTED_TRIES:
+                    raise
+            except SummarizerUnavailable as error:
+                failed += 1
+                if error.kind not in _PASSING or failed > self._config.summary_max_retries:
+                    raise
+                wait = error.retry_after if error.retry_after is not None else 0.5 * 2**failed
+                if wait > self._config.timeout_seconds:
+                    raise
+                await asyncio.sleep(wait)
+
+    async def _call(self, messages: list[Message], cap: int, model: str | None) -> SummaryReply:
+        assert self._summarizer is not None
+        seconds = self._config.timeout_seconds
+        try:
+            return await asyncio.wait_for(
+                self._summarizer.summarize(
+                    messages, max_tokens=cap, model=model, timeout_seconds=seconds
+                ),
+                seconds,
+            )
+        except SummaryError:
+            raise
+        except (asyncio.TimeoutError, TimeoutError) as error:
+            raise SummarizerUnavailable(f"no answer in {seconds:g} s", kind="timeout") from error
+        except Exception as error:
+            raise SummarizerUnavailable(f"{type(error).__name__}: {error}") from error
+
+
+_PASSING = frozenset({"network", "provider", "quota"})
+"""Kinds of failure that another try may mend; a timeout has already cost its whole time."""
+
+
+class _Spent:
+    """What the calls for one summary cost so far, rejected texts included."""
+
+    def __init__(self) -> None:
+        self.usage = Usage()
+        self.model: str | None = None
+        self.parts: list[int] = []
+
+    def add(self, reply: SummaryReply) -> None:
+        self.usage = self.usage + reply.usage
+        self.model = reply.model or self.model
+
+
+def _by_step(messages: Sequence[Message]) -> list[list[str]]:
+    texts = rendering(messages)
+    return [[texts[index] for index in step] for step in steps(messages)]
+
+
+# ---------------------------------------------------------------- a user's own callable
+
+
+def as_summarizer(given: Any) -> Summarizer | None:
+    """A summarizer of our protocol, or an async callable that takes messages and returns text."""
+    if given is None or hasattr(given, "summarize"):
+        return given  # type: ignore[no-any-return]  # duck-typed by our protocol
+    return _Callable(given)
+
+
+class _Callable:
+    """An async (or plain) callable behind the protocol; it is given the keywords it names."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._accepted = _keywords(function)
+
+    @property
+    def window(self) -> int | None:
+        """A callable may say how much it can read by an attribute `window`."""
+        return getattr(self._function, "window", None)
+
+    async def summarize(
+        self,
+        messages: list[Message],
+        *,
+        max_tokens: int,
+        model: str | None,
+        timeout_seconds: float,
+    ) -> SummaryReply:
+        given = {"max_tokens": max_tokens, "model": model, "timeout_seconds": timeout_seconds}
+        passed = {k: v for k, v in given.items() if self._accepted is None or k in self._accepted}
+        answer = self._function(messages, **passed)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        return answer if isinstance(answer, SummaryReply) else SummaryReply(str(answer or ""))
+
+
+def _keywords(function: Callable[..., Any]) -> frozenset[str] | None:
+    """The keywords a callable accepts; None: any."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return frozenset()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return None
+    return frozenset(parameter.name for parameter in parameters)
