@@ -22,9 +22,11 @@ Key = tuple[Any, ...]
 class Seen:
     """One message's content and what is known of it; shared by all messages of equal content."""
 
-    def __init__(self, plain: Message) -> None:
+    def __init__(self, plain: Message, comparable: bool = False) -> None:
         self.plain = plain
         """A private copy in plain JSON values: it outlives edits of the original."""
+        self.comparable = comparable
+        """Whether `==` finds every edit: not with numbers in it, since 1 == True == 1.0."""
         self.tokens: dict[str, int] = {}
         """Token counts by the rules that made them."""
 
@@ -46,7 +48,7 @@ class MessageCache:
     is dropped unless it was asked for meanwhile. So at most twice the bounds are held.
     """
 
-    def __init__(self, max_messages: int = 16_384, max_chars: int = 64 * 1024 * 1024) -> None:
+    def __init__(self, max_messages: int = 65_536, max_chars: int = 64 * 1024 * 1024) -> None:
         self._max_messages = max_messages
         self._max_chars = max_chars
         self._lock = threading.Lock()
@@ -84,9 +86,10 @@ class MessageCache:
         frozen = tuple(key)
         seen = self._young.get(frozen)
         if seen is None:
-            seen = self._keep(frozen, self._old.get(frozen) or Seen(plain))
-        # 1 == True == 1.0 would hide an edit from the comparison, so numbers take the exact way.
-        if type(message) is dict and _NUMBER not in key:
+            seen = self._keep(
+                frozen, self._old.get(frozen) or Seen(_copy(plain), _NUMBER not in key)
+            )
+        if plain is message and seen.comparable:
             self._know(message, seen)
         return seen
 
@@ -99,11 +102,11 @@ class MessageCache:
             self._chars += weight
             return self._young.setdefault(key, seen)
 
-    def _know(self, message: Message, seen: Seen) -> None:
-        with self._lock:
-            if len(self._by_id) >= self._max_messages:
-                self._by_id = {}
-            self._by_id[id(message)] = (seen, message)
+    def _know(self, message: Mapping[str, Any], seen: Seen) -> None:
+        # Without the lock: each step is whole, and an entry lost to a race is only read again.
+        if len(self._by_id) >= self._max_messages:
+            self._by_id = {}
+        self._by_id[id(message)] = (seen, message)
 
 
 # ---------------------------------------------------------------- content as a key
@@ -117,44 +120,52 @@ class _NotPlain(Exception):
     """The message holds an object: only a plain copy of it can be compared."""
 
 
-def _read(message: Mapping[str, Any], key: list[Any]) -> Message:
-    """Write the message's content to `key`, strings by reference; return a copy of its frame."""
-    try:
-        return _read_dict(message, key) if type(message) is dict else _read_plain(message, key)
-    except _NotPlain:
-        key.clear()
-        return _read_plain(message, key)
+def _read(message: Mapping[str, Any], key: list[Any]) -> Mapping[str, Any]:
+    """Write the message's content to `key`, strings by reference; return what was read.
+
+    That is the message itself, or a plain copy where it holds objects.
+    """
+    if type(message) is dict:
+        try:
+            _read_dict(message, key)
+        except _NotPlain:
+            key.clear()
+        else:
+            return message
+    plain = to_plain(message)
+    _read_dict(plain, key)
+    return plain
 
 
-def _read_plain(message: Mapping[str, Any], key: list[Any]) -> Message:
-    return _read_dict(to_plain(message), key)
-
-
-def _read_dict(value: dict[Any, Any], key: list[Any]) -> Message:
-    copy = {}
+def _read_dict(value: dict[Any, Any], key: list[Any]) -> None:
     for name, item in value.items():
         key.append(name)
         if type(item) is str or item is None:
             key.append(item)
-            copy[name] = item
         else:
-            copy[name] = _read_value(item, key)
-    return copy
+            _read_value(item, key)
 
 
-def _read_value(value: Any, key: list[Any]) -> Any:
+def _read_value(value: Any, key: list[Any]) -> None:
     kind = type(value)
     if kind is str or value is None:
         key.append(value)
-        return value
-    if kind is dict:
+    elif kind is dict:
         key += (_DICT, len(value))
-        return _read_dict(value, key)
-    if kind is list:
+        _read_dict(value, key)
+    elif kind is list:
         key += (_LIST, len(value))
-        return [_read_value(item, key) for item in value]
-    if isinstance(value, (str, int, float)):
+        for item in value:
+            _read_value(item, key)
+    elif isinstance(value, (str, int, float)):
         # Told apart by type and by spelling: True is not 1, and -0.0 is not 0.0.
         key += (_NUMBER, kind, repr(value))
-        return value
-    raise _NotPlain
+    else:
+        raise _NotPlain
+
+
+def _copy(value: Any) -> Any:
+    """The frame anew, the strings shared."""
+    if type(value) is dict:
+        return {name: _copy(item) for name, item in value.items()}
+    return [_copy(item) for item in value] if type(value) is list else value

@@ -383,17 +383,22 @@ class ContextCompressor:
 
     def _brief(self, look: _Look, job: Job, todo: Plan, call: _Call) -> Brief:
         layout, messages = look.layout, look.layout.transcript.messages
-        folded = [t for t in layout.tiles if t.segment is not None and t.segment in job.folds]
-        covered = {i for tile in folded for i in range(tile.start, tile.end)}
-        kept = [t.segment for t in layout.tiles if t.segment is not None and t not in folded]
+        # A static text is written anew from the originals; only a model's prose is carried on.
+        carried = [segment for segment in job.folds if segment.method == "model"]
+        covered = {i for t in layout.tiles if t.segment in carried for i in range(t.start, t.end)}
+        found = [t.segment for t in layout.tiles if t.segment is not None]
+        kept = [segment for segment in found if segment not in job.folds]
         outside = [*range(layout.head_end), *range(todo.tail_start, len(messages))]
-        frame_room = max(1, job.room // 2)
+        # A fold carries more than one segment did.
+        prose = call.budget.prose_for(job.source_tokens) * (2 if carried else 1)
         return Brief(
             messages=messages[job.start : job.end],
             shown=tuple(messages[i] for i in range(job.start, job.end) if i not in covered),
             room=job.room,
-            prose=min(call.budget.prose_for(job.source_tokens), frame_room),
-            folded=tuple(unframe(segment.rendered) for segment in job.folds),
+            most=job.most,
+            facts=job.facts,
+            prose=max(1, min(prose, job.room // 2)),
+            folded=tuple(unframe(segment.rendered) for segment in carried),
             earlier=tuple(unframe(segment.rendered) for segment in kept),
             visible="\n".join(rendering([messages[i] for i in outside])),
         )
@@ -403,7 +408,7 @@ class ContextCompressor:
             kind="summary",
             run=look.layout.digests[job.start : job.end],
             rendered=text.message,
-            tokens=text.tokens,
+            tokens=self.tokens.message(text.message),
             source_tokens=job.source_tokens,
             method=text.method,
             model=text.model,

@@ -17,9 +17,11 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol
 
 from .errors import LedgerConflict, LedgerCorrupt, SessionNotFound
-from .messages import Message, digest
+from .messages import Message, content_digest, digest
 
 __all__ = [
+    "FORGOTTEN",
+    "GENESIS",
     "Entry",
     "Epoch",
     "MemoryStore",
@@ -28,7 +30,10 @@ __all__ = [
     "Store",
     "Tile",
     "Usage",
+    "archive_digest",
+    "commitment",
     "lay",
+    "link",
     "seal",
     "verify",
 ]
@@ -103,6 +108,13 @@ class Entry:
     hash: str
     originals: tuple[Message, ...] = ()
     """The caller's own messages of the run; a store may load them only when asked."""
+    archive: str = ""
+    """The digest of the archived originals, covered by the commitment."""
+
+    @property
+    def forgotten(self) -> bool:
+        """Whether this is a tombstone: segment and salt were destroyed, the link remains."""
+        return not self.salt
 
 
 @dataclass(frozen=True)
@@ -155,7 +167,7 @@ class Store(Protocol):
         """The archived messages of an entry, exactly as they came; None once forgotten."""
 
     def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
-        """The chain of epochs, root first.
+        """The chain of epochs up to the one named (the newest for the stable id), root first.
 
         Raises:
             SessionNotFound: no such session in this namespace.
@@ -174,11 +186,34 @@ class Store(Protocol):
 # ---------------------------------------------------------------- the chain
 
 
-def seal(segment: Segment, parent: str, epoch: str, *, salt: str | None = None) -> Entry:
+FORGOTTEN = Segment("forgotten", (), {"role": "user", "content": "[forgotten]"}, 0, 0, "forgotten")
+"""What a tombstone has for a segment: it matches nothing."""
+
+
+def seal(
+    segment: Segment, parent: str, epoch: str, *, salt: str | None = None, archive: str = ""
+) -> Entry:
     """The segment as the next entry after the one whose hash is `parent`."""
     salt = secrets.token_hex(16) if salt is None else salt
-    commitment = _hash(salt, segment.payload())
-    return Entry(segment, epoch, parent, salt, commitment, _hash(parent, epoch, commitment))
+    promise = commitment(salt, segment.payload(), archive)
+    return Entry(
+        segment, epoch, parent, salt, promise, link(parent, epoch, promise), archive=archive
+    )
+
+
+def commitment(salt: str, payload: str, archive: str) -> str:
+    """What the chain holds of a segment: it says nothing once the salt is destroyed."""
+    return _hash(salt, payload, archive)
+
+
+def link(parent: str, epoch: str, promise: str) -> str:
+    """The hash of an entry in its place in the chain."""
+    return _hash(parent, epoch, promise)
+
+
+def archive_digest(originals: Sequence[Message]) -> str:
+    """The digest of originals in their order, everything in them included."""
+    return _hash(*map(content_digest, originals))
 
 
 def verify(entries: Sequence[Entry], parent: str | None = None) -> None:
@@ -191,9 +226,11 @@ def verify(entries: Sequence[Entry], parent: str | None = None) -> None:
     for number, entry in enumerate(entries):
         if expected is not None and entry.parent != expected:
             raise LedgerCorrupt(f"entry {number} ({entry.epoch}): its parent is not the one before")
-        if entry.salt and _hash(entry.salt, entry.segment.payload()) != entry.commitment:
+        if not entry.forgotten and entry.commitment != commitment(
+            entry.salt, entry.segment.payload(), entry.archive
+        ):
             raise LedgerCorrupt(f"entry {number} ({entry.epoch}): the segment was changed")
-        if _hash(entry.parent, entry.epoch, entry.commitment) != entry.hash:
+        if link(entry.parent, entry.epoch, entry.commitment) != entry.hash:
             raise LedgerCorrupt(f"entry {number} ({entry.epoch}): its hash disagrees")
         expected = entry.hash
 
@@ -260,6 +297,8 @@ class _Kept:
 
     session: Session
     epochs: list[Epoch] = field(default_factory=list)
+    above: tuple[Epoch, ...] = ()
+    """The lineage that it was forked from."""
 
 
 class MemoryStore:
@@ -282,11 +321,14 @@ class MemoryStore:
 
     def _create(self, namespace: str, session_id: str, parent_id: str | None) -> None:
         entries: tuple[Entry, ...] = ()
+        above: tuple[Epoch, ...] = ()
         if parent_id is not None and (namespace, parent_id) in self._stable:
             entries = self._at(namespace, parent_id)
-        session = Session(namespace, session_id, session_id, parent_id, entries=entries)
+            above = tuple(self._lineage(namespace, parent_id))
+        head = entries[-1].hash if entries else GENESIS
+        session = Session(namespace, session_id, session_id, parent_id, head, entries)
         root = Epoch(session_id, parent_id, session_id, time.time())
-        self._sessions[namespace, session_id] = _Kept(session, [root])
+        self._sessions[namespace, session_id] = _Kept(session, [root], above)
         self._stable[namespace, session_id] = session_id
 
     def _at(self, namespace: str, epoch_id: str) -> tuple[Entry, ...]:
@@ -308,7 +350,7 @@ class MemoryStore:
             epoch = f"{session.id}.c{len(kept.epochs)}-{secrets.token_hex(4)}"
             head, entries = kept.session.head_hash, kept.session.entries
             for segment, originals in segments:
-                entry = seal(segment, head, epoch)
+                entry = seal(segment, head, epoch, archive=archive_digest(originals))
                 entries += (replace(entry, originals=tuple(copy.deepcopy(list(originals)))),)
                 head = entry.hash
             kept.epochs.append(Epoch(epoch, session.tip, session.id, time.time()))
@@ -326,14 +368,16 @@ class MemoryStore:
             return list(self._lineage(namespace, session_id))
 
     def _lineage(self, namespace: str, session_id: str) -> Iterator[Epoch]:
+        """The epochs up to the one named; all of them for the stable id."""
         stable = self._stable.get((namespace, session_id))
         if stable is None:
             raise SessionNotFound(f"no session {session_id!r} in namespace {namespace!r}")
-        epochs = self._sessions[namespace, stable].epochs
-        root = epochs[0].parent_id
-        if root is not None and (namespace, root) in self._stable:
-            yield from self._lineage(namespace, root)
-        yield from epochs
+        kept = self._sessions[namespace, stable]
+        yield from kept.above
+        for epoch in kept.epochs:
+            yield epoch
+            if epoch.id == session_id != stable:
+                return
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
         return True  # one process: the compressor's own single flight is enough

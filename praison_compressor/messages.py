@@ -452,12 +452,14 @@ def _pair(clean: list[tuple[int, Message]]) -> Iterator[Placed]:
 def _step(clean: list[tuple[int, Message]], position: int, taken: set[int]) -> Iterator[Placed]:
     index, message = clean[position]
     message = _with_unique_ids(message)
-    answers: list[Placed | None] = []
-    for call in tool_calls_of(message):
-        answers.append(_answer(clean, position, call, taken))
+    calls = tool_calls_of(message)
+    answers = [_answer(clean, position, call, taken) for call in calls]
     yield index, message
-    for call, answer in zip(tool_calls_of(message), answers, strict=True):
-        yield answer if answer is not None else (None, _stub(call))
+    # In the order they came: a provider asks only that they follow at once.
+    yield from sorted(filter(None, answers), key=lambda answer: answer[0] or 0)
+    for call, answer in zip(calls, answers, strict=True):
+        if answer is None:
+            yield None, _stub(call)
 
 
 def _answer(

@@ -9,6 +9,7 @@ calls a model, reads a clock or writes.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -158,7 +159,11 @@ class Job:
     start: int
     end: int
     room: int
-    """Tokens that the rendered summary may take."""
+    """Tokens that the rendered summary may take so that the view comes down to the target."""
+    most: int
+    """Tokens that it may take when a model's text is longer than asked: better than none."""
+    facts: int
+    """Tokens of facts beside a model's prose."""
     source_tokens: int
     folds: tuple[Segment, ...] = ()
     """Segments that it replaces; their texts are carried on."""
@@ -281,11 +286,13 @@ def _attempts(layout: Layout, budget: Budget, target: int) -> Iterator[Plan]:
     summaries = sum(tile.segment.tokens for tile in layout.tiles if tile.segment is not None)
     full = max(budget.tail, _turn_tokens(layout, budget.recent_turns))
     wanted = budget.prose_for(layout.size()) + budget.facts
+    most = max(target, (budget.target + budget.trigger) // 2)
+    attempt = functools.partial(_attempt, layout, target=target, most=most)
     if summaries + wanted <= budget.fold or not summaries:
-        yield _attempt(layout, full, wanted, fold=False)
-    yield _attempt(layout, full, max(wanted, budget.fold // 2), fold=True)
+        yield attempt(full, wanted, budget.facts, fold=False)
+    yield attempt(full, max(wanted, budget.fold // 2), budget.facts, fold=True)
     for tail in (min(full, int(target * TIGHT_TAIL)), 0):
-        yield _attempt(layout, tail, None, fold=True, target=target)
+        yield attempt(tail, None, target, fold=True)
 
 
 def _turn_tokens(layout: Layout, turns: int) -> int:
@@ -295,14 +302,25 @@ def _turn_tokens(layout: Layout, turns: int) -> int:
     return layout.span(users[max(0, len(users) - turns)], len(layout.tokens))
 
 
-def _attempt(layout: Layout, tail: int, wanted: int | None, *, fold: bool, target: int = 0) -> Plan:
+def _attempt(
+    layout: Layout,
+    tail: int,
+    wanted: int | None,
+    facts: int,
+    *,
+    fold: bool,
+    target: int,
+    most: int,
+) -> Plan:
     """One plan with a tail of at most `tail` tokens; `wanted` None: all that `target` leaves."""
-    tail_start = _cut(layout, tail, int(target * TAIL_FLOOR))
+    tail_start = _cut(layout, tail, int(target * TAIL_FLOOR) if wanted is None else 0)
     spans = _spans(layout, tail_start, fold=fold, refold=wanted is None)
     kept = layout.size() - sum(_view_tokens(layout, start, end) for start, end in spans)
-    room = max(0, target - kept) if wanted is None else wanted
-    jobs = tuple(_jobs(layout, spans, room))
-    return Plan(jobs, tail_start, kept + sum(job.room for job in jobs))
+    room = max(0, target - kept)
+    jobs = tuple(_jobs(layout, spans, room, max(0, most - kept), facts))
+    least = SMALLEST_SUMMARY * len(spans)
+    taken = max(least, room) if wanted is None else max(least, wanted)
+    return Plan(jobs, tail_start, kept + taken)
 
 
 def _cut(layout: Layout, room: int, floor: int) -> int:
@@ -370,13 +388,28 @@ def _view_tokens(layout: Layout, start: int, end: int) -> int:
     return total
 
 
-def _jobs(layout: Layout, spans: Sequence[tuple[int, int]], room: int) -> Iterator[Job]:
-    """A job for each span, the room shared out by size."""
+def _jobs(
+    layout: Layout, spans: Sequence[tuple[int, int]], room: int, most: int, facts: int
+) -> Iterator[Job]:
+    """A job for each span: the least that says something for each, the rest shared by size."""
     sizes = [layout.source(start, end) for start, end in spans]
     for (start, end), size in zip(spans, sizes, strict=True):
-        share = room * size // max(1, sum(sizes))
-        share = min(max(share, SMALLEST_SUMMARY), _view_tokens(layout, start, end) - 1)
-        yield Job(start, end, share, size, _inside(layout.tiles, start, end))
+        present = _view_tokens(layout, start, end)
+        share = functools.partial(_share, of=size, among=sum(sizes), jobs=len(spans))
+        yield Job(
+            start,
+            end,
+            room=min(share(room), present - 1),
+            most=min(share(most), present - 1),
+            facts=facts * size // max(1, sum(sizes)),
+            source_tokens=size,
+            folds=_inside(layout.tiles, start, end),
+        )
+
+
+def _share(room: int, *, of: int, among: int, jobs: int) -> int:
+    spare = max(0, room - SMALLEST_SUMMARY * jobs)
+    return SMALLEST_SUMMARY + spare * of // max(1, among)
 
 
 def _inside(tiles: Iterable[Tile], start: int, end: int) -> tuple[Segment, ...]:

@@ -71,6 +71,11 @@ HONOURS_API_BASE = frozenset(
 _THINKS = re.compile(r"o[134](?![a-z0-9])|gpt-5|gpt-oss|gemini-(2\.5|[3-9])|.*(reasoner|-r1|qwq)")
 _TAKES_EFFORT = re.compile(r"o[134](?![a-z0-9])|gpt-5|gpt-oss|gemini-")
 
+_NEVER_SENT = frozenset(
+    {"tools", "tool_choice", "functions", "function_call", "max_completion_tokens", "n"}
+)
+"""Of `extra`: a host may hand over all the settings of its agent."""
+
 _OPTIONAL = ("temperature", "reasoning_effort", "max_retries")
 
 
@@ -172,9 +177,10 @@ class LiteLLMSummarizer:
         timeout_seconds: float,
     ) -> SummaryReply:
         request = {
-            **self._extra,
+            **_style(model),
+            **{name: value for name, value in self._extra.items() if name not in _NEVER_SENT},
             **self._endpoint(litellm, model),
-            **_caps(model, max_tokens),
+            "max_tokens": _cap(model, max_tokens),
             "messages": messages,
             "timeout": timeout_seconds,
             "stream": False,
@@ -291,16 +297,18 @@ def _has_key(litellm: Any) -> bool:
     return bool(litellm.validate_environment(model="openai/any").get("keys_in_environment"))
 
 
-def _caps(model: str, max_tokens: int) -> dict[str, Any]:
-    """The hard cap, and how freely to write; litellm gives each provider its own names."""
+def _style(model: str) -> dict[str, Any]:
+    """How freely to write, for models that can be told; litellm drops what it knows they lack."""
     names = bare_names(model)
-    options: dict[str, Any] = {"temperature": 0}
-    if any(map(_THINKS.match, names)):
-        max_tokens += THINKING_TOKENS
-        options = {}
     if any(map(_TAKES_EFFORT.match, names)):
-        options["reasoning_effort"] = "low"
-    return {**options, "max_tokens": max_tokens}
+        return {"reasoning_effort": "low"}
+    return {} if any(map(_THINKS.match, names)) else {"temperature": 0}
+
+
+def _cap(model: str, max_tokens: int) -> int:
+    """The hard cap on the answer; litellm gives each provider the name that it knows."""
+    thinks = any(map(_THINKS.match, bare_names(model)))
+    return max_tokens + THINKING_TOKENS if thinks else max_tokens
 
 
 def _complete(litellm: Any, request: dict[str, Any]) -> Any:

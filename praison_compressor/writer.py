@@ -7,7 +7,7 @@ import functools
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .config import CompressorConfig
@@ -16,7 +16,16 @@ from .events import Event
 from .facts import Coverage, Facts, coverage, extract
 from .ledger import Usage
 from .messages import Message, steps
-from .prompts import Summarizer, SummaryReply, accept, frame, merge_request, rendering, request
+from .prompts import (
+    Summarizer,
+    SummaryReply,
+    accept,
+    frame,
+    merge_request,
+    rendering,
+    request,
+    unframe,
+)
 from .static import repair, static_summary
 from .tokens import TokenCounter
 
@@ -38,7 +47,11 @@ class Brief:
     shown: tuple[Message, ...]
     """Those of them that no folded summary represents: what the model reads whole."""
     room: int
-    """Tokens that the framed message may take."""
+    """Tokens that the framed message should take at most."""
+    most: int
+    """Tokens that it may take where a model's text alone is longer."""
+    facts: int
+    """Tokens of facts beside a model's text."""
     prose: int
     """Tokens asked of the model."""
     folded: tuple[str, ...] = ()
@@ -56,7 +69,6 @@ class Written:
     """A rendered summary and how it came to be."""
 
     message: Message
-    tokens: int
     method: str
     model: str | None = None
     usage: Usage = field(default_factory=Usage)
@@ -90,11 +102,13 @@ class SummaryWriter:
         for name in self._models(model):
             try:
                 text = await self._by_model(brief, name, spent, session_id)
-                return await asyncio.to_thread(self._finish, brief, facts, text, spent)
+                written = await asyncio.to_thread(self._finish, brief, facts, text, spent)
+                return _audited(written, facts)
             except SummaryError as error:
                 logger.warning("no summary from %s: %s", name or "the auxiliary model", error)
                 self._emit(Event("fell_back", session_id, {"model": name, "reason": str(error)}))
-        return await asyncio.to_thread(self.static, brief, facts, spent.usage)
+        written = await asyncio.to_thread(self.static, brief, facts, spent.usage)
+        return _audited(written, facts)
 
     def _models(self, model: str | None) -> list[str | None]:
         if self._summarizer is None:
@@ -122,8 +136,7 @@ class SummaryWriter:
             size = self._tokens.message(message)
             # Text framed and text alone differ by a token or two at the seams.
             if size <= brief.room or budget <= 0:
-                after = coverage(facts, text)
-                return Written(message, size, "static", usage=usage or Usage(), after=after)
+                return Written(message, "static", usage=usage or Usage())
             budget -= max(1, size - brief.room)
 
     # -------------------------------------------------------------- with a model
@@ -136,35 +149,36 @@ class SummaryWriter:
         """
         message = self._framed(brief, text, "model")
         size = self._tokens.message(message)
-        if size > brief.room:
-            raise SummaryRejected("not smaller", f"{size} tokens, there is room for {brief.room}")
-        before = coverage(facts, text)
-        room = brief.room - size
-        while room > 0:
+        if size > brief.most:
+            raise SummaryRejected("not smaller", f"{size} tokens, there is room for {brief.most}")
+        limit = max(size, min(brief.room, size + brief.facts))
+        return Written(
+            message=self._repaired(brief, facts, text, limit) or message,
+            method="model",
+            model=spent.model,
+            usage=spent.usage,
+            parts=tuple(spent.parts),
+            before=coverage(facts, text),
+        )
+
+    def _repaired(self, brief: Brief, facts: Facts, text: str, limit: int) -> Message | None:
+        """The text with the facts that it lacks, framed in at most `limit` tokens."""
+        budget = limit - self._tokens.message(self._framed(brief, text, "model"))
+        while budget > 0:
             added = repair(
                 text,
                 facts,
                 brief.messages,
-                budget_tokens=room,
+                budget_tokens=budget,
                 count=self._tokens.text,
                 visible=brief.visible,
             )
-            repaired = self._framed(brief, f"{text}\n\n{added}", "model")
-            over = self._tokens.message(repaired) - brief.room
-            if not added or over <= 0:
-                message = repaired if added else message
-                break
-            room -= over
-        return Written(
-            message,
-            self._tokens.message(message),
-            "model",
-            spent.model,
-            spent.usage,
-            tuple(spent.parts),
-            before,
-            coverage(facts, str(message["content"])),
-        )
+            message = self._framed(brief, f"{text}\n\n{added}", "model")
+            over = self._tokens.message(message) - limit
+            if over <= 0 or not added:
+                return message if added else None
+            budget -= over
+        return None
 
     def _framed(self, brief: Brief, text: str, method: str) -> Message:
         count = len(brief.messages)
@@ -313,6 +327,10 @@ class SummaryWriter:
 
 _PASSING = frozenset({"network", "provider", "quota"})
 """Kinds of failure that another try may mend; a timeout has already cost its whole time."""
+
+
+def _audited(written: Written, facts: Facts) -> Written:
+    return replace(written, after=coverage(facts, unframe(written.message)))
 
 
 class _Spent:

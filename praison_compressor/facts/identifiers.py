@@ -69,7 +69,8 @@ class Classifier:
 
 
 def _names(raw: str) -> Iterator[tuple[str, str]]:
-    token = raw.rstrip(_EDGES) if raw[0] in "./~" else raw.strip(_EDGES)
+    rooted = "/" in raw and raw[0] in "./~"
+    token = raw.rstrip(_EDGES) if rooted else raw.strip(_EDGES)
     if not 4 <= len(token) <= MAX_LENGTH or token.lower() in COMMON:
         return
     kind = kind_of(token)
@@ -81,6 +82,9 @@ def _names(raw: str) -> Iterator[tuple[str, str]]:
         inner = kind_of(name) if name.lower() not in COMMON and len(name) >= 4 else None
         if inner:
             yield name, inner
+            folder = token.rsplit("/", 1)[0]
+            if folder.count("/") >= 1 and kind_of(folder) == "path":
+                yield key_of(folder, "path"), "folder"
     elif kind == "dotted":
         for part in token.split("."):
             inner = kind_of(part) if len(part) >= 4 else None
@@ -113,7 +117,7 @@ def _path(token: str) -> str | None:
         return None
     if token[0] in "/~." or token.count("/") >= 2:
         return "path"
-    return "path" if any(char in "._" or char.isdigit() for char in token) else None
+    return "path" if any(char in "._-" or char.isdigit() for char in token) else None
 
 
 def _written_with_digits(token: str) -> str | None:

@@ -1,4 +1,4 @@
-"""The host, praisonaiagents: `Agent(context=CompressorContext(...))`, `install()`, `uninstall()`."""
+"""The host, praisonaiagents: `Agent(context=CompressorContext(...))` and `install()`."""
 
 from __future__ import annotations
 

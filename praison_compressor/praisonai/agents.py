@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 import threading
@@ -10,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..compressor import CompressResult, ContextCompressor
+from ..compressor import CompressResult, ContextCompressor, Options
 from ..config import CompressorConfig
 from ..ledger import MemoryStore, Store
 from ..messages import Message, digest, is_system, text_of
+from ..models import model_limits
 from ..prompts import Summarizer
-from ..tokens import model_limits
 from . import endpoint, overflow
 from .manager import PassThroughManager
 from .options import Asked, read
@@ -89,7 +90,7 @@ class AgentCompressor:
         self._lock = threading.RLock()
         self._engines: dict[str | None, ContextCompressor] = {}
         self._learned: dict[str | None, int] = {}
-        self._store: Store = MemoryStore()
+        self._store = _store(self._config)
         self._random_session = f"agent-{secrets.token_hex(8)}"
         self._failures: set[str] = set()
         self._last: CompressResult | None = None
@@ -165,31 +166,38 @@ class AgentCompressor:
         where = endpoint.of(agent)
         if where is None:
             return None
-        return LiteLLMSummarizer(where.model, api_base=where.api_base, api_key=where.api_key)
+        own = self._config.model
+        return LiteLLMSummarizer(
+            where.model,
+            api_base=where.api_base,
+            api_key=where.api_key,
+            extra=where.extra,
+            context_window=self._learned.get(own, self._config.context_window),
+        )
 
     # ------------------------------------------------------------ views
 
     def view(self, request: Request) -> Sequence[Message]:
         """What to send instead of the request's messages."""
         try:
-            arguments = self._arguments(request)
-            if arguments is None:
-                return request.messages
-            engine = self.engine(request.model)
-            return self._sent(engine.compress_sync(request.messages, **arguments))
+            if not self._compresses(request):
+                return self._projected(request)
+            return self._sent(
+                self.engine(request.model).compress_sync(request.messages, **self._options(request))
+            )
         except Exception as error:
             return self._best(request, error)
 
     async def aview(self, request: Request) -> Sequence[Message]:
         """The same on the event loop."""
         try:
-            arguments = self._arguments(request)
-            if arguments is None:
-                return request.messages
-            engine = self.engine(request.model)
-            return self._sent(await engine.compress(request.messages, **arguments))
+            if not self._compresses(request):
+                return await asyncio.to_thread(self._projected, request)
+            engine = await asyncio.to_thread(self.engine, request.model)
+            options = await asyncio.to_thread(self._options, request)
+            return self._sent(await engine.compress(request.messages, **options))
         except Exception as error:
-            return self._best(request, error)
+            return await asyncio.to_thread(self._best, request, error)
 
     def tighter_view(self, request: Request, error: Exception) -> Sequence[Message] | None:
         """The view after a refusal as too long; None when it was refused for something else."""
@@ -197,18 +205,27 @@ class AgentCompressor:
 
     async def atighter_view(self, request: Request, error: Exception) -> Sequence[Message] | None:
         """The same on the event loop."""
-        return await self.aview(request) if self._learn(request, error) else None
+        learned = await asyncio.to_thread(self._learn, request, error)
+        return await self.aview(request) if learned else None
 
-    def _arguments(self, request: Request) -> dict[str, Any] | None:
-        """How to compress the request; None: it is not ours to touch."""
-        extends = self._extends(request.messages)
-        if not extends and not _same(request.model, self._config.model):
-            return None  # a tool's or a guardrail's own model, with a window of its own
-        return {
-            "session_id": self.session_id,
-            "extends": extends,
-            "overhead_tokens": self._overhead(request),
-        }
+    def _compresses(self, request: Request) -> bool:
+        """Whether the request may move the session on: a step of the conversation, unasked."""
+        return self._asked.automatic and self._extends(request.messages)
+
+    def _projected(self, request: Request) -> Sequence[Message]:
+        """The request through the ledger as it is; only what would be refused is made to fit."""
+        if not _same(request.model, self._config.model):
+            return request.messages  # a tool's or a guardrail's own model and window
+        engine, options = self.engine(request.model), self._options(request)
+        room = self._window(request.model) - self._reserve(request.model)
+        return engine.best_view(
+            request.messages,
+            session_id=options["session_id"],
+            target_tokens=max(1, room - options["overhead_tokens"]),
+        )
+
+    def _options(self, request: Request) -> Options:
+        return {"session_id": self.session_id, "overhead_tokens": self._overhead(request)}
 
     def _extends(self, messages: Sequence[Message]) -> bool:
         """Whether the request goes on with the agent's conversation.
@@ -250,9 +267,11 @@ class AgentCompressor:
         if cause not in self._failures:
             self._failures.add(cause)
             log.warning("agent %s: sent uncompressed as far as it fits: %s", self._name(), cause)
-        return self.engine(request.model).best_view(
-            request.messages, overhead_tokens=self._overhead(request)
-        )
+        try:
+            return self.engine(request.model).best_view(request.messages, **self._options(request))
+        except Exception:
+            log.exception("agent %s: sent as it is", self._name())
+            return request.messages
 
     def _learn(self, request: Request, error: Exception) -> bool:
         """Take a smaller window from a refusal; False when it says nothing of one."""
@@ -276,6 +295,14 @@ class AgentCompressor:
 
     def _name(self) -> str:
         return str(getattr(self._agent(), "name", None) or "(gone)")
+
+
+def _store(config: CompressorConfig) -> Store:
+    if config.store_url is None:
+        return MemoryStore()
+    from ..store import open_store
+
+    return open_store(config.store_url)
 
 
 def _model_of(agent: Any) -> str | None:

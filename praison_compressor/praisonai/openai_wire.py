@@ -47,9 +47,7 @@ class Through:
 
     __slots__ = ("_compressor", "_routes", "_target", "_wrap")
 
-    def __init__(
-        self, target: Any, routes: Routes, compressor: AgentCompressor, wrap: Any
-    ) -> None:
+    def __init__(self, target: Any, routes: Routes, compressor: AgentCompressor, wrap: Any) -> None:
         for name, value in zip(self.__slots__, (compressor, routes, target, wrap), strict=True):
             object.__setattr__(self, name, value)
 

@@ -8,7 +8,7 @@ from typing import Any
 from praisonaiagents.context.models import OptimizationResult, OptimizerStrategy
 from praisonaiagents.context.optimizer import BaseOptimizer
 
-from ..compressor import ContextCompressor, CompressResult
+from ..compressor import CompressResult, ContextCompressor
 from ..config import CompressorConfig
 from ..errors import CompressorError
 from . import identity

@@ -135,9 +135,7 @@ def _from_mapping(param: Mapping[str, Any]) -> Asked | None:
     own_model = param.get("llm_summarize") is not False
     asked = _asked(context, own_model=own_model)
     given = {key: param[key] for key in ours - host if key in param}
-    return asked and Asked(
-        context, {**asked.options, **given}, automatic=asked.automatic, own_model=own_model
-    )
+    return asked and replace(asked, options={**asked.options, **given})
 
 
 def _plain_manager(param: Any) -> Any:

@@ -59,10 +59,10 @@ class Anthropic:
     name = "anthropic"
 
     def __init__(self) -> None:
-        self._signed: dict[str, list[JSON]] = {}
-        """Signature -> the blocks of the reply, its thinking block first."""
+        self._signed: dict[str, tuple[str, set[str]]] = {}
+        """Signature -> the thinking, and the ids of the calls that were issued with it."""
         self._thought: set[str] = set()
-        """Ids of the tool calls that were issued with thinking."""
+        """Ids of all calls that were issued with thinking."""
 
     def check(self, body: JSON, rules: Rules) -> None:
         """Raise Refusal for what the API refuses."""
@@ -144,10 +144,11 @@ class Anthropic:
         blocks = _blocks(reply, asked)
         if reply.thinking and _thinks(asked.body):
             digest = hashlib.sha256(f"{asked.number}:{reply.thinking}".encode()).hexdigest()
+            calls = {block["id"] for block in blocks if block["type"] == "tool_use"}
             thought = {"type": "thinking", "thinking": reply.thinking, "signature": digest}
             blocks.insert(0, thought)
-            self._signed[digest] = blocks
-            self._thought.update(block["id"] for block in blocks if block["type"] == "tool_use")
+            self._signed[digest] = (reply.thinking, calls)
+            self._thought |= calls
         return blocks
 
     def _check_thinking(self, body: JSON) -> None:
@@ -162,10 +163,11 @@ class Anthropic:
             self._check_last_step(_merged(body["messages"]))
 
     def _check_signature(self, block: JSON, rest: Sequence[JSON], where: str) -> None:
-        issued = self._signed.get(block["signature"])
-        if issued is None or issued[0]["thinking"] != block["thinking"]:
+        thinking, calls = self._signed.get(block["signature"], (None, set[str]()))
+        if thinking != block["thinking"]:
             raise Refusal(f"{where}: Invalid `signature` in `thinking` block")
-        if [_essence(b) for b in rest[: len(issued)]] != [_essence(b) for b in issued]:
+        # Cache marks and text of its own may be added (litellm does), calls may not be lost.
+        if not calls <= {other.get("id") for other in rest}:
             raise Refusal(f"{where}: {MODIFIED}")
 
     def _check_last_step(self, messages: Sequence[JSON]) -> None:
@@ -480,11 +482,6 @@ def _chat_tool(tool: JSON) -> JSON:
 
 
 # -- answering ------------------------------------------------------------------------------------
-
-
-def _essence(block: JSON) -> JSON:
-    """Return what of a block must come back unchanged: cache marks may be added to it."""
-    return {key: value for key, value in block.items() if key in ("type", "text", "id", "thinking")}
 
 
 def _blocks(reply: Reply, asked: Asked) -> list[JSON]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .replies import JSON, Asked, Reply, Usage
@@ -102,9 +103,16 @@ SPEAKER_NAME = re.compile(r"[^\s<|\\/>]{1,64}")
 
 
 class ChatCompletions:
-    """The protocol of `/v1/chat/completions`."""
+    """The protocol of `/v1/chat/completions`.
+
+    Where a reply had `reasoning_content` it plays a provider such as DeepSeek and takes it back;
+    as long as none had, it is as strict as OpenAI.
+    """
 
     name = "chat"
+
+    def __init__(self) -> None:
+        self._thinks = False
 
     def check(self, body: JSON, rules: Rules) -> None:
         """Raise Refusal for what the API refuses."""
@@ -114,7 +122,8 @@ class ChatCompletions:
             _check_parameters(body)
         if "messages" not in body:
             missing("messages")
-        check_messages(body["messages"], rules)
+        extra = rules.extra_message_keys | ({"reasoning_content"} if self._thinks else set())
+        check_messages(body["messages"], replace(rules, extra_message_keys=extra))
         _check_tools(body)
 
     def asked(self, body: JSON) -> Asked:
@@ -138,6 +147,7 @@ class ChatCompletions:
 
     def whole(self, reply: Reply, asked: Asked, usage: Usage) -> JSON:
         """Return the body of a reply that is not streamed."""
+        self._thinks = self._thinks or bool(reply.thinking)
         choice = {
             "index": 0,
             "message": _message(reply, asked),
@@ -150,6 +160,7 @@ class ChatCompletions:
     def frames(self, reply: Reply, asked: Asked, usage: Usage) -> Iterator[bytes]:
         """Yield the server-sent events of a streamed reply."""
         wanted = bool((asked.body.get("stream_options") or {}).get("include_usage"))
+        self._thinks = self._thinks or bool(reply.thinking)
         head = _envelope(asked, "chat.completion.chunk")
         null = {"usage": None} if wanted else {}
         for delta in _deltas(reply, asked):

@@ -70,8 +70,8 @@ class Exchange:
         self._api_key = api_key
         self._closing = closing
 
-    async def __call__(self, request: web.Request) -> web.StreamResponse:
-        """Answer a request; aiohttp calls this."""
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Answer one request."""
         record = self._log.open(request, self._dialect.name)
         try:
             asked = self._admit(record, await request.read())

@@ -196,8 +196,8 @@ class LocalProvider:
                 api_key=self._api_key,
                 closing=closing,
             )
-            app.router.add_post(path, exchange)
-            app.router.add_post(f"/v1{path}", exchange)
+            app.router.add_post(path, exchange.handle)
+            app.router.add_post(f"/v1{path}", exchange.handle)
         app.router.add_get("/models", self._list_models)
         app.router.add_get("/v1/models", self._list_models)
         return app

@@ -1,0 +1,70 @@
+"""What goes wrong becomes one line on stderr and an exit code; a bug keeps its traceback."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import TypeVar
+
+import typer
+
+from ..errors import BudgetTooSmall, CompressorError, ConfigError, InvalidMessages, LedgerError
+from .terminal import one_line
+
+__all__ = ["EXIT_CODES", "FOUND_FAULT", "Unusable", "complain", "guarded"]
+
+F = TypeVar("F", bound=Callable[..., object])
+
+DONE = 0
+FOUND_FAULT = 1
+BAD_INPUT = 2
+DOES_NOT_FIT = 3
+LEDGER = 4
+INTERRUPTED = 130
+
+EXIT_CODES = {
+    DONE: "done, also when there was nothing to do",
+    FOUND_FAULT: "`doctor` or `verify` found something that does not work or does not hold",
+    BAD_INPUT: "the command line, an option, or the file cannot be used",
+    DOES_NOT_FIT: "what cannot be dropped does not fit the window or `--target`",
+    LEDGER: "the store: not reachable, no such session, damaged, or changed by another",
+    INTERRUPTED: "interrupted",
+}
+"""Of every command; the README's table is checked against it."""
+
+PROGRAM = "praison-compressor"
+
+
+class Unusable(CompressorError):
+    """A file or an option that the command cannot work with."""
+
+
+def complain(text: str, *, kind: str = "") -> None:
+    """One line on stderr, whatever is in the text."""
+    print(one_line(f"{PROGRAM}: {kind}{text}"), file=sys.stderr)
+
+
+def guarded(command: F) -> F:
+    """The command with every error of ours turned into one line and its exit code."""
+
+    @functools.wraps(command)
+    def run(*args: object, **kwargs: object) -> object:
+        try:
+            return command(*args, **kwargs)
+        except CompressorError as error:
+            complain(str(error))
+            raise typer.Exit(_code(error)) from error
+        except KeyboardInterrupt as error:
+            complain("interrupted")
+            raise typer.Exit(INTERRUPTED) from error
+
+    return run  # type: ignore[return-value]  # the same signature, by functools.wraps
+
+
+def _code(error: CompressorError) -> int:
+    if isinstance(error, BudgetTooSmall):
+        return DOES_NOT_FIT
+    if isinstance(error, LedgerError):
+        return LEDGER
+    return BAD_INPUT if isinstance(error, (Unusable, ConfigError, InvalidMessages)) else FOUND_FAULT

@@ -1,0 +1,177 @@
+"""Transcripts in files: what is read as one, and how a view is written."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .failures import Unusable
+
+__all__ = ["ACCEPTED", "read_all", "read_one", "write"]
+
+ACCEPTED = (
+    'a JSON list of chat messages, {"messages": [...]}, or JSON Lines with one message a line '
+    "or one conversation a line"
+)
+
+
+def read_one(path: str, which: int | None = None) -> list[Any]:
+    """The messages of the one conversation in a file, or of the chosen one, counted from 1.
+
+    Raises:
+        Unusable: cannot be read, is no transcript, or holds several and none was chosen.
+    """
+    found = read_all(path)
+    if which is None and len(found) > 1:
+        raise Unusable(
+            f"{path}: {len(found)} conversations; choose one with --conversation 1 to {len(found)}"
+        )
+    if which is not None and not 1 <= which <= len(found):
+        raise Unusable(f"{path}: no conversation {which}, there are {len(found)}")
+    return found[(which or 1) - 1]
+
+
+def read_all(path: str) -> list[list[Any]]:
+    """The conversations in a file (`-`: standard input), each a list of messages.
+
+    Raises:
+        Unusable: cannot be read, or is no transcript.
+    """
+    text = _text(path)
+    if not text.strip():
+        raise Unusable(f"{path}: empty; expected {ACCEPTED}")
+    try:
+        found = _conversations(_values(text))
+    except _NoTranscript as error:
+        raise Unusable(f"{path}: not a transcript: {error}; expected {ACCEPTED}") from error
+    if not any(found):
+        raise Unusable(f"{path}: holds no messages")
+    return found
+
+
+def _text(path: str) -> str:
+    try:
+        raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        return raw.decode("utf-8-sig")
+    except OSError as error:
+        raise Unusable(f"{path}: {error.strerror or error}") from error
+    except (UnicodeDecodeError, ValueError) as error:
+        raise Unusable(f"{path}: not a text in UTF-8: {error}") from error
+
+
+class _NoTranscript(ValueError):
+    """What was found instead."""
+
+
+# ---------------------------------------------------------------- reading
+
+
+def _values(text: str) -> list[Any]:
+    """The JSON values in the text, one for each line where it is JSON Lines."""
+    try:
+        return [json.loads(text)]
+    except RecursionError as error:
+        raise _NoTranscript("JSON nested too deeply") from error
+    except ValueError as error:
+        whole = error
+    lines = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
+    return list(_lines(lines, whole))
+
+
+def _lines(lines: Sequence[tuple[int, str]], whole: ValueError) -> Iterator[Any]:
+    for place, (line_number, line) in enumerate(lines):
+        try:
+            yield json.loads(line)
+        except (ValueError, RecursionError) as error:
+            # A file whose first line is no value is one broken value, not lines of them.
+            said = f"line {line_number}: {error}" if place else str(whole)
+            raise _NoTranscript(f"not JSON ({said})") from error
+
+
+def _conversations(values: Sequence[Any]) -> list[list[Any]]:
+    if len(values) == 1:
+        return _of_value(values[0])
+    if all(_is_message(value) for value in values):
+        return [list(values)]
+    return [_conversation(value, f"line {n}") for n, value in enumerate(values, 1)]
+
+
+def _of_value(value: Any) -> list[list[Any]]:
+    """The conversations in one JSON value: it is one, or a list of them."""
+    if isinstance(value, list) and value and all(map(_is_conversation, value)):
+        return [_conversation(item, f"item {n}") for n, item in enumerate(value, 1)]
+    if _is_message(value):
+        return [[value]]
+    return [_conversation(value, "the file")]
+
+
+def _conversation(value: Any, where: str) -> list[Any]:
+    messages = value.get("messages") if isinstance(value, Mapping) else value
+    if not isinstance(messages, list):
+        raise _NoTranscript(f"{where} is {_kind(value)}")
+    for index, message in enumerate(messages):
+        if not _is_message(message):
+            raise _NoTranscript(f"message {index} of {where} is {_kind(message)}")
+    return messages
+
+
+def _is_message(value: Any) -> bool:
+    return isinstance(value, Mapping) and "role" in value
+
+
+def _is_conversation(value: Any) -> bool:
+    return isinstance(value, list) or (isinstance(value, Mapping) and "messages" in value)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "an object without a role" if "messages" not in value else "an odd object"
+    names = {str: "a string", list: "a list", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+# ---------------------------------------------------------------- writing
+
+
+def write(path: str, messages: Sequence[Any], *, source: str) -> None:
+    """Write a view: JSON Lines where the name ends in .jsonl, else a JSON list; `-` is stdout.
+
+    Raises:
+        Unusable: it would overwrite the transcript that it was made from, or cannot be written.
+    """
+    text = _rendered(messages, lines=path.endswith((".jsonl", ".ndjson")))
+    if path == "-":
+        sys.stdout.write(text)
+        return
+    target = Path(path)
+    if source != "-" and target.exists() and target.samefile(source):
+        raise Unusable(f"{path}: is the transcript itself; its originals would be lost")
+    try:
+        _replace(target, text.encode("utf-8"))
+    except OSError as error:
+        raise Unusable(f"{path}: {error.strerror or error}") from error
+
+
+def _rendered(messages: Sequence[Any], *, lines: bool) -> str:
+    # Halves of characters have no UTF-8: JSON can carry them escaped.
+    escaped = any("\ud800" <= char <= "\udfff" for char in json.dumps(messages, ensure_ascii=False))
+    if lines:
+        return "".join(json.dumps(m, ensure_ascii=escaped) + "\n" for m in messages)
+    return json.dumps(messages, ensure_ascii=escaped, indent=2) + "\n"
+
+
+def _replace(target: Path, data: bytes) -> None:
+    """All of it or nothing: a half-written transcript is worse than none."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,275 @@
+"""One database, reached safely: from threads, after a fork, after a restart of the server."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import platformdirs
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import exc as sa_exc
+
+from ..errors import StoreUnavailable
+from .faults import is_transient, translated
+from .migrations import migrate
+from .pack import Codec, Packer
+
+__all__ = ["Database", "default_path", "parse"]
+
+T = TypeVar("T")
+
+_LOCK_SECONDS = 30
+_CONNECT_SECONDS = 5
+_TRIES = 3
+# After a connection that failed slowly, fail at once for this many times as long: an agent's turn
+# must not wait for a dead server again and again.
+_REST = 10
+
+
+def default_path() -> Path:
+    """Where the ledger is when no path is given: the platform's directory for a user's data."""
+    return Path(platformdirs.user_data_dir("praison-compressor")) / "ledger.db"
+
+
+def parse(url: str | os.PathLike[str] | None) -> URL:
+    """A database's URL from a URL, a path, or nothing.
+
+    Raises:
+        StoreUnavailable: it is neither.
+    """
+    if url is None:
+        return URL.create("sqlite", database=str(default_path()))
+    given = os.fspath(url)
+    if "://" not in given:
+        return URL.create("sqlite", database=os.path.abspath(os.path.expanduser(given)))
+    try:
+        parsed = make_url(given)
+    except (sa_exc.ArgumentError, ValueError) as error:
+        # The text itself may hold a password: not a word of it is repeated.
+        raise StoreUnavailable(
+            "the store's URL cannot be read; expected sqlite:///path or "
+            "postgresql://user@host/database"
+        ) from error
+    return _supported(parsed)
+
+
+def _supported(url: URL) -> URL:
+    if url.drivername in ("postgres", "postgresql", "postgresql+psycopg"):
+        return url.set(drivername="postgresql+psycopg")
+    if url.drivername not in ("sqlite", "sqlite+pysqlite"):
+        raise StoreUnavailable(
+            f"a store of the kind {url.drivername!r} is not supported; expected sqlite:///path "
+            "or postgresql://user@host/database"
+        )
+    if not url.database or url.database == ":memory:":
+        raise StoreUnavailable("sqlite:// names no file; expected sqlite:///path/to/ledger.db")
+    return url.set(database=os.path.abspath(os.path.expanduser(url.database)), query={})
+
+
+def _place(url: URL) -> str:
+    """The store in words for messages: no user, no password, no options."""
+    if url.get_backend_name() == "sqlite":
+        return f"store sqlite:{url.database}"
+    host = url.host or url.query.get("host") or "local socket"
+    port = f":{url.port}" if url.port else ""
+    return f"store postgresql://{host}{port}/{url.database or ''}"
+
+
+class Database:
+    """Runs work in transactions; everything that it raises is a `LedgerError`."""
+
+    def __init__(
+        self, url: str | os.PathLike[str] | None = None, *, codec: Codec | None = None
+    ) -> None:
+        self.url = parse(url)
+        self.place = _place(self.url)
+        self._codec = codec
+        self._start()
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._lock = threading.RLock()
+        self._engine: Engine | None = None
+        self._packer: Packer | None = None
+        self._rest_until = 0.0
+        # Engines of a parent process: kept, never closed, for closing one here would end the
+        # parent's connections (PostgreSQL) or drop its locks (SQLite).
+        self._inherited: list[Engine] = getattr(self, "_inherited", [])
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether the store is one file of this machine."""
+        return self.url.get_backend_name() == "sqlite"
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether payloads are encrypted; there is no full-text index then."""
+        return self._codec is not None
+
+    @property
+    def packer(self) -> Packer:
+        """How payloads of this store are packed; known once it was reached."""
+        if self._packer is None:
+            self.check()
+        assert self._packer is not None
+        return self._packer
+
+    def check(self) -> None:
+        """Reach the store and bring its schema up to date.
+
+        Raises:
+            StoreUnavailable: it cannot be reached, or a newer version wrote it.
+        """
+        self.read(lambda connection: connection.execute(text("SELECT 1")))
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """The outcome of work that only reads."""
+        return self._run(work, "BEGIN")
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """The outcome of work that writes, all of it or nothing."""
+        return self._run(work, "BEGIN IMMEDIATE")
+
+    def maintain(self, *statements: str) -> list[Any]:
+        """Run statements that may not be in a transaction; the first row of each."""
+        with translated(self.place), self._ready().connect() as connection:
+            connection = connection.execution_options(isolation_level="AUTOCOMMIT", begin="")
+            return [_first(connection, statement) for statement in statements]
+
+    def close(self) -> None:
+        """Close the connections of this process."""
+        with self._lock:
+            if self._engine is not None and self._pid == os.getpid():
+                self._engine.dispose()
+            self._engine = None
+
+    # -------------------------------------------------------------- inside
+
+    def _run(self, work: Callable[[Connection], T], begin: str) -> T:
+        with translated(self.place):
+            for _ in range(_TRIES - 1):
+                try:
+                    return self._once(work, begin)
+                except sa_exc.DBAPIError as error:
+                    # Safe to repeat: a commit whose answer was lost meets its own moved tip.
+                    if not is_transient(error):
+                        raise
+            return self._once(work, begin)
+
+    def _once(self, work: Callable[[Connection], T], begin: str) -> T:
+        with self._ready().connect() as connection:
+            connection = connection.execution_options(begin=begin)
+            with connection.begin():
+                return work(connection)
+
+    def _ready(self) -> Engine:
+        if self._pid != os.getpid():
+            if self._engine is not None:
+                self._inherited.append(self._engine)
+            self._start()
+        with self._lock:
+            if self._engine is None:
+                with self._resting():
+                    self._engine = self._opened()
+            return self._engine
+
+    @contextmanager
+    def _resting(self) -> Iterator[None]:
+        started = time.monotonic()
+        if started < self._rest_until:
+            raise StoreUnavailable(f"{self.place} could not be reached a moment ago")
+        try:
+            yield
+        except Exception:
+            now = time.monotonic()
+            self._rest_until = now + _REST * (now - started)
+            raise
+
+    def _opened(self) -> Engine:
+        engine = _sqlite(self.url) if self.is_sqlite else _postgresql(self.url)
+        try:
+            with engine.connect() as connection:
+                connection = connection.execution_options(begin="BEGIN IMMEDIATE")
+                self._packer = migrate(connection, self._codec, self.place)
+        except BaseException:
+            engine.dispose()
+            raise
+        return engine
+
+
+def _first(connection: Connection, statement: str) -> Any:
+    result = connection.exec_driver_sql(statement)
+    return result.fetchone() if result.returns_rows else None
+
+
+# ---------------------------------------------------------------- SQLite
+
+
+def _sqlite(url: URL) -> Engine:
+    assert url.database is not None
+    _private(Path(url.database))
+    engine = create_engine(
+        url, hide_parameters=True, connect_args={"timeout": _LOCK_SECONDS}, pool_timeout=60
+    )
+    event.listen(engine, "connect", _pragmas)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _private(path: Path) -> None:
+    """Make the file and the directories to it for this user only; what exists is left alone."""
+    missing = [path.parent, *path.parent.parents]
+    for directory in reversed([d for d in missing if not d.exists()]):
+        directory.mkdir(mode=0o700, exist_ok=True)
+    # SQLite gives its -wal and -shm files the rights of the database itself.
+    if not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+
+
+def _pragmas(connection: Any, _record: object) -> None:
+    # The driver's own, late BEGIN would make two writers read first and then fail both.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    for pragma in (
+        # Before the first table: it cannot be switched on later without rewriting the file.
+        "auto_vacuum = INCREMENTAL",
+        "journal_mode = WAL",
+        # A commit is rare and holds what a model was paid for: worth one fsync.
+        "synchronous = FULL",
+        "foreign_keys = ON",
+        "secure_delete = ON",
+    ):
+        cursor.execute("PRAGMA " + pragma)
+    cursor.close()
+
+
+def _begin(connection: Connection) -> None:
+    statement = connection.get_execution_options().get("begin", "BEGIN")
+    if statement:
+        connection.exec_driver_sql(statement)
+
+
+# ---------------------------------------------------------------- PostgreSQL
+
+
+def _postgresql(url: URL) -> Engine:
+    try:
+        import psycopg  # noqa: F401  # only to say how it is installed
+    except ImportError as error:
+        raise StoreUnavailable(
+            "PostgreSQL needs psycopg: pip install 'praison-compressor[postgres]'"
+        ) from error
+    arguments: dict[str, Any] = {
+        # A pooler in front (PgBouncer) gives each transaction another connection.
+        "prepare_threshold": None,
+    }
+    if "connect_timeout" not in url.query:
+        arguments["connect_timeout"] = _CONNECT_SECONDS
+    if "options" not in url.query:
+        arguments["options"] = f"-c lock_timeout={_LOCK_SECONDS}s"
+    return create_engine(url, hide_parameters=True, connect_args=arguments, pool_timeout=60)

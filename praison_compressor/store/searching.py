@@ -1,0 +1,121 @@
+"""Finding archived messages by their words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from ..messages import Message, content_digest
+from .archive import Archive
+from .index import Scope, candidates
+from .schema import entries, links, sessions
+from .snapshots import require, scope_of, within
+from .words import rank, readable, snippet, words
+
+__all__ = ["Hit", "archived_keys", "search"]
+
+_RANKED = 400  # candidates of a search that are read and ranked
+
+
+@dataclass(frozen=True)
+class Hit:
+    """An archived message that a search found."""
+
+    session_id: str
+    entry: str
+    """The hash of the newest entry that covers it."""
+    ordinal: int
+    """Its place among that entry's originals."""
+    digest: str
+    """Its content digest, by which it can be forgotten."""
+    message: Message
+    snippet: str
+    score: float
+
+
+def search(
+    archive: Archive, namespace: str, query: str, session_id: str | None, limit: int
+) -> list[Hit]:
+    """The messages that match best: of a session and what it inherits, or of a namespace."""
+    wanted = words(query)
+    if not wanted:
+        return []
+    scope = None
+    if session_id is not None:
+        scope = scope_of(archive.connection, require(archive.connection, namespace, session_id))
+    keys = _candidates(archive, namespace, wanted, scope)
+    found = archive.get(keys)
+    texts = [readable(found[key]) for key in keys]
+    hits = []
+    for score, index in rank(query, texts)[:limit]:
+        message = found[keys[index]]
+        place = _place_of(archive.connection, keys[index], scope)
+        hits.append(
+            Hit(
+                session_id=place.id,
+                entry=place.hash,
+                ordinal=place.ordinal,
+                digest=content_digest(message),
+                message=message,
+                snippet=snippet(query, texts[index]),
+                score=score,
+            )
+        )
+    return hits
+
+
+def _candidates(
+    archive: Archive, namespace: str, wanted: list[str], scope: Scope | None
+) -> list[int]:
+    """Keys to rank, older first: those with all words; where there is none, those with any."""
+    if not archive.indexed:
+        scope = scope or _everything(archive.connection, namespace)
+        return sorted(archived_keys(archive.connection, scope))
+    for every in (True, False):
+        found = candidates(
+            archive.connection,
+            wanted,
+            every=every,
+            namespace=namespace,
+            scope=scope,
+            limit=_RANKED,
+        )
+        if found:
+            return sorted(found)
+    return []
+
+
+def archived_keys(connection: Connection, scope: Scope) -> list[int]:
+    """Message keys of the scope, each once, in the order of the chain."""
+    keys: dict[int, None] = {}
+    for part in scope:
+        query = (
+            select(links.c.message_key)
+            .join(entries, entries.c.key == links.c.entry_key)
+            .where(within([part]))
+            .order_by(entries.c.position, links.c.ordinal)
+        )
+        keys |= dict.fromkeys(connection.execute(query).scalars())
+    return list(keys)
+
+
+def _everything(connection: Connection, namespace: str) -> Scope:
+    query = select(sessions.c.key, sessions.c.length).where(sessions.c.namespace == namespace)
+    return [(row.key, row.length) for row in connection.execute(query)]
+
+
+def _place_of(connection: Connection, key: int, scope: Scope | None) -> Any:
+    """The newest entry of the scope that covers a message, and where in it."""
+    query = (
+        select(sessions.c.id, entries.c.hash, links.c.ordinal)
+        .join(entries, entries.c.key == links.c.entry_key)
+        .join(sessions, sessions.c.key == entries.c.session_key)
+        .where(links.c.message_key == key)
+        .order_by(entries.c.key.desc(), links.c.ordinal)
+        .limit(1)
+    )
+    if scope is not None:
+        query = query.where(within(scope))
+    return connection.execute(query).one()

@@ -1,0 +1,293 @@
+"""`SqlStore`: the ledger in SQLite for one machine, in PostgreSQL for many."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Row, select
+
+from ..errors import ConfigError, LedgerCorrupt
+from ..ledger import Entry, Epoch, Segment, Session, Usage
+from ..messages import Message, to_plain
+from . import reading, writing
+from .archive import Archive
+from .audit import Fault, audit
+from .database import Database
+from .erasure import Erased, erase_message, erase_session, reclaim
+from .pack import Codec
+from .reading import SessionInfo
+from .schema import entries, sessions
+from .searching import Hit, archived_keys, search
+from .snapshots import Snapshot, find, require, scope_of, snapshot, within
+from .transfer import export_session, import_session
+
+__all__ = ["SqlStore"]
+
+T = TypeVar("T")
+
+_CACHED_SESSIONS = 256
+
+
+class SqlStore:
+    """A ledger in a database; thread-safe, safe after a fork, one for many sessions.
+
+    `url` is a path, `sqlite:///path`, `postgresql://…`, or None for a file in the platform's
+    data directory. With a `codec` every payload is encrypted, and a search reads the messages
+    of its session instead of an index.
+
+    Raises:
+        StoreUnavailable: the URL cannot be read; the store itself is reached at first use.
+    """
+
+    def __init__(
+        self, url: str | os.PathLike[str] | None = None, *, codec: Codec | None = None
+    ) -> None:
+        self._database = Database(url, codec=codec)
+        self._lock = threading.Lock()
+        self._cache: OrderedDict[tuple[str, str], Snapshot] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"<{self.place}>"
+
+    @property
+    def place(self) -> str:
+        """Where the ledger is, in words that hold no secret."""
+        return self._database.place
+
+    def check(self) -> None:
+        """Reach the store, bringing its schema up to date.
+
+        Raises:
+            StoreUnavailable: it cannot be reached, or a newer version wrote it.
+        """
+        self._database.check()
+
+    def close(self) -> None:
+        """Close its connections; a later call would open new ones."""
+        self._database.close()
+
+    # -------------------------------------------------------------- the protocol
+
+    def open(
+        self, namespace: str, session_id: str, parent_session_id: str | None = None
+    ) -> Session:
+        """The session that `session_id` (stable or an epoch's) names; a new one if none does.
+
+        A new session without a parent is not written before its first commit: agents that never
+        compress leave nothing behind. A fork is, for its parent moves on.
+        """
+        _check_names(namespace, session_id, parent_session_id)
+        found = self._read(lambda archive: self._opened(archive, namespace, session_id))
+        if found is None and parent_session_id is not None:
+            found = self._write(
+                lambda archive: self._forked(archive, namespace, session_id, parent_session_id)
+            )
+        if found is None:
+            return Session(namespace, session_id, session_id, None)
+        return self._remember(found)
+
+    def commit(
+        self, session: Session, segments: Sequence[tuple[Segment, Sequence[Message]]]
+    ) -> Session:
+        """Archive the originals and append the segments in one transaction; a new epoch opens.
+
+        Raises:
+            LedgerConflict: the tip is no longer `session.tip`.
+            StoreUnavailable: nothing was written.
+        """
+        plain = [(segment, [to_plain(m) for m in originals]) for segment, originals in segments]
+        return self._remember(self._write(lambda archive: self._committed(archive, session, plain)))
+
+    def originals(self, session: Session, entry: Entry) -> list[Message] | None:
+        """The archived messages of an entry of this session; None once forgotten."""
+        return self._read(lambda archive: _originals(archive, session, entry))
+
+    def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
+        """The chain of epochs up to the one named (the newest for the stable id), root first.
+
+        Raises:
+            SessionNotFound: no such session in this namespace.
+        """
+        return self._database.read(lambda c: reading.lineage(c, namespace, session_id))
+
+    def claim(self, session: Session, holder: str, seconds: float) -> bool:
+        """Take the session's lease, unless another holder has it that did not run out."""
+        return self._database.write(lambda c: writing.claim(c, session, holder, seconds))
+
+    def release(self, session: Session, holder: str) -> None:
+        """Give the lease back."""
+        self._database.write(lambda c: writing.release(c, session, holder))
+
+    # -------------------------------------------------------------- for people
+
+    def sessions(self, namespace: str) -> list[SessionInfo]:
+        """The sessions of a namespace, the last used first."""
+        return self._database.read(lambda c: reading.sessions_of(c, namespace))
+
+    def namespaces(self) -> list[str]:
+        """The namespaces that have sessions."""
+        query = select(sessions.c.namespace).distinct().order_by(sessions.c.namespace)
+        return self._database.read(lambda c: list(c.execute(query).scalars()))
+
+    def tree(self, namespace: str, session_id: str) -> list[Epoch]:
+        """All epochs of the session's family, forks included, each after its parent.
+
+        Raises:
+            SessionNotFound: no such session in this namespace.
+        """
+        return self._database.read(lambda c: reading.tree(c, namespace, session_id))
+
+    def usage(self, namespace: str, session_id: str) -> Usage:
+        """What the session's own summaries cost.
+
+        Raises:
+            SessionNotFound: no such session in this namespace.
+        """
+        return self._database.read(lambda c: reading.usage_of(c, namespace, session_id))
+
+    def archived(self, namespace: str, session_id: str) -> list[Message]:
+        """Every original in the session's archive once, in the order it was compressed.
+
+        Raises:
+            SessionNotFound: no such session in this namespace.
+        """
+        return self._read(lambda archive: _archived(archive, namespace, session_id))
+
+    def search(
+        self, namespace: str, query: str, session_id: str | None = None, limit: int = 10
+    ) -> list[Hit]:
+        """Archived messages that hold the words of the query, best first.
+
+        Those with all words; where none has, those with any. With a `session_id` only of that
+        session and what it inherits, else of the namespace.
+
+        Raises:
+            SessionNotFound: no such session in this namespace.
+        """
+        return self._read(lambda archive: search(archive, namespace, query, session_id, limit))
+
+    def verify(self, namespace: str | None = None, session_id: str | None = None) -> list[Fault]:
+        """Everything whose hash, place or archive disagrees; empty when the ledger is sound.
+
+        Raises:
+            StoreUnavailable: it cannot be reached.
+        """
+        try:
+            return self._read(lambda archive: audit(archive, namespace, session_id))
+        except LedgerCorrupt as error:
+            return [Fault(self.place, str(error))]
+
+    def forget(self, namespace: str, target: str) -> Erased:
+        """Remove a session (by any of its ids) or one message (by its content digest).
+
+        What is gone: originals, the summaries that covered them and those written in their
+        light, the index, and the bytes in free pages. The chain keeps salted commitments whose
+        salt is destroyed, and still verifies.
+
+        Raises:
+            SessionNotFound: no such session or message in this namespace.
+        """
+        erase = erase_message if target.startswith("sha256:") else erase_session
+        done = self._write(lambda archive: erase(archive, namespace, target))
+        with self._lock:
+            self._cache.clear()
+        return reclaim(self._database, done)
+
+    def export(self, namespace: str, session_id: str, note: str = "") -> dict[str, Any]:
+        """The session with all it inherits as plain JSON; `note` says where it went.
+
+        Raises:
+            SessionNotFound: no such session in this namespace.
+        """
+        return self._write(lambda archive: export_session(archive, namespace, session_id, note))
+
+    def import_(self, namespace: str, exported: Mapping[str, Any]) -> Session:
+        """Take in an exported session.
+
+        Raises:
+            LedgerCorrupt: its chain or archive disagrees.
+            LedgerConflict: another session of that id is here.
+        """
+        name = self._write(lambda archive: import_session(archive, namespace, exported))
+        return self.open(namespace, name)
+
+    # -------------------------------------------------------------- inside
+
+    def _read(self, work: Callable[[Archive], T]) -> T:
+        return self._database.read(lambda connection: work(self._archive(connection)))
+
+    def _write(self, work: Callable[[Archive], T]) -> T:
+        return self._database.write(lambda connection: work(self._archive(connection)))
+
+    def _archive(self, connection: Connection) -> Archive:
+        return Archive(connection, self._database.packer, indexed=not self._database.encrypted)
+
+    def _remember(self, found: Snapshot) -> Session:
+        key = (found.session.namespace, found.session.id)
+        with self._lock:
+            self._cache[key] = found
+            self._cache.move_to_end(key)
+            while len(self._cache) > _CACHED_SESSIONS:
+                self._cache.popitem(last=False)
+        return found.session
+
+    def _known(self, row: Row[Any]) -> Snapshot | None:
+        with self._lock:
+            return self._cache.get((row.namespace, row.id))
+
+    def _opened(self, archive: Archive, namespace: str, session_id: str) -> Snapshot | None:
+        row = find(archive.connection, namespace, session_id)
+        if row is None:
+            return None
+        known = self._known(row)
+        if known is not None and known.is_current(row):
+            return known
+        return snapshot(archive, row, known)
+
+    def _forked(
+        self, archive: Archive, namespace: str, session_id: str, parent_id: str
+    ) -> Snapshot | None:
+        writing.create(archive.connection, namespace, session_id, parent_id)
+        return self._opened(archive, namespace, session_id)
+
+    def _committed(
+        self,
+        archive: Archive,
+        session: Session,
+        segments: Sequence[tuple[Segment, list[Message]]],
+    ) -> Snapshot:
+        writing.append(archive, session, segments)
+        row = require(archive.connection, session.namespace, session.id)
+        return snapshot(archive, row, self._known(row))
+
+
+def _check_names(*names: str | None) -> None:
+    for name in names:
+        if name is None:
+            continue
+        if not name or "\0" in name or any("\ud800" <= c <= "\udfff" for c in name):
+            raise ConfigError(f"{name!r} cannot name a session or namespace; expected text")
+
+
+def _originals(archive: Archive, session: Session, entry: Entry) -> list[Message] | None:
+    row = find(archive.connection, session.namespace, session.id)
+    if row is None:
+        return None
+    query = select(entries.c.key).where(
+        within(scope_of(archive.connection, row)),
+        entries.c.hash == entry.hash,
+        entries.c.sealed.is_not(None),
+    )
+    entry_key = archive.connection.execute(query).scalar()
+    return None if entry_key is None else archive.of_entry(entry_key)
+
+
+def _archived(archive: Archive, namespace: str, session_id: str) -> list[Message]:
+    scope = scope_of(archive.connection, require(archive.connection, namespace, session_id))
+    keys = archived_keys(archive.connection, scope)
+    found = archive.get(keys)
+    return [found[key] for key in keys]

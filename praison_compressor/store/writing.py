@@ -1,0 +1,226 @@
+"""One commit: the session's row is locked, its tip compared, everything else appended."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, Table, insert, select, text, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from ..errors import LedgerConflict
+from ..ledger import GENESIS, Entry, Segment, Session, Usage, archive_digest, seal
+from ..messages import Message
+from .archive import Archive
+from .schema import entries, epochs, leases, sessions, usage
+from .snapshots import find, sealed
+
+__all__ = ["append", "claim", "create", "release"]
+
+
+def append(
+    archive: Archive, session: Session, segments: Sequence[tuple[Segment, list[Message]]]
+) -> None:
+    """Seal the segments into the chain, archive their originals, open the next epoch."""
+    row = _locked(archive.connection, session)
+    epoch = f"{row.id}.c{row.epochs}-{secrets.token_hex(4)}"
+    head = row.head_hash
+    for position, (segment, originals) in enumerate(segments, row.length):
+        entry = seal(segment, head, epoch, archive=archive_digest(originals))
+        _append(archive, row, position, entry, originals)
+        head = entry.hash
+    _advance(archive.connection, row, epoch, head, len(segments))
+
+
+def _append(
+    archive: Archive, row: Row[Any], position: int, entry: Entry, originals: list[Message]
+) -> None:
+    keys = archive.add(row.namespace, originals)
+    result = archive.connection.execute(
+        insert(entries).values(
+            session_key=row.key,
+            position=position,
+            kind=entry.segment.kind,
+            epoch=entry.epoch,
+            parent=entry.parent,
+            commitment=entry.commitment,
+            hash=entry.hash,
+            sealed=sealed(archive.packer, entry),
+        )
+    )
+    assert result.inserted_primary_key is not None
+    archive.link(int(result.inserted_primary_key[0]), keys)
+    _record_usage(archive.connection, row.key, position, entry.segment)
+
+
+def _locked(connection: Connection, session: Session) -> Row[Any]:
+    """The session's row, locked till the end of the transaction, its tip as it was read."""
+    row = _row(connection, session, lock=True)
+    if row is None and session.tip == session.id:
+        create(connection, session.namespace, session.id, session.parent)
+        row = _row(connection, session, lock=True)
+    if row is None or row.tip != session.tip:
+        tip = "gone" if row is None else f"now {row.tip}"
+        raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
+    return row
+
+
+def _row(connection: Connection, session: Session, *, lock: bool) -> Row[Any] | None:
+    query = select(sessions).where(
+        sessions.c.namespace == session.namespace, sessions.c.id == session.id
+    )
+    return connection.execute(query.with_for_update() if lock else query).first()
+
+
+def create(connection: Connection, namespace: str, session_id: str, parent_id: str | None) -> None:
+    """The row and the root epoch of a session, unless another process was first."""
+    base = find(connection, namespace, parent_id) if parent_id not in (None, session_id) else None
+    now = time.time()
+    values = {
+        "namespace": namespace,
+        "id": session_id,
+        "parent_id": parent_id,
+        "tip": session_id,
+        "tip_parent": parent_id,
+        "length": 0,
+        "epochs": 1,
+        "edits": 0,
+        "created": now,
+        "updated": now,
+        **_base(connection, base),
+    }
+    connection.execute(_insert(connection, sessions).on_conflict_do_nothing(), [values])
+    key = select(sessions.c.key).where(
+        sessions.c.namespace == namespace, sessions.c.id == session_id
+    )
+    root = {
+        "namespace": namespace,
+        "id": session_id,
+        "session_key": connection.execute(key).scalar_one(),
+        "number": 0,
+        "parent_id": parent_id,
+        "length": 0,
+        "created": now,
+    }
+    connection.execute(_insert(connection, epochs).on_conflict_do_nothing(), [root])
+
+
+def _base(connection: Connection, base: Row[Any] | None) -> dict[str, Any]:
+    """What a fork of that session at that epoch inherits; all of it for the stable id."""
+    if base is None:
+        return {
+            "base_key": None,
+            "base_length": 0,
+            "base_epochs": 0,
+            "base_hash": GENESIS,
+            "head_hash": GENESIS,
+        }
+    whole = base.epoch_id == base.id
+    length = base.length if whole else base.epoch_length
+    head = base.base_hash
+    if length:
+        query = select(entries.c.hash).where(
+            entries.c.session_key == base.key, entries.c.position == length - 1
+        )
+        head = connection.execute(query).scalar_one()
+    return {
+        "base_key": base.key,
+        "base_length": length,
+        "base_epochs": base.epochs if whole else base.epoch_number + 1,
+        "base_hash": head,
+        "head_hash": head,
+    }
+
+
+def _advance(connection: Connection, row: Row[Any], epoch: str, head: str, added: int) -> None:
+    now = time.time()
+    connection.execute(
+        insert(epochs).values(
+            namespace=row.namespace,
+            id=epoch,
+            session_key=row.key,
+            number=row.epochs,
+            parent_id=row.tip,
+            length=row.length + added,
+            created=now,
+        )
+    )
+    connection.execute(
+        update(sessions)
+        .where(sessions.c.key == row.key)
+        .values(
+            tip=epoch,
+            tip_parent=row.tip,
+            head_hash=head,
+            length=row.length + added,
+            epochs=row.epochs + 1,
+            updated=now,
+        )
+    )
+
+
+def _record_usage(
+    connection: Connection, session_key: int, position: int, segment: Segment
+) -> None:
+    spent = segment.usage
+    if spent == Usage():
+        return
+    connection.execute(
+        insert(usage).values(
+            session_key=session_key,
+            position=position,
+            model=segment.model,
+            prompt_tokens=spent.prompt_tokens,
+            completion_tokens=spent.completion_tokens,
+            cache_read_tokens=spent.cache_read_tokens,
+            cache_write_tokens=spent.cache_write_tokens,
+            cost=spent.cost,
+        )
+    )
+
+
+def claim(connection: Connection, session: Session, holder: str, seconds: float) -> bool:
+    now = connection.execute(text(_NOW[connection.dialect.name])).scalar_one()
+    values = {
+        "namespace": session.namespace,
+        "session_id": session.id,
+        "holder": holder,
+        "until": now + seconds,
+    }
+    statement = _insert(connection, leases).values(values)
+    statement = statement.on_conflict_do_update(
+        index_elements=[leases.c.namespace, leases.c.session_id],
+        set_={"holder": holder, "until": now + seconds},
+        where=(leases.c.until <= now) | (leases.c.holder == holder),
+    )
+    connection.execute(statement)
+    # Asked back rather than counted: drivers differ in what they count for an INSERT.
+    query = select(leases.c.holder).where(
+        leases.c.namespace == session.namespace, leases.c.session_id == session.id
+    )
+    return bool(connection.execute(query).scalar() == holder)
+
+
+def release(connection: Connection, session: Session, holder: str) -> None:
+    """Give the session's lease back, if it is still the holder's."""
+    connection.execute(
+        leases.delete().where(
+            leases.c.namespace == session.namespace,
+            leases.c.session_id == session.id,
+            leases.c.holder == holder,
+        )
+    )
+
+
+_NOW = {
+    "sqlite": "SELECT (julianday('now') - 2440587.5) * 86400.0",
+    "postgresql": "SELECT CAST(extract(epoch FROM clock_timestamp()) AS double precision)",
+}
+
+
+def _insert(connection: Connection, table: Table) -> Any:
+    """An INSERT that can say what to do on conflict: one wording, two dialects."""
+    make = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    return make(table)

@@ -1,0 +1,158 @@
+"""Real agents of the host against the strict local provider, on each of its two client paths."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from praisonaiagents import Agent
+
+from praison_compressor.praisonai import CompressorContext, install, uninstall
+from praison_compressor.testing import LocalProvider
+
+WINDOW = 6_000
+OPENAI, LITELLM = "openai client", "litellm"
+PATHS = (OPENAI, LITELLM)
+WORDS = "the parser reads each line and the writer keeps its order "
+
+
+@contextmanager
+def at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Any, provider: LocalProvider) -> Iterator:
+    """A host that finds the provider in its environment and nothing of this machine."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
+        monkeypatch.setenv(name, provider.base_url)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-agent")
+    monkeypatch.setenv("PRAISONAI_AUTO_APPROVE", "true")
+    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    provider.set_window(WINDOW)
+    provider.set_window(128_000, "aux")
+    install()
+    try:
+        yield provider
+    finally:
+        uninstall()
+
+
+def agent(provider: LocalProvider, path: str, context: Any = None, **more: Any) -> Agent:
+    """An agent on one of the host's client paths."""
+    if path == OPENAI:
+        where: dict[str, Any] = {"llm": "gpt-4o-mini"}
+    else:
+        # A name that the host does not send to /v1/responses.
+        where = {"llm": "openai/gpt-local", "base_url": provider.base_url, "api_key": "sk-litellm"}
+    settings = {"name": "Ada", "instructions": "You keep the books.", "output": "silent"}
+    return Agent(**{**settings, **where, "context": context, **more})
+
+
+def context(provider: LocalProvider, **options: Any) -> CompressorContext:
+    """Our options: the provider's window, and its model `aux` as the summarizer."""
+    given = {
+        "context_window": WINDOW,
+        "auxiliary_model": "aux",
+        "auxiliary_api_base": provider.base_url,
+        "auxiliary_api_key": "sk-aux",
+    }
+    return CompressorContext(**{**given, **options})
+
+
+def turn(number: int, words: int = 16) -> str:
+    """A user's words, each turn's own."""
+    return f"Turn {number}: look after ledger L-{number:03d}. " + WORDS * words
+
+
+def look_up(topic: str, part: int) -> str:
+    """Look a topic up.
+
+    Args:
+        topic: what to look up
+        part: which part of it
+    """
+    return f"{topic} part {part}: " + WORDS * 12 + f"END-{part}"
+
+
+def numbered(tool: str, nth: int) -> dict[str, Any]:
+    """Arguments that differ in each call: the host stops an agent that repeats itself."""
+    return {"topic": f"topic-{nth}", "part": nth}
+
+
+def chat(made: Agent, prompts: Sequence[str]) -> list[Any]:
+    """All prompts through `chat`."""
+    return [made.chat(prompt) for prompt in prompts]
+
+
+def start(made: Agent, prompts: Sequence[str]) -> list[Any]:
+    """All prompts through `start`."""
+    return [made.start(prompt) for prompt in prompts]
+
+
+def achat(made: Agent, prompts: Sequence[str]) -> list[Any]:
+    """All prompts through `achat` on one loop."""
+
+    async def run() -> list[Any]:
+        return [await made.achat(prompt) for prompt in prompts]
+
+    return asyncio.run(run())
+
+
+def astart(made: Agent, prompts: Sequence[str]) -> list[Any]:
+    """All prompts through `astart` on one loop."""
+
+    async def run() -> list[Any]:
+        return [await made.astart(prompt) for prompt in prompts]
+
+    return asyncio.run(run())
+
+
+def stream(made: Agent, prompts: Sequence[str]) -> list[Any]:
+    """All prompts through `start(stream=True)`, every chunk read."""
+    return ["".join(made.start(prompt, stream=True)) for prompt in prompts]
+
+
+def iter_stream(made: Agent, prompts: Sequence[str]) -> list[Any]:
+    """All prompts through `iter_stream`."""
+    return ["".join(made.iter_stream(prompt)) for prompt in prompts]
+
+
+def chat_in_a_loop(made: Agent, prompts: Sequence[str]) -> list[Any]:
+    """All prompts through `chat`, called on a running event loop."""
+
+    async def run() -> list[Any]:
+        return [made.chat(prompt) for prompt in prompts]
+
+    return asyncio.run(run())
+
+
+Mode = Callable[[Agent, Sequence[str]], list[Any]]
+MODES: dict[str, Mode] = {
+    "chat": chat,
+    "start": start,
+    "achat": achat,
+    "astart": astart,
+    "stream": stream,
+    "iter_stream": iter_stream,
+    "chat in a loop": chat_in_a_loop,
+}
+
+
+def of_agent(provider: LocalProvider) -> list[Any]:
+    """The agent's own requests, without those to the summarizer."""
+    return [record for record in provider.requests if record.model != "aux"]
+
+
+def without_system(messages: Sequence[Any]) -> bytes:
+    """The messages' bytes, system prompts left out: the host rewrites those every turn."""
+    said = [m for m in messages if m.get("role") not in ("system", "developer")]
+    return b"\n".join(json.dumps(m, sort_keys=True).encode() for m in said)
+
+
+def reused(before: Any, after: Any) -> float:
+    """Share of a request's bytes with which the next one begins."""
+    one, two = without_system(before.messages), without_system(after.messages)
+    same = next((i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), len(one))
+    return min(same, len(two)) / max(1, len(one))

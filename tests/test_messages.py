@@ -1,0 +1,214 @@
+"""Messages: read as they come, repaired only in the view, found again by digest."""
+
+from __future__ import annotations
+
+import copy
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+
+from praison_compressor.errors import InvalidMessages
+from praison_compressor.messages import (
+    NO_RESULT,
+    ORPHAN_OPENS,
+    check,
+    content_digest,
+    digest,
+    read,
+    steps,
+    text_of,
+    tool_calls_of,
+)
+
+from .transcripts import broken_transcripts, call, step, transcripts
+
+USER = {"role": "user", "content": "go"}
+
+
+def codes(messages: list[dict]) -> list[str]:
+    return [problem.code for problem in check(messages)]
+
+
+@given(transcripts())
+def test_a_valid_transcript_is_read_as_it_is(messages):
+    """Nothing is repaired that a provider would take: the very same dictionaries come back."""
+    got = read(messages)
+    assert check(messages) == []
+    assert all(a is b for a, b in zip(got.messages, messages, strict=True))
+    assert got.repaired == 0
+
+
+@given(broken_transcripts())
+def test_a_faulty_transcript_becomes_valid_and_reading_it_again_changes_nothing(messages):
+    """Whatever a host drops, doubles or moves, the view is valid, and repair is idempotent."""
+    before = copy.deepcopy(messages)
+    got = read(messages)
+    assert check(got.messages) == []
+    assert read(got.messages).messages == got.messages
+    assert messages == before
+
+
+@given(broken_transcripts())
+def test_repair_loses_no_message(messages):
+    """Every message of the caller stands exactly once in what is read, or as a text of it."""
+    origins = [origin for origin in read(messages).origins if origin is not None]
+    assert sorted(origins) == list(range(len(messages)))
+
+
+@given(transcripts())
+def test_steps_cover_the_list_in_order_and_split_no_call_from_its_results(messages):
+    """Steps rejoin to the list; each begins with anything but a tool result."""
+    found = steps(messages)
+    assert [index for atom in found for index in atom] == list(range(len(messages)))
+    assert all(messages[atom.start]["role"] != "tool" for atom in found)
+
+
+def test_a_missing_result_gets_a_stub_that_says_so():
+    """A call without a result is answered at once, by id, in words."""
+    got = read([USER, {"role": "assistant", "content": None, "tool_calls": [call("a")]}, USER])
+    assert got.messages[2] == {"role": "tool", "tool_call_id": "a", "content": NO_RESULT}
+    assert got.origins == (0, 1, None, 2)
+
+
+def test_an_orphan_result_becomes_plain_text_that_keeps_its_words():
+    """A result without a call is no tool message any more, and says what it was."""
+    got = read([USER, {"role": "tool", "tool_call_id": "x", "content": "42 rows"}])
+    assert got.messages[1]["role"] == "user"
+    assert got.messages[1]["content"].startswith(ORPHAN_OPENS)
+    assert "42 rows" in got.messages[1]["content"]
+
+
+def test_a_late_result_moves_behind_its_call():
+    """A message between call and result goes after the result."""
+    asked, answer = step("a", "late")
+    got = read([USER, asked, {"role": "user", "content": "hurry"}, answer])
+    assert [m["role"] for m in got.messages] == ["user", "assistant", "tool", "user"]
+    assert got.origins == (0, 1, 3, 2)
+
+
+def test_two_calls_with_one_id_are_told_apart_and_so_are_their_results():
+    """Ids are made unique within a step; results are taken in their order."""
+    twins = [call("a", path="one"), call("a", path="two")]
+    got = read(
+        [
+            USER,
+            {"role": "assistant", "content": None, "tool_calls": twins},
+            {"role": "tool", "tool_call_id": "a", "content": "1"},
+            {"role": "tool", "tool_call_id": "a", "content": "2"},
+        ]
+    )
+    ids = [c.id for c in tool_calls_of(got.messages[1])]
+    assert len(set(ids)) == 2
+    assert [(m["tool_call_id"], m["content"]) for m in got.messages[2:]] == [
+        (ids[0], "1"),
+        (ids[1], "2"),
+    ]
+
+
+def test_an_id_used_again_later_belongs_to_its_own_step():
+    """Ids repeat within real transcripts: each result stays with the call before it."""
+    messages = [USER, *step("a", "first"), USER, *step("a", "second")]
+    assert read(messages).messages == tuple(messages)
+
+
+def test_twenty_parallel_calls_are_one_step():
+    """However many calls an assistant message carries, it and their results are one atom."""
+    calls = [call(f"c{n}") for n in range(20)]
+    results = [{"role": "tool", "tool_call_id": f"c{n}", "content": str(n)} for n in range(20)]
+    messages = [USER, {"role": "assistant", "content": None, "tool_calls": calls}, *results]
+    assert read(messages).steps == (range(1), range(1, 22))
+
+
+def test_objects_dictionaries_and_legacy_calls_are_one():
+    """Clients hand over objects, and arguments as dictionaries: both are read, sent as JSON."""
+    function = SimpleNamespace(name="f", arguments={"x": 1})
+    asked = {"role": "assistant", "content": None, "tool_calls": None}
+    asked["tool_calls"] = [SimpleNamespace(id="a", type="function", function=function)]
+    got = read([USER, asked, {"role": "tool", "tool_call_id": "a", "content": "ok"}])
+    assert tool_calls_of(got.messages[1]) == (("a", "f", '{"x": 1}'),)
+    assert got.messages[1]["tool_calls"][0]["function"]["arguments"] == '{"x": 1}'
+    legacy = {
+        "role": "assistant",
+        "content": None,
+        "function_call": {"name": "f", "arguments": "{}"},
+    }
+    messages = [USER, legacy, {"role": "function", "name": "f", "content": "ok"}]
+    assert read(messages).messages == tuple(messages)
+
+
+@pytest.mark.parametrize("arguments", ["", "{'single': 1}", '{"cut": "o', "[1]"])
+def test_arguments_that_are_no_json_object_are_made_one_and_lose_nothing(arguments):
+    """What a model cut off or misquoted stays readable in a valid call."""
+    asked = {"role": "assistant", "content": None, "tool_calls": [call("a")]}
+    asked["tool_calls"][0]["function"]["arguments"] = arguments
+    got = read([USER, asked, {"role": "tool", "tool_call_id": "a", "content": "ok"}])
+    sent = tool_calls_of(got.messages[1])[0].arguments
+    assert codes(list(got.messages)) == []
+    assert arguments in (sent.replace('\\"', '"'))
+
+
+def test_private_keys_never_leave():
+    """Keys that begin with an underscore are refused by providers: they are not in the view."""
+    assert read([{**USER, "_summary": True}]).messages == (USER,)
+
+
+def test_empty_content_is_named():
+    """A provider refuses empty content: the view says that there was none."""
+    for content in (None, "", "  ", [], [{"type": "text", "text": ""}]):
+        assert codes([{"role": "user", "content": content}]) == ["empty"]
+        assert codes(list(read([{"role": "user", "content": content}]).messages)) == []
+
+
+@pytest.mark.parametrize(
+    ("messages", "index"),
+    [
+        ("text", None),
+        (None, None),
+        ({"role": "user"}, None),
+        ([USER, 7], 1),
+        ([USER, "x"], 1),
+        ([USER, USER, {"role": "robot", "content": "x"}], 2),
+        ([{"content": "x"}], 0),
+    ],
+)
+def test_what_is_no_transcript_is_refused_with_its_index(messages, index):
+    """The error says where and what was expected."""
+    with pytest.raises(InvalidMessages) as caught:
+        read(messages)
+    assert caught.value.index == index
+    assert "expected" in str(caught.value)
+
+
+def test_the_canonical_digest_is_over_what_the_provider_is_sent():
+    """Ids, timestamps, private keys, cache markers and empty keys of a message do not matter."""
+    plain = digest(USER)
+    same = {**USER, "id": "m1", "timestamp": 3, "_x": 1, "tool_calls": None, "name": None}
+    parts = {"role": "user", "content": [{"type": "text", "text": "go"}]}
+    marked = copy.deepcopy(parts)
+    marked["content"][0]["cache_control"] = {"type": "ephemeral"}
+    assert {digest(same), digest(parts), digest(marked)} == {plain}
+    assert digest({**USER, "content": "gone"}) != plain
+    assert digest({**USER, "name": "bob"}) != plain
+    assert content_digest(same) != content_digest(USER)
+    assert plain.startswith("sha256:")
+
+
+def test_call_ids_reasoning_and_arguments_are_in_the_digest():
+    """They are sent, so a change of one is a change."""
+    asked = {"role": "assistant", "content": None, "tool_calls": [call("a", path="p")]}
+    others = [
+        {**asked, "tool_calls": [call("b", path="p")]},
+        {**asked, "tool_calls": [call("a", path="q")]},
+        {**asked, "reasoning_content": "hm"},
+        {**asked, "thinking_blocks": [{"type": "thinking", "thinking": "hm", "signature": "s"}]},
+    ]
+    assert len({digest(message) for message in [asked, *others]}) == 5
+
+
+def test_text_is_what_is_readable():
+    """Strings, parts and results are text; images are not; None is nothing."""
+    assert text_of({"content": None}) == ""
+    assert (
+        text_of({"content": [{"type": "text", "text": "a"}, {"type": "image_url"}, "b"]}) == "a\nb"
+    )
