@@ -58,7 +58,9 @@ class MessageCache:
         # The message is held too, so that its id cannot come to mean another object.
         self._by_id: dict[int, tuple[Seen, Any]] = {}
 
-    def __len__(self) -> int:
+    @property
+    def size(self) -> int:
+        """Messages held. Not `__len__`: an empty cache is a cache, and must not be falsy."""
         return len(self._young) + len(self._old)
 
     def __call__(self, message: Mapping[str, Any]) -> Seen:

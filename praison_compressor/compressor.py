@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from .cache import MessageCache
 from .config import CompressorConfig
-from .errors import BudgetTooSmall, CompressorError, LedgerConflict
+from .errors import BudgetTooSmall, CompressorError, LedgerConflict, LedgerError
 from .events import Event, Listener
 from .facts import Coverage
-from .flights import Flights
+from .flights import Flights, leased
 from .ledger import Entry, MemoryStore, Segment, Session, Store, Usage
 from .messages import Message, Transcript, read, to_plain
 from .models import model_limits
@@ -202,14 +202,11 @@ class ContextCompressor:
             logger.warning("sent as it is: %s", error)
             return list(messages)
         try:
-            return self._static_view(call)
-        except BudgetTooSmall as error:
-            logger.warning("shortened to go on: %s", error)
-            limit = max(1, call.budget.limit)
-            return shorten(self._bare(call), limit, self._size)
-        except CompressorError as error:
-            logger.warning("sent without the ledger: %s", error)
-            return list(call.transcript.messages)
+            return self._static_view(call, self._open(call))
+        except LedgerError as error:
+            logger.warning("without the ledger for this request: %s", error)
+            nothing = Session(call.key[0], call.key[1], call.key[1], call.parent_id)
+            return self._static_view(call, nothing)
 
     def verbatim(self, messages: Sequence[Any], *, session_id: str | None = None) -> list[Message]:
         """The transcript that a view stands for: every summary replaced by its originals."""
@@ -249,10 +246,18 @@ class ContextCompressor:
         window = model_limits(config.model, config.context_window).window
         return Budget.of(config, window, options.get("overhead_tokens", 0) + priming)
 
+    def _open(self, call: _Call) -> Session:
+        namespace, session_id = call.key
+        return self.store.open(namespace, session_id, call.parent_id)
+
     def _look(self, call: _Call) -> _Look:
         """What the ledger has for this transcript now, and what would have to be done."""
-        namespace, session_id = call.key
-        session = self.store.open(namespace, session_id, call.parent_id)
+        session = self._open(call)
+        raw, layout = self._project(call, session)
+        return _Look(session, raw, layout, plan(layout, call.budget, force=call.force))
+
+    def _project(self, call: _Call, session: Session) -> tuple[Sequence[Message], Layout]:
+        """The transcript laid out along a session's ledger, and the messages it was read from."""
         raw, transcript = call.given, call.transcript
         expanded = self._expanded(transcript.messages, session)
         if len(expanded) != len(transcript.messages):
@@ -261,9 +266,7 @@ class ContextCompressor:
         digests = [entry.digest for entry in seen]
         counts = [self.tokens.message(message) for message in transcript.messages]
         segments = [self._recounted(entry.segment) for entry in session.entries]
-        layout = arrange(transcript, digests, counts, segments, call.budget.head)
-        found = plan(layout, call.budget, force=call.force)
-        return _Look(session, raw, layout, found)
+        return raw, arrange(transcript, digests, counts, segments, call.budget.head)
 
     def _recounted(self, segment: Segment) -> Segment:
         """The segment as this model counts it: it may have been written under another."""
@@ -293,20 +296,22 @@ class ContextCompressor:
 
     async def _compress(self, call: _Call, look: _Look) -> CompressResult:
         while look.plan is not None:
-            flying = self._flights.enter((look.session.namespace, look.session.id))
+            key = (look.session.namespace, look.session.id)
+            flying = self._flights.enter(key)
             if flying is not None:
                 await asyncio.wrap_future(flying)
                 look = await asyncio.to_thread(self._look, call)
                 continue
             try:
-                # Another may have finished between our look and our turn.
-                look = await asyncio.to_thread(self._look, call)
-                if look.plan is not None:
-                    return await self._carry_out(call, look, look.plan)
+                async with leased(self.store, look.session):
+                    # Another may have finished between our look and our turn.
+                    look = await asyncio.to_thread(self._look, call)
+                    if look.plan is not None:
+                        return await self._carry_out(call, look, look.plan)
             except LedgerConflict:
                 look = await asyncio.to_thread(self._look, call)
             finally:
-                self._flights.leave((look.session.namespace, look.session.id))
+                self._flights.leave(key)
         return self._result(call, look)
 
     async def _carry_out(self, call: _Call, look: _Look, todo: Plan) -> CompressResult:
@@ -346,14 +351,20 @@ class ContextCompressor:
         )
         return result
 
-    def _static_view(self, call: _Call) -> list[Message]:
+    def _static_view(self, call: _Call, session: Session) -> list[Message]:
         """The view with what is missing written statically and committed nowhere."""
-        look = self._look(call)
-        if look.plan is None:
-            return look.layout.view()
+        raw, layout = self._project(call, session)
+        try:
+            todo = plan(layout, call.budget, force=call.force)
+        except BudgetTooSmall as error:
+            logger.warning("shortened to go on: %s", error)
+            return shorten(self._bare(layout), call.budget.limit, self._size)
+        if todo is None:
+            return layout.view()
+        look = _Look(session, raw, layout, todo)
         writer = self._writer(call)
-        written = [writer.static(self._brief(look, job, look.plan, call)) for job in look.plan.jobs]
-        return self._with(look, look.plan, written).layout.view()
+        written = [writer.static(self._brief(look, job, todo, call)) for job in todo.jobs]
+        return self._with(look, todo, written).layout.view()
 
     def _with(self, look: _Look, todo: Plan, written: Sequence[Written]) -> _Look:
         """The look as it would be with these texts in the ledger."""
@@ -369,12 +380,10 @@ class ContextCompressor:
         )
         return replace(look, layout=layout, plan=None)
 
-    def _bare(self, call: _Call) -> list[Message]:
+    def _bare(self, layout: Layout) -> list[Message]:
         """Only what may not be dropped: for a window that does not even take that."""
-        messages = call.transcript.messages
-        nothing = [0] * len(messages)
-        layout = arrange(call.transcript, [""] * len(messages), nothing, [], 0)
-        return [m for m, ok in zip(messages, layout.allowed, strict=True) if not ok]
+        pairs = zip(layout.transcript.messages, layout.allowed, strict=True)
+        return [message for message, may_go in pairs if not may_go]
 
     def _writer(self, call: _Call) -> SummaryWriter:
         if self._summarizer is None and (call.model or self.config.auxiliary_model):

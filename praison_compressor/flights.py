@@ -1,12 +1,22 @@
-"""Single flight: one compression at a time for a session, in threads and event loops alike."""
+"""Single flight: one compression at a time for a session, in threads, event loops and processes."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import threading
-from collections.abc import Hashable
+import uuid
+from collections.abc import AsyncIterator, Hashable
 from concurrent.futures import Future
 
-__all__ = ["Flights"]
+from .ledger import Session, Store
+
+__all__ = ["Flights", "leased"]
+
+LEASE_SECONDS = 20.0
+"""How long a holder that crashed keeps others waiting; a live one renews it."""
+
+POLL_SECONDS = 0.1
 
 
 class Flights:
@@ -29,3 +39,23 @@ class Flights:
         with self._lock:
             done = self._flying.pop(key)
         done.set_result(None)
+
+
+@contextlib.asynccontextmanager
+async def leased(store: Store, session: Session) -> AsyncIterator[None]:
+    """Hold the session's lease: across processes as `Flights` is within one."""
+    holder = uuid.uuid4().hex
+    while not await asyncio.to_thread(store.claim, session, holder, LEASE_SECONDS):
+        await asyncio.sleep(POLL_SECONDS)
+    renewing = asyncio.create_task(_renew(store, session, holder))
+    try:
+        yield
+    finally:
+        renewing.cancel()
+        await asyncio.to_thread(store.release, session, holder)
+
+
+async def _renew(store: Store, session: Session, holder: str) -> None:
+    while True:
+        await asyncio.sleep(LEASE_SECONDS / 3)
+        await asyncio.to_thread(store.claim, session, holder, LEASE_SECONDS)

@@ -34,6 +34,10 @@ TURN_START_COST = 0.2
 """Share of the tail that a cut on a turn start may cost."""
 
 
+MAJOR_SHARE = 0.5
+"""Share of the largest stretch below which another one is not worth a call of its own."""
+
+
 @dataclass(frozen=True)
 class Budget:
     """Tokens, all of them; what each is for."""
@@ -291,8 +295,10 @@ def _attempts(layout: Layout, budget: Budget, target: int) -> Iterator[Plan]:
     if summaries + wanted <= budget.fold or not summaries:
         yield attempt(full, wanted, budget.facts, fold=False)
     yield attempt(full, max(wanted, budget.fold // 2), budget.facts, fold=True)
-    for tail in (min(full, int(target * TIGHT_TAIL)), 0):
-        yield attempt(tail, None, target, fold=True)
+    tight = min(full, int(target * TIGHT_TAIL))
+    yield attempt(tight, None, target, fold=True)
+    for tail in (tight, 0):
+        yield attempt(tail, None, target, fold=True, minor=True)
 
 
 def _turn_tokens(layout: Layout, turns: int) -> int:
@@ -311,10 +317,16 @@ def _attempt(
     fold: bool,
     target: int,
     most: int,
+    minor: bool = False,
 ) -> Plan:
-    """One plan with a tail of at most `tail` tokens; `wanted` None: all that `target` leaves."""
+    """One plan with a tail of at most `tail` tokens; `wanted` None: all that `target` leaves.
+
+    A stretch that is small beside another is left as it is unless `minor`: it is not worth a call.
+    """
     tail_start = _cut(layout, tail, int(target * TAIL_FLOOR) if wanted is None else 0)
     spans = _spans(layout, tail_start, fold=fold, refold=wanted is None)
+    if not minor:
+        spans = _major(layout, spans)
     kept = layout.size() - sum(_view_tokens(layout, start, end) for start, end in spans)
     room = max(0, target - kept)
     jobs = tuple(_jobs(layout, spans, room, max(0, most - kept), facts))
@@ -355,6 +367,12 @@ def _spans(layout: Layout, tail_start: int, *, fold: bool, refold: bool) -> list
         if _view_tokens(layout, start, end) >= 2 * SMALLEST_SUMMARY
         and (refold or not _is_one_segment(layout, start, end))
     ]
+
+
+def _major(layout: Layout, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    sizes = [_view_tokens(layout, start, end) for start, end in spans]
+    least = MAJOR_SHARE * max(sizes, default=0)
+    return [span for span, size in zip(spans, sizes, strict=True) if size >= least]
 
 
 def _is_one_segment(layout: Layout, start: int, end: int) -> bool:

@@ -260,8 +260,8 @@ class SummaryWriter:
         size = self._tokens.text(text)
         if size <= space:
             return [piece]
-        middle = len(text) // 2
-        cut = text.rfind("\n", len(text) // 4, middle) + 1 or middle
+        early, middle = len(text) // 4, len(text) // 2
+        cut = text.rfind("\n", early, middle) + 1 or text.rfind(" ", early, middle) + 1 or middle
         return [*self._split((text[:cut], 0), space), *self._split((text[cut:], weight), space)]
 
     async def _merge(

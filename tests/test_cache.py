@@ -112,7 +112,8 @@ def test_it_is_bounded(bounds: Any) -> None:
     cache = MessageCache(**bounds)
     kept = [{"role": "u", "content": str(n)} for n in range(1000)]
     assert [seen.plain for seen in cache.all(kept)] == kept
-    assert len(cache) <= 20
+    assert cache.size <= 20
+    assert bool(cache)
     assert len(cache._by_id) <= 20
 
 

@@ -139,9 +139,7 @@ def test_threads_install_once(clean: None) -> None:
     assert len(made) == 16
 
 
-def test_a_patch_of_somebody_else_survives(
-    clean: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_patch_of_somebody_else_survives(clean: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who wrapped our wrapper keeps theirs after `uninstall`, and ours inside it does nothing."""
     mixin = owner_of("agent.chat_mixin.ChatMixin")
     monkeypatch.setattr(mixin, "chat", mixin.chat)  # put back by monkeypatch at the end
@@ -161,7 +159,9 @@ def test_a_patch_of_somebody_else_survives(
 def test_an_agent_goes_back_to_the_host(clean: None) -> None:
     """After `uninstall` an agent that compressed has the host's own manager again."""
     made = Agent(
-        instructions="x", context=ContextConfig(strategy=OptimizerStrategy.SUMMARIZE), output="silent"
+        instructions="x",
+        context=ContextConfig(strategy=OptimizerStrategy.SUMMARIZE),
+        output="silent",
     )
     install()
     assert type(made.context_manager) is PassThroughManager
@@ -192,7 +192,10 @@ def test_the_optimizer_reports_real_numbers(clean: None, target: int) -> None:
     install()
     messages = [{"role": "system", "content": "You keep the books."}]
     for n in range(1_200):
-        messages += [{"role": "user", "content": turn(n)}, {"role": "assistant", "content": turn(n)}]
+        messages += [
+            {"role": "user", "content": turn(n)},
+            {"role": "assistant", "content": turn(n)},
+        ]
     view, result = get_optimizer(OptimizerStrategy.SUMMARIZE).optimize(messages, target)
     assert view[0] == messages[0]
     assert view[-1] == messages[-1]

@@ -163,7 +163,11 @@ OPTIONS = {
 @pytest.mark.parametrize("how", ["dictionary", "ours"])
 def test_options_reach_the_compressor(here: None, how: str) -> None:
     """By a dictionary and by our context alike."""
-    asked = {"strategy": "summarize", **OPTIONS} if how == "dictionary" else CompressorContext(**OPTIONS)
+    asked = (
+        {"strategy": "summarize", **OPTIONS}
+        if how == "dictionary"
+        else CompressorContext(**OPTIONS)
+    )
     agent = made(asked, llm="gpt-4o")
     config = agent.context_compressor.engine().config
     assert {name: getattr(config, name) for name in OPTIONS} == OPTIONS
@@ -178,7 +182,11 @@ def test_the_hosts_own_fields_are_honoured(here: None) -> None:
     config = made(asked).context_compressor.config
     assert (config.trigger_ratio, config.output_reserve, config.keep_recent_turns) == (0.7, 500, 3)
     config = made(ContextConfig(strategy=SUMMARIZE)).context_compressor.config
-    assert (config.trigger_ratio, config.output_reserve, config.keep_recent_turns) == (0.8, None, None)
+    assert (config.trigger_ratio, config.output_reserve, config.keep_recent_turns) == (
+        0.8,
+        None,
+        None,
+    )
 
 
 def test_defaults_of_the_installation(here: None) -> None:

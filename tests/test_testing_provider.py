@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -171,6 +172,29 @@ def test_litellm_knows_the_overflow_by_its_words() -> None:
         )
 
 
+async def until(happened: Callable[[], bool]) -> None:
+    """Wait for what the provider's thread does; fail rather than hang where it never does."""
+    for _ in range(1_000):
+        if happened():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never happened")
+
+
+async def test_a_cancelled_caller_is_noticed(provider: LocalProvider) -> None:
+    """Who cancels its task hangs up, and the record says so: no answer is made for nobody."""
+    provider.answer_with([Reply("too late", delay_seconds=600)])
+    async with openai.AsyncOpenAI(base_url=provider.base_url, api_key="any") as client:
+        task = asyncio.create_task(client.chat.completions.create(model="m", messages=HI))
+        await until(lambda: bool(provider.requests))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    await until(lambda: provider.requests[0].ended_at is not None)
+    assert provider.requests[0].cancelled
+    assert provider.requests[0].status is None
+
+
 def test_usage_is_the_exact_count(provider: LocalProvider) -> None:
     """Prompt tokens are the counter's, messages and tools; the record and the reply agree."""
     provider.answer_with(["four words, no more"])
@@ -318,7 +342,7 @@ def test_a_provider_can_be_stopped_twice_and_started_again() -> None:
     """Stop is idempotent; the record outlives it; a second start serves again."""
     provider = LocalProvider(["one", "two"])
     for answers in (1, 2):
-        with provider.start():
+        with provider:
             client_of(provider).chat.completions.create(model="m", messages=HI)
             with pytest.raises(RuntimeError, match="running already"):
                 provider.start()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, get_args
 
 import httpx
@@ -34,6 +36,15 @@ TOOL: Any = {
         },
     },
 }
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    """Wait for what another thread does; fail rather than hang where it never does."""
+    for _ in range(1_000):
+        if happened():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it never happened")
 
 
 @pytest.fixture
@@ -263,9 +274,22 @@ def test_a_slow_summarizer_is_left_by_an_impatient_client(provider: LocalProvide
     body = {"model": "summarizer", "messages": FACTS}
     with pytest.raises(httpx.ReadTimeout):
         httpx.post(provider.base_url + "/chat/completions", json=body, timeout=0.2)
-    provider.stop()
+    wait_until(lambda: provider.requests[-1].ended_at is not None)
     assert provider.requests[-1].cancelled
     assert provider.requests[-1].status is None
+
+
+def test_a_provider_that_stops_hangs_up_on_who_still_waits() -> None:
+    """Stopping neither waits for a slow role nor lets it answer early."""
+    with ThreadPoolExecutor() as pool, LocalProvider(Summarizer(delay_seconds=600)) as provider:
+        body = {"model": "summarizer", "messages": FACTS}
+        url = provider.base_url + "/chat/completions"
+        waiting = pool.submit(httpx.post, url, json=body, timeout=60)
+        wait_until(lambda: bool(provider.requests and provider.requests[0].answer))
+        provider.stop()
+        with pytest.raises(httpx.TransportError):
+            waiting.result()
+    assert provider.requests[0].cancelled
 
 
 def play(client: openai.OpenAI, turns: int, **options: Any) -> list[Any]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -152,7 +150,7 @@ def write(path: str, messages: Sequence[Any], *, source: str) -> None:
     if source != "-" and target.exists() and target.samefile(source):
         raise Unusable(f"{path}: is the transcript itself; its originals would be lost")
     try:
-        _replace(target, text.encode("utf-8"))
+        target.write_bytes(text.encode("utf-8"))
     except OSError as error:
         raise Unusable(f"{path}: {error.strerror or error}") from error
 
@@ -163,15 +161,3 @@ def _rendered(messages: Sequence[Any], *, lines: bool) -> str:
     if lines:
         return "".join(json.dumps(m, ensure_ascii=escaped) + "\n" for m in messages)
     return json.dumps(messages, ensure_ascii=escaped, indent=2) + "\n"
-
-
-def _replace(target: Path, data: bytes) -> None:
-    """All of it or nothing: a half-written transcript is worse than none."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from .patches import Patches, host_module
 
 if TYPE_CHECKING:
-    from .agents import AgentCompressor, Agents
+    from .agent_compressor import AgentCompressor
+    from .agents import Agents
 
 __all__ = ["patch"]
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from .patches import Patches, host_module, method
 
 if TYPE_CHECKING:
-    from .agents import AgentCompressor, Agents
+    from .agent_compressor import AgentCompressor
+    from .agents import Agents
 
 __all__ = ["current", "patch", "turn_of"]
 

@@ -13,7 +13,7 @@ from .patches import Patches, getter, host_module, method
 if TYPE_CHECKING:
     from .agents import Agents
 
-__all__ = ["PassThroughManager", "patch"]
+__all__ = ["PassThroughManager", "manager_for", "patch"]
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +58,20 @@ class PassThroughManager(ContextManager):  # type: ignore[misc]  # the host ship
         self, messages: list[dict[str, Any]], target_tokens: int
     ) -> tuple[list[dict[str, Any]], None]:
         return messages, None
+
+
+def manager_for(agent: Any, config: Any) -> PassThroughManager:
+    """The agent's manager, sharing the state of the host's own one where the user made it."""
+    for given in (agent._context_manager, agent._context_param):
+        if type(given) is ContextManager:
+            return PassThroughManager.in_place_of(given)
+    model = getattr(agent, "llm", None)
+    return PassThroughManager(
+        model=model if isinstance(model, str) else "gpt-4o-mini",
+        config=config,
+        agent_name=getattr(agent, "name", None) or "Agent",
+        session_cache=getattr(agent, "_session_dedup_cache", None),
+    )
 
 
 def patch(agents: Agents, patches: Patches) -> None:

@@ -10,7 +10,7 @@ from .patches import Patches, getter, host_module
 from .shapes import CHAT, RESPONSES, Shape
 
 if TYPE_CHECKING:
-    from .agents import AgentCompressor
+    from .agent_compressor import AgentCompressor
 
 __all__ = ["patch"]
 

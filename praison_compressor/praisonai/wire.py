@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .shapes import Shape
 
 if TYPE_CHECKING:
-    from .agents import AgentCompressor
+    from .agent_compressor import AgentCompressor
 
 __all__ = ["asend", "send"]
 
@@ -27,7 +27,7 @@ def send(
     try:
         return go(shape.write(params, view))
     except Exception as error:
-        tighter = compressor.tighter_view(request, error)
+        tighter = compressor.tighter_view(request, view, error)
         if tighter is None:
             raise
         return go(shape.write(params, tighter))
@@ -47,7 +47,7 @@ async def asend(
     try:
         return await go(shape.write(params, view))
     except Exception as error:
-        tighter = await compressor.atighter_view(request, error)
+        tighter = await compressor.atighter_view(request, view, error)
         if tighter is None:
             raise
         return await go(shape.write(params, tighter))

@@ -83,6 +83,7 @@ class Exchange:
             raise
         except ConnectionError:
             record.cancelled = True
+            _hang_up(request)
             return web.Response()
         except Exception:
             # A mistake in a role or in this package: it must be seen, not look like a bad network.
@@ -166,10 +167,11 @@ class Exchange:
         return web.json_response(body, status=refusal.status, headers=headers)
 
     async def _wait(self, seconds: float) -> None:
-        """Sleep, but not longer than the provider lives."""
+        """Sleep; a provider that stops meanwhile hangs up rather than answer early."""
         if seconds > 0:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._closing.wait(), seconds)
+                raise ConnectionAbortedError("the provider stops")
 
     # -- breaking ----------------------------------------------------------------------------------
 

@@ -55,7 +55,7 @@ class Recorded:
     """What the model answered; None where the checks refused the request."""
 
     cancelled: bool = False
-    """The client hung up before the answer was whole."""
+    """The client hung up, or the provider stopped, before the answer was whole."""
 
     ended_at: float | None = None
 

@@ -77,6 +77,12 @@ class LocalProvider:
             enforce_max_tokens=enforce_max_tokens,
             counter=counter,
         )
+        self._dialects: dict[str, Dialect] = {
+            "/chat/completions": ChatCompletions(),
+            "/responses": Responses(),
+            "/messages": Anthropic(),
+        }
+        self._cache = PromptCache()
         self._log = Log()
         self._api_key = api_key
         self._host, self._port = host, port
@@ -180,19 +186,13 @@ class LocalProvider:
 
     def _application(self, closing: asyncio.Event) -> web.Application:
         app = web.Application(client_max_size=LARGEST_BODY)
-        dialects: dict[str, Dialect] = {
-            "/chat/completions": ChatCompletions(),
-            "/responses": Responses(),
-            "/messages": Anthropic(),
-        }
-        cache = PromptCache()
-        for path, dialect in dialects.items():
+        for path, dialect in self._dialects.items():
             exchange = Exchange(
                 dialect,
                 self._models,
                 self.rules,
                 self._log,
-                cache,
+                self._cache,
                 api_key=self._api_key,
                 closing=closing,
             )

@@ -1,0 +1,5 @@
+"""`python -m praison_compressor.cli`."""
+
+from .app import main
+
+main()

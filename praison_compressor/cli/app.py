@@ -1,0 +1,73 @@
+"""The command `praison-compressor`: parses, calls the library, prints."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Annotated
+
+import typer
+
+from .compressing import compress
+from .failures import complain
+
+__all__ = ["build", "main"]
+
+
+def build(*, rich: bool = False) -> typer.Typer:
+    """The application; `rich` draws its help in colour."""
+    app = typer.Typer(
+        name="praison-compressor",
+        help="Compress long agent conversations, and look into what was compressed.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich" if rich else None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_common)
+    app.command()(compress)
+    return app
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from .. import __version__
+
+        print(f"praison-compressor {__version__}")
+        raise typer.Exit
+
+
+def _common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Compress long agent conversations, and look into what was compressed."""
+
+
+class _Notes(logging.Handler):
+    """The library's warnings, one line each on stderr, each said once."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._said: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if text not in self._said:
+            self._said.add(text)
+            complain(text, kind="note: ")
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            # A terminal that cannot show a character must not end the command.
+            reconfigure(errors="replace")
+    logger = logging.getLogger("praison_compressor")
+    logger.addHandler(_Notes())
+    logger.propagate = False
+    build(rich=sys.stdout.isatty())()

@@ -1,0 +1,245 @@
+"""`compress`: the library's one verb on a transcript in a file."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from ..compressor import CompressResult, ContextCompressor
+from ..events import Event, Listener
+from ..ledger import Segment
+from ..models import GUESSED_WINDOW
+from ..prompts import unframe
+from . import parts, transcripts
+from .failures import guarded
+from .options import (
+    ApiBase,
+    AsJson,
+    Conversation,
+    File,
+    Force,
+    ForModel,
+    KeepTokens,
+    Model,
+    Namespace,
+    SessionOption,
+    Store,
+    Target,
+    Window,
+    config_of,
+)
+from .parts import Part
+from .terminal import Screen, number, one_line
+
+__all__ = ["compress"]
+
+Out = Annotated[
+    str | None,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help="Write the view there: JSON Lines for .jsonl, else a JSON list; - is standard output.",
+    ),
+]
+Show = Annotated[bool, typer.Option("--show", help="Print the text of the summaries too.")]
+
+
+@guarded
+def compress(
+    file: File,
+    model: Model = None,
+    api_base: ApiBase = None,
+    for_model: ForModel = None,
+    window: Window = None,
+    keep_tokens: KeepTokens = None,
+    target: Target = None,
+    force: Force = False,
+    out: Out = None,
+    show: Show = False,
+    conversation: Conversation = None,
+    session: SessionOption = None,
+    store: Store = None,
+    namespace: Namespace = "default",
+    as_json: AsJson = False,
+) -> None:
+    """Compress a transcript: head and tail stay verbatim, the middle becomes a summary.
+
+    Reads a JSON list of chat messages, {"messages": [...]}, or JSON Lines with one message a line
+    or one conversation a line. The file itself is never changed.
+    """
+    given = transcripts.read_one(file, conversation)
+    watch = _Watch()
+    with watch.progress(shown=model is not None):
+        compressor = ContextCompressor(
+            config_of(
+                model=for_model,
+                context_window=window or (None if for_model else GUESSED_WINDOW),
+                protect_last_n_tokens=keep_tokens,
+                auxiliary_model=model,
+                auxiliary_api_base=api_base,
+                store_url=store,
+                namespace=namespace,
+            ),
+            on_event=watch,
+        )
+        result = compressor.compress_sync(
+            given, session_id=session, target_tokens=target, force=force
+        )
+    rows = parts.of_result(compressor.verbatim(given, session_id=session), result, compressor.tokens)
+    if out is not None:
+        transcripts.write(out, result.messages, source=file)
+    # A view on standard output leaves only stderr for the table.
+    screen = Screen(sys.stderr if out == "-" else None)
+    if as_json:
+        screen.json(_as_json(file, result, rows, watch, with_messages=out is None))
+        return
+    _print(screen, file, result, rows, model, watch, compressor, forced=force or target is not None)
+    if show:
+        _print_texts(screen, rows)
+    if out not in (None, "-"):
+        screen.say(f"Written to {out}")
+
+
+class _Watch:
+    """Hears the compressor's events: for a progress bar, and for what went wrong on the way."""
+
+    def __init__(self) -> None:
+        self.failures: list[str] = []
+        self._on_part: Listener | None = None
+
+    def __call__(self, event: Event) -> None:
+        if event.name == "fell_back":
+            self.failures.append(one_line(str(event.data.get("reason", ""))))
+        if event.name == "part_summarized" and self._on_part is not None:
+            self._on_part(event)
+
+    @contextlib.contextmanager
+    def progress(self, *, shown: bool) -> Iterator[None]:
+        """A bar over the parts on stderr, where a person is waiting for a model."""
+        screen = Screen(sys.stderr)
+        if not (shown and screen.is_terminal):
+            yield
+            return
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
+        from rich.progress import TextColumn, TimeElapsedColumn
+
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn())
+        with Progress(
+            *columns, MofNCompleteColumn(), TimeElapsedColumn(), console=screen.console,
+            transient=True,
+        ) as bar:
+            task = bar.add_task("the model writes the summary, part", total=1)
+            self._on_part = lambda event: bar.update(
+                task, total=event.data["parts"] + 1, advance=1
+            )
+            yield
+
+
+def _print(
+    screen: Screen,
+    file: str,
+    result: CompressResult,
+    rows: list[Part],
+    model: str | None,
+    watch: _Watch,
+    compressor: ContextCompressor,
+    *,
+    forced: bool,
+) -> None:
+    parts.show(
+        screen,
+        rows,
+        [_what(part, result) for part in rows],
+        view_messages=len(result.messages),
+        opens=compressor.tokens.messages([]),
+    )
+    for line in _method(result, model, watch, forced):
+        screen.say(line)
+
+
+def _method(
+    result: CompressResult, model: str | None, watch: _Watch, forced: bool
+) -> Iterator[str]:
+    """How it came about, in sentences."""
+    if result.summary_method is None:
+        tried = "nothing to gain" if forced else "it fits, so nothing was compressed"
+        yield f"Method: none; {tried}. --target or --window ask for less, --force for it anyway."
+    elif result.summary_method == "static" and model is None:
+        yield "Method: static (no model was given; --model NAME has one write the summary)."
+    elif result.summary_method == "static":
+        yield f"Method: static, because {model} gave no usable summary."
+    elif result.summary_method == "reused":
+        yield "Method: reused from the store; nothing was written anew."
+    else:
+        cost = "" if result.usage.cost is None else f", ${result.usage.cost:.4f}"
+        used = result.usage
+        yield (
+            f"Method: model ({model}: {number(used.prompt_tokens)} tokens read, "
+            f"{number(used.completion_tokens)} written{cost})."
+        )
+    for failure in watch.failures:
+        yield f"  {failure}"
+
+
+def _what(part: Part, result: CompressResult) -> str:
+    if part.segment is not None:
+        return _summary_words(part.segment, result)
+    masked = f"; {part.masked} of them masked or repaired" if part.masked else ""
+    words = {
+        "head": "system prompt and task, verbatim",
+        "tail": "newest messages, verbatim",
+        "all": "sent as it is",
+    }
+    return words.get(part.name, "stays between two summaries") + masked
+
+
+def _summary_words(segment: Segment, result: CompressResult) -> str:
+    new = next((w for w in result.written if w.message == segment.rendered), None)
+    if new is None:
+        return f"{segment.method}, found in the ledger"
+    if new.after is None or not new.after.total:
+        return segment.method
+    return f"{segment.method}; holds {new.after.covered:,} of {new.after.total:,} facts found"
+
+
+def _print_texts(screen: Screen, rows: list[Part]) -> None:
+    for part in rows:
+        if part.segment is not None:
+            screen.panel(part.name, unframe(part.segment.rendered), "yellow")
+
+
+def _as_json(
+    file: str, result: CompressResult, rows: list[Part], watch: _Watch, *, with_messages: bool
+) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "file": file,
+        "session_id": result.session_id,
+        "parent_session_id": result.parent_session_id,
+        "context_status": result.context_status,
+        "summary_method": result.summary_method,
+        "tokens_before": result.tokens_before,
+        "tokens_after": result.tokens_after,
+        "tokens_saved": result.tokens_saved,
+        "usage": asdict(result.usage),
+        "failures": watch.failures,
+        "parts": [
+            {
+                "part": part.name,
+                "messages": part.messages,
+                "tokens_before": part.tokens_before,
+                "tokens_after": part.tokens_after,
+                "masked": part.masked,
+                "what": _what(part, result),
+                "summary": unframe(part.segment.rendered) if part.segment else None,
+            }
+            for part in rows
+        ],
+    }
+    if with_messages:
+        found["messages"] = result.messages
+    return found

@@ -1,0 +1,305 @@
+"""The demonstration: a real agent, a local scripted provider, no key, no network.
+
+The agent and its tools are real (they read Python's own standard library), the HTTP is real, the
+provider refuses what real ones refuse. Only the two models are scripted: the agent's follows its
+lines and answers from nothing but what it is shown, the summarizer's takes notes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import logging
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .messages import Message, text_of
+from .prompts import INSTRUCTIONS, is_framed
+from .testing import Asked, Call, LocalProvider, Recorded, Reply
+
+__all__ = ["SCRIPT", "WINDOW", "Demo", "Outcome", "Sent", "Turn"]
+
+MODEL = "gpt-4"
+"""A name whose tokenizer is known exactly; nothing is sent to whoever sells it."""
+
+WINDOW = 8_192
+KEEP_TOKENS = 1_500
+
+READER = "You review Python code. Look things up with your tools before you answer, and be brief."
+
+
+# ---------------------------------------------------------------- the conversation
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What the user says, the tool calls it takes, and what the scripted model answers."""
+
+    user: str
+    calls: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    answer: str = ""
+    recalls: tuple[str, ...] = ()
+    """Regular expressions: the model answers with what it finds of them in what it is shown."""
+
+
+def _reading(module: str, *starts: int) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+    """A search and some reads, as an agent goes about it."""
+    reads = tuple(("read_lines", {"module": module, "start": start}) for start in starts)
+    return (("search", {"module": module, "word": "def "}), *reads)
+
+
+SCRIPT = (
+    Turn(
+        "I am porting a small command-line tool and need to know how the standard library splits "
+        "and quotes text. Start with shlex. Collect everything for a report in "
+        "notes/quoting.md; our linter's rule QX-417 forbids regular expressions in it.",
+        _reading("shlex", 1, 51, 101, 151, 201, 251, 301),
+        "shlex.split() runs a small state machine over the characters; shlex.quote() wraps in "
+        "single quotes whatever is not plainly safe. Neither needs a regular expression of ours.",
+    ),
+    Turn(
+        "Now textwrap: what does it do with words longer than a line?",
+        (
+            ("read_lines", {"module": "textwarp", "start": 1}),
+            *_reading("textwrap", 1, 51, 101, 151, 201, 251),
+        ),
+        "break_long_words decides: words are cut at the width, or stand alone on a long line.",
+    ),
+    Turn(
+        "Change of plan for the width: not 80 columns but 96. Then csv: who guesses the dialect?",
+        _reading("csv", 1, 51, 101, 151, 201, 251, 301),
+        "csv.Sniffer guesses it: first from the quotes, then from how often characters occur.",
+    ),
+    Turn(
+        "And getopt, for comparison: how does it tell an option from an argument?",
+        _reading("getopt", 1, 51, 101, 151, 201),
+        "It reads arguments until the first that does not start with a dash, or until `--`.",
+    ),
+    Turn(
+        "Before you write: which file did I ask for, which linter rule applies, and what width?",
+        recalls=(r"notes/quoting\.md", r"QX-\d+", r"\b96\b"),
+    ),
+)
+
+
+class Reader:
+    """The agent's model: finds its place in the script from the newest messages alone."""
+
+    def __init__(self, script: Sequence[Turn]) -> None:
+        self._script = script
+
+    def __call__(self, asked: Asked) -> Reply:
+        turn = next(turn for turn in self._script if turn.user in asked.last_user)
+        number = self._script.index(turn)
+        done = _calls_made(asked, number)
+        if done < len(turn.calls):
+            tool, arguments = turn.calls[done]
+            return Reply(calls=(Call(tool, arguments, id=f"call_{number}_{done}"),))
+        return Reply(_recalled(turn, asked) if turn.recalls else turn.answer)
+
+
+def _calls_made(asked: Asked, turn: int) -> int:
+    made = [
+        int(found.group(1))
+        for message in asked.messages
+        if (found := re.fullmatch(rf"call_{turn}_(\d+)", str(message.get("tool_call_id"))))
+    ]
+    return max(made) + 1 if made else 0
+
+
+def _recalled(turn: Turn, asked: Asked) -> str:
+    shown = asked.text.replace(turn.user, "")
+    found = [re.search(pattern, shown) for pattern in turn.recalls]
+    return "; ".join("I no longer know" if match is None else match.group(0) for match in found)
+
+
+def take_notes(asked: Asked) -> Reply:
+    """The summarizer's model: what the user said, verbatim, and which calls were made."""
+    said = re.findall(r"^\[user\]\n(.+)$", asked.last_user, re.MULTILINE)
+    called = re.findall(r"^\[calls (\w+)\] (.+)$", asked.last_user, re.MULTILINE)
+    lines = [
+        "## Goal and constraints",
+        *said,
+        "## Done",
+        *(f"{name} {what}" for name, what in called),
+    ]
+    return Reply("\n".join(lines))
+
+
+def _asks_for_summary(asked: Asked) -> bool:
+    return text_of(asked.messages[0]).startswith(INSTRUCTIONS[:60])
+
+
+# ---------------------------------------------------------------- the tools
+
+
+def search(module: str, word: str) -> str:
+    """Search a module of the standard library for a word.
+
+    Args:
+        module: the module's name
+        word: what to look for
+    """
+    lines = enumerate(_source(module), 1)
+    return "\n".join(f"{number}: {line}" for number, line in lines if word in line)
+
+
+def read_lines(module: str, start: int) -> str:
+    """Read fifty lines of a module of the standard library.
+
+    Args:
+        module: the module's name
+        start: the first line
+    """
+    lines = _source(module)[start - 1 : start + 49]
+    return "\n".join(f"{number}: {line}" for number, line in enumerate(lines, start))
+
+
+def _source(module: str) -> list[str]:
+    spec = importlib.util.find_spec(module)
+    if spec is None or not spec.origin:
+        return [f"ModuleNotFoundError: No module named {module!r}"]
+    return Path(spec.origin).read_text(encoding="utf-8").splitlines()
+
+
+# ---------------------------------------------------------------- what happened
+
+
+@dataclass(frozen=True)
+class Sent:
+    """One request of the agent, and what it would have been."""
+
+    number: int
+    whole: list[Message]
+    """The transcript at that point: what would have been sent."""
+    view: list[Message]
+    """What was sent."""
+    tokens_whole: int
+    tokens: int
+    """With the tool schemas, as the provider counted."""
+    cached: int
+    """Of them, tokens of messages that begin the request before too."""
+    compressed: bool
+    """This request is the first that carries its newest summary."""
+    refused: str | None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A turn: what was said, what the agent answered, and the requests it took."""
+
+    turn: Turn
+    answer: str
+    sent: list[Sent]
+
+
+class Demo:
+    """The agent at work; `turns` yields each turn when it is over."""
+
+    def __init__(self, *, static: bool = False, script: Sequence[Turn] = SCRIPT) -> None:
+        self._static = static
+        self._script = script
+        self.summaries: list[Recorded] = []
+        """The requests to the summarizer's model."""
+
+    def turns(self) -> Iterator[Outcome]:
+        """Hold the conversation."""
+        with _undisturbed(), LocalProvider(Reader(self._script), window=WINDOW) as provider:
+            provider.route(_asks_for_summary, take_notes)
+            agent = self._agent(provider)
+            for turn in self._script:
+                provider.forget()
+                answer = str(agent.chat(turn.user))
+                yield Outcome(turn, answer, list(self._sent(agent, provider.requests)))
+
+    def _agent(self, provider: LocalProvider) -> Any:
+        from praisonaiagents import Agent
+
+        from .praisonai import install
+
+        install()
+        context = {
+            "strategy": "summarize",
+            "context_window": WINDOW,
+            "protect_last_n_tokens": KEEP_TOKENS,
+            # Without a model's summary the static one stands in.
+            "llm_summarize": not self._static,
+        }
+        return Agent(
+            name="reader",
+            instructions=READER,
+            llm=MODEL,
+            base_url=provider.base_url,
+            api_key="none-needed",
+            tools=[search, read_lines],
+            context=context,
+            output="silent",
+        )
+
+    def _sent(self, agent: Any, records: Sequence[Recorded]) -> Iterator[Sent]:
+        compressor = agent.context_compressor
+        engine = compressor.engine()
+        earlier: list[Message] | None = None
+        for record in records:
+            if text_of(record.messages[0]).startswith(INSTRUCTIONS[:60]):
+                self.summaries.append(record)
+                continue
+            whole = engine.verbatim(record.messages, session_id=compressor.session_id)
+            saved = engine.tokens.messages(whole) - engine.tokens.messages(record.messages)
+            known = [message for message in earlier or () if is_framed(message)]
+            yield Sent(
+                number=record.number,
+                whole=whole,
+                view=record.messages,
+                tokens_whole=record.prompt_tokens + saved,
+                tokens=record.prompt_tokens,
+                cached=record.cached_tokens,
+                compressed=any(is_framed(m) and m not in known for m in record.messages)
+                and (earlier is not None or saved > 0),
+                refused=record.error if record.refused else None,
+            )
+            earlier = record.messages
+
+
+# ---------------------------------------------------------------- surroundings
+
+_ENVIRONMENT = {
+    # The host and litellm would otherwise ask the network for prices and send telemetry.
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "PRAISONAI_TELEMETRY_DISABLED": "true",
+    "DO_NOT_TRACK": "1",
+    # A proxy of the user's must not be asked for this machine.
+    "NO_PROXY": "127.0.0.1,localhost",
+    "no_proxy": "127.0.0.1,localhost",
+}
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """An environment without the network, and a host that keeps its log to itself."""
+    before = {name: os.environ.get(name) for name in _ENVIRONMENT}
+    level = logging.root.manager.disable
+    os.environ.update(_ENVIRONMENT)
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(level)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        _uninstall()
+
+
+def _uninstall() -> None:
+    if "praison_compressor.praisonai" in sys.modules:
+        from .praisonai import uninstall
+
+        uninstall()

@@ -1,0 +1,257 @@
+"""One agent's compression: the view of each of its requests, and its commands."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..compressor import CompressResult, ContextCompressor
+from ..config import CompressorConfig
+from ..events import Listener
+from ..messages import Message
+from . import conversation, overflow
+from .conversation import same_model
+from .engines import Engines
+from .manager import PassThroughManager, manager_for
+from .notices import Notices
+from .options import Asked
+from .sessions import SessionName
+from .shapes import Request
+from .status import Status, status_of
+
+__all__ = ["AgentCompressor"]
+
+log = logging.getLogger(__name__)
+
+
+class AgentCompressor:
+    """What `agent.context_compressor` is. Nothing in it raises into a turn of the agent."""
+
+    def __init__(self, agent: Any, asked: Asked, defaults: Mapping[str, Any]) -> None:
+        self._agent = weakref.ref(agent)
+        self._asked = asked
+        self._session = SessionName()
+        self._notices = Notices(self._agent)
+        self._engines = Engines(
+            asked.config(_model_of(agent), defaults), self._agent, asked.own_model, self._notices
+        )
+        self._failures: set[str] = set()
+        self._lock = threading.Lock()
+        self._last: CompressResult | None = None
+        self._last_overhead = 0
+        self._before = (agent._context_manager, agent._context_manager_initialized)
+        self.manager: PassThroughManager = manager_for(agent, asked.context)
+        agent.context_manager = self.manager
+
+    # ------------------------------------------------------------ what it is
+
+    @property
+    def config(self) -> CompressorConfig:
+        """The options in force."""
+        return self._engines.config
+
+    @property
+    def session_id(self) -> str:
+        """The agent's session id, or a random one of its own."""
+        return self._session.of(self._agent())
+
+    @property
+    def context_status(self) -> str:
+        """Of the last request: "full", "masked" or "summarized"."""
+        return "full" if self._last is None else self._last.context_status
+
+    @property
+    def last_result(self) -> CompressResult | None:
+        """Of the last request that belonged to the conversation."""
+        return self._last
+
+    @property
+    def notice(self) -> str | None:
+        """The line that told of the last compression."""
+        return self._notices.line
+
+    def engine(self, model: str | None = None) -> ContextCompressor:
+        """The compressor for a model's window; all of this agent's share one ledger."""
+        return self._engines.of(model)
+
+    def subscribe(self, listener: Listener) -> None:
+        """Have every event of this agent's compressions passed on, with its numbers."""
+        self._notices.subscribe(listener)
+
+    # ------------------------------------------------------------ the agent's manager
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the agent still has the manager that we gave it."""
+        agent = self._agent()
+        return agent is not None and agent._context_manager is self.manager
+
+    def leave(self) -> None:
+        """Give the agent back what it had; the host builds its own manager where it had none."""
+        agent = self._agent()
+        if agent is not None and self.is_in_place:
+            agent._context_manager, agent._context_manager_initialized = self._before
+
+    # ------------------------------------------------------------ views
+
+    def view(self, request: Request) -> Sequence[Message]:
+        """What to send instead of the request's messages."""
+        try:
+            if not self._compresses(request):
+                return self._projected(request)
+            with self._notices.during(request):
+                engine = self.engine(request.model)
+                overhead = self._engines.overhead(request)
+                result = engine.compress_sync(
+                    request.messages, session_id=self.session_id, overhead_tokens=overhead
+                )
+                return self._sent(request, result, overhead)
+        except Exception as error:
+            return self._best(request, error)
+
+    async def aview(self, request: Request) -> Sequence[Message]:
+        """The same on the event loop, which is never held up."""
+        try:
+            if not self._compresses(request):
+                return await asyncio.to_thread(self._projected, request)
+            async with self._notices.during(request):
+                engine = await asyncio.to_thread(self.engine, request.model)
+                overhead = await asyncio.to_thread(self._engines.overhead, request)
+                result = await engine.compress(
+                    request.messages, session_id=self.session_id, overhead_tokens=overhead
+                )
+                return self._sent(request, result, overhead)
+        except Exception as error:
+            return await asyncio.to_thread(self._best, request, error)
+
+    def tighter_view(
+        self, request: Request, sent: Sequence[Message], error: Exception
+    ) -> Sequence[Message] | None:
+        """The view after a refusal as too long; None when it was refused for something else."""
+        return self.view(request) if self._learned(request, sent, error) else None
+
+    async def atighter_view(
+        self, request: Request, sent: Sequence[Message], error: Exception
+    ) -> Sequence[Message] | None:
+        """The same on the event loop."""
+        learned = await asyncio.to_thread(self._learned, request, sent, error)
+        return await self.aview(request) if learned else None
+
+    def _compresses(self, request: Request) -> bool:
+        """Whether the request may move the session on: the conversation itself, unless told not."""
+        return self._asked.automatic and conversation.extends(self._agent(), request.messages)
+
+    def _projected(self, request: Request) -> Sequence[Message]:
+        """The request through the ledger as it is; only what would be refused is made to fit."""
+        if not same_model(request.model, self.config.model):
+            return request.messages  # a tool's or a guardrail's own model, with its own window
+        return self.engine(request.model).best_view(
+            request.messages,
+            session_id=self.session_id,
+            target_tokens=self._engines.room(request),
+        )
+
+    def _sent(self, request: Request, result: CompressResult, overhead: int) -> Sequence[Message]:
+        self._last, self._last_overhead = result, overhead
+        if result.written:
+            self._notices.compressed(self.status(), result)
+        return result.messages
+
+    def _best(self, request: Request, error: Exception) -> Sequence[Message]:
+        """Our own failure must not end the turn: said once with its cause, the best view sent."""
+        cause = f"{type(error).__name__}: {error}"
+        with self._lock:
+            is_new = cause not in self._failures
+            self._failures.add(cause)
+        if is_new:
+            log.warning("agent %s: sent as well as it fits: %s", self._name(), cause)
+        self._notices.failed(self.session_id, cause)
+        try:
+            return self.engine(request.model).best_view(
+                request.messages,
+                session_id=self.session_id,
+                overhead_tokens=self._engines.overhead(request),
+            )
+        except Exception:
+            log.exception("agent %s: sent as it is", self._name())
+            return request.messages
+
+    def _learned(self, request: Request, sent: Sequence[Message], error: Exception) -> bool:
+        """Take a smaller window from a refusal; False when it says nothing of one."""
+        refused = overflow.read(error)
+        if refused is None:
+            return False
+        window = self._engines.shrink(request, sent, refused)
+        log.warning(
+            "agent %s: %s refused the request as too long; its window is now taken as %d tokens",
+            self._name(),
+            request.model,
+            window,
+        )
+        return True
+
+    def _name(self) -> str:
+        return str(getattr(self._agent(), "name", None) or "(gone)")
+
+    # ------------------------------------------------------------ commands
+
+    def status(self) -> Status:
+        """Where the conversation stands: its tokens, its window, its session."""
+        return status_of(
+            self._last,
+            self.engine(),
+            session_id=self.session_id,
+            overhead=self._last_overhead,
+            window=self._engines.window(None),
+        )
+
+    def compress(self, focus: str | None = None) -> CompressResult:
+        """Compress the agent's conversation now, with `focus` as what to keep most of all.
+
+        Raises:
+            CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
+        """
+        request = conversation.now(self._agent())
+        with self._notices.during(request):
+            result = self._engines.focused(focus).compress_sync(
+                request.messages, session_id=self.session_id, force=True
+            )
+        self._sent(request, result, self._last_overhead)
+        return result
+
+    async def acompress(self, focus: str | None = None) -> CompressResult:
+        """The same on the event loop."""
+        request = conversation.now(self._agent())
+        async with self._notices.during(request):
+            result = await self._engines.focused(focus).compress(
+                request.messages, session_id=self.session_id, force=True
+            )
+        self._sent(request, result, self._last_overhead)
+        return result
+
+    def new_session(self) -> str:
+        """Begin a new conversation under a new session id, which is returned."""
+        agent = self._agent()
+        if agent is not None:
+            agent.clear_history()
+        self._last, self._last_overhead = None, 0
+        return self._session.renew()
+
+    def resume(self, session_id: str) -> str:
+        """Go on with a session that the store has; any of its epochs' ids names it.
+
+        Raises:
+            SessionNotFound: the store has none of that name in this namespace.
+        """
+        store, namespace = self.engine().store, self.config.namespace
+        root = store.lineage(namespace, session_id)[-1].session_id
+        return self._session.take(root)
+
+
+def _model_of(agent: Any) -> str | None:
+    model = getattr(agent, "llm", None)
+    return model if isinstance(model, str) else None

@@ -1,0 +1,163 @@
+"""The compressors of one agent: one per model it is sent to, on one ledger."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..compressor import ContextCompressor
+from ..config import CompressorConfig
+from ..events import Listener
+from ..ledger import MemoryStore, Store
+from ..messages import Message
+from ..models import model_limits
+from ..prompts import Summarizer
+from ..tokens import TokenCounter
+from . import endpoint
+from .conversation import same_model
+from .overflow import Overflow
+from .shapes import Request
+
+__all__ = ["Engines"]
+
+SHRINK = 0.5  # of the window, where a refusal explains itself no further
+
+
+class Engines:
+    """A window and a tokenizer per model: fallbacks and reflection go to models of their own."""
+
+    def __init__(
+        self,
+        config: CompressorConfig,
+        agent: weakref.ref[Any],
+        own_model: bool,
+        listener: Listener,
+    ) -> None:
+        self.config = config
+        self._agent = agent
+        self._own_model = own_model
+        self._listener = listener
+        self._lock = threading.RLock()
+        self._made: dict[str | None, ContextCompressor] = {}
+        self._learned: dict[str | None, int] = {}
+        self._store: Store | None = None
+
+    def of(self, model: str | None) -> ContextCompressor:
+        """The compressor for a model; None is the agent's own."""
+        name = self._name(model)
+        with self._lock:
+            found = self._made.get(name)
+            if found is None:
+                found = self._made[name] = self._make(self._config_for(name))
+            return found
+
+    def focused(self, focus: str | None) -> ContextCompressor:
+        """The agent's own, with more words for the summarizer."""
+        if not focus:
+            return self.of(None)
+        config = self._config_for(self.config.model)
+        words = f"Keep most of all what concerns this: {focus}"
+        given = config.summary_instructions
+        with self._lock:
+            return self._make(
+                replace(config, summary_instructions=f"{given}\n{words}" if given else words)
+            )
+
+    def _name(self, model: str | None) -> str | None:
+        own = self.config.model
+        return own if same_model(model, own) else model
+
+    def _config_for(self, name: str | None) -> CompressorConfig:
+        window = self._learned.get(name)
+        if window is None and name == self.config.model:
+            window = self.config.context_window
+        return replace(self.config, model=name, context_window=window)
+
+    def _make(self, config: CompressorConfig) -> ContextCompressor:
+        before = self._made.get(config.model)
+        return ContextCompressor(
+            config,
+            summarizer=self._summarizer(),
+            store=self._ledger(),
+            tokens=before.tokens if before is not None else TokenCounter(config.model),
+            on_event=self._listener,
+        )
+
+    def _ledger(self) -> Store:
+        if self._store is None:
+            self._store = _store(self.config)
+        return self._store
+
+    def _summarizer(self) -> Summarizer | None:
+        """The agent's own model where no auxiliary one is named."""
+        agent = self._agent()
+        if self.config.auxiliary_model or not self._own_model or agent is None:
+            return None  # the compressor makes its own from the configuration, or goes without
+        where = endpoint.of(agent)
+        if where is None:
+            return None
+        from ..summarizer import LiteLLMSummarizer
+
+        own = self.config.model
+        return LiteLLMSummarizer(
+            where.model,
+            api_base=where.api_base,
+            api_key=where.api_key,
+            extra=where.extra,
+            context_window=self._learned.get(own, self.config.context_window),
+        )
+
+    # ------------------------------------------------------------ measures
+
+    def window(self, model: str | None) -> int:
+        """Tokens that the model takes, as far as we know."""
+        engine = self.of(model)
+        return model_limits(engine.config.model, engine.config.context_window).window
+
+    def overhead(self, request: Request) -> int:
+        """Tokens that the request needs beside its messages and the usual answer."""
+        counter = self.of(request.model).tokens
+        measured = counter.tools(request.tools) if request.tools else 0
+        if request.schema:
+            measured += counter.text(request.schema)
+        return measured + max(0, request.output_tokens - self._reserve(request.model))
+
+    def room(self, request: Request) -> int:
+        """Tokens that the request's messages may take before it is refused."""
+        free = self.window(request.model) - self._reserve(request.model) - self.overhead(request)
+        return max(1, free)
+
+    def _reserve(self, model: str | None) -> int:
+        if self.config.output_reserve is not None:
+            return self.config.output_reserve
+        return min(8_000, self.window(model) // 4)
+
+    # ------------------------------------------------------------ learning
+
+    def shrink(self, request: Request, sent: Sequence[Message], refused: Overflow) -> int:
+        """Take a smaller window for the model from a refusal of `sent`; returns it."""
+        with self._lock:
+            engine, name = self.of(request.model), self._name(request.model)
+            window = self.window(request.model)
+            if refused.asked is not None:
+                # The provider counts otherwise than we do: every later count is corrected.
+                engine.tokens.calibrate(sent, refused.asked, request.tools)
+            if refused.window is not None:
+                window = min(window, refused.window)
+            needed = engine.tokens.messages(sent) + self.overhead(request)
+            if needed <= window:  # by what we know now it would have fit, and it did not
+                window = int(window * SHRINK)
+            self._learned[name] = window
+            self._made[name] = self._make(self._config_for(name))
+            return window
+
+
+def _store(config: CompressorConfig) -> Store:
+    if config.store_url is None:
+        return MemoryStore()
+    from ..store import open_store
+
+    return open_store(config.store_url)

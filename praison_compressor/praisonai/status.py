@@ -1,0 +1,97 @@
+"""Where an agent's conversation stands, as values and as the line that a person reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..compressor import CompressResult, ContextCompressor
+from ..messages import is_system
+
+__all__ = ["Status", "line", "status_of"]
+
+
+@dataclass(frozen=True)
+class Status:
+    """The last request of a conversation. Tokens of the model at hand; `tokens` is their sum."""
+
+    session_id: str
+    epoch: str
+    """The newest; the session's id itself before the first compression."""
+    context_status: str
+    model: str | None
+    window: int
+    tokens_before: int
+    """Of the whole conversation, tool schemas included."""
+    system_tokens: int = 0
+    summary_tokens: int = 0
+    kept_tokens: int = 0
+    tool_tokens: int = 0
+    summaries: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """What is sent."""
+        return self.system_tokens + self.summary_tokens + self.kept_tokens + self.tool_tokens
+
+    @property
+    def used(self) -> float:
+        """Share of the window."""
+        return self.tokens / self.window
+
+    def __str__(self) -> str:
+        return f"{_parts(self)} of {_short(self.window)} ({self.context_status})"
+
+
+def status_of(
+    result: CompressResult | None,
+    engine: ContextCompressor,
+    *,
+    session_id: str,
+    overhead: int,
+    window: int,
+) -> Status:
+    """The status after a result; before the first request nothing is used."""
+    if result is None:
+        return Status(session_id, session_id, "full", engine.config.model, window, 0)
+    count = engine.tokens.message
+    system = sum(count(message) for message in result.messages if is_system(message))
+    summaries = sum(segment.tokens for segment in result.segments)
+    return Status(
+        session_id=session_id,
+        epoch=result.session_id,
+        context_status=result.context_status,
+        model=engine.config.model,
+        window=window,
+        tokens_before=result.tokens_before + overhead,
+        system_tokens=system,
+        summary_tokens=summaries,
+        kept_tokens=max(0, result.tokens_after - system - summaries),
+        tool_tokens=overhead,
+        summaries=len(result.segments),
+    )
+
+
+def line(status: Status) -> str:
+    """`Compressed 157k → 9.1k (system 1.8k, summary 3.2k, kept 2.7k, tools 1.4k) · 6 % of 150k`."""
+    return (
+        f"Compressed {_short(status.tokens_before)} → {_parts(status)} of {_short(status.window)}"
+    )
+
+
+def _parts(status: Status) -> str:
+    parts = ", ".join(
+        f"{name} {_short(tokens)}"
+        for name, tokens in (
+            ("system", status.system_tokens),
+            ("summary", status.summary_tokens),
+            ("kept", status.kept_tokens),
+            ("tools", status.tool_tokens),
+        )
+    )
+    return f"{_short(status.tokens)} ({parts}) · {round(100 * status.used)} %"
+
+
+def _short(tokens: int) -> str:
+    if tokens < 1_000:
+        return str(tokens)
+    return f"{tokens / 1_000:.1f}k" if tokens < 10_000 else f"{tokens / 1_000:.0f}k"
