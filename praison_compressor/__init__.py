@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .compressor import CompressResult, ContextCompressor
+from .compressor import ContextCompressor
 from .config import CompressorConfig
 from .errors import (
     BudgetTooSmall,
@@ -23,6 +23,7 @@ from .errors import (
 from .events import Event
 from .ledger import MemoryStore, Segment, Store, Usage
 from .prompts import Summarizer, SummaryReply
+from .result import CompressResult
 from .tokens import TokenCounter
 
 __version__ = "0.1.0"

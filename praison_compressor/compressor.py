@@ -9,20 +9,22 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from .cache import MessageCache
+from .background import Background
+from .breaker import Breaker
 from .config import CompressorConfig
 from .errors import BudgetTooSmall, CompressorError, LedgerConflict, LedgerError
 from .events import Event, Listener
-from .facts import Coverage
 from .flights import Flights, leased
-from .ledger import Entry, MemoryStore, Segment, Session, Store, Usage
-from .messages import Message, Transcript, read, to_plain
+from .ledger import MemoryStore, Segment, Session, Store, Usage
+from .messages import Message, read, to_plain
 from .models import model_limits
-from .plan import Budget, Job, Layout, Plan, arrange, plan
+from .plan import Budget, Job, Layout, Plan
+from .projection import Call, Look, Projector, Quiet
 from .prompts import Summarizer, rendering, unframe
+from .result import CompressResult, Options
 from .shorten import shorten
 from .tokens import TokenCounter
 from .writer import Brief, SummaryWriter, Written, as_summarizer
@@ -30,86 +32,11 @@ from .writer import Brief, SummaryWriter, Written, as_summarizer
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["CompressResult", "ContextCompressor", "Options"]
+__all__ = ["ContextCompressor"]
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class CompressResult:
-    """What to send, and what was done to get there. Counts are tokens of the model at hand."""
-
-    messages: list[Message]
-    context_status: str
-    """ "full", "masked" or "summarized": what the view is now."""
-    tokens_before: int
-    tokens_after: int
-    session_id: str
-    """The newest epoch; any epoch's id, and the stable one, name the session in later calls."""
-    parent_session_id: str | None
-    summary_method: str | None
-    """ "model" or "static" when this call wrote a summary, "reused" when it found one."""
-    usage: Usage = field(default_factory=Usage)
-    """What the auxiliary model cost in this call."""
-    segments: tuple[Segment, ...] = ()
-    """The segments that stand in the view, in order."""
-    written: tuple[Written, ...] = ()
-    """What this call wrote, with the coverage of facts before and after repair."""
-
-    @property
-    def tokens_saved(self) -> int:
-        """Tokens that the view has fewer than the messages given."""
-        return self.tokens_before - self.tokens_after
-
-    @property
-    def coverage_before(self) -> Coverage | None:
-        """Facts that the model's own text held; None where no model wrote."""
-        return next((w.before for w in self.written if w.before), None)
-
-    @property
-    def coverage_after(self) -> Coverage | None:
-        """Facts that the finished summary holds; None where none was written."""
-        return next((w.after for w in self.written if w.after), None)
-
-
-class Options(TypedDict, total=False):
-    """The keywords of `compress`; what each means stands there."""
-
-    protect_last_n_tokens: int | None
-    summary_target_tokens: int | None
-    auxiliary_model: str | None
-    session_id: str | None
-    parent_session_id: str | None
-    target_tokens: int | None
-    force: bool
-    overhead_tokens: int
-    extends: bool
-
-
-@dataclass(frozen=True)
-class _Call:
-    """One request to compress, read and budgeted."""
-
-    given: Sequence[Any]
-    transcript: Transcript
-    budget: Budget
-    key: tuple[str, str]
-    parent_id: str | None
-    model: str | None
-    force: bool
-    extends: bool
-
-
-@dataclass(frozen=True)
-class _Look:
-    """The transcript as it stands in the ledger now."""
-
-    session: Session
-    raw: Sequence[Message]
-    layout: Layout
-    plan: Plan | None
 
 
 class ContextCompressor:
@@ -133,8 +60,10 @@ class ContextCompressor:
         self.tokens = tokens or TokenCounter(self.config.model)
         self.store = store if store is not None else _default_store(self.config)
         self.session_id = f"session-{uuid.uuid4().hex}"
+        self.breaker = Breaker()
+        self.background = Background()
         self._summarizer = as_summarizer(summarizer)
-        self._cache = getattr(self.tokens, "cache", None) or MessageCache()
+        self._projector = Projector(self.store, self.tokens)
         self._flights = Flights()
         self._listener = on_event
 
@@ -167,8 +96,7 @@ class ContextCompressor:
             BudgetTooSmall: what cannot be dropped exceeds the window or `target_tokens`.
             LedgerError: the store cannot be read or written.
         """
-        call = self._call(
-            messages,
+        options = Options(
             protect_last_n_tokens=protect_last_n_tokens,
             summary_target_tokens=summary_target_tokens,
             auxiliary_model=auxiliary_model,
@@ -179,16 +107,17 @@ class ContextCompressor:
             overhead_tokens=overhead_tokens,
             extends=extends,
         )
-        look = await asyncio.to_thread(self._look, call)
-        return await self._compress(call, look)
+        started = await asyncio.to_thread(self._start, messages, options)
+        if isinstance(started, CompressResult):
+            return started
+        return await self._compress(*started)
 
     def compress_sync(self, messages: Sequence[Any], **options: Unpack[Options]) -> CompressResult:
         """`compress` from anywhere, also from inside a running event loop."""
-        call = self._call(messages, **options)
-        look = self._look(call)
-        if look.plan is None:
-            return self._result(call, look)
-        return _run(self._compress(call, look))
+        started = self._start(messages, options)
+        if isinstance(started, CompressResult):
+            return started
+        return _run(self._compress(*started))
 
     def best_view(self, messages: Sequence[Any], **options: Unpack[Options]) -> list[Message]:
         """The best valid view that needs no model and no store write; never raises.
@@ -197,12 +126,12 @@ class ContextCompressor:
         fit is shortened, and messages that cannot be read come back as they are.
         """
         try:
-            call = replace(self._call(messages, **options), extends=False)
+            call = replace(self._call(messages, options), extends=False)
         except CompressorError as error:
             logger.warning("sent as it is: %s", error)
             return list(messages)
         try:
-            return self._static_view(call, self._open(call))
+            return self._static_view(call, self._projector.open(call))
         except LedgerError as error:
             logger.warning("without the ledger for this request: %s", error)
             nothing = Session(call.key[0], call.key[1], call.key[1], call.parent_id)
@@ -211,31 +140,66 @@ class ContextCompressor:
     def verbatim(self, messages: Sequence[Any], *, session_id: str | None = None) -> list[Message]:
         """The transcript that a view stands for: every summary replaced by its originals."""
         session = self.store.open(self.config.namespace, session_id or self.session_id)
-        return [to_plain(message) for message in self._expanded(list(messages), session)]
+        expanded = self._projector.expanded(list(messages), session)
+        return [to_plain(message) for message in (messages if expanded is None else expanded)]
+
+    def close(self) -> None:
+        """Cancel what is written in the background and close the store."""
+        self.background.close()
+        self.store.close()
 
     # -------------------------------------------------------------- reading
 
-    def _call(self, messages: Sequence[Any], **options: Unpack[Options]) -> _Call:
+    def _start(
+        self, messages: Sequence[Any], options: Options
+    ) -> CompressResult | tuple[Call, Look]:
+        """The result, where nothing has to be waited for; else what to carry out."""
+        quiet = self._quiet(messages, options)
+        if quiet is not None:
+            return _as_before(quiet)
+        call = self._call(messages, options)
+        look = self._projector.look(call)
+        if self._in_background(call):
+            return self._without_waiting(call, look)
+        return self._result(call, look) if look.plan is None else (call, look)
+
+    def _quiet(self, messages: Sequence[Any], options: Options) -> Quiet | None:
+        if options.get("force") or options.get("target_tokens") is not None:
+            return None
+        config = self._config(options)
+        budget = self._budget(config, options)
+        key = (config.namespace, options.get("session_id") or self.session_id)
+        quiet = self._projector.again(messages, key, budget)
+        soft = quiet is not None and self.config.background
+        if quiet is None or (soft and quiet.tokens_after > budget.trigger * config.soft_ratio):
+            return None
+        return quiet
+
+    def _config(self, options: Options) -> CompressorConfig:
+        given = {
+            "protect_last_n_tokens": options.get("protect_last_n_tokens"),
+            "summary_target_tokens": options.get("summary_target_tokens"),
+        }
+        changed: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
+        return replace(self.config, **changed) if changed else self.config
+
+    def _call(self, messages: Sequence[Any], options: Options) -> Call:
         unknown = sorted(set(options) - set(Options.__annotations__))
         if unknown:
             raise TypeError(f"compress() got an unexpected keyword argument {unknown[0]!r}")
-        transcript = read(messages)
-        config = self.config
-        protect = options.get("protect_last_n_tokens")
-        if protect is not None:
-            config = replace(config, protect_last_n_tokens=protect)
-        prose = options.get("summary_target_tokens")
-        if prose is not None:
-            config = replace(config, summary_target_tokens=prose)
-        return _Call(
+        config = self._config(options)
+        model = options.get("auxiliary_model")
+        return Call(
             given=list(messages),
-            transcript=transcript,
+            transcript=read(messages),
+            config=config,
             budget=self._budget(config, options),
             key=(config.namespace, options.get("session_id") or self.session_id),
             parent_id=options.get("parent_session_id"),
-            model=options.get("auxiliary_model"),
+            model=model,
             force=options.get("force", False),
             extends=options.get("extends", True),
+            pays=self._summarizer is not None or bool(model or config.auxiliary_model),
         )
 
     def _budget(self, config: CompressorConfig, options: Options) -> Budget:
@@ -246,151 +210,105 @@ class ContextCompressor:
         window = model_limits(config.model, config.context_window).window
         return Budget.of(config, window, options.get("overhead_tokens", 0) + priming)
 
-    def _open(self, call: _Call) -> Session:
-        namespace, session_id = call.key
-        return self.store.open(namespace, session_id, call.parent_id)
-
-    def _look(self, call: _Call) -> _Look:
-        """What the ledger has for this transcript now, and what would have to be done."""
-        session = self._open(call)
-        raw, layout = self._project(call, session)
-        return _Look(session, raw, layout, plan(layout, call.budget, force=call.force))
-
-    def _project(self, call: _Call, session: Session) -> tuple[Sequence[Message], Layout]:
-        """The transcript laid out along a session's ledger, and the messages it was read from."""
-        raw, transcript = call.given, call.transcript
-        expanded = self._expanded(transcript.messages, session)
-        if len(expanded) != len(transcript.messages):
-            raw, transcript = expanded, read(expanded)
-        seen = self._cache.all(transcript.messages)
-        digests = [entry.digest for entry in seen]
-        counts = [self.tokens.message(message) for message in transcript.messages]
-        segments = [self._recounted(entry.segment) for entry in session.entries]
-        return raw, arrange(transcript, digests, counts, segments, call.budget.head)
-
-    def _recounted(self, segment: Segment) -> Segment:
-        """The segment as this model counts it: it may have been written under another."""
-        tokens = self.tokens.message(segment.rendered)
-        return segment if tokens == segment.tokens else replace(segment, tokens=tokens)
-
-    def _expanded(self, messages: Sequence[Message], session: Session) -> list[Message]:
-        """The messages with every rendering of this session replaced by what it stands for."""
-        rendered = {self._cache(e.segment.rendered).digest: e for e in session.entries}
-        if not rendered:
-            return list(messages)
-        return [
-            part for message in messages for part in self._originals(message, rendered, session)
-        ]
-
-    def _originals(
-        self, message: Message, rendered: dict[str, Entry], session: Session
-    ) -> list[Message]:
-        entry = rendered.get(self._cache(message).digest)
-        originals = self.store.originals(session, entry) if entry is not None else None
-        return [message] if originals is None else originals
-
-    def _size(self, messages: Sequence[Message]) -> int:
-        return sum(map(self.tokens.message, messages))
-
     # -------------------------------------------------------------- acting
 
-    async def _compress(self, call: _Call, look: _Look) -> CompressResult:
+    async def _compress(self, call: Call, look: Look) -> CompressResult:
         while look.plan is not None:
             key = (look.session.namespace, look.session.id)
             flying = self._flights.enter(key)
             if flying is not None:
                 await asyncio.wrap_future(flying)
-                look = await asyncio.to_thread(self._look, call)
+                look = await asyncio.to_thread(self._projector.look, call)
                 continue
             try:
                 async with leased(self.store, look.session):
                     # Another may have finished between our look and our turn.
-                    look = await asyncio.to_thread(self._look, call)
+                    look = await asyncio.to_thread(self._projector.look, call)
                     if look.plan is not None:
                         return await self._carry_out(call, look, look.plan)
             except LedgerConflict:
-                look = await asyncio.to_thread(self._look, call)
+                look = await asyncio.to_thread(self._projector.look, call)
             finally:
                 self._flights.leave(key)
         return self._result(call, look)
 
-    async def _carry_out(self, call: _Call, look: _Look, todo: Plan) -> CompressResult:
-        session_id = look.session.id
+    async def _carry_out(self, call: Call, look: Look, todo: Plan) -> CompressResult:
+        started = time.monotonic()
         numbers = {"tokens": look.layout.size(), "messages": len(look.layout.tokens)}
-        self._emit(Event("started", session_id, numbers))
+        self._emit(Event("started", look.session.id, numbers))
         writer = self._writer(call)
+        name = look.session.id
+        briefs = [self._brief(look, job, todo, call) for job in todo.jobs]
         written = await asyncio.gather(
-            *(
-                writer.write(
-                    self._brief(look, job, todo, call), model=call.model, session_id=session_id
-                )
-                for job in todo.jobs
-            )
+            *(writer.write(brief, model=call.model, session_id=name) for brief in briefs)
         )
         if not call.extends:
-            return self._result(call, self._with(look, todo, written), written)
-        entries = [
-            (self._segment(look, job, text), self._archived(look, job))
-            for job, text in zip(todo.jobs, written, strict=True)
-        ]
+            segments = self._segments(call, look, todo, written)
+            after = self._projector.with_segments(look, [segment for segment, _ in segments])
+            return self._result(call, after, written)
+        entries = self._segments(call, look, todo, written)
         await asyncio.to_thread(self.store.commit, look.session, entries)
-        after = await asyncio.to_thread(self._look, replace(call, force=False))
+        after = await asyncio.to_thread(self._projector.look, replace(call, force=False))
         result = self._result(call, after, written)
-        self._emit(
-            Event(
-                "committed",
-                session_id,
-                {
-                    "tokens_before": result.tokens_before,
-                    "tokens_after": result.tokens_after,
-                    "method": result.summary_method,
-                    "epoch": result.session_id,
-                    "cost": result.usage.cost,
-                },
-            )
-        )
+        self._emit(_committed(result, look, seconds=time.monotonic() - started))
         return result
 
-    def _static_view(self, call: _Call, session: Session) -> list[Message]:
+    # -------------------------------------------------------------- without waiting
+
+    def _in_background(self, call: Call) -> bool:
+        asked_now = call.force or call.budget.limit == call.budget.target
+        return self.config.background and call.extends and call.pays and not asked_now
+
+    def _without_waiting(self, call: Call, look: Look) -> CompressResult:
+        """The view at once; what a model has to write for it is begun off the request path."""
+        if look.plan is not None and look.plan.masks:
+            return _run(self._compress(call, look))  # no model takes part in masking
+        soft = int(call.budget.trigger * self.config.soft_ratio)
+        if look.layout.size() > soft:
+            early = replace(call, budget=replace(call.budget, trigger=soft))
+            key = (look.session.namespace, look.session.id)
+            self.background.start(key, functools.partial(self._prepare, early))
+        if look.plan is None:
+            return self._result(call, look)
+        writer = self._writer(call)
+        briefs = [self._brief(look, job, look.plan, call) for job in look.plan.jobs]
+        written = [writer.static(brief) for brief in briefs]
+        segments = [s for s, _ in self._segments(call, look, look.plan, written)]
+        return self._result(call, self._projector.with_segments(look, segments), written)
+
+    async def _prepare(self, call: Call) -> None:
+        look = await asyncio.to_thread(self._projector.look, call)
+        await self._compress(call, look)
+
+    def _static_view(self, call: Call, session: Session) -> list[Message]:
         """The view with what is missing written statically and committed nowhere."""
-        raw, layout = self._project(call, session)
+        _, layout = self._projector.project(call, session)
         try:
-            todo = plan(layout, call.budget, force=call.force)
+            look = self._projector.look(call, session)
         except BudgetTooSmall as error:
             logger.warning("shortened to go on: %s", error)
-            return shorten(self._bare(layout), call.budget.limit, self._size)
-        if todo is None:
+            return shorten(_bare(layout), call.budget.limit, self._size)
+        if look.plan is None:
             return layout.view()
-        look = _Look(session, raw, layout, todo)
         writer = self._writer(call)
-        written = [writer.static(self._brief(look, job, todo, call)) for job in todo.jobs]
-        return self._with(look, todo, written).layout.view()
+        briefs = [self._brief(look, job, look.plan, call) for job in look.plan.jobs]
+        written = [writer.static(brief) for brief in briefs]
+        segments = [s for s, _ in self._segments(call, look, look.plan, written)]
+        return self._projector.with_segments(look, segments).layout.view()
 
-    def _with(self, look: _Look, todo: Plan, written: Sequence[Written]) -> _Look:
-        """The look as it would be with these texts in the ledger."""
-        segments = [self._segment(look, j, w) for j, w in zip(todo.jobs, written, strict=True)]
-        known = [self._recounted(entry.segment) for entry in look.session.entries]
-        layout = look.layout
-        layout = arrange(
-            layout.transcript,
-            layout.digests,
-            layout.tokens,
-            [*known, *segments],
-            layout.head_tokens,
-        )
-        return replace(look, layout=layout, plan=None)
+    def _size(self, messages: Sequence[Message]) -> int:
+        return sum(map(self.tokens.message, messages))
 
-    def _bare(self, layout: Layout) -> list[Message]:
-        """Only what may not be dropped: for a window that does not even take that."""
-        pairs = zip(layout.transcript.messages, layout.allowed, strict=True)
-        return [message for message, may_go in pairs if not may_go]
+    # -------------------------------------------------------------- pieces
 
-    def _writer(self, call: _Call) -> SummaryWriter:
-        if self._summarizer is None and (call.model or self.config.auxiliary_model):
+    def _writer(self, call: Call) -> SummaryWriter:
+        if self._summarizer is None and call.pays:
             self._summarizer = _default_summarizer(self.config, call.model)
-        return SummaryWriter(self.config, self._summarizer, self.tokens, self._emit)
+        return SummaryWriter(
+            self.config, self._summarizer, self.tokens, self._emit, breaker=self.breaker
+        )
 
-    def _brief(self, look: _Look, job: Job, todo: Plan, call: _Call) -> Brief:
+    def _brief(self, look: Look, job: Job, todo: Plan, call: Call) -> Brief:
         layout, messages = look.layout, look.layout.transcript.messages
         # A static text is written anew from the originals; only a model's prose is carried on.
         carried = [segment for segment in job.folds if segment.method == "model"]
@@ -412,7 +330,23 @@ class ContextCompressor:
             visible="\n".join(rendering([messages[i] for i in outside])),
         )
 
-    def _segment(self, look: _Look, job: Job, text: Written) -> Segment:
+    def _segments(
+        self, call: Call, look: Look, todo: Plan, written: Sequence[Written]
+    ) -> list[tuple[Segment, list[Message]]]:
+        """What the plan adds to the ledger, each with the caller's own messages."""
+        summaries = [
+            (self._summary(look, job, text), _archived(look, job.start, job.end))
+            for job, text in zip(todo.jobs, written, strict=True)
+        ]
+        chosen = set(todo.masks)
+        masks = self._projector.masked(call, look.layout) if chosen else []
+        return summaries + [
+            (self._mask(look, index, message), _archived(look, index, index + 1))
+            for index, message in masks
+            if index in chosen
+        ]
+
+    def _summary(self, look: Look, job: Job, text: Written) -> Segment:
         return Segment(
             kind="summary",
             run=look.layout.digests[job.start : job.end],
@@ -425,27 +359,39 @@ class ContextCompressor:
             created=time.time(),
         )
 
-    def _archived(self, look: _Look, job: Job) -> list[Message]:
-        """The caller's own messages of a run, as they came and in their order."""
-        origins = look.layout.transcript.origins[job.start : job.end]
-        return [to_plain(look.raw[i]) for i in sorted(o for o in origins if o is not None)]
+    def _mask(self, look: Look, index: int, message: Message) -> Segment:
+        return Segment(
+            kind="mask",
+            run=(look.layout.digests[index],),
+            rendered=message,
+            tokens=self.tokens.message(message),
+            source_tokens=look.layout.tokens[index],
+            method="static",
+            created=time.time(),
+        )
 
-    def _result(self, call: _Call, look: _Look, written: Sequence[Written] = ()) -> CompressResult:
-        view = look.layout.view()
-        segments = tuple(t.segment for t in look.layout.tiles if t.segment is not None)
-        status = "summarized" if segments else "masked" if look.layout.replaced else "full"
+    def _result(self, call: Call, look: Look, written: Sequence[Written] = ()) -> CompressResult:
+        layout = look.layout
+        view = layout.view()
+        segments = tuple(t.segment for t in layout.tiles if t.segment is not None)
+        masked = layout.masked()
         methods = {text.method for text in written}
         method = "model" if "model" in methods else "static" if methods else None
+        before = self.tokens.messages(call.transcript.messages)
+        after = self.tokens.messages(view)
+        if not written:
+            self._projector.remember(call, look, view, before, after)
         return CompressResult(
             messages=view,
-            context_status=status,
-            tokens_before=self.tokens.messages(call.transcript.messages),
-            tokens_after=self.tokens.messages(view),
+            context_status=_status(segments, masked),
+            tokens_before=before,
+            tokens_after=after,
             session_id=look.session.tip,
             parent_session_id=look.session.parent,
             summary_method=method or ("reused" if segments else None),
             usage=functools.reduce(Usage.__add__, (text.usage for text in written), Usage()),
             segments=segments,
+            masked=masked,
             written=tuple(written),
         )
 
@@ -459,6 +405,56 @@ class ContextCompressor:
 
 
 # ---------------------------------------------------------------- helpers
+
+
+def _status(segments: Sequence[Segment], masked: int) -> str:
+    return "summarized" if segments else "masked" if masked else "full"
+
+
+def _as_before(quiet: Quiet) -> CompressResult:
+    return CompressResult(
+        messages=quiet.view,
+        context_status=_status(quiet.segments, quiet.masked),
+        tokens_before=quiet.tokens_before,
+        tokens_after=quiet.tokens_after,
+        session_id=quiet.session.tip,
+        parent_session_id=quiet.session.parent,
+        summary_method="reused" if quiet.segments else None,
+        segments=quiet.segments,
+        masked=quiet.masked,
+    )
+
+
+def _committed(result: CompressResult, look: Look, *, seconds: float) -> Event:
+    usage = result.usage
+    return Event(
+        "committed",
+        look.session.id,
+        {
+            "tokens_before": look.layout.size(),
+            "tokens_after": result.tokens_after,
+            "method": result.summary_method,
+            "masked": result.masked,
+            "epoch": result.session_id,
+            "parent": result.parent_session_id,
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+            "cost": usage.cost,
+            "seconds": seconds,
+        },
+    )
+
+
+def _bare(layout: Layout) -> list[Message]:
+    """Only what may not be dropped: for a window that does not even take that."""
+    pairs = zip(layout.transcript.messages, layout.allowed, strict=True)
+    return [message for message, may_go in pairs if not may_go]
+
+
+def _archived(look: Look, start: int, end: int) -> list[Message]:
+    """The caller's own messages of a run, as they came and in their order."""
+    origins = look.layout.transcript.origins[start:end]
+    return [to_plain(look.raw[i]) for i in sorted(o for o in origins if o is not None)]
 
 
 def _default_summarizer(config: CompressorConfig, model: str | None) -> Summarizer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from .errors import ConfigError
@@ -62,6 +62,24 @@ class CompressorConfig:
     min_gain_ratio: float = 0.05
     """A compression that frees less than this share of the view is not worth its price."""
 
+    tool_policies: Mapping[str, str] = field(default_factory=dict)
+    """What becomes of old outputs, by tool name or pattern: "mask", "summarize" or "keep".
+    "keep_all" and "keep_none" stand for "keep" and "mask" for every tool. What is not named is
+    masked where that saves a call of the auxiliary model."""
+
+    mask_above_tokens: int = 200
+    """Outputs up to this size are not worth masking."""
+
+    mask_keep_recent_tokens: int | None = None
+    """Newest tokens whose outputs are not masked. None: as `protect_last_n_tokens`, but no more
+    than half the target."""
+
+    background: bool = False
+    """Write summaries off the request path: no turn waits for a model."""
+
+    soft_ratio: float = 0.85
+    """In the background a summary is begun at this share of the trigger."""
+
     auxiliary_model: str | None = None
     """The model that writes summaries. None: in the host the agent's own, else none (static)."""
 
@@ -91,15 +109,27 @@ class CompressorConfig:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fallback_models", tuple(self.fallback_models))
-        for name in ("trigger_ratio", "target_ratio", "fold_ratio"):
+        object.__setattr__(self, "tool_policies", _policies(self.tool_policies))
+        for name in ("trigger_ratio", "target_ratio", "fold_ratio", "soft_ratio"):
             self._require(name, "a number above 0 and up to 1", lambda v: 0 < v <= 1)
         self._require("min_gain_ratio", "a number from 0 up to 1", lambda v: 0 <= v < 1)
         self._require("timeout_seconds", "a positive number", lambda v: v > 0)
-        for name in ("token_floor", "protect_last_n_tokens", "summary_max_retries"):
+        for name in (
+            "token_floor",
+            "protect_last_n_tokens",
+            "summary_max_retries",
+            "mask_above_tokens",
+        ):
             self._require(name, "a whole number, 0 or more", lambda v: int(v) == v and v >= 0)
         for name in ("context_window", "summary_target_tokens"):
             self._require(name, "a positive whole number", lambda v: int(v) == v and v > 0)
-        for name in ("output_reserve", "head_tokens", "facts_budget_tokens", "keep_recent_turns"):
+        for name in (
+            "output_reserve",
+            "head_tokens",
+            "facts_budget_tokens",
+            "keep_recent_turns",
+            "mask_keep_recent_tokens",
+        ):
             self._require(name, "a whole number, 0 or more", lambda v: int(v) == v and v >= 0)
         self._require("namespace", "a name that is not empty", lambda v: bool(v.strip()))
 
@@ -135,3 +165,17 @@ class CompressorConfig:
         environ = os.environ if environ is None else environ
         url = environ.get(STORE_VARIABLE)
         return replace(self, store_url=url) if url and not self.store_url else self
+
+
+def _policies(given: Any) -> dict[str, str]:
+    """The policies as a dictionary, checked."""
+    for_all = {"keep_all": {"*": "keep"}, "keep_none": {"*": "mask"}}
+    if isinstance(given, str) and given in for_all:
+        return for_all[given]
+    known = ("mask", "summarize", "keep")
+    if not isinstance(given, Mapping) or any(value not in known for value in given.values()):
+        raise ConfigError(
+            f"tool_policies={given!r}: expected a mapping of tool names or patterns to "
+            '"mask", "summarize" or "keep", or one of "keep_all", "keep_none"'
+        )
+    return {str(name): value for name, value in given.items()}

@@ -30,6 +30,9 @@ MODEL = "gpt-4"
 WINDOW = 8_192
 KEEP_TOKENS = 1_500
 
+LINES = 60
+"""Of a module, in one read."""
+
 READER = "You review Python code. Look things up with your tools before you answer, and be brief."
 
 
@@ -44,44 +47,39 @@ class Turn:
     calls: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     answer: str = ""
     recalls: tuple[str, ...] = ()
-    """Regular expressions: the model answers with what it finds of them in what it is shown."""
+    """Regular expressions: the model adds what it finds of them in what it is shown."""
 
 
-def _reading(module: str, *starts: int) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+def _reading(module: str, blocks: int) -> tuple[tuple[str, Mapping[str, Any]], ...]:
     """A search and some reads, as an agent goes about it."""
-    reads = tuple(("read_lines", {"module": module, "start": start}) for start in starts)
+    reads = (("read_lines", {"module": module, "start": 1 + LINES * n}) for n in range(blocks))
     return (("search", {"module": module, "word": "def "}), *reads)
 
 
 SCRIPT = (
     Turn(
         "I am porting a small command-line tool and need to know how the standard library splits "
-        "and quotes text. Start with shlex. Collect everything for a report in "
-        "notes/quoting.md; our linter's rule QX-417 forbids regular expressions in it.",
-        _reading("shlex", 1, 51, 101, 151, 201, 251, 301),
-        "shlex.split() runs a small state machine over the characters; shlex.quote() wraps in "
-        "single quotes whatever is not plainly safe. Neither needs a regular expression of ours.",
-    ),
-    Turn(
-        "Now textwrap: what does it do with words longer than a line?",
+        "and quotes text: read shlex, textwrap, csv and getopt. I collect the answers for a "
+        "report in notes/quoting.md, and our linter's rule QX-417 forbids regular expressions.",
         (
+            *_reading("shlex", 5),
             ("read_lines", {"module": "textwarp", "start": 1}),
-            *_reading("textwrap", 1, 51, 101, 151, 201, 251),
+            *_reading("textwrap", 5),
+            *_reading("csv", 5),
+            *_reading("getopt", 3),
         ),
-        "break_long_words decides: words are cut at the width, or stand alone on a long line.",
+        "shlex runs a state machine over the characters, textwrap cuts long words where "
+        "break_long_words says so, csv.Sniffer guesses a dialect, and getopt stops at the first "
+        "argument without a dash. On the way I met: ",
+        (r"No module named '\w+'",),
     ),
     Turn(
-        "Change of plan for the width: not 80 columns but 96. Then csv: who guesses the dialect?",
-        _reading("csv", 1, 51, 101, 151, 201, 251, 301),
-        "csv.Sniffer guesses it: first from the quotes, then from how often characters occur.",
+        "Change of plan: lines of 96 columns, not 80. How does json escape text?",
+        (("search", {"module": "json.encoder", "word": "ESCAPE"}),),
+        "By the tables ESCAPE_DCT and ESCAPE_ASCII in json.encoder.",
     ),
     Turn(
-        "And getopt, for comparison: how does it tell an option from an argument?",
-        _reading("getopt", 1, 51, 101, 151, 201),
-        "It reads arguments until the first that does not start with a dash, or until `--`.",
-    ),
-    Turn(
-        "Before you write: which file did I ask for, which linter rule applies, and what width?",
+        "Before you write: which file did I ask for, which rule applies, and how many columns?",
         recalls=(r"notes/quoting\.md", r"QX-\d+", r"\b96\b"),
     ),
 )
@@ -94,13 +92,19 @@ class Reader:
         self._script = script
 
     def __call__(self, asked: Asked) -> Reply:
-        turn = next(turn for turn in self._script if turn.user in asked.last_user)
-        number = self._script.index(turn)
+        number = self._turn(asked)
+        turn = self._script[number]
         done = _calls_made(asked, number)
         if done < len(turn.calls):
             tool, arguments = turn.calls[done]
             return Reply(calls=(Call(tool, arguments, id=f"call_{number}_{done}"),))
-        return Reply(_recalled(turn, asked) if turn.recalls else turn.answer)
+        return Reply(turn.answer + _recalled(turn, asked))
+
+    def _turn(self, asked: Asked) -> int:
+        """Which turn it is: a summary quotes the user too, so it does not count."""
+        said = [text_of(m) for m in asked.messages if m.get("role") == "user" and not is_framed(m)]
+        known = [turn.user for turn in self._script]
+        return next(known.index(text) for text in reversed(said) if text in known)
 
 
 def _calls_made(asked: Asked, turn: int) -> int:
@@ -119,16 +123,16 @@ def _recalled(turn: Turn, asked: Asked) -> str:
 
 
 def take_notes(asked: Asked) -> Reply:
-    """The summarizer's model: what the user said, verbatim, and which calls were made."""
-    said = re.findall(r"^\[user\]\n(.+)$", asked.last_user, re.MULTILINE)
-    called = re.findall(r"^\[calls (\w+)\] (.+)$", asked.last_user, re.MULTILINE)
-    lines = [
-        "## Goal and constraints",
-        *said,
-        "## Done",
-        *(f"{name} {what}" for name, what in called),
-    ]
-    return Reply("\n".join(lines))
+    """The summarizer's model: what was said, which calls were made, what went wrong.
+
+    It carries on what an earlier summary noted, as it is asked to.
+    """
+    shown = asked.last_user
+    said = re.findall(r"^\[user\]\n(.+)$", shown, re.MULTILINE)
+    calls = re.findall(r"^(?:\[calls )?(search|read_lines)\]? (\{.+\})$", shown, re.MULTILINE)
+    errors = dict.fromkeys(re.findall(r"\w+Error: [\w ']+", shown))
+    lines = ["## Goal and constraints", *said, "## Done", *(" ".join(call) for call in calls)]
+    return Reply("\n".join([*lines, "## Errors and fixes", *errors]))
 
 
 def _asks_for_summary(asked: Asked) -> bool:
@@ -150,13 +154,13 @@ def search(module: str, word: str) -> str:
 
 
 def read_lines(module: str, start: int) -> str:
-    """Read fifty lines of a module of the standard library.
+    """Read sixty lines of a module of the standard library.
 
     Args:
         module: the module's name
         start: the first line
     """
-    lines = _source(module)[start - 1 : start + 49]
+    lines = _source(module)[start - 1 : start - 1 + LINES]
     return "\n".join(f"{number}: {line}" for number, line in enumerate(lines, start))
 
 
@@ -204,21 +208,22 @@ class Demo:
     def __init__(self, *, static: bool = False, script: Sequence[Turn] = SCRIPT) -> None:
         self._static = static
         self._script = script
+        self._count = 0
         self.summaries: list[Recorded] = []
         """The requests to the summarizer's model."""
 
     def turns(self) -> Iterator[Outcome]:
         """Hold the conversation."""
-        with _undisturbed(), LocalProvider(Reader(self._script), window=WINDOW) as provider:
+        with LocalProvider(Reader(self._script), window=WINDOW) as provider, _alone_with(provider):
             provider.route(_asks_for_summary, take_notes)
-            agent = self._agent(provider)
+            agent = self._agent()
             for turn in self._script:
                 provider.forget()
                 answer = str(agent.chat(turn.user))
                 yield Outcome(turn, answer, list(self._sent(agent, provider.requests)))
 
-    def _agent(self, provider: LocalProvider) -> Any:
-        from praisonaiagents import Agent
+    def _agent(self) -> Any:
+        from praisonaiagents import Agent, ExecutionConfig
 
         from .praisonai import install
 
@@ -234,10 +239,9 @@ class Demo:
             name="reader",
             instructions=READER,
             llm=MODEL,
-            base_url=provider.base_url,
-            api_key="none-needed",
             tools=[search, read_lines],
             context=context,
+            execution=ExecutionConfig(max_iter=60, max_tool_calls_per_turn=60),
             output="silent",
         )
 
@@ -252,8 +256,9 @@ class Demo:
             whole = engine.verbatim(record.messages, session_id=compressor.session_id)
             saved = engine.tokens.messages(whole) - engine.tokens.messages(record.messages)
             known = [message for message in earlier or () if is_framed(message)]
+            self._count += 1
             yield Sent(
-                number=record.number,
+                number=self._count,
                 whole=whole,
                 view=record.messages,
                 tokens_whole=record.prompt_tokens + saved,
@@ -268,7 +273,7 @@ class Demo:
 
 # ---------------------------------------------------------------- surroundings
 
-_ENVIRONMENT = {
+_OFFLINE = {
     # The host and litellm would otherwise ask the network for prices and send telemetry.
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "PRAISONAI_TELEMETRY_DISABLED": "true",
@@ -276,15 +281,21 @@ _ENVIRONMENT = {
     # A proxy of the user's must not be asked for this machine.
     "NO_PROXY": "127.0.0.1,localhost",
     "no_proxy": "127.0.0.1,localhost",
+    "OPENAI_API_KEY": "none-needed",
 }
 
 
 @contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
-    """An environment without the network, and a host that keeps its log to itself."""
-    before = {name: os.environ.get(name) for name in _ENVIRONMENT}
+def _alone_with(provider: LocalProvider) -> Iterator[None]:
+    """An environment that knows no other provider, and a host that keeps its log to itself."""
+    ours = {
+        **_OFFLINE,
+        "OPENAI_BASE_URL": provider.base_url,
+        "OPENAI_API_BASE": provider.base_url,
+    }
+    before = {name: os.environ.get(name) for name in ours}
     level = logging.root.manager.disable
-    os.environ.update(_ENVIRONMENT)
+    os.environ.update(ours)
     logging.disable(logging.WARNING)
     try:
         yield

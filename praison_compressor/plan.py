@@ -10,7 +10,7 @@ calls a model, reads a clock or writes.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from .config import CompressorConfig
@@ -55,6 +55,8 @@ class Budget:
     """All summaries together; above it the oldest are folded."""
     min_gain: float = 0.05
     recent_turns: int = 0
+    mask_recent: int = 0
+    """Newest tokens whose tool outputs are not masked."""
 
     @classmethod
     def of(cls, config: CompressorConfig, window: int, overhead: int = 0) -> Budget:
@@ -94,6 +96,9 @@ class Budget:
             fold=int(target * config.fold_ratio),
             min_gain=config.min_gain_ratio,
             recent_turns=config.keep_recent_turns or 0,
+            mask_recent=min(target // 2, config.protect_last_n_tokens)
+            if config.mask_keep_recent_tokens is None
+            else config.mask_keep_recent_tokens,
         )
 
     def prose_for(self, source_tokens: int) -> int:
@@ -118,7 +123,9 @@ class Layout:
     """Which messages may be represented by a segment."""
     tiles: tuple[Tile, ...]
     replaced: dict[int, Segment]
-    """Messages outside the summaries that a recorded mask or shortening stands for."""
+    """Messages outside the summaries that a recorded mask stands for."""
+    kept: frozenset[int] = frozenset()
+    """Messages that a policy keeps out of every summary."""
 
     def size(self) -> int:
         """Tokens of the view."""
@@ -142,6 +149,11 @@ class Layout:
     def source(self, start: int, end: int) -> int:
         """Tokens of the original messages of a stretch."""
         return sum(self.tokens[start:end])
+
+    def masked(self) -> int:
+        """How many messages stand in the view as a mask."""
+        gaps = (tile for tile in self.tiles if tile.segment is None)
+        return sum(tile.start <= index < tile.end for tile in gaps for index in self.replaced)
 
     def view(self) -> list[Message]:
         """The messages to send."""
@@ -175,12 +187,14 @@ class Job:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to do: the segments to write, and where the verbatim tail starts."""
+    """What to do: the segments to write or the outputs to mask, and where the tail starts."""
 
     jobs: tuple[Job, ...]
     tail_start: int
     expected: int
     """Tokens of the view afterwards, at most."""
+    masks: tuple[int, ...] = ()
+    """Tool results to replace by one line each; then there are no jobs."""
 
 
 # ---------------------------------------------------------------- laying out
@@ -256,8 +270,13 @@ def _head_end(
 # ---------------------------------------------------------------- planning
 
 
-def plan(layout: Layout, budget: Budget, *, force: bool = False) -> Plan | None:
-    """What to summarize so that the view fits, or None while it does or nothing is gained.
+def plan(
+    layout: Layout, budget: Budget, *, force: bool = False, masks: Mapping[int, int] | None = None
+) -> Plan | None:
+    """What to do so that the view fits, or None while it does or nothing is gained.
+
+    `masks` are the tool results that may become one line, with the tokens of that line: where
+    this is enough, nothing is summarized.
 
     Raises:
         BudgetTooSmall: what cannot be dropped exceeds the limit.
@@ -272,12 +291,38 @@ def plan(layout: Layout, budget: Budget, *, force: bool = False) -> Plan | None:
         raise BudgetTooSmall(kept, budget.limit)
     target = min(budget.target, int(size * 0.6)) if size <= budget.trigger else budget.target
     target = min(budget.limit, max(target, kept + SMALLEST_SUMMARY))
+    masked = _mask_plan(layout, budget, masks or {})
+    if masked is not None and masked.expected <= (_most(budget, target) if not force else target):
+        return masked
     for attempt in _attempts(layout, budget, target):
         if attempt.jobs and attempt.expected <= target:
             return _if_it_pays(attempt, size, budget)
     if size <= budget.limit:
         return None
     raise BudgetTooSmall(kept + SMALLEST_SUMMARY, budget.limit)
+
+
+def _most(budget: Budget, target: int) -> int:
+    """Above the target but as far below the trigger: good enough where it saves a call."""
+    return max(target, (budget.target + budget.trigger) // 2)
+
+
+def _mask_plan(layout: Layout, budget: Budget, masks: Mapping[int, int]) -> Plan | None:
+    """Every old output that may be masked becomes one line, at once and for good."""
+    recent = _cut(layout, budget.mask_recent, 0)
+    covered = {i for t in layout.tiles if t.segment is not None for i in range(t.start, t.end)}
+    chosen = {
+        index: tokens
+        for index, tokens in masks.items()
+        if layout.head_end <= index < recent
+        and layout.allowed[index]
+        and index not in covered
+        and tokens < layout.message_tokens(index)
+    }
+    if not chosen:
+        return None
+    gain = sum(layout.message_tokens(index) - tokens for index, tokens in chosen.items())
+    return Plan((), recent, layout.size() - gain, tuple(chosen))
 
 
 def _if_it_pays(found: Plan, size: int, budget: Budget) -> Plan | None:
@@ -290,7 +335,7 @@ def _attempts(layout: Layout, budget: Budget, target: int) -> Iterator[Plan]:
     summaries = sum(tile.segment.tokens for tile in layout.tiles if tile.segment is not None)
     full = max(budget.tail, _turn_tokens(layout, budget.recent_turns))
     wanted = budget.prose_for(layout.size()) + budget.facts
-    most = max(target, (budget.target + budget.trigger) // 2)
+    most = _most(budget, target)
     attempt = functools.partial(_attempt, layout, target=target, most=most)
     if summaries + wanted <= budget.fold or not summaries:
         yield attempt(full, wanted, budget.facts, fold=False)
@@ -381,7 +426,7 @@ def _is_one_segment(layout: Layout, start: int, end: int) -> bool:
 
 def _open_stretches(layout: Layout, tail_start: int, fold: bool) -> Iterator[tuple[int, int]]:
     """Runs of messages between head and tail that may be represented, gaps only unless `fold`."""
-    is_open = list(layout.allowed)
+    is_open = [ok and index not in layout.kept for index, ok in enumerate(layout.allowed)]
     for tile in layout.tiles:
         if tile.segment is not None and not fold:
             is_open[tile.start : tile.end] = [False] * (tile.end - tile.start)

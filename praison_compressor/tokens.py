@@ -60,6 +60,11 @@ class TokenCounter:
         return self._vocabulary.source + learned
 
     @property
+    def ratio(self) -> float:
+        """By what counts are corrected after the provider's reports; 1.0: not at all."""
+        return self._ratio
+
+    @property
     def exact(self) -> bool:
         """Whether texts are counted by the model's own vocabulary."""
         return self._vocabulary.exact

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from .breaker import Breaker
 from .config import CompressorConfig
 from .errors import SummarizerUnavailable, SummaryError, SummaryRejected
 from .events import Event
@@ -89,24 +90,36 @@ class SummaryWriter:
         summarizer: Summarizer | None,
         tokens: TokenCounter,
         emit: Callable[[Event], None],
+        *,
+        breaker: Breaker | None = None,
     ) -> None:
         self._config = config
         self._summarizer = summarizer
         self._tokens = tokens
         self._emit = emit
+        self._breaker = breaker or Breaker()
 
     async def write(self, brief: Brief, *, model: str | None, session_id: str) -> Written:
         """A summary that fits the brief's room; never raises for what a model does."""
         facts = await asyncio.to_thread(extract, brief.messages)
+        size = self._tokens.messages(brief.messages)
         spent = _Spent()
         for name in self._models(model):
+            if not self._breaker.allows(session_id, name, size):
+                self._emit(Event("skipped", session_id, {"model": name, "reason": "cooldown"}))
+                continue
             try:
                 text = await self._by_model(brief, name, spent, session_id)
                 written = await asyncio.to_thread(self._finish, brief, facts, text, spent)
-                return _audited(written, facts)
             except SummaryError as error:
-                logger.warning("no summary from %s: %s", name or "the auxiliary model", error)
+                kind = error.kind if isinstance(error, SummarizerUnavailable) else "rejected"
+                rest = self._breaker.failed(session_id, name, size, kind)
+                who = name or "the auxiliary model"
+                logger.warning("no summary from %s, left alone for %g s: %s", who, rest, error)
                 self._emit(Event("fell_back", session_id, {"model": name, "reason": str(error)}))
+                continue
+            self._breaker.succeeded(session_id, name)
+            return _audited(written, facts)
         written = await asyncio.to_thread(self.static, brief, facts, spent.usage)
         return _audited(written, facts)
 

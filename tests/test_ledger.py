@@ -11,7 +11,7 @@ from praison_compressor.errors import LedgerConflict, LedgerCorrupt, SessionNotF
 from praison_compressor.ledger import GENESIS, Store, seal, verify
 from praison_compressor.messages import digest
 
-from .stores import NAMESPACE, committed, segment, talk
+from .talks import NAMESPACE, committed, segment, talk
 
 pytest_plugins = ["tests.stores"]
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from .compressing import compress
+from .demonstrating import demo
 from .failures import complain
 
 __all__ = ["build", "main"]
@@ -26,6 +27,7 @@ def build(*, rich: bool = False) -> typer.Typer:
     )
     app.callback()(_common)
     app.command()(compress)
+    app.command()(demo)
     return app
 
 

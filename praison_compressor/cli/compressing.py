@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ..compressor import CompressResult, ContextCompressor
+from ..compressor import ContextCompressor
+from ..result import CompressResult
 from ..events import Event, Listener
 from ..ledger import Segment
 from ..models import GUESSED_WINDOW

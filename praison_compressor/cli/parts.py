@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from ..compressor import CompressResult
+from ..result import CompressResult
 from ..ledger import Segment
 from ..messages import Message, digest, read
 from ..plan import Layout, Plan

@@ -9,23 +9,36 @@ from .identifiers import Classifier
 from .model import Excerpt
 from .reading import Passage
 
-CLAUSE_CHARS = 180
+CLAUSE_CHARS = 240
 # What a tool prints before each line: a number that means nothing away from the file.
-_GUTTER = re.compile(r"^\s*\d+(?:→|\t|[:|-](?=\s))\s?")
+_GUTTER = re.compile(r"^\s*\d+(?:→|\t|[:|-](?=\s))\s?", re.M)
 _BREAK = re.compile(r"(?<=[.;!?])\s+|(?<=,)\s+|(?<=[}\])])\s*,")
 
 
 def clauses(passage: Passage) -> Iterator[str]:
-    """The passage's lines without gutters; a long line in pieces of at most CLAUSE_CHARS."""
-    for line in passage.text.splitlines():
-        if passage.source == "result":
-            line = _GUTTER.sub("", line)
-        line = " ".join(line.split())
-        if len(line) <= CLAUSE_CHARS:
-            if line:
-                yield line
-        else:
-            yield from _pieces(line)
+    """The passage in verbatim runs of at most CLAUSE_CHARS, cut where a line or sentence ends.
+
+    Neighbouring lines stay together: the words that explain a name often stand on the next line.
+    """
+    text = f"{passage.lead} {passage.text}" if passage.lead else passage.text
+    if passage.source == "result":
+        text = _GUTTER.sub("", text)
+    run = ""
+    for line in text.splitlines():
+        flat = " ".join(line.split())
+        if not flat:
+            continue
+        if len(run) + len(flat) < CLAUSE_CHARS:
+            run = f"{run} {flat}" if run else flat
+            continue
+        if run:
+            yield run
+        if len(flat) > CLAUSE_CHARS:
+            *whole, flat = _pieces(flat)
+            yield from whole
+        run = flat
+    if run:
+        yield run
 
 
 def _pieces(line: str) -> Iterator[str]:
@@ -37,8 +50,7 @@ def _pieces(line: str) -> Iterator[str]:
             cut = window.rfind(" ") + 1 or CLAUSE_CHARS
         yield line[start : start + cut].strip()
         start += cut
-    if line[start:].strip():
-        yield line[start:].strip()
+    yield line[start:].strip()
 
 
 def excerpts_of(passage: Passage, classifier: Classifier) -> Iterator[Excerpt]:

@@ -34,6 +34,11 @@ class Passage(NamedTuple):
     source: str
     text: str
     call: ToolCall | None = None
+    lead: str = ""
+    """For a call: the last words said before it, which often tell what it is for."""
+
+
+LEAD_CHARS = 80
 
 
 def passages(messages: Sequence[Message], task: int | None = None) -> Iterator[Passage]:
@@ -50,7 +55,14 @@ def passages(messages: Sequence[Message], task: int | None = None) -> Iterator[P
             yield Passage(index, _speaker(message, text), text)
         for call in tool_calls_of(message):
             calls[call.id] = calls[call.name] = call
-            yield Passage(index, "call", call_text(call), call)
+            spoken = call_text(call)
+            yield Passage(index, "call", spoken, call, _last_words(text))
+            text = spoken
+
+
+def _last_words(text: str) -> str:
+    flat = " ".join(text[-2 * LEAD_CHARS :].split())
+    return flat if len(flat) <= LEAD_CHARS else flat[flat.find(" ", len(flat) - LEAD_CHARS) + 1 :]
 
 
 def _speaker(message: Message, text: str) -> str:

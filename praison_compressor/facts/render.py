@@ -29,6 +29,6 @@ def render(facts: Facts, *, budget_tokens: int, count: Count, visible: str = "")
     for section, share in SHARES:
         parts.append(fitted(section(facts), int(budget_tokens * share), count))
     text = "\n".join(part for part in parts if part)
-    covered = {key for key, _, _, _ in Classifier().keys(f"{text}\n{visible}")}
+    covered = {key for key, _, _, _ in Classifier().keys(visible)}
     room = budget_tokens - count(text) - 4
     return squeeze(f"{text}\n{details(facts, room, count, covered)}")

@@ -7,14 +7,106 @@ are chosen, so the one on top of the heap is the best as soon as its fresh worth
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 
 from .identifiers import Classifier
 from .model import Excerpt
+from .windows import Span, cut_out
 
-CHARS_PER_TOKEN = 3.2
-OVERHEAD = 3.0
-MARGIN_WORDS = 4
+CHARS_PER_TOKEN = 3.3
+OVERHEAD = 2.5
+WORTHWHILE = 0.35
+"""A further identifier of a chosen clause is printed if its worth per token is at least this share
+of the clause's own."""
+
+
+class Chooser:
+    """Spends a budget on clauses; `weights` falls as identifiers are covered."""
+
+    def __init__(
+        self,
+        excerpts: Sequence[Excerpt],
+        weights: MutableMapping[str, float],
+        count: Callable[[str], int],
+    ) -> None:
+        self._excerpts = excerpts
+        self._weights = weights
+        self._count = count
+        self._classifier = Classifier()
+        self._printed: dict[int, set[str]] = {}
+
+    def spend(self, room: float, again: float = 0.0) -> float:
+        """Choose clauses until the room is spent; what is left of it is returned.
+
+        A covered identifier keeps `again` of its weight: a second mention says more.
+        """
+        heap = [
+            (-worth, position)
+            for position, item in enumerate(self._excerpts)
+            if (worth := self._hope(item)) > 0
+        ]
+        heapq.heapify(heap)
+        while heap and room > OVERHEAD:
+            stale, position = heapq.heappop(heap)
+            text, keys, worth = self._best_part(position)
+            if worth <= 0:
+                continue
+            if heap and -worth > heap[0][0] and -worth > stale * 0.999:
+                heapq.heappush(heap, (-worth, position))
+                continue
+            cost = self._count(text) + OVERHEAD
+            if cost > room:
+                continue
+            room -= cost
+            self._take(position, text, keys, again)
+        return room
+
+    def chosen(self) -> list[Excerpt]:
+        """The chosen parts in the order of the transcript."""
+        out = []
+        for position in sorted(self._printed):
+            item = self._excerpts[position]
+            wanted = self._printed[position]
+            text = cut_out(item.text, self._spans(item.text, wanted))
+            out.append(Excerpt(item.index, item.source, text, tuple(wanted)))
+        return out
+
+    def _take(self, position: int, text: str, keys: set[str], again: float) -> None:
+        self._printed.setdefault(position, set()).update(keys)
+        for key, _, _, _ in self._classifier.keys(text):
+            if key in self._weights:
+                self._weights[key] *= again
+
+    def _spans(self, text: str, wanted: set[str]) -> list[Span]:
+        found = [
+            (start, end) for key, _, start, end in self._classifier.keys(text) if key in wanted
+        ]
+        return found or [(0, len(text))]
+
+    def _best_part(self, position: int) -> tuple[str, set[str], float]:
+        item = self._excerpts[position]
+        weights = {key: self._weights.get(key, 0.0) for key in item.keys}
+        ranked = sorted(
+            (key for key, weight in weights.items() if weight > 0),
+            key=lambda key: -weights[key] / (len(key) + 12),
+        )
+        if not ranked:
+            return "", set(), 0.0
+        wanted = {ranked[0]}
+        floor = WORTHWHILE * weights[ranked[0]] / (len(ranked[0]) + 12)
+        wanted |= {key for key in ranked[1:] if weights[key] / (len(key) + 12) >= floor}
+        text = cut_out(item.text, self._spans(item.text, wanted))
+        return text, wanted, self._worth(tuple(wanted), text)
+
+    def _hope(self, item: Excerpt) -> float:
+        """No part of the clause can be worth more than all of it at the price of one name."""
+        gains = [self._weights.get(key, 0.0) for key in item.keys]
+        shortest = min(len(key) for key in item.keys)
+        return sum(gains) / ((shortest + 8) / CHARS_PER_TOKEN + OVERHEAD)
+
+    def _worth(self, keys: Sequence[str], text: str) -> float:
+        gain = sum(self._weights.get(key, 0.0) for key in keys)
+        return gain / (len(text) / CHARS_PER_TOKEN + OVERHEAD)
 
 
 def choose(
@@ -24,67 +116,8 @@ def choose(
     count: Callable[[str], int],
     covered: set[str] | None = None,
 ) -> list[Excerpt]:
-    """The chosen excerpts, trimmed to what they newly bind, in the order of the transcript."""
-    done = set(covered or ())
-    classifier = Classifier()
-    heap: list[tuple[float, int]] = []
-    for position, item in enumerate(excerpts):
-        worth = _worth(item, item.text, weights, done)
-        if worth > 0:
-            heap.append((-worth, position))
-    heapq.heapify(heap)
-    chosen: list[tuple[int, Excerpt]] = []
-    room = float(budget_tokens)
-    while heap and room > OVERHEAD:
-        stale, position = heapq.heappop(heap)
-        item = excerpts[position]
-        fresh = [key for key in item.keys if key not in done]
-        if not fresh:
-            continue
-        text = trim(item.text, set(fresh), classifier)
-        worth = _worth(item, text, weights, done)
-        if worth <= 0:
-            continue
-        if heap and -worth > heap[0][0] and -worth > stale + 1e-12:
-            heapq.heappush(heap, (-worth, position))
-            continue
-        cost = count(text) + OVERHEAD
-        if cost > room:
-            continue
-        room -= cost
-        done.update(key for key, _, _, _ in classifier.keys(text))
-        chosen.append((position, Excerpt(item.index, item.source, text, tuple(fresh))))
-    chosen.sort(key=lambda pair: pair[0])
-    return [item for _, item in chosen]
-
-
-def _worth(item: Excerpt, text: str, weights: Mapping[str, float], done: set[str]) -> float:
-    gain = sum(weights.get(key, 0.0) for key in item.keys if key not in done)
-    return gain / (len(text) / CHARS_PER_TOKEN + OVERHEAD)
-
-
-def trim(text: str, wanted: set[str], classifier: Classifier) -> str:
-    """The part of a clause from the first to the last wanted identifier, with words round it."""
-    spans = [(start, end) for key, _, start, end in classifier.keys(text) if key in wanted]
-    if not spans:
-        return text
-    start = _words_left(text, min(first for first, _ in spans), MARGIN_WORDS)
-    end = _words_right(text, max(last for _, last in spans), MARGIN_WORDS)
-    return text[start:end].strip()
-
-
-def _words_left(text: str, at: int, words: int) -> int:
-    for _ in range(words):
-        at = text.rfind(" ", 0, max(0, at - 1)) + 1
-        if at <= 0:
-            return 0
-    return at
-
-
-def _words_right(text: str, at: int, words: int) -> int:
-    for _ in range(words + 1):
-        found = text.find(" ", at + 1)
-        if found < 0:
-            return len(text)
-        at = found
-    return at
+    """The chosen excerpts, cut to what they newly bind, in the order of the transcript."""
+    worth = {key: weight for key, weight in weights.items() if key not in (covered or ())}
+    chooser = Chooser(excerpts, worth, count)
+    chooser.spend(budget_tokens)
+    return chooser.chosen()

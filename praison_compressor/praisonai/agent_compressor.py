@@ -9,7 +9,8 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..compressor import CompressResult, ContextCompressor
+from ..compressor import ContextCompressor
+from ..result import CompressResult
 from ..config import CompressorConfig
 from ..events import Listener
 from ..messages import Message

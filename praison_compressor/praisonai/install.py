@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import face, identity, litellm_wire, manager, openai_wire, optimizer, second_system
+from . import face, identity, litellm_wire, manager, openai_wire, optimizer, second_system, slash
 from .agents import Agents
 from .patches import Patches
 
-__all__ = ["Installation", "install", "installed", "uninstall"]
+__all__ = ["Installation", "install", "install_gated", "installed", "uninstall"]
 
 
 class Installation:
@@ -34,6 +34,7 @@ class Installation:
             litellm_wire.patch(self.patches)
             optimizer.patch(self.patches)
             face.patch(self.agents, self.patches)
+            slash.patch(self.agents, self.patches)
         except BaseException:
             self.patches.undo()
             raise
@@ -55,14 +56,21 @@ class _Process:
     def installation(self) -> Installation | None:
         return self._installation
 
-    def install(self, defaults: Mapping[str, Any] | None) -> Installation:
+    def install(
+        self, defaults: Mapping[str, Any] | None, gate: Callable[[], bool] | None
+    ) -> Installation:
         with self._lock:
+            fresh = self._installation is None
             if self._installation is None:
                 opened = Installation()
                 opened.open()
                 self._installation = opened
+            agents = self._installation.agents
             if defaults is not None:
-                self._installation.agents.defaults = dict(defaults)
+                agents.defaults = dict(defaults)
+            # Who installs in code means it: a plugin's gate neither stays nor comes after that.
+            if gate is None or fresh:
+                agents.gate = gate
             return self._installation
 
     def uninstall(self) -> None:
@@ -85,7 +93,14 @@ def install(defaults: Mapping[str, Any] | None = None) -> Installation:
     Raises:
         HostMoved: this release of praisonaiagents lacks a place that we build on.
     """
-    return _process.install(defaults)
+    return _process.install(defaults, None)
+
+
+def install_gated(
+    gate: Callable[[], bool], defaults: Mapping[str, Any] | None = None
+) -> Installation:
+    """The same for a plugin that may be switched off: `gate` is asked at each turn."""
+    return _process.install(defaults, gate)
 
 
 def uninstall() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Any
 
-from ..compressor import CompressResult
+from ..result import CompressResult
 from ..events import Event, Listener
 from ..messages import Message
 from .shapes import Request

@@ -8,7 +8,8 @@ from typing import Any
 from praisonaiagents.context.models import OptimizationResult, OptimizerStrategy
 from praisonaiagents.context.optimizer import BaseOptimizer
 
-from ..compressor import CompressResult, ContextCompressor
+from ..compressor import ContextCompressor
+from ..result import CompressResult
 from ..config import CompressorConfig
 from ..errors import CompressorError
 from . import identity

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..compressor import CompressResult, ContextCompressor
+from ..compressor import ContextCompressor
+from ..result import CompressResult
 from ..messages import is_system
 
 __all__ = ["Status", "line", "status_of"]

@@ -12,7 +12,15 @@ from ..errors import LedgerConflict, LedgerCorrupt, LedgerError, StoreUnavailabl
 
 __all__ = ["is_transient", "translated"]
 
-_DAMAGED = ("malformed", "not a database", "database corruption", "invalid page")
+_DAMAGED = (
+    "malformed",
+    "not a database",
+    "database corruption",
+    "invalid page",
+    "could not decode",
+    "no such table",
+    "undefinedtable",
+)
 _REMEDIES = (
     ("disk is full", "the disk is full; free some space"),
     ("no space left", "the disk is full; free some space"),

@@ -1,0 +1,96 @@
+"""A research agent that answers question after question from a folder of texts.
+
+    export OPENAI_API_KEY=...
+    python examples/research_agent.py FOLDER
+
+Its conversation grows over many turns. A second, cheaper model writes the summaries, told what
+matters in this domain; `on_compressed` shows how an application can tell its user.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from praisonaiagents import Agent
+
+from praison_compressor.praisonai import CompressorContext
+
+INSTRUCTIONS = "You answer from the texts in the folder, and name the text and the line."
+WHAT_MATTERS = "Keep every source with its line numbers, and which questions are still open."
+
+
+def tools_for(folder: Path) -> list[Callable[..., str]]:
+    """What the agent can do with the texts."""
+
+    def search_texts(word: str) -> str:
+        """Find a word in all texts.
+
+        Args:
+            word: what to look for
+        """
+        return "\n".join(_hits(folder, word)) or f"{word}: not found"
+
+    def read_text(name: str) -> str:
+        """Read a whole text.
+
+        Args:
+            name: the file's name
+        """
+        return (folder / Path(name).name).read_text(encoding="utf-8")
+
+    return [search_texts, read_text]
+
+
+def _hits(folder: Path, word: str) -> Iterator[str]:
+    for path in sorted(folder.glob("*.txt")):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if word.lower() in line.lower():
+                yield f"{path.name}:{number}: {line}"
+
+
+def research_agent(
+    folder: Path, *, model: str = "gpt-4o-mini", summaries_by: str = "gpt-4o-mini", **options: object
+) -> Agent:
+    """The agent; `options` are those of `CompressorConfig`."""
+    return Agent(
+        name="researcher",
+        instructions=INSTRUCTIONS,
+        llm=model,
+        tools=tools_for(folder),
+        context=CompressorContext(
+            auxiliary_model=summaries_by, summary_instructions=WHAT_MATTERS, **options
+        ),
+        output="silent",
+    )
+
+
+def ask(agent: Agent, question: str, on_compressed: Callable[[str], None] = print) -> str:
+    """An answer; says so when the conversation was compressed on the way."""
+    before = _epoch(agent)
+    answer = str(agent.chat(question))
+    result = agent.context_compressor.last_result
+    if result is not None and result.session_id != before:
+        on_compressed(
+            f"[context: {result.tokens_before:,} -> {result.tokens_after:,} tokens, "
+            f"{result.context_status}]"
+        )
+    return answer
+
+
+def _epoch(agent: Agent) -> str | None:
+    """Each compression opens a new epoch of the session."""
+    last = agent.context_compressor.last_result
+    return None if last is None else last.session_id
+
+
+def main() -> None:
+    agent = research_agent(Path(sys.argv[1]))
+    for line in sys.stdin:
+        if line.strip():
+            print(ask(agent, line.strip()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""The smallest verbatim part of a clause that still says what its identifiers mean.
+
+A name alone is worthless: it keeps the word on either side, and enough plain words to tell a
+reader what the line was about, where the line has them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+PLAIN_WORDS = 2
+REACH_CHARS = 78
+JOIN_CHARS = 14
+ELLIPSIS = " … "
+_WORD = re.compile(r"[A-Za-z_]\w*|\d+")
+_PLAIN = re.compile(r"(?<![\w/.@#-])[A-Za-z]{4,}(?![\w/@-]|\.\w)")
+_STALE = frozenset(
+    "this that with from have been were will would could should there their which when what your "
+    "into than then them they also only just some more most such very over after before about "
+    "other these those file files line lines code true false null none name text content type "
+    "value return function call tool result output error".split()
+)
+
+Span = tuple[int, int]
+
+
+def plain_words(text: str) -> list[Span]:
+    """The spans of the words that carry meaning on their own."""
+    return [
+        found.span()
+        for found in _PLAIN.finditer(text)
+        if found.group().lower() not in _STALE and not _humped(found.group())
+    ]
+
+
+def _humped(word: str) -> bool:
+    return any(a.islower() and b.isupper() for a, b in zip(word, word[1:], strict=False))
+
+
+def cut_out(text: str, spans: Sequence[Span]) -> str:
+    """The parts of `text` that bind the identifiers at `spans`, joined where they nearly touch."""
+    words = [found.span() for found in _WORD.finditer(text)]
+    plain = plain_words(text)
+    parts: list[list[int]] = []
+    for span in sorted(spans):
+        start, end = _window(text, span, words, plain)
+        if parts and start - parts[-1][1] <= JOIN_CHARS:
+            parts[-1][1] = max(end, parts[-1][1])
+        else:
+            parts.append([start, end])
+    return ELLIPSIS.join(text[start:end].strip() for start, end in parts)
+
+
+def _window(text: str, span: Span, words: Sequence[Span], plain: Sequence[Span]) -> Span:
+    start, end = span
+    left = [word for word in words if word[1] <= start]
+    right = [word for word in words if word[0] >= end]
+    if left:
+        start = left[-1][0]
+    if right:
+        end = right[0][1]
+    near = [
+        word
+        for word in plain
+        if (word[1] <= span[0] or word[0] >= span[1])
+        and word[0] >= span[0] - REACH_CHARS
+        and word[1] <= span[1] + REACH_CHARS
+    ]
+    near.sort(key=lambda word: max(start - word[0], word[1] - end))
+    for word in near[:PLAIN_WORDS]:
+        start, end = min(start, word[0]), max(end, word[1])
+    return _whole(text, start, end)
+
+
+def _whole(text: str, start: int, end: int) -> Span:
+    """The span widened to whitespace where that is near, so that no word is cut."""
+    left = text.rfind(" ", max(0, start - 12), start) + 1
+    if left or start <= 12:
+        start = left if left else 0
+    right = text.find(" ", end, end + 12)
+    if right >= 0:
+        end = right
+    elif len(text) - end <= 12:
+        end = len(text)
+    return start, end

@@ -1,0 +1,71 @@
+"""Old tool outputs as one line each: which may be masked, and what the line says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from .config import CompressorConfig
+from .messages import Message, ToolCall, is_result, text_of, tool_calls_of
+from .static import mask_line
+
+__all__ = ["kept_steps", "mask", "maskable", "policy_of"]
+
+MASK, SUMMARIZE, KEEP = "mask", "summarize", "keep"
+
+
+def policy_of(tool: str, config: CompressorConfig) -> str:
+    """ "mask", "summarize" or "keep" for a tool: by its name, else the first pattern that fits."""
+    policies = config.tool_policies
+    if tool in policies:
+        return policies[tool]
+    found = (policy for name, policy in policies.items() if fnmatchcase(tool, name))
+    return next(found, MASK)
+
+
+def answered(messages: Sequence[Message]) -> Iterator[tuple[int, ToolCall]]:
+    """Each tool result's index and the call that it answers; ids count only within their step."""
+    calls: dict[str, ToolCall] = {}
+    for index, message in enumerate(messages):
+        if not is_result(message):
+            calls = {call.id: call for call in tool_calls_of(message)}
+            continue
+        found = calls.get(str(message.get("tool_call_id") or ""))
+        if found is not None:
+            yield index, found
+
+
+def maskable(
+    messages: Sequence[Message], tokens: Sequence[int], config: CompressorConfig
+) -> dict[int, ToolCall]:
+    """The results that may become one line, by index: large, and of a tool that allows it."""
+    return {
+        index: call
+        for index, call in answered(messages)
+        if tokens[index] > config.mask_above_tokens and policy_of(call.name, config) == MASK
+    }
+
+
+def kept_steps(
+    messages: Sequence[Message], steps: Sequence[range], config: CompressorConfig
+) -> frozenset[int]:
+    """The messages of steps that call a tool whose outputs are to stay verbatim."""
+    if KEEP not in config.tool_policies.values():
+        return frozenset()
+    return frozenset(
+        index
+        for step in steps
+        if any(policy_of(call.name, config) == KEEP for call in tool_calls_of(messages[step.start]))
+        for index in step
+    )
+
+
+def mask(call: ToolCall, result: Mapping[str, object]) -> Message:
+    """The result with its content replaced by one line; everything else stays, the id above all."""
+    return {**result, "content": mask_line(call, dict(result)) + _ends(text_of(result))}
+
+
+def _ends(text: str) -> str:
+    """How a long text begins and ends: there a result most often says what it is and concludes."""
+    flat = " ".join(text.split())
+    return f" | begins: {flat[:80]} | ends: {flat[-80:]}" if len(flat) > 240 else ""

@@ -1,0 +1,166 @@
+"""Kill writers at random points of compress and commit, then look at what is left.
+
+    python -m tests.benchmarks.crash                 200 kills on SQLite and on PostgreSQL
+    python -m tests.benchmarks.crash --kills 20      a short run
+
+A writer reports every epoch once its commit returned. After each kill: every reported epoch is in
+the lineage, `verify()` is clean, no segment is without its originals, and the next writer goes on
+with the same sessions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import random
+import signal
+import tempfile
+import time
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from praison_compressor import CompressorConfig, ContextCompressor, flights
+from praison_compressor.store import SqlStore, open_store
+from tests.stores import Postgres
+from tests.talks import NAMESPACE, segment, talk
+from tests.transcripts import session as coding_session
+
+SESSIONS = 4
+
+
+@dataclass
+class Outcome:
+    """What a series of kills left behind."""
+
+    kills: int = 0
+    acknowledged: int = 0
+    lost: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    without_archive: int = 0
+    unacknowledged: int = 0
+    """Commits that were whole although the writer died before it could say so."""
+    seconds: float = 0.0
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing was lost or damaged."""
+        return not (self.lost or self.faults or self.without_archive)
+
+
+def commit_for_ever(url: str, seed: int, report: Connection) -> None:
+    """A writer: commits of 1 to 3 segments to a few sessions, each reported when it is done."""
+    chance = random.Random(seed)
+    store = open_store(url)
+    while True:
+        name = f"s{chance.randrange(SESSIONS)}"
+        runs = [
+            talk(chance.randint(1, 40), f"w{seed}x{chance.random()}")
+            for _ in range(chance.randint(1, 3))
+        ]
+        session = store.open(NAMESPACE, name)
+        session = store.commit(session, [(segment(run), run) for run in runs])
+        report.send(session.tip)
+
+
+def compress_for_ever(url: str, seed: int, report: Connection) -> None:
+    """A writer: a growing conversation through the compressor, with static summaries."""
+    flights.LEASE_SECONDS = 0.2  # a killed writer's lease is not what is measured
+    config = CompressorConfig(
+        context_window=3_000, namespace=NAMESPACE, protect_last_n_tokens=500, store_url=url
+    )
+    compressor = ContextCompressor(config)
+    name = f"c{seed % SESSIONS}"
+    messages = coding_session(3, steps=1, words=20)
+    while True:
+        messages += coding_session(2, steps=1, words=20 + seed % 7)[1:]
+        messages.append({"role": "user", "content": f"and now {len(messages)}?"})
+        done = compressor.compress_sync(messages, session_id=name, force=True)
+        report.send(done.session_id)
+
+
+WRITERS = (commit_for_ever, compress_for_ever)
+
+
+def crash(url: str, kills: int, seed: int = 0, *, every: int = 1) -> Outcome:
+    """Kill that many writers; `verify` after each `every`th and at the end."""
+    chance = random.Random(seed)
+    outcome = Outcome()
+    started = time.monotonic()
+    store = open_store(url)
+    store.check()
+    reported: set[str] = set()
+    for number in range(kills):
+        reported |= _killed(url, number, chance)
+        outcome.kills += 1
+        if number % every == every - 1 or number == kills - 1:
+            _look(store, reported, outcome)
+    outcome.acknowledged = len(reported)
+    outcome.seconds = time.monotonic() - started
+    store.close()
+    return outcome
+
+
+def _killed(url: str, number: int, chance: random.Random) -> set[str]:
+    """Start a writer, kill it at some point of its second commit or later; what it reported."""
+    receiving, sending = multiprocessing.Pipe(duplex=False)
+    context = multiprocessing.get_context("fork")
+    target = WRITERS[number % 4 == 3]
+    writer = context.Process(target=target, args=(url, number, sending), daemon=True)
+    writer.start()
+    sending.close()
+    reported = set()
+    if receiving.poll(60):
+        reported.add(receiving.recv())
+    time.sleep(chance.uniform(0, 0.06))
+    assert writer.pid is not None
+    os.kill(writer.pid, signal.SIGKILL)
+    writer.join()
+    try:
+        while receiving.poll(0):
+            reported.add(receiving.recv())
+    except EOFError:
+        pass  # the writer is dead: that was all
+    assert writer.exitcode == -signal.SIGKILL, "the writer ended by itself"
+    assert reported, "the writer never committed"
+    return reported
+
+
+def _look(store: SqlStore, reported: set[str], outcome: Outcome) -> None:
+    outcome.faults += [str(fault) for fault in store.verify()]
+    there: set[str] = set()
+    for info in store.sessions(NAMESPACE):
+        there |= {epoch.id for epoch in store.lineage(NAMESPACE, info.id)}
+        session = store.open(NAMESPACE, info.id)
+        outcome.without_archive += sum(
+            not store.originals(session, entry) for entry in session.entries
+        )
+    outcome.lost += sorted(reported - there)
+    outcome.unacknowledged = len(there - reported) - len(store.sessions(NAMESPACE))
+
+
+def main() -> None:
+    """Print a table for both databases."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--kills", type=int, default=200)
+    options.add_argument("--seed", type=int, default=1)
+    given = options.parse_args()
+    server = Postgres()
+    with tempfile.TemporaryDirectory() as directory:
+        urls = {"sqlite": str(Path(directory) / "ledger.db"), "postgresql": server.empty()}
+        print("database    kills  commits  whole but unsaid  lost  faults  no archive  seconds")
+        for name, url in urls.items():
+            found = crash(url, given.kills, given.seed, every=10)
+            print(
+                f"{name:<10} {found.kills:6} {found.acknowledged:8} {found.unacknowledged:17} "
+                f"{len(found.lost):5} {len(found.faults):7} {found.without_archive:11} "
+                f"{found.seconds:8.1f}"
+            )
+            for line in [*found.lost, *found.faults][:5]:
+                print("   ", line)
+    server.close()
+
+
+if __name__ == "__main__":
+    main()

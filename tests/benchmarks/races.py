@@ -1,0 +1,152 @@
+"""Many processes on one session, and many sessions at once: how many calls of the model?
+
+    python -m tests.benchmarks.races                 8 processes, 32 sessions, both databases
+
+The model is a function that takes a while and writes a line for every call. Each process sends the
+same growing conversations through a compressor of its own. One segment must cost one call, every
+process must end with the same view, and nobody may wait for ever.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import multiprocessing
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.pool import Pool
+from pathlib import Path
+from typing import Any
+
+from praison_compressor import CompressorConfig, ContextCompressor
+from praison_compressor.store import open_store
+from tests.stores import Postgres
+from tests.talks import NAMESPACE
+from tests.transcripts import session as coding_session
+
+Message = dict[str, Any]
+TURNS = 4
+
+
+@dataclass(frozen=True)
+class Race:
+    """What came of a race."""
+
+    calls: int
+    segments: int
+    sessions: int
+    views: int
+    """Different views of one conversation at its end, at most: 1 where all agree."""
+    faults: list[str]
+    seconds: float
+
+    @property
+    def sound(self) -> bool:
+        """Whether each segment cost one call and all saw the same."""
+        return self.calls == self.segments and self.views == 1 and not self.faults
+
+
+def race(url: str, processes: int, sessions: int, directory: Path) -> Race:
+    """Let the processes send the same conversations, each in another order."""
+    calls = directory / "calls.txt"
+    calls.write_text("")
+    open_store(url).check()
+    jobs = [(url, str(calls), number, sessions) for number in range(processes)]
+    started = time.monotonic()
+    context = multiprocessing.get_context("fork")
+    with context.Pool(processes) as pool:
+        ends = _all(pool, _converse, jobs)
+    seconds = time.monotonic() - started
+    store = open_store(url)
+    entries = [
+        entry
+        for info in store.sessions(NAMESPACE)
+        for entry in store.open(NAMESPACE, info.id).entries
+        if entry.segment.method == "model"
+    ]
+    views = max(len({end[name] for end in ends}) for name in ends[0])
+    return Race(
+        calls=len(calls.read_text().splitlines()),
+        segments=len(entries),
+        sessions=len(store.sessions(NAMESPACE)),
+        views=views,
+        faults=[str(fault) for fault in store.verify()],
+        seconds=seconds,
+    )
+
+
+def _all(pool: Pool, work: Callable[..., Any], jobs: Sequence[Any]) -> list[Any]:
+    return pool.starmap_async(work, jobs).get(timeout=280)
+
+
+def _converse(url: str, calls: str, number: int, sessions: int) -> dict[str, str]:
+    """Send every conversation, turn by turn; the digest of each last view."""
+    compressor = ContextCompressor(
+        CompressorConfig(context_window=5_000, protect_last_n_tokens=800, namespace=NAMESPACE),
+        summarizer=_model(Path(calls)),
+        store=open_store(url),
+    )
+    names = [f"s{(number + n) % sessions}" for n in range(sessions)]
+    return asyncio.run(_turns(compressor, names))
+
+
+async def _turns(compressor: ContextCompressor, names: Sequence[str]) -> dict[str, str]:
+    views: dict[str, str] = {}
+    for turn in range(2, 2 + TURNS):
+        done = await asyncio.gather(
+            *(
+                compressor.compress(_conversation(name, 2 * turn), session_id=name)
+                for name in names
+            )
+        )
+        views = {
+            name: hashlib.sha256(json.dumps(result.messages).encode()).hexdigest()
+            for name, result in zip(names, done, strict=True)
+        }
+    return views
+
+
+def _conversation(name: str, turns: int) -> list[Message]:
+    first, *rest = coding_session(turns, steps=2, words=60)
+    return [first, {"role": "user", "content": f"We are in {name}."}, *rest]
+
+
+def _model(calls: Path) -> Callable[..., Any]:
+    async def model(messages: Sequence[Message]) -> str:
+        # One write of a few bytes at the end of a file: whole, whoever else writes.
+        with calls.open("a") as log:
+            log.write(f"{os.getpid()} {len(messages)}\n")
+        await asyncio.sleep(0.05)
+        return "## Done\nThe modules up to here are in order; their ports stay as they are."
+
+    return model
+
+
+def main() -> None:
+    """Print a table."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--processes", type=int, default=8)
+    options.add_argument("--sessions", type=int, default=32)
+    given = options.parse_args()
+    server = Postgres()
+    print("database    processes  sessions  calls  segments  views  faults  seconds")
+    for sessions in (1, given.sessions):
+        for database in ("sqlite", "postgresql"):
+            with tempfile.TemporaryDirectory() as directory:
+                path = Path(directory)
+                url = str(path / "ledger.db") if database == "sqlite" else server.empty()
+                found = race(url, given.processes, sessions, path)
+            print(
+                f"{database:<10} {given.processes:10} {found.sessions:9} {found.calls:6} "
+                f"{found.segments:9} {found.views:6} {len(found.faults):7} {found.seconds:8.1f}"
+            )
+    server.close()
+
+
+if __name__ == "__main__":
+    main()

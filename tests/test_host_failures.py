@@ -1,0 +1,178 @@
+"""Whatever fails on our side, the agent's turn is answered, with the best view that there is."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from praisonaiagents.model_harness import ScriptedModel
+
+from praison_compressor.testing import LocalProvider, Summarizer, Worker
+
+from .hosting import EVERY_PATH, LITELLM, MODES, OPENAI, PATHS, agent, at_home, context, turn
+
+KEYS = {OPENAI: "sk-of-the-agent"}
+
+
+@pytest.fixture
+def host(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, provider: LocalProvider
+) -> Iterator[LocalProvider]:
+    """The strict provider as the host's, and our installation."""
+    with at_home(monkeypatch, tmp_path, provider) as running:
+        running.answer_with(Worker(answer="Noted. " * 12))
+        yield running
+
+
+@pytest.mark.parametrize("behaviour", ["server_error", "empty", "refusal", "unauthorized", "reset"])
+@pytest.mark.parametrize("mode", ["chat", "achat"])
+def test_a_failing_summarizer(host: LocalProvider, mode: str, behaviour: str) -> None:
+    """Every turn is answered and nothing is refused; the summary is static."""
+    host.route("aux", Summarizer(None, behaviour))
+    made = agent(host, PATHS[0], context(host, summary_max_retries=0))
+    answers = MODES[mode](made, [turn(n) for n in range(14)])
+    assert None not in answers
+    assert host.refused == []
+    assert made.context_compressor.context_status == "summarized"
+    methods = {segment.method for segment in made.context_compressor.last_result.segments}
+    assert methods == {"static"}
+
+
+def test_a_message_larger_than_the_window(
+    host: LocalProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It cannot be sent whole: it is shortened, said once, and the conversation goes on."""
+    made = agent(host, OPENAI, context(host, auxiliary_model=None), llm="gpt-4o-mini")
+    with caplog.at_level(logging.WARNING, logger="praison_compressor"):
+        assert made.chat(turn(0, words=2_000)) is not None
+        assert made.chat(turn(1)) is not None
+    assert host.refused == []
+    assert "BudgetTooSmall" in caplog.text
+
+
+def test_a_store_that_cannot_be_opened(
+    host: LocalProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The turn is answered without a ledger; the cause is logged once."""
+    asked = context(host, store_url="sqlite:////proc/nowhere/ledger.db", context_window=60_000)
+    made = agent(host, OPENAI, asked)
+    with caplog.at_level(logging.WARNING, logger="praison_compressor.praisonai"):
+        assert made.chat(turn(0)) is not None
+        assert made.chat(turn(1)) is not None
+    ours = [r for r in caplog.records if "sent as well as it fits" in r.message]
+    assert len(ours) == 1
+
+
+def test_a_manual_agent_is_compressed_only_when_told(host: LocalProvider) -> None:
+    """`auto_compact=False`: nothing above the trigger, only what would be refused is made to fit."""
+    host.route("aux", Summarizer(r"L-\d+"))
+    made = agent(host, OPENAI, context(host, auto_compact=False))
+    for n in range(24):
+        assert made.chat(turn(n)) is not None
+    assert host.for_model("aux") == []
+    assert host.refused == []
+    assert host.requests[-1].prompt_tokens > 0.8 * (6_000 - 1_500)
+    made.context_compressor.compress()
+    assert len(host.for_model("aux")) == 1
+    made.chat(turn(24))
+    assert host.requests[-1].prompt_tokens < 0.8 * (6_000 - 1_500)
+
+
+# ---------------------------------------------------------------- whose model summarizes
+
+
+@pytest.mark.parametrize("path", EVERY_PATH)
+def test_the_agents_own_model_at_its_own_endpoint(host: LocalProvider, path: str) -> None:
+    """Without an auxiliary model every request goes where the agent's go, with its key."""
+    made = agent(host, path, context(host, auxiliary_model=None, auxiliary_api_base=None))
+    for n in range(14):
+        assert made.chat(turn(n)) is not None
+    assert made.context_compressor.last_result.segments[0].method == "model"
+    assert len(host.requests) > 14
+    assert len({record.model for record in host.requests}) == 1
+    keys = {r.headers.get("Authorization") or r.headers.get("x-api-key") for r in host.requests}
+    assert {key.removeprefix("Bearer ") for key in keys} == {KEYS.get(path, "sk-litellm")}
+
+
+def test_the_auxiliary_model_with_its_own_key(host: LocalProvider) -> None:
+    """Where one is named it is asked at its own address, and never with the agent's key."""
+    host.route("aux", Summarizer(r"L-\d+"))
+    made = agent(host, LITELLM, context(host))
+    for n in range(14):
+        made.chat(turn(n))
+    keys = {r.model: r.headers["Authorization"] for r in host.requests}
+    assert keys == {"gpt-local": "Bearer sk-litellm", "aux": "Bearer sk-aux"}
+
+
+def test_no_model_where_the_user_wrote_so(host: LocalProvider) -> None:
+    """`llm_summarize: False`, written down, means a static summary."""
+    asked = {"strategy": "summarize", "context_window": 6_000, "llm_summarize": False}
+    made = agent(host, OPENAI, asked)
+    for n in range(14):
+        made.chat(turn(n))
+    assert len(host.requests) == 14
+    assert made.context_compressor.last_result.segments[0].method == "static"
+
+
+def test_a_backend_of_the_users_own_has_no_endpoint(host: LocalProvider) -> None:
+    """A scripted model is asked by the host alone: we send nothing anywhere, and end no turn."""
+    made = agent(
+        host, OPENAI, context(host, auxiliary_model=None), llm=ScriptedModel(["One.", "Two."])
+    )
+    assert made.chat(turn(0)) == "One."
+    made.context_compressor.compress()
+    assert made.chat(turn(1)) == "Two."
+    assert host.requests == []
+
+
+# ---------------------------------------------------------------- the event loop
+
+
+def test_the_loop_is_never_held_up(host: LocalProvider) -> None:
+    """While a slow summarizer writes, everything else on the loop goes on."""
+    host.route("aux", Summarizer(r"L-\d+", delay_seconds=1.0))
+    made = agent(host, OPENAI, context(host))
+    beats: list[float] = []
+
+    async def heart() -> None:
+        while True:
+            beats.append(time.monotonic())
+            await asyncio.sleep(0.01)
+
+    async def run() -> None:
+        beating = asyncio.create_task(heart())
+        for n in range(12):
+            assert await made.achat(turn(n)) is not None
+        beating.cancel()
+
+    asyncio.run(run())
+    (asked,) = host.for_model("aux")
+    during = [beat for beat in beats if beat]
+    assert asked.ended_at - asked.at >= 1.0
+    assert len(during) > 100  # in the one second alone, if nothing holds the loop
+
+
+def test_cancelling_the_turn_cancels_the_summary(host: LocalProvider) -> None:
+    """A cancelled turn is over at once, and the next one compresses as if nothing had been."""
+    host.route("aux", Summarizer(r"L-\d+", delay_seconds=30.0))
+    made = agent(host, OPENAI, context(host))
+    for n in range(6):
+        made.chat(turn(n))
+
+    async def run() -> None:
+        asking = asyncio.create_task(made.achat(turn(6, words=160)))
+        while not host.for_model("aux"):
+            await asyncio.sleep(0.01)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        host.route("aux", Summarizer(r"L-\d+"))
+        assert await made.achat(turn(7, words=160)) is not None
+
+    asyncio.run(run())
+    assert made.context_compressor.context_status == "summarized"
+    assert host.refused == []

@@ -1,0 +1,202 @@
+"""A compression is told to the host's hooks, its memory and its stream, and can be commanded."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from praisonaiagents.hooks import HookEvent, HookRegistry, HookResult
+from praisonaiagents.hooks.runner import HookRunner
+
+from praison_compressor import Event, SessionNotFound
+from praison_compressor.testing import LocalProvider, Summarizer, Worker
+
+from .hosting import MODES, PATHS, agent, at_home, context, of_agent, turn
+
+LINE = re.compile(
+    r"Compressed [\d.]+k → [\d.]+k \(system \d+, summary [\d.]+k?, kept [\d.]+k?, tools \d+\)"
+    r" · \d+ % of 6\.0k"
+)
+
+
+@pytest.fixture
+def host(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, provider: LocalProvider
+) -> Iterator[LocalProvider]:
+    """The strict provider as the host's, and our installation."""
+    with at_home(monkeypatch, tmp_path, provider) as running:
+        running.answer_with(Worker(answer="Noted. " * 12))
+        running.route("aux", Summarizer(r"L-\d+"))
+        yield running
+
+
+class Memory:
+    """A memory that only wants to see what will be compressed."""
+
+    def __init__(self) -> None:
+        self.seen: list[list[Any]] = []
+
+    def on_pre_compress(self, messages: list[Any]) -> str:
+        """Take a look."""
+        self.seen.append(messages)
+        return ""
+
+
+def hooked(made: Any, hook: Any) -> None:
+    """Have the agent's own hook runner call `hook` before and after each compression."""
+    registry = HookRegistry()
+    for event in (HookEvent.BEFORE_COMPACTION, HookEvent.AFTER_COMPACTION):
+        registry.register_function(event=event, func=hook, name=event.value)
+    made._hook_runner = HookRunner(registry=registry)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("path", PATHS)
+def test_the_hosts_hooks_fire_once_for_each_compression(
+    host: LocalProvider, path: str, mode: str
+) -> None:
+    """Before and after in pairs, with the numbers, and the memory sees the whole transcript."""
+    made = agent(host, path, context(host))
+    told: list[Any] = []
+
+    def hook(data: Any) -> HookResult:
+        told.append(data)
+        return HookResult.allow()
+
+    hooked(made, hook)
+    memory = made._memory_instance = Memory()
+    MODES[mode](made, [turn(n) for n in range(12)])
+
+    compressions = len(host.for_model("aux"))
+    assert compressions >= 1
+    names = [data.event_name for data in told]
+    assert names == ["before_compaction", "after_compaction"] * compressions
+    first = told[1].to_dict()
+    assert first["agent_name"] == "Ada"
+    assert first["tokens_before"] > first["tokens_after"] > 0
+    assert len(memory.seen) == compressions
+    assert any(m["content"] == turn(0) for m in memory.seen[0])
+
+
+@pytest.mark.parametrize("mode", ["chat", "achat"])
+def test_a_failing_hook_ends_nothing(host: LocalProvider, mode: str) -> None:
+    """What listens may raise; the turn goes on and the summary is written."""
+    made = agent(host, PATHS[0], context(host))
+
+    def hook(data: Any) -> HookResult:
+        raise RuntimeError("hook")
+
+    hooked(made, hook)
+
+    class Broken(Memory):
+        def on_pre_compress(self, messages: list[Any]) -> str:
+            raise RuntimeError("memory")
+
+    made._memory_instance = Broken()
+    made.context_compressor.subscribe(lambda event: 1 / 0)  # type: ignore[arg-type, return-value]
+    answers = MODES[mode](made, [turn(n) for n in range(12)])
+    assert None not in answers
+    assert made.context_compressor.context_status == "summarized"
+
+
+@pytest.mark.parametrize("mode", ["chat", "achat", "iter_stream"])
+def test_events_the_line_and_the_stream(
+    host: LocalProvider, mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Our events carry numbers; a person gets one line; the agent's stream carries both ends."""
+    made = agent(host, PATHS[0], context(host))
+    events: list[Event] = []
+    streamed: list[Any] = []
+    made.context_compressor.subscribe(events.append)
+    made.stream_emitter.add_callback(streamed.append)
+    with caplog.at_level(logging.INFO, logger="praison_compressor"):
+        MODES[mode](made, [turn(n) for n in range(12)])
+
+    names = [event.name for event in events]
+    assert names[:2] == ["started", "committed"]
+    assert events[0].data["tokens"] > 0
+    assert LINE.fullmatch(made.context_compressor.notice)
+    assert made.context_compressor.notice in caplog.text
+    ours = [e.metadata for e in streamed if (e.metadata or {}).get("context_compression")]
+    assert [data["context_compression"] for data in ours[:2]] == ["started", "committed"]
+
+
+# ---------------------------------------------------------------- commands
+
+
+def test_the_status(host: LocalProvider) -> None:
+    """Nothing is used before the first request; afterwards the parts add up to what was sent."""
+    made = agent(host, PATHS[0], context(host))
+    assert made.context_compressor.status().tokens == 0
+    for n in range(12):
+        made.chat(turn(n))
+    status = made.context_compressor.status()
+    assert status.tokens == of_agent(host)[-1].prompt_tokens
+    assert status.context_status == "summarized"
+    assert status.summaries == 1
+    assert 0 < status.used < 1
+    assert (status.window, status.session_id) == (6_000, made.context_compressor.session_id)
+    assert status.epoch != status.session_id
+
+
+@pytest.mark.parametrize("mode", ["chat", "achat", "iter_stream"])
+@pytest.mark.parametrize("path", PATHS)
+def test_slash_commands_need_no_request_of_the_agent(
+    host: LocalProvider, path: str, mode: str
+) -> None:
+    """`/status`, `/compact`, `/new`, `/resume`: answered, recorded nowhere, sent to no model."""
+    made = agent(host, path, context(host))
+    MODES[mode](made, [turn(n) for n in range(8)])
+    sent, recorded = len(of_agent(host)), len(made.chat_history)
+
+    (status,) = MODES[mode](made, ["/status"])
+    assert "of 6.0k (full)" in status
+    (told,) = MODES[mode](made, ["/compact the harbour dues"])
+    assert LINE.fullmatch(told)
+    (asked,) = host.for_model("aux")
+    assert "the harbour dues" in asked.text
+    session = made.context_compressor.session_id
+    assert (len(of_agent(host)), len(made.chat_history)) == (sent, recorded)
+
+    # The summary made by the command is what the next turn sends.
+    MODES[mode](made, [turn(8)])
+    assert made.context_compressor.context_status == "summarized"
+    assert len(host.for_model("aux")) == 1
+
+    (new,) = MODES[mode](made, ["/new"])
+    assert new == f"New session {made.context_compressor.session_id}"
+    assert made.context_compressor.session_id != session
+    assert made.chat_history == []
+    assert MODES[mode](made, [f"/resume {session}"]) == [f"Session {session}"]
+    (unknown,) = MODES[mode](made, ["/resume nowhere"])
+    assert "nowhere" in unknown
+    assert made.context_compressor.session_id == session
+
+
+def test_other_slashes_are_words(host: LocalProvider) -> None:
+    """A path or a word of the user's own goes to the model; so do commands of agents not ours."""
+    made = agent(host, PATHS[0], context(host))
+    made.chat("/usr/bin is full")
+    agent(host, PATHS[0], name="Bob").chat("/status")
+    assert [r.messages[-1]["content"] for r in of_agent(host)] == ["/usr/bin is full", "/status"]
+
+
+def test_resuming_what_is_not_there(host: LocalProvider) -> None:
+    """The method raises; only inside a chat the words are the answer."""
+    made = agent(host, PATHS[0], context(host))
+    with pytest.raises(SessionNotFound, match="nowhere"):
+        made.context_compressor.resume("nowhere")
+
+
+def test_compress_now_on_a_loop(host: LocalProvider) -> None:
+    """The awaitable twin."""
+    made = agent(host, PATHS[0], context(host))
+    for n in range(8):
+        made.chat(turn(n))
+    result = asyncio.run(made.context_compressor.acompress())
+    assert result.summary_method == "model"
+    assert result.tokens_after < result.tokens_before
