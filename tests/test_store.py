@@ -373,6 +373,7 @@ except StoreUnavailable as error:
     print("UNAVAILABLE", error)
 """
 
+
 def test_a_full_disk_is_one_clear_error(tmp_path: Path) -> None:
     """Nothing half-written stays: what was there before verifies."""
     path = tmp_path / "ledger.db"

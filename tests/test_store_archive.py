@@ -74,7 +74,9 @@ def test_any_word_is_enough_where_no_message_has_all(sql_store: SqlStore) -> Non
     assert len(hits) > 1
 
 
-@pytest.mark.parametrize("query", ["", "  ", "!!! ---", '"', "'", "NOT", "zz OR q", "x*", "\\", ":"])
+@pytest.mark.parametrize(
+    "query", ["", "  ", "!!! ---", '"', "'", "NOT", "zz OR q", "x*", "\\", ":"]
+)
 def test_no_query_is_a_syntax_error(sql_store: SqlStore, query: str) -> None:
     """What a database would read as an operator is only words."""
     committed(sql_store, "s", talk(4))

@@ -8,9 +8,12 @@ from typing import Annotated
 
 import typer
 
+from . import ledgers
 from .compressing import compress
 from .demonstrating import demo
+from .doctoring import doctor
 from .failures import complain
+from .inspecting import inspect
 
 __all__ = ["build", "main"]
 
@@ -27,7 +30,11 @@ def build(*, rich: bool = False) -> typer.Typer:
     )
     app.callback()(_common)
     app.command()(compress)
+    app.command()(inspect)
     app.command()(demo)
+    app.command()(doctor)
+    for name, command in ledgers.COMMANDS.items():
+        app.command(name)(command)
     return app
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from ..result import CompressResult
@@ -52,8 +52,8 @@ def of_result(given: Sequence[Message], result: CompressResult, tokens: TokenCou
     return _named(_merged(parts))
 
 
-def of_layout(layout: Layout, plan: Plan | None) -> list[Part]:
-    """The parts of the view that a plan would make."""
+def of_layout(layout: Layout, plan: Plan | None, masks: Mapping[int, int]) -> list[Part]:
+    """The parts of the view that a plan would make; `masks` are the tokens of what it masks."""
     jobs = plan.jobs if plan is not None else ()
     parts: list[Part] = []
     at = 0
@@ -70,8 +70,9 @@ def of_layout(layout: Layout, plan: Plan | None) -> list[Part]:
                 Part("", at, tile.end - at, before, tile.segment.tokens, segment=tile.segment)
             )
         else:
-            masked = int(at in layout.replaced)
-            parts.append(Part("", at, 1, layout.tokens[at], layout.message_tokens(at), masked))
+            after = masks.get(at, layout.message_tokens(at))
+            masked = int(at in masks or at in layout.replaced)
+            parts.append(Part("", at, 1, layout.tokens[at], after, masked))
         at += parts[-1].messages
     return _named(_merged(parts))
 
@@ -94,8 +95,6 @@ def _merged(parts: Sequence[Part]) -> Iterator[Part]:
 
 
 def _named(parts: Iterator[Part]) -> list[Part]:
-    from dataclasses import replace
-
     found = list(parts)
     summaries = [i for i, p in enumerate(found) if p.segment is not None or p.to_write]
     named = []

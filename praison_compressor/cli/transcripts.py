@@ -10,7 +10,7 @@ from typing import Any
 
 from .failures import Unusable
 
-__all__ = ["ACCEPTED", "read_all", "read_one", "write"]
+__all__ = ["ACCEPTED", "read_all", "read_json", "read_one", "write"]
 
 ACCEPTED = (
     'a JSON list of chat messages, {"messages": [...]}, or JSON Lines with one message a line '
@@ -50,6 +50,18 @@ def read_all(path: str) -> list[list[Any]]:
     if not any(found):
         raise Unusable(f"{path}: holds no messages")
     return found
+
+
+def read_json(path: str) -> Any:
+    """The one JSON value in a file (`-`: standard input).
+
+    Raises:
+        Unusable: cannot be read, or is not JSON.
+    """
+    try:
+        return json.loads(_text(path))
+    except (ValueError, RecursionError) as error:
+        raise Unusable(f"{path}: not JSON ({error})") from error
 
 
 def _text(path: str) -> str:

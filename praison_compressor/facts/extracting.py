@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from ..messages import Message, ToolCall
 from .commands import command_fact
@@ -12,20 +11,40 @@ from .files import Ledger, effects_of
 from .identifiers import Classifier
 from .model import CommandFact, ErrorFact, Excerpt, Facts, Identifier, Note
 from .outcomes import error_lines, outcome_of
-from .reading import Passage, arguments_of, passages
+from .reading import Passage, argument_values, arguments_of, passages
 from .user import said
 from .worklist import TodoList, notes
 
+SHORT_ARGUMENT = 200
 
-@dataclass
+
 class _Tally:
-    """Mutable while reading; frozen into an `Identifier` at the end."""
+    """Counts of one identifier while reading; frozen into an `Identifier` at the end."""
 
-    kind: str
-    first: int
-    last: int
-    last_call: int = -1
-    counts: dict[str, int] = field(default_factory=dict)
+    __slots__ = ("by_source", "crowd", "first", "kind", "last", "named", "spread")
+
+    def __init__(self, kind: str, index: int, crowd: int) -> None:
+        self.kind = kind
+        self.first = self.last = index
+        self.crowd = crowd
+        self.named = self.spread = 0
+        self.by_source: dict[str, int] = {}
+
+    def frozen(self, text: str) -> Identifier:
+        get = self.by_source.get
+        return Identifier(
+            text,
+            self.kind,
+            named=self.named,
+            bodies=get("call", 0) - self.named,
+            user=get("user", 0),
+            assistant=get("assistant", 0),
+            results=get("result", 0) + get("host", 0),
+            first=self.first,
+            last=self.last,
+            spread=self.spread,
+            crowd=self.crowd,
+        )
 
 
 class _Reader:
@@ -54,18 +73,30 @@ class _Reader:
             self._result(passage)
 
     def _identify(self, passage: Passage) -> None:
-        for key, kind, _, _ in self.classifier.keys(passage.text):
+        found = {key: kind for key, kind, _, _ in self.classifier.keys(passage.text)}
+        named = self._named(passage) if passage.call and passage.source == "call" else ()
+        for key, kind in found.items():
             tally = self.tallies.get(key)
             if tally is None:
-                tally = self.tallies[key] = _Tally(kind, passage.index, passage.index)
+                tally = self.tallies[key] = _Tally(kind, passage.index, len(found))
             tally.last = passage.index
-            tally.counts[passage.source] = tally.counts.get(passage.source, 0) + 1
-            if passage.source == "call":
-                tally.last_call = passage.index
+            tally.spread += 1
+            tally.crowd = min(tally.crowd, len(found))
+            tally.named += key in named
+            tally.by_source[passage.source] = tally.by_source.get(passage.source, 0) + 1
         for excerpt in excerpts_of(passage, self.classifier):
             # The same line again is the same fact: its newest place counts.
             self.excerpts.pop(excerpt.text, None)
             self.excerpts[excerpt.text] = excerpt
+
+    def _named(self, passage: Passage) -> set[str]:
+        values = argument_values(arguments_of(passage.call)) if passage.call else ()
+        return {
+            key
+            for value in values
+            if len(value) <= SHORT_ARGUMENT
+            for key, _, _, _ in self.classifier.keys(value)
+        }
 
     def _assistant(self, passage: Passage) -> None:
         first = " ".join(passage.text.split())[:200]
@@ -101,20 +132,7 @@ class _Reader:
             )
 
     def identifiers(self) -> tuple[Identifier, ...]:
-        return tuple(
-            Identifier(
-                text,
-                tally.kind,
-                tally.counts.get("call", 0),
-                tally.counts.get("user", 0),
-                tally.counts.get("assistant", 0),
-                tally.counts.get("result", 0) + tally.counts.get("host", 0),
-                tally.first,
-                tally.last,
-                tally.last_call,
-            )
-            for text, tally in self.tallies.items()
-        )
+        return tuple(tally.frozen(text) for text, tally in self.tallies.items())
 
 
 def extract(messages: Sequence[Message], *, vocabulary: Mapping[str, str] | None = None) -> Facts:

@@ -88,12 +88,14 @@ def _identifiers(
 def _identifier(known: Identifier, item: Identifier) -> Identifier:
     return replace(
         item,
-        calls=known.calls + item.calls,
+        named=known.named + item.named,
+        bodies=known.bodies + item.bodies,
         user=known.user + item.user,
         assistant=known.assistant + item.assistant,
         results=known.results + item.results,
         first=known.first,
-        last_call=max(known.last_call, item.last_call),
+        spread=known.spread + item.spread,
+        crowd=min(known.crowd, item.crowd),
     )
 
 

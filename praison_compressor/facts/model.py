@@ -86,13 +86,19 @@ class Identifier:
 
     text: str
     kind: str
-    calls: int = 0
+    named: int = 0
+    """Calls that name it in a short argument."""
+    bodies: int = 0
+    """Calls that hold it inside a long one: a file's text, a patch."""
     user: int = 0
     assistant: int = 0
     results: int = 0
     first: int = 0
     last: int = 0
-    last_call: int = -1
+    spread: int = 1
+    """In how many passages it occurs."""
+    crowd: int = 1
+    """The fewest identifiers that share one passage with it."""
 
 
 @dataclass(frozen=True)
@@ -162,11 +168,9 @@ def shifted(record: Any, by: int) -> Any:
 
 def _positions(record: Any) -> list[str]:
     names = [name for name in ("index", "first", "last") if hasattr(record, name)]
-    return names + [
-        name
-        for name in ("last_call", "superseded_at")
-        if (getattr(record, name, None) if hasattr(record, name) else None) not in (None, -1)
-    ]
+    if getattr(record, "superseded_at", None) is not None:
+        names.append("superseded_at")
+    return names
 
 
 def _records(kind: Any, values: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +10,13 @@ from sqlalchemy import Connection, select
 
 from ..messages import Message, content_digest
 from .archive import Archive
-from .index import Scope, candidates
+from .index import candidates, candidates_among
 from .schema import entries, links, sessions
 from .snapshots import require, scope_of, within
 from .words import rank, readable, snippet, words
+
+Scope = Sequence[tuple[int, int]]
+"""(session key, number of its own entries that count), for a session and what it inherits."""
 
 __all__ = ["Hit", "archived_keys", "search"]
 
@@ -70,18 +74,15 @@ def _candidates(
     archive: Archive, namespace: str, wanted: list[str], scope: Scope | None
 ) -> list[int]:
     """Keys to rank, older first: those with all words; where there is none, those with any."""
+    connection = archive.connection
     if not archive.indexed:
-        scope = scope or _everything(archive.connection, namespace)
-        return sorted(archived_keys(archive.connection, scope))
+        return sorted(archived_keys(connection, scope or _everything(connection, namespace)))
+    keys = None if scope is None else archived_keys(connection, scope)
     for every in (True, False):
-        found = candidates(
-            archive.connection,
-            wanted,
-            every=every,
-            namespace=namespace,
-            scope=scope,
-            limit=_RANKED,
-        )
+        if keys is None:
+            found = candidates(connection, wanted, every=every, namespace=namespace, limit=_RANKED)
+        else:
+            found = candidates_among(connection, wanted, keys, every=every, limit=_RANKED)
         if found:
             return sorted(found)
     return []

@@ -1,0 +1,186 @@
+"""What can be wrong with an installation, each looked at for real: the host, tokens, store, model."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, entry_points, version
+
+from ..config import CompressorConfig
+from ..errors import CompressorError
+from ..models import model_limits
+from ..tokens import TokenCounter
+from .terminal import number, one_line
+
+__all__ = ["FAIL", "NOTE", "OK", "Check", "all_checks"]
+
+OK, NOTE, FAIL = "ok", "note", "fail"
+
+PLUGIN = "praison-compressor"
+PLUGIN_GROUP = "praisonai.plugins"
+PLUGIN_VARIABLE = "PRAISONAI_PLUGINS"
+TRY_TOKENS = 64
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing looked at: what was found, and what to do about it."""
+
+    name: str
+    state: str
+    """ "ok", "note" (works, but worth knowing) or "fail"."""
+    found: str
+    remedy: str = ""
+
+
+def all_checks(config: CompressorConfig) -> Iterator[Check]:
+    """Every check, in the order in which one leans on the other."""
+    yield _package()
+    yield _host()
+    yield _plugin()
+    yield _litellm()
+    yield _tokens(config)
+    yield _window(config)
+    yield _store(config)
+    yield _auxiliary(config)
+
+
+def _package() -> Check:
+    from .. import __version__
+
+    return Check("package", OK, f"praison-compressor {__version__}, Python {platform.python_version()}")
+
+
+def _host() -> Check:
+    """Every place of the host that is built on, by putting everything in place and back."""
+    name = "host"
+    try:
+        found = f"praisonaiagents {version('praisonaiagents')}"
+        from ..praisonai import install, installed, uninstall
+
+        before = installed()
+        seams = len(install().patches.seams)
+        if before is None:
+            uninstall()
+    except PackageNotFoundError:
+        return Check(name, FAIL, "praisonaiagents is not installed", "pip install praisonaiagents")
+    except (CompressorError, ImportError) as error:
+        return Check(name, FAIL, str(error), "pip install 'praisonaiagents>=1.7.4,<1.8'")
+    return Check(name, OK, f"{found}: all {seams} places that are built on are there")
+
+
+def _plugin() -> Check:
+    name = "plugin"
+    found = [point for point in entry_points(group=PLUGIN_GROUP) if point.name == PLUGIN]
+    if not found:
+        return Check(
+            name,
+            NOTE,
+            "not registered with the host; agents ask by Agent(context=CompressorContext())",
+            "to switch it on by configuration, install the package with pip",
+        )
+    return Check(
+        name,
+        OK,
+        f"registered; the host loads it where {PLUGIN_VARIABLE} or .praisonai/config.yaml asks",
+    )
+
+
+def _litellm() -> Check:
+    name = "model table"
+    try:
+        found = version("litellm")
+    except PackageNotFoundError:
+        return Check(name, FAIL, "litellm is not installed", "pip install praison-compressor")
+    known = model_limits("gpt-4o")
+    if known.guessed:
+        return Check(
+            name, NOTE, f"litellm {found} carries no table", "set context_window for every model"
+        )
+    return Check(name, OK, f"litellm {found}")
+
+
+def _tokens(config: CompressorConfig) -> Check:
+    name = "tokenizer"
+    tokens = TokenCounter(config.model)
+    model = config.model or "no model named"
+    try:
+        tokens.text("one two three")
+    except (CompressorError, OSError, ValueError) as error:
+        return Check(name, FAIL, one_line(str(error)), "pip install --force-reinstall tiktoken")
+    if tokens.exact:
+        return Check(name, OK, f"{model}: counted with {tokens.source}")
+    remedy = "counts are corrected by what the provider reports" if config.model else "--for-model"
+    return Check(name, NOTE, f"{model}: {tokens.source}", remedy)
+
+
+def _window(config: CompressorConfig) -> Check:
+    name = "window"
+    limits = model_limits(config.model, config.context_window)
+    found = f"{number(limits.window)} tokens ({limits.source})"
+    if limits.guessed:
+        model = "of the model" if config.model else "; --for-model names one"
+        return Check(name, NOTE, found, f"set context_window {model}")
+    return Check(name, OK, found)
+
+
+def _store(config: CompressorConfig) -> Check:
+    name = "store"
+    if config.store_url is None:
+        return Check(
+            name, OK, "memory: what is compressed is forgotten with the process (--store URL)"
+        )
+    try:
+        from ..store import open_store
+
+        store = open_store(config.store_url)
+        try:
+            store.check()
+            place = store.place
+            count = len(store.sessions(config.namespace))
+        finally:
+            store.close()
+    except (CompressorError, ImportError) as error:
+        return Check(name, FAIL, one_line(str(error)), "mend the URL, or start the database")
+    return Check(name, OK, f"{place}: {number(count)} sessions in namespace {config.namespace!r}")
+
+
+def _auxiliary(config: CompressorConfig) -> Check:
+    """One small question to the model, as a summary would be asked for."""
+    name = "summaries"
+    if config.auxiliary_model is None:
+        return Check(
+            name, OK, "static outside an agent; in one its own model writes them (--model to try)"
+        )
+    from ..summarizer import LiteLLMSummarizer
+
+    summarizer = LiteLLMSummarizer(
+        config.auxiliary_model, api_base=config.auxiliary_api_base, api_key=config.auxiliary_api_key
+    )
+    started = time.monotonic()
+    try:
+        reply = summarizer.summarize_sync(
+            [{"role": "user", "content": "Answer with the one word: ready"}],
+            max_tokens=TRY_TOKENS,
+            timeout_seconds=config.timeout_seconds,
+        )
+    except CompressorError as error:
+        kind = getattr(error, "kind", "provider")
+        return Check(name, FAIL, one_line(str(error)), _REMEDIES.get(kind, "see the message"))
+    seconds = time.monotonic() - started
+    said = f"answered in {seconds:.1f} s" if reply.text.strip() else "answered nothing"
+    state = OK if reply.text.strip() else NOTE
+    return Check(name, state, f"{config.auxiliary_model}: {said}", "" if state == OK else "try another")
+
+
+_REMEDIES = {
+    "auth": "set the provider's key in the environment, such as OPENAI_API_KEY",
+    "quota": "wait, or see to the account; until then summaries are static",
+    "timeout": "a faster model, or a longer timeout_seconds",
+    "network": "is --api-base right, and the network there?",
+    "context": "a model with a larger window",
+    "provider": "is the model's name right, and --api-base?",
+}
+

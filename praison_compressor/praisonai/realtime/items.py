@@ -1,0 +1,330 @@
+"""The conversation as a Realtime server has it: an ordered list of items with their words.
+
+No I/O. Only text is read from events: audio is counted in milliseconds and never kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any
+
+from ...messages import Message
+
+__all__ = ["Item", "Items", "heard", "messages_of"]
+
+NO_WORDS = "(speech that was not transcribed)"
+EMPTY_SPEECH = "(speech without words)"
+
+OUTPUT_MS_PER_TOKEN = 50
+"""Of the assistant's audio, as OpenAI bills it."""
+
+INPUT_TOKENS_PER_WORD_TOKEN = 3
+"""Of the user's audio: 10 tokens a second at 2.5 words a second; its length is not reported."""
+
+_AUDIO_PARTS = frozenset({"input_audio", "audio", "output_audio"})
+
+
+@dataclass
+class Item:
+    """One item: a message, a function call, its output, or a kind we do not know."""
+
+    id: str
+    type: str
+    role: str = ""
+    texts: dict[int, str] = field(default_factory=dict)
+    """The words by content index: text, or the transcript of audio."""
+    call_id: str = ""
+    name: str = ""
+    arguments: str = ""
+    output: str = ""
+    done: bool = False
+    spoken: bool = False
+    awaiting: set[int] = field(default_factory=set)
+    """Content indices of user audio whose transcript has not come yet."""
+    audio_ms: float = 0.0
+    """Of the assistant's audio that came: a length, never the sound."""
+    heard_ms: float | None = None
+    """Where the user interrupted; what was said after it is forgotten."""
+    sequence: int = 0
+    """How many items had come before it."""
+    on_server: bool = True
+    withdrawn: bool = False
+    """Someone wants it gone: it is neither folded nor replayed."""
+    folded: bool = False
+    """The memory stands for it; the server has yet to be told."""
+    revision: int = 0
+    """Changes whenever its words do."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether its words are final."""
+        return self.done and not self.awaiting
+
+    @property
+    def text(self) -> str:
+        """Its words."""
+        texts = [self.texts[index] for index in sorted(self.texts) if self.texts[index]]
+        if texts or self.type != "message":
+            return "\n".join(texts)
+        return NO_WORDS if self.awaiting else EMPTY_SPEECH if self.spoken else ""
+
+    def tokens(self, count: Callable[[str], int]) -> int:
+        """About what the server bills for it each time that it is read."""
+        words = count(f"{self.text}{self.name}{self.arguments}{self.output}")
+        if not self.spoken:
+            return words
+        if self.role == "assistant":
+            played = self.audio_ms if self.heard_ms is None else min(self.audio_ms, self.heard_ms)
+            return words + ceil(played / OUTPUT_MS_PER_TOKEN)
+        return words * (1 + INPUT_TOKENS_PER_WORD_TOKEN)
+
+    def say(self, index: int, text: str) -> None:
+        """Set the words of a part; after an interruption only those that were heard."""
+        if self.heard_ms is not None:
+            text = heard(text, self.heard_ms, self.audio_ms)
+        self.awaiting.discard(index)
+        if self.texts.get(index) != text:
+            self.texts[index] = text
+            self.revision += 1
+
+    def interrupt(self, at_ms: float) -> None:
+        """Forget what was said after `at_ms`."""
+        length = self.audio_ms if self.heard_ms is None else min(self.heard_ms, self.audio_ms)
+        if self.heard_ms is not None and at_ms >= self.heard_ms:
+            return
+        self.heard_ms = at_ms
+        self.texts = {i: heard(text, at_ms, length) for i, text in self.texts.items()}
+        self.revision += 1
+
+
+def heard(text: str, at_ms: float, length_ms: float) -> str:
+    """The words spoken up to `at_ms` of `length_ms`, to the last whole word.
+
+    Servers do not say when a word was spoken, so it is taken from its share of the text. Where the
+    length is not known nothing was certainly heard.
+    """
+    if length_ms <= 0:
+        return ""
+    if at_ms >= length_ms:
+        return text
+    cut = int(len(text) * max(0.0, at_ms) / length_ms)
+    if text[cut : cut + 1].isspace() or not any(character.isspace() for character in text):
+        return text[:cut].rstrip()
+    return text[: max(0, text.rfind(" ", 0, cut))].rstrip()
+
+
+class Items:
+    """The ordered list, kept up by the server's events."""
+
+    def __init__(self) -> None:
+        self._items: list[Item] = []
+        self._by_id: dict[str, Item] = {}
+        self._apart: set[str] = set()
+        self._sequence = 0
+        self._names_predecessors = False
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def get(self, item_id: str) -> Item | None:
+        """The item of that id."""
+        return self._by_id.get(item_id)
+
+    @property
+    def sequence(self) -> int:
+        """How many items there have ever been."""
+        return self._sequence
+
+    def live(self) -> list[Item]:
+        """The window: what is verbatim in the conversation."""
+        return [item for item in self._items if not item.withdrawn and not item.folded]
+
+    def folded(self) -> list[Item]:
+        """What the server still has although the memory stands for it."""
+        return [item for item in self._items if item.folded and item.on_server]
+
+    def set_apart(self, item_id: str) -> None:
+        """An item of our own (the memory) that is no part of the conversation."""
+        self._apart.add(item_id)
+
+    # ------------------------------------------------------------ what the server says
+
+    def added(self, item: Mapping[str, Any], previous: str | None, *, named: bool) -> None:
+        """An item came, or came again. `named`: the event has a field for its predecessor."""
+        item_id = _text(item.get("id"))
+        if not item_id or item_id in self._apart:
+            return
+        known = self._by_id.get(item_id) or self._sent_as(item)
+        self._names_predecessors = self._names_predecessors or bool(previous)
+        if known is None:
+            known = Item(item_id, _text(item.get("type")) or "message", sequence=self._sequence)
+            self._sequence += 1
+            self._insert(known, previous, named)
+        elif known.id != item_id:
+            self._rename(known, item_id)
+        known.on_server = True
+        _fill(known, item)
+
+    def deleted(self, item_id: str) -> Item | None:
+        """An item is gone from the server."""
+        self._apart.discard(item_id)
+        item = self._by_id.pop(item_id, None)
+        if item is not None:
+            self._items.remove(item)
+        return item
+
+    def sent(self, item: Mapping[str, Any]) -> None:
+        """An item of the user's is on its way: it survives a disconnect before its echo."""
+        item_id = _text(item.get("id"))
+        if item_id and item_id not in self._apart and item_id not in self._by_id:
+            self.added(item, None, named=False)
+            self._by_id[item_id].on_server = False
+
+    def refused(self, item_id: str) -> None:
+        """The server did not take an item that was sent."""
+        item = self._by_id.get(item_id)
+        if item is not None and not item.on_server:
+            self.deleted(item_id)
+
+    def disconnected(self) -> None:
+        """The server's side is gone: what is left is what will be told to the next one."""
+        self._apart.clear()
+        self._names_predecessors = False
+        self._items = self.live()
+        self._by_id = {item.id: item for item in self._items}
+        for item in self._items:
+            item.on_server = False
+            for index in sorted(item.awaiting):
+                item.say(index, NO_WORDS)  # with its audio, its transcript is gone too
+            item.done = True
+
+    def _insert(self, item: Item, previous: str | None, named: bool) -> None:
+        self._by_id[item.id] = item
+        after = self._by_id.get(previous) if previous else None
+        if after is not None:
+            self._items.insert(self._items.index(after) + 1, item)
+        elif previous in self._apart or (named and not previous and self._names_predecessors):
+            # A server that names predecessors means the front by naming none.
+            self._items.insert(0, item)
+        else:
+            self._items.append(item)
+
+    def _sent_as(self, item: Mapping[str, Any]) -> Item | None:
+        """What we sent, where a server gave it an id of its own."""
+        echo = Item("", _text(item.get("type")) or "message")
+        _fill(echo, item)
+        for sent in self._items:
+            if not sent.on_server and _words(sent) == _words(echo):
+                return sent
+        return None
+
+    def _rename(self, item: Item, item_id: str) -> None:
+        del self._by_id[item.id]
+        item.id = item_id
+        self._by_id[item_id] = item
+
+
+def _words(item: Item) -> tuple[str, ...]:
+    return (item.type, item.role, item.text, item.call_id, item.arguments, item.output)
+
+
+def _fill(item: Item, given: Mapping[str, Any]) -> None:
+    """Take over what an event says of an item: its words, never its audio."""
+    before = (item.call_id, item.name, item.arguments, item.output)
+    item.role = _text(given.get("role")) or item.role
+    item.call_id = _text(given.get("call_id")) or item.call_id
+    item.name = _text(given.get("name")) or item.name
+    item.arguments = _text(given.get("arguments")) or item.arguments
+    item.output = _text(given.get("output")) or item.output
+    parts = given.get("content")
+    for index, part in enumerate(parts if isinstance(parts, list) else ()):
+        if isinstance(part, Mapping):
+            _fill_part(item, index, part)
+    status = given.get("status")
+    if status != "in_progress" and (status or item.text or item.type != "message"):
+        item.done = True
+    if before != (item.call_id, item.name, item.arguments, item.output):
+        item.revision += 1
+
+
+def _fill_part(item: Item, index: int, part: Mapping[str, Any]) -> None:
+    words = part.get("text")
+    if part.get("type") in _AUDIO_PARTS:
+        item.spoken = True
+        words = part.get("transcript")
+        if words is None and item.role == "user" and index not in item.texts:
+            item.awaiting.add(index)
+    if part.get("type") == "input_image":
+        words = "(a picture)"
+    if isinstance(words, str) and (words or index not in item.texts):
+        item.say(index, words)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+# ---------------------------------------------------------------- as chat messages
+
+
+def messages_of(items: Sequence[Item]) -> list[Message]:
+    """The items as chat messages, calls made at once in one message, outputs right behind.
+
+    Every item's id is in them (`id`, of further calls `item_id`): an archive can be searched by
+    what the server called it, and digests leave both out.
+    """
+    messages: list[Message] = []
+    outputs = {item.call_id: item for item in items if item.type == "function_call_output"}
+    calls = {item.call_id for item in items if item.type == "function_call"}
+    position = 0
+    while position < len(items):
+        item = items[position]
+        if item.type == "function_call":
+            group = _together(items, position)
+            answers = [outputs[call.call_id] for call in group if call.call_id in outputs]
+            messages += [_calling(group), *map(_answering, answers)]
+            position += len(group)
+            continue
+        position += 1
+        if item.type != "function_call_output":
+            messages.append(_saying(item))
+        elif item.call_id not in calls or outputs[item.call_id] is not item:
+            messages.append(_answering(item))
+    return messages
+
+
+def _together(items: Sequence[Item], start: int) -> list[Item]:
+    end = start
+    while end < len(items) and items[end].type == "function_call":
+        end += 1
+    return list(items[start:end])
+
+
+def _calling(calls: Sequence[Item]) -> Message:
+    made = [
+        {
+            "id": call.call_id or call.id,
+            "type": "function",
+            "function": {"name": call.name, "arguments": call.arguments or "{}"},
+            "item_id": call.id,
+        }
+        for call in calls
+    ]
+    return {"role": "assistant", "content": None, "tool_calls": made, "id": calls[0].id}
+
+
+def _answering(item: Item) -> Message:
+    return {"role": "tool", "tool_call_id": item.call_id, "content": item.output, "id": item.id}
+
+
+def _saying(item: Item) -> Message:
+    if item.type == "message":
+        role = item.role if item.role in ("user", "assistant", "system") else "user"
+        return {"role": role, "content": item.text, "id": item.id}
+    said = " ".join(part for part in (item.name, item.arguments, item.output, item.text) if part)
+    return {"role": "assistant", "content": f"[{item.type}] {said}".strip(), "id": item.id}

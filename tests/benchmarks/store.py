@@ -1,0 +1,178 @@
+"""What the store costs as it grows: time of a lookup, a search and a commit, and bytes.
+
+    python -m tests.benchmarks.store                           100 sessions against 1,000
+    python -m tests.benchmarks.store --sessions 10000          ... 10,000 (1,000,000 messages)
+    python -m tests.benchmarks.store --corpus FILE.jsonl       bytes on recorded sessions
+
+Every session archives 100 messages. Times are medians of a sample of sessions, with a new store
+object, so that nothing comes from this process's memory; "quiet turn" is the second open.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import create_engine, text
+
+from praison_compressor.store import SqlStore, open_store
+from praison_compressor.store.database import parse
+from tests.stores import Postgres
+from tests.talks import NAMESPACE, segment
+
+Message = dict[str, Any]
+MESSAGES = 100
+SAMPLE = 40
+# Enough different words that an index has something to hold, and some that are everywhere.
+COMMON = "the file test error function return value module build and run with config path".split()
+
+
+def conversation(number: int) -> list[Message]:
+    """A hundred messages of a size and vocabulary like an agent's."""
+    chance = random.Random(number)
+    return [_message(chance, number, place) for place in range(MESSAGES)]
+
+
+def _message(chance: random.Random, number: int, place: int) -> Message:
+    words = [
+        chance.choice(COMMON) if chance.random() < 0.7 else f"w{chance.randrange(200_000):x}"
+        for _ in range(chance.choice((10, 40, 150)))
+    ]
+    return {
+        "role": "user" if place % 2 else "assistant",
+        "content": f"session {number} message {place}: " + " ".join(words),
+    }
+
+
+def fill(store: SqlStore, numbers: Sequence[int]) -> int:
+    """Commit a session per number; the bytes of their transcripts."""
+    size = 0
+    for number in numbers:
+        messages = conversation(number)
+        size += sum(len(json.dumps(message).encode()) for message in messages)
+        half = MESSAGES // 2
+        session = store.open(NAMESPACE, f"s{number}")
+        for run in (messages[:half], messages[half:]):
+            session = store.commit(session, [(segment(run, "A summary. " * 60), run)])
+    return size
+
+
+def measure(url: str, sessions: int) -> dict[str, float]:
+    """Milliseconds of each operation, at that many sessions."""
+    chance = random.Random(sessions)
+    numbers = [chance.randrange(sessions) for _ in range(SAMPLE)]
+    times: dict[str, list[float]] = {}
+
+    def timed(name: str, work: Callable[[], Any]) -> Any:
+        started = time.perf_counter()
+        done = work()
+        times.setdefault(name, []).append((time.perf_counter() - started) * 1000)
+        return done
+
+    store = open_store(url)
+    store.check()
+    for number in numbers:
+        name = f"s{number}"
+        session = timed("open", lambda name=name: store.open(NAMESPACE, name))
+        timed("quiet turn", lambda name=name: store.open(NAMESPACE, name))
+        timed("originals", lambda s=session: store.originals(s, s.entries[0]))
+        timed(
+            "search, rare word",
+            lambda name=name, n=number: store.search(NAMESPACE, f"message {n % 90}", name),
+        )
+        timed("search, common words", lambda name=name: store.search(NAMESPACE, "error test", name))
+        run = [
+            {"role": "user", "content": f"{time.time_ns()} {m['content']}"}
+            for m in conversation(number)[:50]
+        ]
+        timed("commit", lambda s=session, run=run: store.commit(s, [(segment(run), run)]))
+    store.close()
+    return {name: statistics.median(each) for name, each in times.items()}
+
+
+def size_of(url: str, directory: Path) -> int:
+    """Bytes that the store takes on the disk."""
+    if url.startswith("postgresql"):
+        engine = create_engine(parse(url))
+        query = (
+            "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c "
+            "WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace"
+        )
+        with engine.connect() as connection:
+            return int(connection.execute(text(query)).scalar_one())
+    return sum(file.stat().st_size for file in directory.iterdir())
+
+
+def growth(url: str, directory: Path, small: int, large: int) -> None:
+    """Print the table of times at both sizes, and the bytes."""
+    store = open_store(url)
+    size = fill(store, range(small))
+    store.close()
+    before = measure(url, small)
+    store = open_store(url)
+    size += fill(store, range(small, large))
+    store.close()
+    after = measure(url, large)
+    print(f"{'':<24}{small:>10,}{large:>12,} sessions   ratio")
+    for name, first in before.items():
+        print(f"{name + ', ms':<24}{first:>10.2f}{after[name]:>12.2f} {after[name] / first:>16.2f}")
+    print(f"bytes stored per byte of transcript: {size_of(url, directory) / size:.2f}\n")
+
+
+def corpus(url: str, directory: Path, file: Path) -> None:
+    """Print what recorded sessions take, and that they come back word for word."""
+    store = open_store(url)
+    size = wrong = 0
+    for line in file.read_text().split("\n"):
+        if not line:
+            continue
+        recorded = json.loads(line)
+        messages = recorded["messages"]
+        size += sum(len(json.dumps(m, ensure_ascii=False).encode()) for m in messages)
+        session = store.open(NAMESPACE, str(recorded["id"]))
+        for start in range(0, len(messages), 40):
+            run = messages[start : start + 40]
+            session = store.commit(session, [(segment(run, "A summary. " * 60), run)])
+        back = [m for e in session.entries for m in store.originals(session, e) or ()]
+        wrong += back != messages
+    faults = store.verify()
+    store.close()
+    print(
+        f"{len(store.sessions(NAMESPACE))} recorded sessions, {size:,} bytes: "
+        f"{size_of(url, directory) / size:.2f} bytes stored per byte, "
+        f"{wrong} sessions came back otherwise, {len(faults)} faults\n"
+    )
+    store.close()
+
+
+def main() -> None:
+    """Run on both databases."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--small", type=int, default=100)
+    options.add_argument("--sessions", type=int, default=1_000)
+    options.add_argument("--corpus", type=Path)
+    options.add_argument("--database", choices=["sqlite", "postgresql"])
+    given = options.parse_args()
+    for name in [given.database] if given.database else ["sqlite", "postgresql"]:
+        with tempfile.TemporaryDirectory() as temporary:
+            directory = Path(temporary)
+            server = Postgres() if name == "postgresql" else None
+            url = server.empty() if server else f"sqlite:///{directory / 'ledger.db'}"
+            print(name)
+            if given.corpus:
+                corpus(url, directory, given.corpus)
+            else:
+                growth(url, directory, given.small, given.sessions)
+            if server:
+                server.close()
+
+
+if __name__ == "__main__":
+    main()
