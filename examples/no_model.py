@@ -37,7 +37,9 @@ def _count(shelf: str, number: int) -> list[Message]:
         "type": "function",
         "function": {"name": "count_shelf", "arguments": f'{{"shelf": "{shelf}"}}'},
     }
-    rows = "\n".join(f"shelf {shelf}, row {row}: {(number * 7 + row) % 40} boxes" for row in range(30))
+    rows = "\n".join(
+        f"shelf {shelf}, row {row}: {(number * 7 + row) % 40} boxes" for row in range(30)
+    )
     result = "PermissionError: shelf Q is leased" if shelf == "Q" else rows
     return [
         {"role": "assistant", "content": None, "tool_calls": [call]},
@@ -49,7 +51,9 @@ def main() -> CompressResult:
     messages = conversation()
     result = compressor.compress_sync(messages, session_id="warehouse")
     print(f"{len(messages)} messages, {result.tokens_before:,} tokens")
-    print(f"{len(result.messages)} to send, {result.tokens_after:,} tokens: {result.context_status}")
+    print(
+        f"{len(result.messages)} to send, {result.tokens_after:,} tokens: {result.context_status}"
+    )
     for segment in result.segments:
         print(f"\n{segment.rendered['content']}")
     return result

@@ -4,7 +4,7 @@
     python examples/research_agent.py FOLDER
 
 Its conversation grows over many turns. A second, cheaper model writes the summaries, told what
-matters in this domain; `on_compressed` shows how an application can tell its user.
+matters in this domain; `subscribe` shows how an application can tell its user.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 
 from praisonaiagents import Agent
 
+from praison_compressor import Event
 from praison_compressor.praisonai import CompressorContext
 
 INSTRUCTIONS = "You answer from the texts in the folder, and name the text and the line."
@@ -51,7 +52,11 @@ def _hits(folder: Path, word: str) -> Iterator[str]:
 
 
 def research_agent(
-    folder: Path, *, model: str = "gpt-4o-mini", summaries_by: str = "gpt-4o-mini", **options: object
+    folder: Path,
+    *,
+    model: str = "gpt-4o-mini",
+    summaries_by: str = "gpt-4o-mini",
+    **options: object,
 ) -> Agent:
     """The agent; `options` are those of `CompressorConfig`."""
     return Agent(
@@ -60,36 +65,30 @@ def research_agent(
         llm=model,
         tools=tools_for(folder),
         context=CompressorContext(
-            auxiliary_model=summaries_by, summary_instructions=WHAT_MATTERS, **options
+            auxiliary_model=summaries_by,
+            summary_instructions=WHAT_MATTERS,
+            # A text's middle matters: have it read and summarized, rather than masked.
+            tool_policies={"read_text": "summarize"},
+            **options,
         ),
         output="silent",
     )
 
 
-def ask(agent: Agent, question: str, on_compressed: Callable[[str], None] = print) -> str:
-    """An answer; says so when the conversation was compressed on the way."""
-    before = _epoch(agent)
-    answer = str(agent.chat(question))
-    result = agent.context_compressor.last_result
-    if result is not None and result.session_id != before:
-        on_compressed(
-            f"[context: {result.tokens_before:,} -> {result.tokens_after:,} tokens, "
-            f"{result.context_status}]"
-        )
-    return answer
-
-
-def _epoch(agent: Agent) -> str | None:
-    """Each compression opens a new epoch of the session."""
-    last = agent.context_compressor.last_result
-    return None if last is None else last.session_id
+def tell(event: Event) -> str | None:
+    """What to say to a user when something happens; None: nothing."""
+    if event.name != "committed":
+        return None
+    numbers = event.data
+    return f"[context: {numbers['tokens_before']:,} -> {numbers['tokens_after']:,} tokens]"
 
 
 def main() -> None:
     agent = research_agent(Path(sys.argv[1]))
+    agent.context_compressor.subscribe(lambda event: print(tell(event) or "", end="\n"))
     for line in sys.stdin:
         if line.strip():
-            print(ask(agent, line.strip()))
+            print(agent.chat(line.strip()))
 
 
 if __name__ == "__main__":

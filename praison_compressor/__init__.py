@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from .compressor import ContextCompressor
-from .config import CompressorConfig
-from .errors import (
-    BudgetTooSmall,
-    CompressorError,
-    ConfigError,
-    InvalidMessages,
-    LedgerConflict,
-    LedgerCorrupt,
-    LedgerError,
-    SessionNotFound,
-    StoreUnavailable,
-    SummarizerUnavailable,
-    SummaryError,
-    SummaryRejected,
-)
-from .events import Event
-from .ledger import MemoryStore, Segment, Store, Usage
-from .prompts import Summarizer, SummaryReply
-from .result import CompressResult
-from .tokens import TokenCounter
+if TYPE_CHECKING:
+    from .compressor import ContextCompressor
+    from .config import CompressorConfig
+    from .errors import (
+        BudgetTooSmall,
+        CompressorError,
+        ConfigError,
+        InvalidMessages,
+        LedgerConflict,
+        LedgerCorrupt,
+        LedgerError,
+        SessionNotFound,
+        StoreUnavailable,
+        SummarizerUnavailable,
+        SummaryError,
+        SummaryRejected,
+    )
+    from .events import Event
+    from .ledger import MemoryStore, Segment, Store, Usage
+    from .praisonai import install, uninstall
+    from .prompts import Summarizer, SummaryReply
+    from .result import CompressResult
+    from .tokens import TokenCounter
 
 __version__ = "0.1.0"
 
@@ -58,10 +61,42 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """`install` and `uninstall` need the host: it is imported when they are asked for."""
-    if name in ("install", "uninstall"):
-        from . import praisonai
+_ROOMS = {
+    "compressor": ("ContextCompressor",),
+    "config": ("CompressorConfig",),
+    "errors": (
+        "BudgetTooSmall",
+        "CompressorError",
+        "ConfigError",
+        "InvalidMessages",
+        "LedgerConflict",
+        "LedgerCorrupt",
+        "LedgerError",
+        "SessionNotFound",
+        "StoreUnavailable",
+        "SummarizerUnavailable",
+        "SummaryError",
+        "SummaryRejected",
+    ),
+    "events": ("Event",),
+    "ledger": ("MemoryStore", "Segment", "Store", "Usage"),
+    "praisonai": ("install", "uninstall"),
+    "prompts": ("Summarizer", "SummaryReply"),
+    "result": ("CompressResult",),
+    "tokens": ("TokenCounter",),
+}
+_HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
-        return getattr(praisonai, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __getattr__(name: str) -> Any:
+    """Each name's room is imported when the name is asked for: most programs need few, and the
+    host loads plugins at its start."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

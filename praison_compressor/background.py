@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
-import contextlib
+import concurrent.futures
+import contextvars
 import logging
 import os
 import threading
+import weakref
 from collections.abc import Callable, Coroutine, Hashable
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["Background"]
+__all__ = ["Background", "in_thread"]
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 JOIN_SECONDS = 2.0
-"""How long the interpreter's exit waits for a summary that is being cancelled."""
+"""How long a close, or the interpreter's exit, waits for a summary that is being cancelled."""
 
 
 class Background:
-    """Runs coroutines in a thread of its own; started at the first one, cancelled at exit."""
+    """Runs coroutines in a thread of its own: started at the first one; what still runs is
+    cancelled by `close`, when this object is dropped, and when the interpreter exits."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running: dict[Hashable, Future[Any]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._end: Callable[[], Any] = _nothing
         self._pid = 0
         self._closed = False
 
@@ -36,7 +40,7 @@ class Background:
         with self._lock:
             if self._closed or (key in self._running and self._pid == os.getpid()):
                 return False
-            future = asyncio.run_coroutine_threadsafe(self._logged(work), self._its_loop())
+            future = asyncio.run_coroutine_threadsafe(_logged(work), self._its_loop())
             self._running[key] = future
         future.add_done_callback(lambda _: self._done(key, future))
         return True
@@ -45,26 +49,14 @@ class Background:
         """Wait until nothing is running; False when that took longer than `seconds`."""
         with self._lock:
             running = list(self._running.values())
-        for future in running:
-            try:
-                future.exception(seconds)
-            except TimeoutError:
-                return False
-            except BaseException:  # cancelled: it is not running any more
-                continue
-        return True
+        return not concurrent.futures.wait(running, seconds).not_done
 
     def close(self) -> None:
-        """Cancel what is running and end the thread."""
+        """Cancel what is running and end the thread; nothing is begun any more."""
         with self._lock:
             self._closed = True
-            running, loop, thread = list(self._running.values()), self._loop, self._thread
-        for future in running:
-            future.cancel()
-        if loop is None or thread is None or self._pid != os.getpid():
-            return
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(JOIN_SECONDS)
+            end, self._end = self._end, _nothing
+        end()
 
     def _its_loop(self) -> asyncio.AbstractEventLoop:
         # A forked child inherits the loop but not its thread.
@@ -72,22 +64,69 @@ class Background:
             self._running.clear()
             self._pid = os.getpid()
             self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(
-                target=self._loop.run_forever, name="praison-compressor-background", daemon=True
+            thread = threading.Thread(
+                target=_serve,
+                args=(self._loop,),
+                name="praison-compressor-background",
+                daemon=True,
             )
-            self._thread.start()
-            atexit.register(self.close)
+            thread.start()
+            # Runs once: at `close`, when nobody holds this object any more, or at exit.
+            self._end = weakref.finalize(self, _stop, self._loop, thread, self._pid)
         return self._loop
 
-    async def _logged(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-        try:
-            await work()
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:
-            logger.warning("a summary in the background failed: %s", error)
-
     def _done(self, key: Hashable, future: Future[Any]) -> None:
-        with self._lock, contextlib.suppress(KeyError):
-            if self._running[key] is future:
+        with self._lock:
+            if self._running.get(key) is future:
                 del self._running[key]
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    """The thread's whole life. What is cancelled is heard out, so that it gives its lease back."""
+    loop.run_forever()
+    try:
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            loop.run_until_complete(asyncio.wait(tasks, timeout=JOIN_SECONDS))
+    finally:
+        loop.close()
+
+
+def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread, pid: int) -> None:
+    if pid != os.getpid() or not thread.is_alive():
+        return
+    loop.call_soon_threadsafe(loop.stop)
+    if thread is not threading.current_thread():
+        thread.join(JOIN_SECONDS)
+
+
+def _nothing() -> None:
+    """What there is to end before the first start."""
+
+
+def in_thread(function: Callable[[], T]) -> asyncio.Future[T]:
+    """The outcome of a function that may block, from a thread that nobody has to wait for.
+
+    Not from an executor: the interpreter joins those at its exit, however long they take.
+    """
+    future: Future[T] = Future()
+    context = contextvars.copy_context()
+
+    def run() -> None:
+        try:
+            future.set_result(context.run(function))
+        except BaseException as error:
+            future.set_exception(error)
+
+    future.set_running_or_notify_cancel()
+    threading.Thread(target=run, name="praison-compressor-call", daemon=True).start()
+    return asyncio.wrap_future(future)
+
+
+async def _logged(work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+    try:
+        await work()
+    except Exception as error:
+        logger.warning("a summary in the background failed: %s", error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,6 +18,9 @@ FIRST = {"quota": 1, "auth": 2}
 
 GROWTH = 1.5
 """A conversation that has grown so much since the failure is worth another try."""
+
+REMEMBERED = 1_024
+"""Failures held; the oldest are forgotten, so that a long-lived process does not grow."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ class Breaker:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._failures: dict[tuple[str, str | None], _Failure] = {}
+        self._failures: OrderedDict[tuple[str, str | None], _Failure] = OrderedDict()
 
     def allows(self, session_id: str, model: str | None, tokens: int) -> bool:
         """Whether the model may be asked for a segment of that many tokens."""
@@ -44,12 +48,14 @@ class Breaker:
 
     def failed(self, session_id: str, model: str | None, tokens: int, kind: str) -> float:
         """Note a failure; returns the seconds for which the model is left alone."""
+        key = (session_id, model)
         with self._lock:
-            before = self._failures.get((session_id, model))
-            step = FIRST.get(kind, 0) if before is None else before.step + 1
+            before = self._failures.pop(key, None)
+            step = 0 if before is None else before.step + 1
             step = min(max(step, FIRST.get(kind, 0)), len(COOLDOWNS) - 1)
-            until = self._clock() + COOLDOWNS[step]
-            self._failures[session_id, model] = _Failure(until, tokens, step)
+            self._failures[key] = _Failure(self._clock() + COOLDOWNS[step], tokens, step)
+            while len(self._failures) > REMEMBERED:
+                self._failures.popitem(last=False)
             return COOLDOWNS[step]
 
     def succeeded(self, session_id: str, model: str | None) -> None:

@@ -19,7 +19,7 @@ from .errors import BudgetTooSmall, CompressorError, LedgerConflict, LedgerError
 from .events import Event, Listener
 from .flights import Flights, leased
 from .ledger import MemoryStore, Segment, Session, Store, Usage
-from .messages import Message, read, to_plain
+from .messages import Message, as_list, read, to_plain
 from .models import model_limits
 from .plan import Budget, Job, Layout, Plan
 from .projection import Call, Look, Projector, Quiet
@@ -126,10 +126,16 @@ class ContextCompressor:
         fit is shortened, and messages that cannot be read come back as they are.
         """
         try:
-            call = replace(self._call(messages, options), extends=False)
+            return self._best(messages, options)
         except CompressorError as error:
             logger.warning("sent as it is: %s", error)
-            return list(messages)
+        except Exception:
+            # A mistake of ours: it must be heard of, and must not end the turn.
+            logger.exception("sent as it is")
+        return list(messages) if isinstance(messages, (list, tuple)) else messages  # type: ignore[return-value]
+
+    def _best(self, messages: Sequence[Any], options: Options) -> list[Message]:
+        call = replace(self._call(messages, options), extends=False)
         try:
             return self._static_view(call, self._projector.open(call))
         except LedgerError as error:
@@ -154,6 +160,9 @@ class ContextCompressor:
         self, messages: Sequence[Any], options: Options
     ) -> CompressResult | tuple[Call, Look]:
         """The result, where nothing has to be waited for; else what to carry out."""
+        unknown = sorted(set(options) - set(Options.__annotations__))
+        if unknown:
+            raise TypeError(f"compress() got an unexpected keyword argument {unknown[0]!r}")
         quiet = self._quiet(messages, options)
         if quiet is not None:
             return _as_before(quiet)
@@ -161,7 +170,11 @@ class ContextCompressor:
         look = self._projector.look(call)
         if self._in_background(call):
             return self._without_waiting(call, look)
-        return self._result(call, look) if look.plan is None else (call, look)
+        if look.plan is None:
+            return self._result(call, look)
+        if not call.extends:
+            return self._uncommitted(call, look, look.plan)
+        return call, look
 
     def _quiet(self, messages: Sequence[Any], options: Options) -> Quiet | None:
         if options.get("force") or options.get("target_tokens") is not None:
@@ -169,7 +182,8 @@ class ContextCompressor:
         config = self._config(options)
         budget = self._budget(config, options)
         key = (config.namespace, options.get("session_id") or self.session_id)
-        quiet = self._projector.again(messages, key, budget)
+        extends = options.get("extends", True)
+        quiet = self._projector.again(messages, key, budget, keep=extends)
         soft = quiet is not None and self.config.background
         if quiet is None or (soft and quiet.tokens_after > budget.trigger * config.soft_ratio):
             return None
@@ -184,14 +198,12 @@ class ContextCompressor:
         return replace(self.config, **changed) if changed else self.config
 
     def _call(self, messages: Sequence[Any], options: Options) -> Call:
-        unknown = sorted(set(options) - set(Options.__annotations__))
-        if unknown:
-            raise TypeError(f"compress() got an unexpected keyword argument {unknown[0]!r}")
         config = self._config(options)
         model = options.get("auxiliary_model")
+        given = list(as_list(messages))
         return Call(
-            given=list(messages),
-            transcript=read(messages),
+            given=given,
+            transcript=read(given),
             config=config,
             budget=self._budget(config, options),
             key=(config.namespace, options.get("session_id") or self.session_id),
@@ -242,10 +254,6 @@ class ContextCompressor:
         written = await asyncio.gather(
             *(writer.write(brief, model=call.model, session_id=name) for brief in briefs)
         )
-        if not call.extends:
-            segments = self._segments(call, look, todo, written)
-            after = self._projector.with_segments(look, [segment for segment, _ in segments])
-            return self._result(call, after, written)
         entries = self._segments(call, look, todo, written)
         await asyncio.to_thread(self.store.commit, look.session, entries)
         after = await asyncio.to_thread(self._projector.look, replace(call, force=False))
@@ -261,22 +269,46 @@ class ContextCompressor:
 
     def _without_waiting(self, call: Call, look: Look) -> CompressResult:
         """The view at once; what a model has to write for it is begun off the request path."""
-        if look.plan is not None and look.plan.masks:
-            return _run(self._compress(call, look))  # no model takes part in masking
-        soft = int(call.budget.trigger * self.config.soft_ratio)
-        if look.layout.size() > soft:
-            early = replace(call, budget=replace(call.budget, trigger=soft))
+        todo = look.plan
+        if todo is not None and todo.masks:
+            return self._masked_now(call, look, todo)
+        if look.layout.size() > int(call.budget.trigger * self.config.soft_ratio):
             key = (look.session.namespace, look.session.id)
-            self.background.start(key, functools.partial(self._prepare, early))
-        if look.plan is None:
+            self.background.start(
+                key, functools.partial(self._prepare, self._projector.snapshot(call))
+            )
+        if todo is None or look.layout.size() <= call.budget.limit:
+            # Above the trigger, but the provider takes it: nothing is lost and its cache stays
+            # warm until the text is there. Less than the whole is sent only where it must be.
             return self._result(call, look)
+        return self._uncommitted(call, look, todo)
+
+    def _masked_now(self, call: Call, look: Look, todo: Plan) -> CompressResult:
+        """Masks need no model; they are committed unless a summary that is being written would
+        lose the race to them, and its price with it."""
+        key = (look.session.namespace, look.session.id)
+        if self._flights.enter(key) is None:
+            try:
+                return _run(self._carry_out(call, look, todo))
+            except LedgerConflict:
+                logger.debug("session %s moved on: its masks are not recorded", key[1])
+            finally:
+                self._flights.leave(key)
+        return self._uncommitted(call, look, todo)
+
+    def _uncommitted(self, call: Call, look: Look, todo: Plan) -> CompressResult:
+        """The view with what is missing written without a model, and recorded nowhere."""
         writer = self._writer(call)
-        briefs = [self._brief(look, job, look.plan, call) for job in look.plan.jobs]
+        briefs = [self._brief(look, job, todo, call) for job in todo.jobs]
         written = [writer.static(brief) for brief in briefs]
-        segments = [s for s, _ in self._segments(call, look, look.plan, written)]
+        segments = [segment for segment, _ in self._segments(call, look, todo, written)]
         return self._result(call, self._projector.with_segments(look, segments), written)
 
-    async def _prepare(self, call: Call) -> None:
+    async def _prepare(self, given: Call) -> None:
+        soft = int(given.budget.trigger * self.config.soft_ratio)
+        budget = replace(given.budget, trigger=soft)
+        transcript = await asyncio.to_thread(read, given.given)
+        call = replace(given, transcript=transcript, budget=budget)
         look = await asyncio.to_thread(self._projector.look, call)
         await self._compress(call, look)
 
@@ -290,11 +322,7 @@ class ContextCompressor:
             return shorten(_bare(layout), call.budget.limit, self._size)
         if look.plan is None:
             return layout.view()
-        writer = self._writer(call)
-        briefs = [self._brief(look, job, look.plan, call) for job in look.plan.jobs]
-        written = [writer.static(brief) for brief in briefs]
-        segments = [s for s, _ in self._segments(call, look, look.plan, written)]
-        return self._projector.with_segments(look, segments).layout.view()
+        return self._uncommitted(call, look, look.plan).messages
 
     def _size(self, messages: Sequence[Message]) -> int:
         return sum(map(self.tokens.message, messages))
@@ -325,6 +353,7 @@ class ContextCompressor:
             most=job.most,
             facts=job.facts,
             prose=max(1, min(prose, job.room // 2)),
+            by_model=job.by_model,
             folded=tuple(unframe(segment.rendered) for segment in carried),
             earlier=tuple(unframe(segment.rendered) for segment in kept),
             visible="\n".join(rendering([messages[i] for i in outside])),
@@ -379,8 +408,8 @@ class ContextCompressor:
         method = "model" if "model" in methods else "static" if methods else None
         before = self.tokens.messages(call.transcript.messages)
         after = self.tokens.messages(view)
-        if not written:
-            self._projector.remember(call, look, view, before, after)
+        if not written and look.plan is None:
+            self._projector.remember(call, look, before, after)
         return CompressResult(
             messages=view,
             context_status=_status(segments, masked),

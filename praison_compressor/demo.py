@@ -22,7 +22,7 @@ from .messages import Message, text_of
 from .prompts import INSTRUCTIONS, is_framed
 from .testing import Asked, Call, LocalProvider, Recorded, Reply
 
-__all__ = ["SCRIPT", "WINDOW", "Demo", "Outcome", "Sent", "Turn"]
+__all__ = ["MODEL", "SCRIPT", "WINDOW", "Demo", "Outcome", "Sent", "Turn"]
 
 MODEL = "gpt-4"
 """A name whose tokenizer is known exactly; nothing is sent to whoever sells it."""
@@ -180,17 +180,28 @@ class Sent:
 
     number: int
     whole: list[Message]
-    """The transcript at that point: what would have been sent."""
+    """The transcript at that point."""
+    before: list[Message]
+    """The view of the request before, with what is new: sent, had nothing been compressed now."""
     view: list[Message]
     """What was sent."""
     tokens_whole: int
+    tokens_before: int
     tokens: int
     """With the tool schemas, as the provider counted."""
     cached: int
     """Of them, tokens of messages that begin the request before too."""
-    compressed: bool
-    """This request is the first that carries its newest summary."""
+    done: str | None
+    """ "masked" or "summarized": what this request is the first to show; None: nothing new."""
     refused: str | None
+
+    @property
+    def changed(self) -> frozenset[int]:
+        """The messages that a mask changed, by index in `before` and `view` alike."""
+        if self.done != "masked":
+            return frozenset()
+        pairs = zip(self.before, self.view, strict=True)
+        return frozenset(index for index, (old, new) in enumerate(pairs) if old != new)
 
 
 @dataclass(frozen=True)
@@ -248,27 +259,39 @@ class Demo:
     def _sent(self, agent: Any, records: Sequence[Recorded]) -> Iterator[Sent]:
         compressor = agent.context_compressor
         engine = compressor.engine()
-        earlier: list[Message] | None = None
+        count = engine.tokens.messages
+        earlier: Sent | None = None
         for record in records:
             if text_of(record.messages[0]).startswith(INSTRUCTIONS[:60]):
                 self.summaries.append(record)
                 continue
-            whole = engine.verbatim(record.messages, session_id=compressor.session_id)
-            saved = engine.tokens.messages(whole) - engine.tokens.messages(record.messages)
-            known = [message for message in earlier or () if is_framed(message)]
             self._count += 1
-            yield Sent(
+            view = record.messages
+            whole = engine.verbatim(view, session_id=compressor.session_id)
+            before = whole if earlier is None else _extended(earlier, whole)
+            earlier = Sent(
                 number=self._count,
                 whole=whole,
-                view=record.messages,
-                tokens_whole=record.prompt_tokens + saved,
+                before=before,
+                view=view,
+                tokens_whole=record.prompt_tokens + count(whole) - count(view),
+                tokens_before=record.prompt_tokens + count(before) - count(view),
                 tokens=record.prompt_tokens,
                 cached=record.cached_tokens,
-                compressed=any(is_framed(m) and m not in known for m in record.messages)
-                and (earlier is not None or saved > 0),
+                done=_done(before, view),
                 refused=record.error if record.refused else None,
             )
-            earlier = record.messages
+            yield earlier
+
+
+def _extended(earlier: Sent, whole: list[Message]) -> list[Message]:
+    return [*earlier.view, *whole[len(earlier.whole) :]]
+
+
+def _done(before: list[Message], view: list[Message]) -> str | None:
+    if before == view:
+        return None
+    return "masked" if len(before) == len(view) else "summarized"
 
 
 # ---------------------------------------------------------------- surroundings

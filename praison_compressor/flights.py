@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import threading
 import uuid
 from collections.abc import AsyncIterator, Hashable
 from concurrent.futures import Future
 
+from .errors import LedgerError
 from .ledger import Session, Store
 
 __all__ = ["Flights", "leased"]
+
+logger = logging.getLogger(__name__)
 
 LEASE_SECONDS = 20.0
 """How long a holder that crashed keeps others waiting; a live one renews it."""
@@ -44,18 +48,48 @@ class Flights:
 @contextlib.asynccontextmanager
 async def leased(store: Store, session: Session) -> AsyncIterator[None]:
     """Hold the session's lease: across processes as `Flights` is within one."""
-    holder = uuid.uuid4().hex
-    while not await asyncio.to_thread(store.claim, session, holder, LEASE_SECONDS):
-        await asyncio.sleep(POLL_SECONDS)
-    renewing = asyncio.create_task(_renew(store, session, holder))
+    lease = _Lease(store, session)
+    renewing: asyncio.Task[None] | None = None
     try:
+        while not await asyncio.to_thread(lease.claim):
+            await asyncio.sleep(POLL_SECONDS)
+        renewing = asyncio.create_task(_renew(lease))
         yield
     finally:
-        renewing.cancel()
-        await asyncio.to_thread(store.release, session, holder)
+        if renewing is not None:
+            renewing.cancel()
+        try:
+            await asyncio.to_thread(lease.release)
+        except RuntimeError:  # the interpreter exits: no thread can be had any more
+            lease.release()
 
 
-async def _renew(store: Store, session: Session, holder: str) -> None:
+class _Lease:
+    """One holder's claim. A renewal that is still on its way never outlives the release."""
+
+    def __init__(self, store: Store, session: Session) -> None:
+        self._store = store
+        self._session = session
+        self._holder = uuid.uuid4().hex
+        self._lock = threading.Lock()
+        self._over = False
+
+    def claim(self) -> bool:
+        with self._lock:
+            return not self._over and self._store.claim(self._session, self._holder, LEASE_SECONDS)
+
+    def release(self) -> None:
+        with self._lock:
+            if not self._over:
+                self._over = True
+                self._store.release(self._session, self._holder)
+
+
+async def _renew(lease: _Lease) -> None:
     while True:
         await asyncio.sleep(LEASE_SECONDS / 3)
-        await asyncio.to_thread(store.claim, session, holder, LEASE_SECONDS)
+        try:
+            await asyncio.to_thread(lease.claim)
+        except LedgerError as error:
+            # Without it another may begin too; the commit decides who was first.
+            logger.warning("a lease could not be renewed: %s", error)

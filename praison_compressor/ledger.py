@@ -186,8 +186,10 @@ class Store(Protocol):
 # ---------------------------------------------------------------- the chain
 
 
-FORGOTTEN = Segment("forgotten", (), {"role": "user", "content": "[forgotten]"}, 0, 0, "forgotten")
-"""What a tombstone has for a segment: it matches nothing."""
+FORGOTTEN = Segment(
+    "forgotten", ("forgotten",), {"role": "user", "content": "[forgotten]"}, 0, 0, "forgotten"
+)
+"""What a tombstone has for a segment: its run is no digest, so that it matches nothing."""
 
 
 def seal(
@@ -253,14 +255,18 @@ class Tile:
 
 
 def lay(digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[bool]) -> list[Tile]:
-    """Lay summaries along a transcript by position, newest first; gaps are tiles without one.
+    """Lay summaries along a transcript by position, longest first; gaps are tiles without one.
 
+    A fold is longer than what it replaced; of equally long ones the newest is taken. Shortest or
+    newest first would let the summary of a doubled message take the place of one that covers more.
     `allowed[i]` says whether message i may be represented at all. Each segment is used once.
     """
     starting: dict[str, list[Segment]] = {}
     for segment in reversed(segments):
-        if segment.kind == "summary":
+        if segment.kind == "summary" and segment.run:
             starting.setdefault(segment.run[0], []).append(segment)
+    for candidates in starting.values():
+        candidates.sort(key=lambda segment: -len(segment.run))
     tiles: list[Tile] = []
     gap = position = 0
     while position < len(digests):

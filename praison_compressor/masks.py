@@ -62,7 +62,12 @@ def kept_steps(
 
 def mask(call: ToolCall, result: Mapping[str, object]) -> Message:
     """The result with its content replaced by one line; everything else stays, the id above all."""
-    return {**result, "content": mask_line(call, dict(result)) + _ends(text_of(result))}
+    line = mask_line(call, dict(result)) + _ends(text_of(result)) + WHOLE
+    return {**result, "content": line}
+
+
+WHOLE = " | whole: in the archive of this conversation, or call again"
+"""How to get it back: by the recall tool where the agent has it, by another call anywhere."""
 
 
 def _ends(text: str) -> str:

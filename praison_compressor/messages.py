@@ -19,6 +19,7 @@ __all__ = [
     "Problem",
     "ToolCall",
     "Transcript",
+    "as_list",
     "canonical",
     "check",
     "content_digest",
@@ -36,6 +37,10 @@ Message = dict[str, Any]
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 EMPTY = "(empty)"
+DEEPEST = 100
+"""Levels of lists and mappings in one message; more is no chat message, and a cycle has no end."""
+
+_TOO_DEEP = (f"nested deeper than {DEEPEST} levels", "content that a provider can read")
 NO_RESULT = "[no result was recorded for this tool call]"
 ORPHAN_OPENS = "[tool result whose call is not in this conversation]"
 
@@ -128,17 +133,22 @@ def _part_text(part: Any) -> str:
 
 def tool_calls_of(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     """The tool calls of a message, whatever their shape; a legacy function_call has id ""."""
-    calls = tuple(_tool_call(call) for call in message.get("tool_calls") or ())
+    calls = tuple(map(_tool_call, _calls_in(message.get("tool_calls"))))
     legacy = message.get("function_call")
     if legacy:
         calls += (_tool_call({"id": "", "function": legacy}),)
     return calls
 
 
+def _calls_in(value: Any) -> Sequence[Any]:
+    """The value of `tool_calls` where it is a list; whatever else stands there calls nothing."""
+    return value if isinstance(value, (list, tuple)) else ()
+
+
 def _tool_call(call: Any) -> ToolCall:
-    function = _field(call, "function")
+    function = _field(call, "function") or _field(call, "custom")
     # An object of ours or of a client without "function" carries name and arguments itself.
-    source = call if function is None else function
+    source = function or call
     arguments = _field(source, "arguments")
     if arguments is None:
         arguments = _field(source, "input")
@@ -165,21 +175,38 @@ def to_plain(message: Any) -> Message:
     return plain
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, room: int = DEEPEST) -> Any:
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [_plain(item) for item in value]
     if isinstance(value, (bytes, bytearray)):
         return value.decode("utf-8", "replace")
+    if room < 0:
+        raise InvalidMessages(None, *_TOO_DEEP)
+    room -= 1
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item, room) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, room) for item in value]
+    if isinstance(value, (set, frozenset)):
+        # Sets have no order of their own: two processes would read two messages.
+        return sorted((_plain(item, room) for item in value), key=repr)
     dump = getattr(value, "model_dump", None)
-    if callable(dump):
-        return _plain(dump(exclude_none=True))
-    if hasattr(value, "__dict__"):
-        return {key: _plain(item) for key, item in vars(value).items() if not key.startswith("_")}
+    if callable(dump) and not isinstance(value, type):
+        return _plain(dump(exclude_none=True), room)
+    if hasattr(value, "__dict__") and not isinstance(value, type):
+        named = ((str(key), item) for key, item in vars(value).items())
+        return {key: _plain(item, room) for key, item in named if not key.startswith("_")}
     return str(value)
+
+
+def _is_deep(value: Any, room: int = DEEPEST) -> bool:
+    if isinstance(value, Mapping):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return False
+    if room < 0:
+        return True
+    return any(_is_deep(item, room - 1) for item in value if type(item) is not str)
 
 
 # ---------------------------------------------------------------- digests
@@ -191,7 +218,8 @@ def canonical(message: Mapping[str, Any]) -> Message:
     Left out: private `_` keys, cache markers, ids and timestamps of the message itself, and keys
     without a value. Text alone is the same as a list with one text part.
     """
-    kept = {k: v for k, v in message.items() if k not in _VOLATILE and not k.startswith("_")}
+    named = ((str(key), value) for key, value in message.items())
+    kept = {k: v for k, v in named if k not in _VOLATILE and not k.startswith("_")}
     content = kept.pop("content", None)
     calls = kept.pop("tool_calls", None)
     legacy = kept.pop("function_call", None)
@@ -199,7 +227,7 @@ def canonical(message: Mapping[str, Any]) -> Message:
     if content is not None:
         result["content"] = _canonical_content(content)
     if calls:
-        result["tool_calls"] = [list(_tool_call(call)) for call in calls]
+        result["tool_calls"] = [list(_tool_call(call)) for call in _calls_in(calls)]
     if legacy:
         result["function_call"] = list(_tool_call({"id": "", "function": legacy}))
     return result
@@ -268,38 +296,53 @@ def check(messages: Sequence[Mapping[str, Any]]) -> list[Problem]:
 def _shape_problems(messages: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:
     for index, message in enumerate(messages):
         role = message.get("role")
-        if role not in ROLES:
+        if not _is_role(role):
             yield Problem(index, "role", f"unknown role {role!r}")
         for key in message:
-            if key.startswith("_"):
+            if not isinstance(key, str) or key.startswith("_"):
                 yield Problem(index, "private_key", f"private key {key!r}")
         if _is_empty(message):
             yield Problem(index, "empty", f"{role} message without content")
-        for call in message.get("tool_calls") or ():
+        for call in _calls_in(message.get("tool_calls")):
             if not isinstance(call, Mapping) or not _is_sound(call):
                 yield Problem(index, "tool_call", "a tool call without id, name or JSON arguments")
 
 
+def _is_role(role: Any) -> bool:
+    return isinstance(role, str) and role in ROLES
+
+
 def _is_sound(call: Mapping[str, Any]) -> bool:
+    if not _is_name(call.get("id")):
+        return False
+    if call.get("type") == "custom":
+        return isinstance(call.get("custom"), Mapping)
     function = call.get("function")
-    if not isinstance(function, Mapping) or not call.get("id") or not function.get("name"):
+    if not isinstance(function, Mapping) or not _is_name(function.get("name")):
         return False
     return _is_json_object(function.get("arguments"))
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
 
 
 def _is_json_object(text: Any) -> bool:
     if not isinstance(text, str):
         return False
     try:
-        return isinstance(json.loads(text), dict)
+        found = json.loads(text)
     except (ValueError, RecursionError):
         return False
+    return isinstance(found, dict) and not _is_deep(found)
 
 
 def _is_empty(message: Mapping[str, Any]) -> bool:
     if tool_calls_of(message):
         return False
     content = message.get("content")
+    if content == "" and is_result(message):
+        return False  # a tool that says nothing is taken by every provider
     if content is None or content == [] or content == {}:
         return True
     if isinstance(content, str):
@@ -347,7 +390,7 @@ def read(messages: Any) -> Transcript:
     Raises:
         InvalidMessages: not a list, a message that is no mapping, or an unknown role.
     """
-    clean = [(index, _clean(index, message)) for index, message in enumerate(_as_list(messages))]
+    clean = [(index, _clean(index, message)) for index, message in enumerate(as_list(messages))]
     paired = list(_pair(clean))
     sent = tuple(message for _, message in paired)
     return Transcript(
@@ -357,7 +400,12 @@ def read(messages: Any) -> Transcript:
     )
 
 
-def _as_list(messages: Any) -> Sequence[Any]:
+def as_list(messages: Any) -> Sequence[Any]:
+    """The messages as a sequence; an iterator is read here, once.
+
+    Raises:
+        InvalidMessages: something else than a list of messages.
+    """
     if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
         raise InvalidMessages(None, f"a {type(messages).__name__}", "a list of chat messages")
     return messages if isinstance(messages, Sequence) else list(messages)
@@ -368,47 +416,101 @@ def _clean(index: int, message: Any) -> Message:
     if not isinstance(message, Mapping):
         if not hasattr(message, "model_dump"):
             raise InvalidMessages(index, f"a {type(message).__name__}", "a mapping with a role")
-        message = to_plain(message)
+        message = _placed(index, message)
     role = message.get("role")
-    if role not in ROLES:
+    if not _is_role(role):
         raise InvalidMessages(index, f"role {role!r}", "one of " + ", ".join(sorted(ROLES)))
-    return message if isinstance(message, dict) and _is_clean(message) else _mended(message)
+    if _is_deep(message):
+        raise InvalidMessages(index, *_TOO_DEEP)
+    if isinstance(message, dict) and _is_clean(message):
+        return message
+    return _mended(_placed(index, message))
+
+
+def _placed(index: int, message: Any) -> Message:
+    """The message as a dictionary; what cannot be one is told with its index."""
+    try:
+        return to_plain(message)
+    except InvalidMessages as error:
+        raise InvalidMessages(index, error.wrong, error.expected) from error
 
 
 def _is_clean(message: Message) -> bool:
     if _is_empty(message):
         return False
-    if any(key.startswith("_") for key in message):
+    if any(not isinstance(key, str) or key.startswith("_") for key in message):
         return False
-    content = message.get("content")
-    if not isinstance(content, (str, list, type(None))):
+    if not _is_clean_content(message.get("content")):
         return False
+    if not is_result(message) and "tool_call_id" in message:
+        return False
+    if message["role"] != "assistant":
+        return "tool_calls" not in message and "function_call" not in message
     if "tool_calls" in message:
         calls = message["tool_calls"]
-        if not calls or not all(isinstance(call, dict) and _is_sound(call) for call in calls):
+        if not isinstance(calls, list) or not calls:
+            return False
+        if not all(isinstance(call, dict) and _is_sound(call) for call in calls):
             return False
     legacy = message.get("function_call", {"name": "-", "arguments": "{}"})
-    return isinstance(legacy, dict) and _is_json_object(legacy.get("arguments"))
+    if not isinstance(legacy, dict) or not _is_name(legacy.get("name")):
+        return False
+    return _is_json_object(legacy.get("arguments"))
 
 
-def _mended(message: Mapping[str, Any]) -> Message:
-    plain = {k: v for k, v in to_plain(message).items() if not k.startswith("_")}
-    calls = [_mended_call(call) for call in plain.pop("tool_calls", None) or ()]
-    if calls:
-        plain["tool_calls"] = calls
-    legacy = plain.pop("function_call", None)
-    if legacy:
-        call = _tool_call({"function": legacy})
-        plain["function_call"] = {"name": call.name, "arguments": _arguments(call.arguments)}
-    content = plain.get("content")
-    if isinstance(content, dict):
-        plain["content"] = [content]
-    elif not isinstance(content, (str, list, type(None))):
-        plain["content"] = str(content)
+def _is_clean_content(content: Any) -> bool:
+    if isinstance(content, list):
+        return bool(content) and all(map(_is_part, content))
+    return content is None or isinstance(content, str)
+
+
+def _is_part(part: Any) -> bool:
+    if not isinstance(part, dict) or not _is_name(part.get("type")):
+        return False
+    return part["type"] != "text" or (isinstance(part.get("text"), str) and bool(part["text"]))
+
+
+def _mended(message: Message) -> Message:
+    plain = {k: v for k, v in message.items() if not k.startswith("_")}
+    calls, legacy = plain.pop("tool_calls", None), plain.pop("function_call", None)
+    if not is_result(plain):
+        plain.pop("tool_call_id", None)
+    if plain["role"] == "assistant":
+        plain.update(_mended_calls(calls, legacy))
+    plain["content"] = _mended_content(plain.get("content"))
     if _is_empty(plain):
         plain["content"] = EMPTY
-    plain.setdefault("content", None)
     return plain
+
+
+def _mended_calls(calls: Any, legacy: Any) -> Message:
+    found: Message = {}
+    if _calls_in(calls):
+        found["tool_calls"] = [_mended_call(call) for call in calls]
+    if legacy:
+        call = _tool_call({"function": legacy})
+        arguments = _arguments(call.arguments)
+        found["function_call"] = {"name": call.name or "unnamed", "arguments": arguments}
+    return found
+
+
+def _mended_content(content: Any) -> Any:
+    if content is None or isinstance(content, str):
+        return content
+    if not isinstance(content, (list, dict)):
+        return str(content)
+    given = content if isinstance(content, list) else [content]
+    parts = [part if _is_part(part) else _mended_part(part) for part in given]
+    return [part for part in parts if part is not None] or None
+
+
+def _mended_part(part: Any) -> Message | None:
+    """What no provider takes for a part, as text; None where it says nothing."""
+    if isinstance(part, dict) and _is_name(part.get("type")) and part["type"] != "text":
+        return part
+    text = _part_text(part) or ("" if part in (None, [], {}) else _json_text(part))
+    bare = isinstance(part, dict) and part.get("type") == "text" and not part.get("text")
+    return {"type": "text", "text": text} if text and not bare else None
 
 
 def _mended_call(call: Any) -> Message:
@@ -467,7 +569,9 @@ def _answer(
 ) -> Placed | None:
     """The result of `call`: by id, before the next message that makes calls."""
     names = {call.id, call.id.partition(_AGAIN)[0]}
-    for index, message in clean[position + 1 :]:
+    # Not a slice: copying the rest for every call is quadratic.
+    for later in range(position + 1, len(clean)):
+        index, message = clean[later]
         if tool_calls_of(message):
             return None
         if index in taken or not is_result(message):
@@ -475,10 +579,18 @@ def _answer(
         given = str(message.get("tool_call_id") or "")
         if given in names or (not given and message.get("name") in (None, call.name)):
             taken.add(index)
-            if call.id and given != call.id:
-                message = {**message, "tool_call_id": call.id}
-            return index, message
+            return index, _answering(call, message)
     return None
+
+
+def _answering(call: ToolCall, message: Message) -> Message:
+    """The result as a provider wants it for this call: by id, or by name for a legacy call."""
+    if call.id and (message["role"] != "tool" or message.get("tool_call_id") != call.id):
+        return {**message, "role": "tool", "tool_call_id": call.id}
+    if not call.id and (message["role"] != "function" or "tool_call_id" in message):
+        rest = {key: value for key, value in message.items() if key != "tool_call_id"}
+        return {**rest, "role": "function", "name": call.name}
+    return message
 
 
 _AGAIN = "--again"  # marks the second of two calls that came with one id

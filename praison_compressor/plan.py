@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .config import CompressorConfig
 from .errors import BudgetTooSmall
 from .ledger import Segment, Tile, lay
 from .messages import ORPHAN_OPENS, Message, Transcript, text_of
 
-__all__ = ["Budget", "Job", "Layout", "Plan", "arrange", "plan"]
+__all__ = ["Budget", "Job", "Layout", "Plan", "arrange", "lay_masks", "plan", "users_of"]
 
 SMALLEST_SUMMARY = 80
 """Tokens below which a framed summary says nothing."""
@@ -36,6 +36,9 @@ TURN_START_COST = 0.2
 
 MAJOR_SHARE = 0.5
 """Share of the largest stretch below which another one is not worth a call of its own."""
+
+WORTH_A_FRAME = 5 * SMALLEST_SUMMARY
+"""Tokens below which a small stretch says more by itself than in a frame."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,8 @@ class Budget:
     recent_turns: int = 0
     mask_recent: int = 0
     """Newest tokens whose tool outputs are not masked."""
+    exact: bool = False
+    """The target is a size asked for: facts may fill what the prose leaves of it."""
 
     @classmethod
     def of(cls, config: CompressorConfig, window: int, overhead: int = 0) -> Budget:
@@ -78,7 +83,7 @@ class Budget:
     @classmethod
     def exactly(cls, config: CompressorConfig, target: int) -> Budget:
         """A view of at most `target` tokens: replaces window, reserve, trigger and target."""
-        return cls._with_target(config, target, target, target)
+        return replace(cls._with_target(config, target, target, target), exact=True)
 
     @classmethod
     def _with_target(
@@ -161,11 +166,12 @@ class Layout:
 
     def _of(self, tile: Tile) -> Iterator[Message]:
         if tile.segment is not None:
-            yield tile.segment.rendered
+            # A copy: a host that marks or edits what it sends must not edit the ledger.
+            yield dict(tile.segment.rendered)
             return
         for index in range(tile.start, tile.end):
             found = self.replaced.get(index)
-            yield self.transcript.messages[index] if found is None else found.rendered
+            yield self.transcript.messages[index] if found is None else dict(found.rendered)
 
 
 @dataclass(frozen=True)
@@ -181,6 +187,8 @@ class Job:
     facts: int
     """Tokens of facts beside a model's prose."""
     source_tokens: int
+    by_model: bool = True
+    """False: a small stretch beside a larger one, not worth a call of its own."""
     folds: tuple[Segment, ...] = ()
     """Segments that it replaces; their texts are carried on."""
 
@@ -210,8 +218,6 @@ def arrange(
     """Lay what the ledger has along the transcript."""
     allowed = _allowed(transcript, tokens, head_tokens)
     tiles = lay(digests, segments, allowed)
-    singles = {s.run[0]: s for s in segments if s.kind != "summary"}
-    replaced = {index: singles[found] for index, found in enumerate(digests) if found in singles}
     return Layout(
         transcript=transcript,
         digests=tuple(digests),
@@ -220,15 +226,36 @@ def arrange(
         head_end=_head_end(transcript, tokens, allowed, tiles, head_tokens),
         allowed=tuple(allowed),
         tiles=tuple(tiles),
-        replaced=replaced,
+        replaced=lay_masks(digests, segments, allowed),
     )
+
+
+def lay_masks(
+    digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[bool]
+) -> dict[int, Segment]:
+    """Lay recorded masks along a transcript by position; each is used once.
+
+    A later result of the same words and id (ids come again) is another one: the agent asked for
+    it anew and must see it.
+    """
+    waiting: dict[str, list[Segment]] = {}
+    for segment in segments:
+        if segment.kind == "mask":
+            waiting.setdefault(segment.run[0], []).append(segment)
+    if not waiting:
+        return {}
+    return {
+        index: waiting[found].pop(0)
+        for index, found in enumerate(digests)
+        if allowed[index] and waiting.get(found)
+    }
 
 
 def _allowed(transcript: Transcript, tokens: Sequence[int], head_tokens: int) -> list[bool]:
     """Leading system messages, the task, the newest user message and the newest step stay."""
     count = len(transcript.messages)
     allowed = [index >= transcript.leading for index in range(count)]
-    users = _users(transcript.messages)
+    users = users_of(transcript.messages)
     if users:
         # A greeting before the task belongs to the first exchange where it fits.
         greeting = range(transcript.leading, users[0])
@@ -241,7 +268,8 @@ def _allowed(transcript: Transcript, tokens: Sequence[int], head_tokens: int) ->
     return allowed
 
 
-def _users(messages: Sequence[Message]) -> list[int]:
+def users_of(messages: Sequence[Message]) -> list[int]:
+    """The indices of the user's messages."""
     return [
         index
         for index, message in enumerate(messages)
@@ -292,7 +320,8 @@ def plan(
     target = min(budget.target, int(size * 0.6)) if size <= budget.trigger else budget.target
     target = min(budget.limit, max(target, kept + SMALLEST_SUMMARY))
     masked = _mask_plan(layout, budget, masks or {})
-    if masked is not None and masked.expected <= (_most(budget, target) if not force else target):
+    enough = target if force else _most(budget, target)
+    if masked is not None and masked.expected <= enough and _if_it_pays(masked, size, budget):
         return masked
     for attempt in _attempts(layout, budget, target):
         if attempt.jobs and attempt.expected <= target:
@@ -336,18 +365,18 @@ def _attempts(layout: Layout, budget: Budget, target: int) -> Iterator[Plan]:
     full = max(budget.tail, _turn_tokens(layout, budget.recent_turns))
     wanted = budget.prose_for(layout.size()) + budget.facts
     most = _most(budget, target)
+    facts = target if budget.exact else budget.facts
     attempt = functools.partial(_attempt, layout, target=target, most=most)
     if summaries + wanted <= budget.fold or not summaries:
-        yield attempt(full, wanted, budget.facts, fold=False)
-    yield attempt(full, max(wanted, budget.fold // 2), budget.facts, fold=True)
+        yield attempt(full, wanted, facts, fold=False)
+    yield attempt(full, max(wanted, budget.fold // 2), facts, fold=True)
     tight = min(full, int(target * TIGHT_TAIL))
-    yield attempt(tight, None, target, fold=True)
-    for tail in (tight, 0):
-        yield attempt(tail, None, target, fold=True, minor=True)
+    for tail, minor in ((tight, WORTH_A_FRAME), (0, WORTH_A_FRAME), (0, 0)):
+        yield attempt(tail, None, target, fold=True, minor=minor)
 
 
 def _turn_tokens(layout: Layout, turns: int) -> int:
-    users = _users(layout.transcript.messages)
+    users = users_of(layout.transcript.messages)
     if not turns or not users:
         return 0
     return layout.span(users[max(0, len(users) - turns)], len(layout.tokens))
@@ -362,16 +391,15 @@ def _attempt(
     fold: bool,
     target: int,
     most: int,
-    minor: bool = False,
+    minor: int | None = None,
 ) -> Plan:
     """One plan with a tail of at most `tail` tokens; `wanted` None: all that `target` leaves.
 
-    A stretch that is small beside another is left as it is unless `minor`: it is not worth a call.
+    A stretch that is small beside another is left as it is below `minor` tokens; None: always.
     """
     tail_start = _cut(layout, tail, int(target * TAIL_FLOOR) if wanted is None else 0)
     spans = _spans(layout, tail_start, fold=fold, refold=wanted is None)
-    if not minor:
-        spans = _major(layout, spans)
+    spans = _worthwhile(layout, spans, minor)
     kept = layout.size() - sum(_view_tokens(layout, start, end) for start, end in spans)
     room = max(0, target - kept)
     jobs = tuple(_jobs(layout, spans, room, max(0, most - kept), facts))
@@ -395,8 +423,8 @@ def _cut(layout: Layout, room: int, floor: int) -> int:
             break
         cut = start
         tail_sizes[cut] = used
-    least = max(floor, tail_sizes[cut] - int(room * TURN_START_COST))
-    users = set(_users(layout.transcript.messages))
+    least = max(floor, tail_sizes[cut] * (1 - TURN_START_COST))
+    users = set(users_of(layout.transcript.messages))
     turns = [start for start, size in tail_sizes.items() if start in users and size >= least]
     return min(turns, default=cut)
 
@@ -414,10 +442,16 @@ def _spans(layout: Layout, tail_start: int, *, fold: bool, refold: bool) -> list
     ]
 
 
-def _major(layout: Layout, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _worthwhile(
+    layout: Layout, spans: Sequence[tuple[int, int]], minor: int | None
+) -> list[tuple[int, int]]:
     sizes = [_view_tokens(layout, start, end) for start, end in spans]
     least = MAJOR_SHARE * max(sizes, default=0)
-    return [span for span, size in zip(spans, sizes, strict=True) if size >= least]
+    return [
+        span
+        for span, size in zip(spans, sizes, strict=True)
+        if size >= least or (minor is not None and size >= minor)
+    ]
 
 
 def _is_one_segment(layout: Layout, start: int, end: int) -> bool:
@@ -466,6 +500,7 @@ def _jobs(
             most=min(share(most), present - 1),
             facts=facts * size // max(1, sum(sizes)),
             source_tokens=size,
+            by_model=size >= MAJOR_SHARE * max(sizes),
             folds=_inside(layout.tiles, start, end),
         )
 

@@ -6,22 +6,25 @@ out before, message by message, and adds the rest; whatever is unusual takes the
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .cache import MessageCache, Seen
 from .config import CompressorConfig
-from .errors import InvalidMessages
+from .errors import BudgetTooSmall, InvalidMessages
 from .ledger import Entry, Segment, Session, Store, lay
 from .masks import kept_steps, mask, maskable
 from .messages import Message, Transcript, is_result, read
-from .plan import Budget, Layout, Plan, arrange, plan
+from .plan import Budget, Layout, Plan, arrange, lay_masks, plan, users_of
 from .tokens import TokenCounter
 
 __all__ = ["Call", "Look", "Projector", "Quiet"]
+
+logger = logging.getLogger(__name__)
 
 REMEMBERED_SESSIONS = 64
 
@@ -56,17 +59,22 @@ class Look:
 
 @dataclass(frozen=True)
 class Quiet:
-    """A view under the trigger, remembered so that the next turn need only add to it."""
+    """A layout under the trigger, remembered so that the next turn need only add to it."""
 
     session: Session
     seen: list[Seen]
     ratio: float
     head_tokens: int
-    view: list[Message]
+    pieces: tuple[slice | Message, ...]
+    """The view: stretches of the transcript, the last one open, and what stands between them."""
+    watched: frozenset[str]
+    """Digests that a new message must not have: a segment of the ledger could begin with it."""
     tokens_before: int
     tokens_after: int
     segments: tuple[Segment, ...]
     masked: int
+    view: list[Message] = field(default_factory=list)
+    """Built anew for every caller from the messages of his call: he may do with it what he likes."""
 
 
 class Projector:
@@ -79,6 +87,7 @@ class Projector:
         self._cache: MessageCache = MessageCache() if found is None else found
         self._lock = threading.Lock()
         self._quiet: OrderedDict[tuple[str, str], Quiet] = OrderedDict()
+        self._reported: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     # -------------------------------------------------------------- the full way
 
@@ -99,10 +108,39 @@ class Projector:
 
     def plan(self, call: Call, layout: Layout) -> Plan | None:
         """What to do about this layout; tools whose outputs are to be kept yield to the window."""
-        found = plan(layout, call.budget, force=call.force, masks=self._masks(call, layout))
-        if found is None and layout.kept and layout.size() > call.budget.trigger:
-            return plan(replace(layout, kept=frozenset()), call.budget, force=call.force)
-        return found
+        masks = self._masks(call, layout)
+        self._report(call, layout)
+        try:
+            return plan(layout, call.budget, force=call.force, masks=masks)
+        except BudgetTooSmall:
+            if not layout.kept:
+                raise
+            layout = replace(layout, kept=frozenset())
+            return plan(layout, call.budget, force=call.force, masks=masks)
+
+    def _report(self, call: Call, layout: Layout) -> None:
+        """Say once per session that its fixed part alone is above the trigger: it is not fought."""
+        if layout.size() <= call.budget.trigger:
+            return
+        pairs = zip(layout.tokens, layout.allowed, strict=True)
+        fixed = sum(tokens for tokens, may_go in pairs if not may_go)
+        with self._lock:
+            if fixed <= call.budget.trigger or call.key in self._reported:
+                return
+            self._reported[call.key] = None
+            while len(self._reported) > REMEMBERED_SESSIONS:
+                self._reported.popitem(last=False)
+        logger.warning(
+            "session %s: what cannot be dropped takes %d tokens, compression begins at %d: views "
+            "stay above it; raise context_window or trigger_ratio, or send fewer tools",
+            call.key[1],
+            fixed,
+            call.budget.trigger,
+        )
+
+    def snapshot(self, call: Call) -> Call:
+        """The call with private copies of its messages: nobody can edit them meanwhile."""
+        return replace(call, given=[seen.plain for seen in self._cache.all(call.given)])
 
     def project(self, call: Call, session: Session) -> tuple[Sequence[Message], Layout]:
         """The transcript along a session's ledger, and the messages it was read from."""
@@ -144,19 +182,27 @@ class Projector:
         None when there is none among them: they are the transcript itself.
         """
         rendered = self._rendered(session)
-        found = (
-            [rendered.get(seen.digest) for seen in self._cache.all(messages)] if rendered else []
-        )
-        if not any(found):
+        if not rendered:
             return None
-        parts = [
-            self._originals(message, entry, session)
-            for message, entry in zip(messages, found, strict=True)
+        digests = [seen.digest for seen in self._cache.all(messages)]
+        times = Counter(found for found in digests if found in rendered)
+        if not times:
+            return None
+        # Of equal renderings the newest ones stand in the view, in their order.
+        waiting = {found: iter(rendered[found][-count:]) for found, count in times.items()}
+        return [
+            original
+            for message, found in zip(messages, digests, strict=True)
+            for original in self._originals(message, next(waiting.get(found, _NONE), None), session)
         ]
-        return [message for part in parts for message in part]
 
-    def _rendered(self, session: Session) -> dict[str, Entry]:
-        return {self._cache(entry.segment.rendered).digest: entry for entry in session.entries}
+    def _rendered(self, session: Session) -> dict[str, list[Entry]]:
+        """The session's entries by the digest of what stands in the view for them."""
+        found: dict[str, list[Entry]] = {}
+        for entry in session.entries:
+            if not entry.forgotten:
+                found.setdefault(self._cache(entry.segment.rendered).digest, []).append(entry)
+        return found
 
     def _originals(self, message: Message, entry: Entry | None, session: Session) -> list[Message]:
         originals = self._store.originals(session, entry) if entry is not None else None
@@ -184,70 +230,66 @@ class Projector:
 
     # -------------------------------------------------------------- the quiet way
 
-    def again(self, messages: Any, key: tuple[str, str], budget: Budget) -> Quiet | None:
+    def again(
+        self, messages: Any, key: tuple[str, str], budget: Budget, *, keep: bool = True
+    ) -> Quiet | None:
         """The view, if these messages are those of the last turn and more, and still fit.
 
-        None: read them in full. Nothing is assumed: every old message is compared.
+        None: read them in full. Nothing is assumed: every old message is compared. `keep` says
+        whether the next turn goes on from these messages.
         """
         with self._lock:
             known = self._quiet.get(key)
-        if known is None or type(messages) is not list:
+        if known is None or type(messages) is not list or len(messages) < len(known.seen):
             return None
         if known.ratio != self._ratio or known.head_tokens != budget.head:
             return None
-        session = self._store.open(*key)
-        if session.head_hash != known.session.head_hash or session.tip != known.session.tip:
+        if not _is_same(self._store.open(*key), known.session):
             return None
         try:
             seen = self._cache.all(messages)
         except (AttributeError, TypeError, InvalidMessages):
             return None
-        old = len(known.seen)
-        if seen[:old] != known.seen:
+        if seen[: len(known.seen)] != known.seen:
             return None
-        return self._extended(known, messages, seen, budget)
+        found = self._extended(known, messages, seen)
+        if found is None or found.tokens_after - self._tokens.messages([]) > budget.trigger:
+            return None
+        if keep:
+            self._keep(found)
+        return replace(found, view=_built(found.pieces, messages))
 
     def _extended(
-        self, known: Quiet, messages: list[Message], seen: list[Seen], budget: Budget
+        self, known: Quiet, messages: list[Message], seen: list[Seen]
     ) -> Quiet | None:
-        new = messages[len(known.seen) :]
-        if not _is_sound(new):
+        old = len(known.seen)
+        new = messages[old:]
+        if not _is_sound(new) or any(entry.digest in known.watched for entry in seen[old:]):
             return None
-        rendered = self._rendered(known.session) if new else {}
         added = sum(self._tokens.message(message) for message in new)
-        after = known.tokens_after + added
-        if after - self._tokens.messages([]) > budget.trigger:
-            return None
-        if any(entry.digest in rendered for entry in seen[len(known.seen) :]):
-            return None
-        return self._keep(
-            replace(
-                known,
-                seen=seen,
-                view=known.view + new,
-                tokens_before=known.tokens_before + added,
-                tokens_after=after,
-            )
+        return replace(
+            known,
+            seen=seen,
+            tokens_before=known.tokens_before + added,
+            tokens_after=known.tokens_after + added,
         )
 
-    def remember(
-        self, call: Call, look: Look, view: list[Message], before: int, after: int
-    ) -> None:
-        """Keep a view for the next turn, where adding to it is all that can happen to it."""
+    def remember(self, call: Call, look: Look, before: int, after: int) -> None:
+        """Keep a layout for the next turn, where adding to it is all that can happen to it."""
         if look.plan is not None or look.raw is not call.given or not _is_as_given(call):
             return
+        watched = self._watched(look)
+        if watched is None or not call.extends:
+            return
         layout = look.layout
-        everywhere = [index >= layout.head_end for index in range(len(layout.tokens))]
-        segments = [self.recounted(entry.segment) for entry in look.session.entries]
-        if tuple(lay(layout.digests, segments, everywhere)) != layout.tiles:
-            return  # the newest words hide a segment that may show when they are no longer newest
         self._keep(
             Quiet(
                 session=replace(look.session, id=call.key[1]),
                 seen=self._cache.all(call.transcript.messages),
                 ratio=self._ratio,
                 head_tokens=call.budget.head,
-                view=view,
+                pieces=tuple(_pieces(layout)),
+                watched=watched,
                 tokens_before=before,
                 tokens_after=after,
                 segments=tuple(t.segment for t in layout.tiles if t.segment is not None),
@@ -255,18 +297,82 @@ class Projector:
             )
         )
 
-    def _keep(self, quiet: Quiet) -> Quiet:
+    def _watched(self, look: Look) -> frozenset[str] | None:
+        """What a new message must not be for the layout to stay; None: it may change anyway.
+
+        It may where the newest messages hide a segment that shows when they are no longer the
+        newest, or where they are the beginning of one.
+        """
+        layout = look.layout
+        segments = [self.recounted(entry.segment) for entry in look.session.entries]
+        users = users_of(layout.transcript.messages)
+        if not users:
+            return None
+        # Up to the task what stays stays for good; after it only the newest does, for now.
+        fixed = layout.allowed[: users[0] + 1]
+        everywhere = [*fixed, *[True] * (len(layout.tokens) - len(fixed))]
+        if tuple(lay(layout.digests, segments, everywhere)) != layout.tiles:
+            return None
+        if lay_masks(layout.digests, segments, everywhere) != layout.replaced:
+            return None
+        laid = [tile.segment for tile in layout.tiles]
+        unlaid = {found for s in segments if s not in laid for found in s.run}
+        if layout.digests[-1] in unlaid:
+            return None
+        return frozenset(unlaid.union(self._rendered(look.session)))
+
+    def _keep(self, quiet: Quiet) -> None:
         with self._lock:
             key = (quiet.session.namespace, quiet.session.id)
             self._quiet[key] = quiet
             self._quiet.move_to_end(key)
             while len(self._quiet) > REMEMBERED_SESSIONS:
                 self._quiet.popitem(last=False)
-        return quiet
 
     @property
     def _ratio(self) -> float:
         return float(getattr(self._tokens, "ratio", 1.0))
+
+
+_NONE: Iterator[Entry] = iter(())
+
+
+def _is_same(now: Session, before: Session) -> bool:
+    """Whether nobody committed to the session or forgot a part of it meanwhile."""
+    return (
+        now.head_hash == before.head_hash
+        and now.tip == before.tip
+        and [entry.forgotten for entry in now.entries]
+        == [entry.forgotten for entry in before.entries]
+    )
+
+
+def _pieces(layout: Layout) -> Iterator[slice | Message]:
+    """The view as stretches of the transcript and what stands between them."""
+    start = 0
+    for tile in layout.tiles:
+        if tile.segment is not None:
+            yield slice(start, tile.start)
+            yield tile.segment.rendered
+            start = tile.end
+            continue
+        for index in range(tile.start, tile.end):
+            found = layout.replaced.get(index)
+            if found is not None:
+                yield slice(start, index)
+                yield found.rendered
+                start = index + 1
+    yield slice(start, None)
+
+
+def _built(pieces: Sequence[slice | Message], messages: list[Message]) -> list[Message]:
+    view: list[Message] = []
+    for piece in pieces:
+        if isinstance(piece, slice):
+            view += messages[piece]
+        else:
+            view.append(dict(piece))
+    return view
 
 
 def _is_sound(new: list[Message]) -> bool:

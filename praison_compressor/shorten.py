@@ -19,11 +19,12 @@ LEAST_CHARS = 200
 def shorten(messages: Sequence[Message], limit: int, count: Count) -> list[Message]:
     """The messages with their longest texts cut in the middle until they count at most `limit`.
 
-    Tool results are cut first, then everything but system messages and the newest, then all. The
-    shortest possible list is returned where even that does not fit.
+    Tool results and the user's words after the task are cut first, then everything but system
+    messages and the newest, then all. The shortest possible list is returned where even that does
+    not fit.
     """
     shortened = list(messages)
-    for may_cut in (_only_results, _all_but_newest, _everything):
+    for may_cut in (_after_the_task, _all_but_newest, _everything):
         if count(shortened) <= limit:
             break
         targets = [i for i, message in enumerate(shortened) if may_cut(shortened, i, message)]
@@ -31,8 +32,9 @@ def shorten(messages: Sequence[Message], limit: int, count: Count) -> list[Messa
     return shortened
 
 
-def _only_results(messages: Sequence[Message], index: int, message: Message) -> bool:
-    return is_result(message)
+def _after_the_task(messages: Sequence[Message], index: int, message: Message) -> bool:
+    users = [i for i, other in enumerate(messages) if other.get("role") == "user"]
+    return is_result(message) or index in users[1:]
 
 
 def _all_but_newest(messages: Sequence[Message], index: int, message: Message) -> bool:

@@ -6,15 +6,17 @@ import asyncio
 import functools
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from .background import in_thread
 from .breaker import Breaker
 from .config import CompressorConfig
 from .errors import SummarizerUnavailable, SummaryError, SummaryRejected
 from .events import Event
 from .facts import Coverage, Facts, coverage, extract
+from .facts.identifiers import Classifier
 from .ledger import Usage
 from .messages import Message, steps
 from .prompts import (
@@ -36,7 +38,10 @@ logger = logging.getLogger(__name__)
 
 REJECTED_TRIES = 2  # a second text from one model may be good, a third is paid for nothing
 PART_CONCURRENCY = 4
+MANY_IDENTIFIERS = 10  # a segment with fewer may well be told without one of them
+OWN_IDENTIFIERS = 3  # fewer that are not in the segment may be a model's own way to write a number
 WINDOW_MARGIN = 0.9  # the summarizer may count tokens otherwise than we do
+LEAST_SPACE = 0.25  # of its window for the transcript: with less, parts become many and small
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,8 @@ class Brief:
     """Tokens of facts beside a model's text."""
     prose: int
     """Tokens asked of the model."""
+    by_model: bool = True
+    """False: not worth a call, the static summary will do."""
     folded: tuple[str, ...] = ()
     """Texts of summaries that this one replaces."""
     earlier: tuple[str, ...] = ()
@@ -104,7 +111,7 @@ class SummaryWriter:
         facts = await asyncio.to_thread(extract, brief.messages)
         size = self._tokens.messages(brief.messages)
         spent = _Spent()
-        for name in self._models(model):
+        for name in self._models(model) if brief.by_model else []:
             if not self._breaker.allows(session_id, name, size):
                 self._emit(Event("skipped", session_id, {"model": name, "reason": "cooldown"}))
                 continue
@@ -158,8 +165,11 @@ class SummaryWriter:
         """The model's text, audited, repaired within the room, and framed.
 
         Raises:
-            SummaryRejected: the text alone does not fit, or is no smaller than its messages.
+            SummaryRejected: the text is another conversation's, does not fit, or is no smaller than
+                its messages.
         """
+        if _is_unrelated(text, brief, facts):
+            raise SummaryRejected("unrelated", "not one of its identifiers is in the messages")
         message = self._framed(brief, text, "model")
         size = self._tokens.message(message)
         if size > brief.most:
@@ -206,10 +216,14 @@ class SummaryWriter:
     ) -> str:
         """The model's text: in one call, or in parts that are merged where one is too small."""
         spent.parts.clear()
-        earlier = brief.folded or brief.earlier
-        make = functools.partial(request, earlier=earlier, rolled=bool(brief.folded))
         groups = [[(text, 1) for text in group] for group in _by_step(brief.shown)]
-        parts = self._pack(groups, self._space(brief, make))
+        make, space = self._request(brief, brief.folded or brief.earlier)
+        if space is not None and space < self._least_space():
+            # Earlier summaries that leave no room: replaced ones are read like messages, in parts
+            # of their own; the others stay in the view and need not be shown.
+            groups = [*([(text, 0)] for text in brief.folded), *groups]
+            make, space = self._request(brief, ())
+        parts = self._pack(groups, space)
         ask = functools.partial(self._ask, brief=brief, model=model, spent=spent)
         if len(parts) == 1:
             spent.parts.append(len(brief.shown))
@@ -224,9 +238,9 @@ class SummaryWriter:
             self._emit(Event("part_summarized", session_id, numbers))
             return text
 
-        texts = await asyncio.gather(*(one(n, part) for n, part in enumerate(parts, 1)))
+        texts = await _all_or_none(one(n, part) for n, part in enumerate(parts, 1))
         spent.parts += [sum(weight for _, weight in part) for part in parts]
-        return await self._merge(list(texts), brief, ask)
+        return await self._merge(texts, brief, ask)
 
     def _chat(
         self, make: Callable[..., list[Message]], part: Sequence[tuple[str, int]], prose: int
@@ -234,13 +248,24 @@ class SummaryWriter:
         texts = [text for text, _ in part]
         return make(texts, target_tokens=prose, extra=self._config.summary_instructions)
 
-    def _space(self, brief: Brief, make: Callable[..., list[Message]]) -> int | None:
-        """Tokens of transcript that one request to the summarizer can carry; None: unbounded."""
-        window = self._summarizer.window if self._summarizer is not None else None
+    def _request(
+        self, brief: Brief, earlier: Sequence[str]
+    ) -> tuple[Callable[..., list[Message]], int | None]:
+        """What makes a request, and the tokens of transcript that one can carry; None: any."""
+        make = functools.partial(request, earlier=earlier, rolled=bool(earlier and brief.folded))
+        window = self._window
         if window is None:
-            return None
+            return make, None
         empty = self._tokens.messages(self._chat(make, [("", 0)], brief.prose))
-        return max(200, int(window * WINDOW_MARGIN) - empty - 2 * brief.prose)
+        least = 200 if not earlier else 0
+        return make, max(least, int(window * WINDOW_MARGIN) - empty - 2 * brief.prose)
+
+    def _least_space(self) -> int:
+        return int((self._window or 0) * LEAST_SPACE)
+
+    @property
+    def _window(self) -> int | None:
+        return self._summarizer.window if self._summarizer is not None else None
 
     def _pack(
         self, groups: Sequence[list[tuple[str, int]]], space: int | None
@@ -283,7 +308,7 @@ class SummaryWriter:
         """One summary out of consecutive partial ones, in rounds if they are many."""
         extra = self._config.summary_instructions
         make = functools.partial(merge_request, target_tokens=brief.prose, extra=extra)
-        window = self._summarizer.window if self._summarizer is not None else None
+        window = self._window
         while len(texts) > 1:
             taken = len(texts)
             if window is not None:
@@ -342,6 +367,21 @@ _PASSING = frozenset({"network", "provider", "quota"})
 """Kinds of failure that another try may mend; a timeout has already cost its whole time."""
 
 
+def _is_unrelated(text: str, brief: Brief, facts: Facts) -> bool:
+    """Whether the text names things, and nothing that stands in what it should summarize.
+
+    Prose without names may be an honest short summary: only names of its own convict a text.
+    """
+    if len(facts.identifiers) < MANY_IDENTIFIERS:
+        return False
+    named = {key.casefold() for key, *_ in Classifier().keys(text)}
+    if len(named) < OWN_IDENTIFIERS:
+        return False
+    known = [*rendering(brief.messages), *brief.folded, *brief.earlier, brief.visible]
+    source = "\n".join(known).casefold()
+    return not any(name in source for name in named)
+
+
 def _audited(written: Written, facts: Facts) -> Written:
     return replace(written, after=coverage(facts, unframe(written.message)))
 
@@ -357,6 +397,16 @@ class _Spent:
     def add(self, reply: SummaryReply) -> None:
         self.usage = self.usage + reply.usage
         self.model = reply.model or self.model
+
+
+async def _all_or_none(asked: Iterable[Coroutine[Any, Any, str]]) -> list[str]:
+    """All answers; when one fails the others are cancelled: nobody would read what they cost."""
+    tasks = [asyncio.ensure_future(one) for one in asked]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 def _by_step(messages: Sequence[Message]) -> list[list[str]]:
@@ -396,10 +446,19 @@ class _Callable:
     ) -> SummaryReply:
         given = {"max_tokens": max_tokens, "model": model, "timeout_seconds": timeout_seconds}
         passed = {k: v for k, v in given.items() if self._accepted is None or k in self._accepted}
-        answer = self._function(messages, **passed)
+        if _is_async(self._function):
+            answer = self._function(messages, **passed)
+        else:
+            answer = await in_thread(functools.partial(self._function, messages, **passed))
         if inspect.isawaitable(answer):
             answer = await answer
         return answer if isinstance(answer, SummaryReply) else SummaryReply(str(answer or ""))
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    """Whether calling it returns at once; what may block must not hold up an event loop."""
+    called = getattr(function, "__call__", None)  # noqa: B004
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
 
 
 def _keywords(function: Callable[..., Any]) -> frozenset[str] | None:

@@ -6,12 +6,19 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # litellm fetches its price map while it is imported; without a network its retry thread can
 # deadlock with that import. Tests must run without one, so this comes before any import of it.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 from praison_compressor.testing import LocalProvider
+
+# Time is no property of ours: a busy machine must not turn a promise red.
+settings.register_profile(
+    "anywhere", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("anywhere")
 
 
 @pytest.fixture

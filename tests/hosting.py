@@ -66,7 +66,7 @@ def context(provider: LocalProvider, **options: Any) -> CompressorContext:
     return CompressorContext(**{**given, **options})
 
 
-def turn(number: int, words: int = 16) -> str:
+def turn(number: int, words: int = 28) -> str:
     """A user's words, each turn's own."""
     return f"Turn {number}: look after ledger L-{number:03d}. " + WORDS * words
 

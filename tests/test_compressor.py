@@ -8,7 +8,7 @@ import itertools
 import threading
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from praison_compressor import (
@@ -60,7 +60,6 @@ def requests_of(messages):
 # ---------------------------------------------------------------- whatever comes
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(transcripts(), st.integers(150, 3_000))
 def test_any_view_is_valid_in_budget_and_leads_back_to_the_transcript(messages, target):
     """Whatever the budget: valid, within it, newest words intact, originals whole."""
@@ -79,7 +78,6 @@ def test_any_view_is_valid_in_budget_and_leads_back_to_the_transcript(messages, 
     assert ours.verbatim(result.messages) == messages == before
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(transcripts(), st.integers(150, 3_000))
 def test_compressing_a_view_gives_the_same_view(messages, target):
     """However often a request passes through us."""
@@ -97,7 +95,6 @@ def _view_or_none(ours, messages, target):
         return None
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(broken_transcripts(), st.integers(20, 2_000))
 def test_the_best_view_is_always_there_and_valid(messages, target):
     """Inside a turn nothing is raised, whatever the host made of the transcript."""

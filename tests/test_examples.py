@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -104,24 +104,30 @@ def test_the_coding_agents_tools_stay_in_the_project(tmp_path: Path) -> None:
 
 
 def texts(folder: Path) -> Path:
+    """Nine volumes; each question of the test takes three of them."""
     folder.mkdir()
-    for number in range(6):
-        lines = [f"Chapter {i} of volume {number} speaks of tides and harbours." for i in range(60)]
+    for number in range(9):
+        lines = [f"Chapter {i} of volume {number} speaks of tides and harbours." for i in range(80)]
         lines[30] = f"The harbour of volume {number} was built under permit FACT-{1000 + number}."
         (folder / f"vol{number}.txt").write_text("\n".join(lines))
     return folder
 
 
-def researches(asked: Asked) -> Reply:
-    """Reads two volumes for each question, and answers from what it is shown."""
-    said = asked.last_user
-    wanted = [f"vol{n}.txt" for n in (2 * int(said[-2]), 2 * int(said[-2]) + 1)] if said else []
-    results = [message for message in asked.messages if message.get("role") == "tool"]
-    ids = {str(message.get("tool_call_id")) for message in results}
-    for name in wanted:
-        if f"{said[-2]}_{name}" not in ids:
-            return Reply(calls=(Call("read_text", {"name": name}, id=f"{said[-2]}_{name}"),))
-    return Reply("Permits " + ", ".join(sorted(set(__import__("re").findall(r"FACT-\d+", asked.text)))))
+class Researcher:
+    """A model that reads three volumes for a question, and answers from what it is shown."""
+
+    def __init__(self) -> None:
+        self.question = 0
+
+    def __call__(self, asked: Asked) -> Reply:
+        # The newest result alone says how far it is: older ones may be summarized.
+        ids = [str(message.get("tool_call_id") or "") for message in asked.messages]
+        newest = next((int(i.removeprefix("volume_")) for i in reversed(ids) if i), -1)
+        number = max(newest + 1, 3 * self.question)
+        if number < 3 * self.question + 3:
+            call = Call("read_text", {"name": f"vol{number}.txt"}, id=f"volume_{number}")
+            return Reply(calls=(call,))
+        return Reply("Permits " + ", ".join(sorted(set(re.findall(r"FACT-\d+", asked.text)))))
 
 
 def test_the_research_agent_tells_when_its_conversation_was_compressed(
@@ -135,15 +141,18 @@ def test_the_research_agent_tells_when_its_conversation_was_compressed(
         protect_last_n_tokens=1_000,
         auxiliary_api_base=home.base_url,
     )
-    home.answer_with(researches)
-    told: list[str] = []
-    answers = [module.ask(agent, f"Question: which permits, part {n}?", told.append) for n in range(3)]
+    model = Researcher()
+    home.answer_with(model)
+    told: list[str | None] = []
+    agent.context_compressor.subscribe(lambda event: told.append(module.tell(event)))
+    answers = []
+    for model.question in range(3):
+        answers.append(agent.chat(f"Which permits are in part {model.question}?"))
 
     assert [record.error for record in home.refused] == []
     assert "FACT-1000" in answers[0]
-    assert "FACT-1005" in answers[2]
-    assert told
-    assert all("tokens" in line for line in told)
+    assert "FACT-1008" in answers[2]
+    assert any("tokens" in line for line in told if line)
 
 
 def test_the_library_example_needs_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
@@ -164,4 +173,3 @@ def test_every_example_is_tested_and_named_in_the_readme() -> None:
     readme = (EXAMPLES.parent / "README.md").read_text()
     assert {name for name in names if f'example("{name}")' not in here} == set()
     assert {name for name in names if f"examples/{name}.py" not in readme} == set()
-    assert sys.version_info >= (3, 10)

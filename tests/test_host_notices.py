@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from praisonaiagents.hooks import HookEvent, HookRegistry, HookResult
-from praisonaiagents.hooks.runner import HookRunner
 
 from praison_compressor import Event, SessionNotFound
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
@@ -46,12 +45,12 @@ class Memory:
         return ""
 
 
-def hooked(made: Any, hook: Any) -> None:
-    """Have the agent's own hook runner call `hook` before and after each compression."""
+def hooks(hook: Any) -> HookRegistry:
+    """Hooks of the host that call `hook` before and after each compression."""
     registry = HookRegistry()
     for event in (HookEvent.BEFORE_COMPACTION, HookEvent.AFTER_COMPACTION):
         registry.register_function(event=event, func=hook, name=event.value)
-    made._hook_runner = HookRunner(registry=registry)
+    return registry
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -60,14 +59,13 @@ def test_the_hosts_hooks_fire_once_for_each_compression(
     host: LocalProvider, path: str, mode: str
 ) -> None:
     """Before and after in pairs, with the numbers, and the memory sees the whole transcript."""
-    made = agent(host, path, context(host))
     told: list[Any] = []
 
     def hook(data: Any) -> HookResult:
         told.append(data)
         return HookResult.allow()
 
-    hooked(made, hook)
+    made = agent(host, path, context(host), hooks=hooks(hook))
     memory = made._memory_instance = Memory()
     MODES[mode](made, [turn(n) for n in range(12)])
 
@@ -85,17 +83,15 @@ def test_the_hosts_hooks_fire_once_for_each_compression(
 @pytest.mark.parametrize("mode", ["chat", "achat"])
 def test_a_failing_hook_ends_nothing(host: LocalProvider, mode: str) -> None:
     """What listens may raise; the turn goes on and the summary is written."""
-    made = agent(host, PATHS[0], context(host))
 
     def hook(data: Any) -> HookResult:
         raise RuntimeError("hook")
-
-    hooked(made, hook)
 
     class Broken(Memory):
         def on_pre_compress(self, messages: list[Any]) -> str:
             raise RuntimeError("memory")
 
+    made = agent(host, PATHS[0], context(host), hooks=hooks(hook))
     made._memory_instance = Broken()
     made.context_compressor.subscribe(lambda event: 1 / 0)  # type: ignore[arg-type, return-value]
     answers = MODES[mode](made, [turn(n) for n in range(12)])

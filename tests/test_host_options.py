@@ -138,9 +138,8 @@ def test_our_context_installs_by_itself() -> None:
 
 def test_our_context_has_every_option() -> None:
     """Each field of `CompressorConfig` but the model, with the same default or the host's."""
-    ours = {f.name: f.default for f in dataclasses.fields(CompressorConfig)}
-    theirs = {f.name: f.default for f in dataclasses.fields(CompressorContext)}
-    hosts = {f.name: f.default for f in dataclasses.fields(ContextConfig)}
+    ours, theirs = dataclasses.asdict(CompressorConfig()), dataclasses.asdict(CompressorContext())
+    hosts = dataclasses.asdict(ContextConfig())
     renamed = {"model", "trigger_ratio"}
     assert set(ours) - renamed <= set(theirs)
     differing = {name for name in set(ours) - renamed if ours[name] != theirs[name]}
@@ -192,6 +191,16 @@ def test_the_hosts_own_fields_are_honoured(here: None) -> None:
         None,
         None,
     )
+
+
+def test_protected_tools_are_kept(here: None) -> None:
+    """The host's list of tools whose outputs stay, by whichever spelling, beside our policies."""
+    asked = CompressorContext(protected_tools=["read"], tool_policies={"grep*": "summarize"})
+    policies = {"read": "keep", "grep*": "summarize"}
+    assert made(asked).context_compressor.config.tool_policies == policies
+    given = {"protected_tools": ["read"], "tool_policies": {"grep*": "summarize"}}
+    asked_so = made({"strategy": "summarize", **given})
+    assert asked_so.context_compressor.config.tool_policies == policies
 
 
 def test_defaults_of_the_installation(here: None) -> None:

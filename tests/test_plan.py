@@ -224,3 +224,15 @@ def test_a_segment_never_hides_the_task_or_the_newest_words():
     segment = summary_of(messages, 4, 20)
     cut_off = messages[:20]
     assert lay_out(cut_off, [segment]).view() == cut_off
+
+
+def test_a_doubled_message_does_not_take_the_place_of_a_longer_segment():
+    """Two segments begin with equal messages: each is found where all of its run stands."""
+    twice = {"role": "assistant", "content": "the same words " * 40}
+    note = {"role": "system", "content": "a note of the host"}
+    task = {"role": "user", "content": "the task"}
+    messages = [twice, note, task, twice, {**task, "content": "newest"}]
+    longer, shorter = summary_of(messages, 0, 2), summary_of(messages, 3, 4)
+    for ledger in ([longer, shorter], [shorter, longer]):
+        tiles = lay_out(messages, ledger, head_tokens=50).tiles
+        assert [tile.segment for tile in tiles if tile.segment] == [longer, shorter]

@@ -259,7 +259,7 @@ def test_a_newer_versions_store_is_refused(store_url: str, execute: Execute) -> 
     """A migration that this version does not know means: upgrade, do not touch."""
     open_store(store_url).check()
     execute("INSERT INTO compressor_migrations VALUES ('0099 from the future', 0)")
-    with pytest.raises(StoreUnavailable, match="newer version .*'0099 from the future'.*upgrade"):
+    with pytest.raises(StoreUnavailable, match=r"newer version .*'0099 from the future'.*upgrade"):
         open_store(store_url).open(NAMESPACE, "s")
 
 
@@ -325,7 +325,7 @@ def test_a_file_that_is_no_database_is_damaged(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     path.write_bytes(b"not a database at all, but long enough to be read as one" * 100)
     before = path.read_bytes()
-    with pytest.raises(LedgerCorrupt, match="ledger.db is damaged"):
+    with pytest.raises(LedgerCorrupt, match=r"ledger\.db is damaged"):
         open_store(path).open(NAMESPACE, "s")
     assert path.read_bytes() == before
 
@@ -349,10 +349,10 @@ def test_a_directory_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
         open_store(tmp_path / "file" / "ledger.db").open(NAMESPACE, "s")
 
 
-@pytest.mark.parametrize("name", ["", "nul\0", "\udc80"])
+@pytest.mark.parametrize("name", ["", "nul\0", "\udc80", "x" * 5_000])
 def test_a_name_that_no_database_can_hold_is_refused(sql_store: SqlStore, name: str) -> None:
     """An id that is empty or no text is an error of the caller, on every database."""
-    with pytest.raises(ConfigError, match="cannot name a session"):
+    with pytest.raises(ConfigError, match=r"cannot name a session|a name of 5000 bytes"):
         sql_store.open(NAMESPACE, name)
 
 

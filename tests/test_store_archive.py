@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -278,6 +279,7 @@ def test_nothing_of_a_forgotten_session_is_left_in_the_file(tmp_path: Path) -> N
     ]
     assert len(gone) >= 4
     assert [b for b in gone if b[10:60] in _bytes_of(tmp_path)] == []
+    assert _count(tmp_path, "PRAGMA freelist_count") == 0
     assert store.verify() == []
 
 
@@ -301,9 +303,14 @@ def _bytes_of(directory: Path) -> bytes:
     return b"".join(file.read_bytes() for file in directory.rglob("*") if file.is_file())
 
 
-def _column(directory: Path, query: str) -> list[bytes]:
-    import sqlite3
+def _count(directory: Path, query: str) -> int:
+    connection = sqlite3.connect(directory / "ledger.db")
+    found = int(connection.execute(query).fetchone()[0])
+    connection.close()
+    return found
 
+
+def _column(directory: Path, query: str) -> list[bytes]:
     connection = sqlite3.connect(directory / "ledger.db")
     found = [bytes(row[0]) for row in connection.execute(query) if row[0] is not None]
     connection.close()

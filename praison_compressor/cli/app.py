@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -69,6 +71,20 @@ class _Notes(logging.Handler):
             complain(text, kind="note: ")
 
 
+@contextlib.contextmanager
+def _notes() -> Iterator[None]:
+    """The library's log on stderr while the command runs, and as it was afterwards."""
+    logger = logging.getLogger("praison_compressor")
+    handler, propagate = _Notes(), logger.propagate
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = propagate
+
+
 def main() -> None:
     """Entry point of the console script."""
     for stream in (sys.stdout, sys.stderr):
@@ -76,7 +92,5 @@ def main() -> None:
         if reconfigure is not None:
             # A terminal that cannot show a character must not end the command.
             reconfigure(errors="replace")
-    logger = logging.getLogger("praison_compressor")
-    logger.addHandler(_Notes())
-    logger.propagate = False
-    build(rich=sys.stdout.isatty())()
+    with _notes():
+        build(rich=sys.stdout.isatty())()

@@ -1,4 +1,4 @@
-"""What can be wrong with an installation, each looked at for real: the host, tokens, store, model."""
+"""What can be wrong with an installation, each thing tried: host, tokens, store, model."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ def all_checks(config: CompressorConfig) -> Iterator[Check]:
 def _package() -> Check:
     from .. import __version__
 
-    return Check("package", OK, f"praison-compressor {__version__}, Python {platform.python_version()}")
+    return Check(
+        "package", OK, f"praison-compressor {__version__}, Python {platform.python_version()}"
+    )
 
 
 def _host() -> Check:
@@ -78,8 +80,8 @@ def _plugin() -> Check:
         return Check(
             name,
             NOTE,
-            "not registered with the host; agents ask by Agent(context=CompressorContext())",
-            "to switch it on by configuration, install the package with pip",
+            "not registered with the host: only code switches it on, as CompressorContext does",
+            "install the package with pip, for the host's configuration to find it",
         )
     return Check(
         name,
@@ -112,7 +114,11 @@ def _tokens(config: CompressorConfig) -> Check:
         return Check(name, FAIL, one_line(str(error)), "pip install --force-reinstall tiktoken")
     if tokens.exact:
         return Check(name, OK, f"{model}: counted with {tokens.source}")
-    remedy = "counts are corrected by what the provider reports" if config.model else "--for-model"
+    remedy = (
+        "counts are corrected by what the provider reports"
+        if config.model
+        else "--for-model names it"
+    )
     return Check(name, NOTE, f"{model}: {tokens.source}", remedy)
 
 
@@ -121,8 +127,8 @@ def _window(config: CompressorConfig) -> Check:
     limits = model_limits(config.model, config.context_window)
     found = f"{number(limits.window)} tokens ({limits.source})"
     if limits.guessed:
-        model = "of the model" if config.model else "; --for-model names one"
-        return Check(name, NOTE, found, f"set context_window {model}")
+        remedy = "set context_window" if config.model else "--for-model names the model"
+        return Check(name, NOTE, found, remedy)
     return Check(name, OK, found)
 
 
@@ -167,12 +173,14 @@ def _auxiliary(config: CompressorConfig) -> Check:
             timeout_seconds=config.timeout_seconds,
         )
     except CompressorError as error:
-        kind = getattr(error, "kind", "provider")
+        kind = "auth" if "api_key" in str(error) else getattr(error, "kind", "provider")
         return Check(name, FAIL, one_line(str(error)), _REMEDIES.get(kind, "see the message"))
     seconds = time.monotonic() - started
     said = f"answered in {seconds:.1f} s" if reply.text.strip() else "answered nothing"
     state = OK if reply.text.strip() else NOTE
-    return Check(name, state, f"{config.auxiliary_model}: {said}", "" if state == OK else "try another")
+    return Check(
+        name, state, f"{config.auxiliary_model}: {said}", "" if state == OK else "try another"
+    )
 
 
 _REMEDIES = {
@@ -183,4 +191,3 @@ _REMEDIES = {
     "context": "a model with a larger window",
     "provider": "is the model's name right, and --api-base?",
 }
-

@@ -11,11 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from ..compressor import ContextCompressor
-from ..result import CompressResult
 from ..events import Event, Listener
 from ..ledger import Segment
-from ..models import GUESSED_WINDOW
 from ..prompts import unframe
+from ..result import CompressResult
 from . import parts, transcripts
 from .failures import guarded
 from .options import (
@@ -33,6 +32,7 @@ from .options import (
     Target,
     Window,
     config_of,
+    window_of,
 )
 from .parts import Part
 from .terminal import Screen, number, one_line
@@ -79,7 +79,7 @@ def compress(
         compressor = ContextCompressor(
             config_of(
                 model=for_model,
-                context_window=window or (None if for_model else GUESSED_WINDOW),
+                context_window=window_of(window, for_model),
                 protect_last_n_tokens=keep_tokens,
                 auxiliary_model=model,
                 auxiliary_api_base=api_base,
@@ -91,7 +91,9 @@ def compress(
         result = compressor.compress_sync(
             given, session_id=session, target_tokens=target, force=force
         )
-    rows = parts.of_result(compressor.verbatim(given, session_id=session), result, compressor.tokens)
+    rows = parts.of_result(
+        compressor.verbatim(given, session_id=session), result, compressor.tokens
+    )
     if out is not None:
         transcripts.write(out, result.messages, source=file)
     # A view on standard output leaves only stderr for the table.
@@ -126,18 +128,25 @@ class _Watch:
         if not (shown and screen.is_terminal):
             yield
             return
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
-        from rich.progress import TextColumn, TimeElapsedColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            SpinnerColumn,
+            TextColumn,
+            TimeElapsedColumn,
+        )
 
         columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn())
         with Progress(
-            *columns, MofNCompleteColumn(), TimeElapsedColumn(), console=screen.console,
+            *columns,
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=screen.console,
             transient=True,
         ) as bar:
             task = bar.add_task("the model writes the summary, part", total=1)
-            self._on_part = lambda event: bar.update(
-                task, total=event.data["parts"] + 1, advance=1
-            )
+            self._on_part = lambda event: bar.update(task, total=event.data["parts"] + 1, advance=1)
             yield
 
 

@@ -49,7 +49,9 @@ def doctor(
 
 def _print(screen: Screen, found: list[Check], *, as_json: bool) -> None:
     if as_json:
-        screen.json({"works": all(c.state != FAIL for c in found), "checks": list(map(asdict, found))})
+        screen.json(
+            {"works": all(c.state != FAIL for c in found), "checks": list(map(asdict, found))}
+        )
         return
     styles = [{FAIL: "red", NOTE: "yellow"}.get(check.state, "green") for check in found]
     rows = []

@@ -25,7 +25,7 @@ INTERRUPTED = 130
 
 EXIT_CODES = {
     DONE: "done, also when there was nothing to do",
-    FOUND_FAULT: "`doctor` or `verify` found something that does not work or does not hold",
+    FOUND_FAULT: "something that is needed does not work (`doctor`) or does not hold (`verify`)",
     BAD_INPUT: "the command line, an option, or the file cannot be used",
     DOES_NOT_FIT: "what cannot be dropped does not fit the window or `--target`",
     LEDGER: "the store: not reachable, no such session, damaged, or changed by another",
@@ -34,6 +34,7 @@ EXIT_CODES = {
 """Of every command; the README's table is checked against it."""
 
 PROGRAM = "praison-compressor"
+PACKAGE = "praison_compressor"
 
 
 class Unusable(CompressorError):
@@ -55,6 +56,11 @@ def guarded(command: F) -> F:
         except CompressorError as error:
             complain(str(error))
             raise typer.Exit(_code(error)) from error
+        except ModuleNotFoundError as error:
+            if (error.name or PACKAGE).startswith(PACKAGE):
+                raise
+            complain(f"{error.name} is not installed; pip install {error.name}")
+            raise typer.Exit(FOUND_FAULT) from error
         except KeyboardInterrupt as error:
             complain("interrupted")
             raise typer.Exit(INTERRUPTED) from error

@@ -11,7 +11,7 @@ import typer
 from .. import ContextCompressor
 from ..facts import Facts, extract
 from ..messages import Message, text_of, tool_calls_of
-from ..models import GUESSED_WINDOW, Limits, model_limits
+from ..models import Limits, model_limits
 from ..plan import Budget, Layout, Plan
 from . import parts, transcripts
 from .failures import guarded
@@ -28,6 +28,7 @@ from .options import (
     Target,
     Window,
     config_of,
+    window_of,
 )
 from .parts import Part
 from .terminal import Screen, excerpt, number
@@ -39,7 +40,7 @@ Messages = Annotated[
 ]
 
 KINDS = {
-    "user": "words of the user",
+    "user": "things the user said",
     "files": "files",
     "commands": "commands",
     "errors": "errors",
@@ -101,7 +102,7 @@ def inspect(
     compressor = ContextCompressor(
         config_of(
             model=for_model,
-            context_window=window or (None if for_model else GUESSED_WINDOW),
+            context_window=window_of(window, for_model),
             protect_last_n_tokens=keep_tokens,
             store_url=store,
             namespace=namespace,
@@ -164,13 +165,15 @@ def _budget_lines(seen: Outlook, assumed: bool) -> Iterator[str]:
     if budget.limit == budget.trigger:
         yield f"Target {number(budget.target + seen.opens)} tokens, whatever the window."
     else:
-        source = "assumed; --for-model or --window says otherwise" if assumed else seen.limits.source
+        source = (
+            "assumed; --for-model or --window says otherwise" if assumed else seen.limits.source
+        )
         yield (
             f"Window {number(seen.limits.window)} tokens ({source}), "
             f"{number(budget.limit)} of them usable: compress above {number(budget.trigger)}, "
             f"down to {number(budget.target)}."
         )
-    yield f"Counted with {tokens.source}." if tokens.exact else f"Counted by {tokens.source}."
+    yield f"Tokens: {tokens.source}{', exact' if tokens.exact else ''}."
 
 
 def _why(part: Part, seen: Outlook) -> str:
@@ -187,7 +190,9 @@ def _why(part: Part, seen: Outlook) -> str:
         return f"kept: the newest (protect_last_n_tokens {number(budget.tail)}){masked}"
     if part.name == "all":
         return f"kept{masked}"
-    roles = {str(layout.transcript.messages[part.start + n].get("role")) for n in range(part.messages)}
+    roles = {
+        str(layout.transcript.messages[part.start + n].get("role")) for n in range(part.messages)
+    }
     newest = "the newest user message" if roles == {"user"} else "pinned, or too small to gain"
     return f"kept: {newest}{masked}"
 

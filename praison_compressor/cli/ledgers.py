@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
@@ -405,7 +405,7 @@ def import_(
         screen.say(f"{session.id}: {number(len(session.entries))} segments imported")
 
 
-COMMANDS = {
+COMMANDS: dict[str, Callable[..., object]] = {
     "sessions": sessions,
     "lineage": lineage,
     "show": show,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ..config import CompressorConfig
+from ..models import GUESSED_WINDOW
 
 __all__ = [
     "ApiBase",
@@ -24,6 +25,7 @@ __all__ = [
     "Target",
     "Window",
     "config_of",
+    "window_of",
 ]
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="The transcript; - is standard input.")]
@@ -63,9 +65,7 @@ Window = Annotated[
 ]
 KeepTokens = Annotated[
     int | None,
-    typer.Option(
-        "--keep-tokens", metavar="TOKENS", help="Newest tokens kept verbatim (20,000)."
-    ),
+    typer.Option("--keep-tokens", metavar="TOKENS", help="Newest tokens kept verbatim (20,000)."),
 ]
 Target = Annotated[
     int | None,
@@ -107,3 +107,8 @@ def config_of(**given: Any) -> CompressorConfig:
     """
     known = {field.name for field in fields(CompressorConfig)}
     return CompressorConfig(**{k: v for k, v in given.items() if k in known and v is not None})
+
+
+def window_of(window: int | None, for_model: str | None) -> int | None:
+    """The window to count with: given, the named model's (None), or the usual guess, unlogged."""
+    return window if window is not None or for_model is not None else GUESSED_WINDOW

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from ..result import CompressResult
 from ..ledger import Segment
 from ..messages import Message, digest, read
 from ..plan import Layout, Plan
+from ..result import CompressResult
 from ..tokens import TokenCounter
 from .terminal import Screen, number
 
@@ -61,9 +61,7 @@ def of_layout(layout: Layout, plan: Plan | None, masks: Mapping[int, int]) -> li
         job = next((job for job in jobs if job.start == at), None)
         tile = next(tile for tile in layout.tiles if tile.start <= at < tile.end)
         if job is not None:
-            parts.append(
-                Part("", at, job.end - at, job.source_tokens, job.room, to_write=True)
-            )
+            parts.append(Part("", at, job.end - at, job.source_tokens, job.room, to_write=True))
         elif tile.segment is not None:
             before = layout.source(tile.start, tile.end)
             parts.append(

@@ -31,7 +31,7 @@ class Text:
 
     def __init__(self, text: str) -> None:
         self.flat = " ".join(text.split())
-        self.keys = {key for key, _, _, _ in Classifier().keys(text)}
+        self.keys = set(Classifier().names(text))
 
     def says(self, text: str) -> bool:
         return " ".join(text.split()) in self.flat

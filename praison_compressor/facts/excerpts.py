@@ -53,9 +53,9 @@ def _pieces(line: str) -> Iterator[str]:
     yield line[start:].strip()
 
 
-def excerpts_of(passage: Passage, classifier: Classifier) -> Iterator[Excerpt]:
-    """The clauses of the passage that hold at least one identifier."""
+def excerpts_of(passage: Passage, classifier: Classifier) -> Iterator[tuple[Excerpt, dict[str, str]]]:
+    """The clauses of the passage that hold an identifier, with the kind of each."""
     for text in clauses(passage):
-        keys = dict.fromkeys(key for key, _, _, _ in classifier.keys(text))
-        if keys:
-            yield Excerpt(passage.index, passage.source, text, tuple(keys))
+        names = classifier.names(text)
+        if names:
+            yield Excerpt(passage.index, passage.source, text, tuple(names)), names

@@ -73,7 +73,12 @@ class _Reader:
             self._result(passage)
 
     def _identify(self, passage: Passage) -> None:
-        found = {key: kind for key, kind, _, _ in self.classifier.keys(passage.text)}
+        found: dict[str, str] = {}
+        for excerpt, names in excerpts_of(passage, self.classifier):
+            found.update(names)
+            # The same words again are the same fact: its newest place counts.
+            self.excerpts.pop(excerpt.text, None)
+            self.excerpts[excerpt.text] = excerpt
         named = self._named(passage) if passage.call and passage.source == "call" else ()
         for key, kind in found.items():
             tally = self.tallies.get(key)
@@ -84,10 +89,6 @@ class _Reader:
             tally.crowd = min(tally.crowd, len(found))
             tally.named += key in named
             tally.by_source[passage.source] = tally.by_source.get(passage.source, 0) + 1
-        for excerpt in excerpts_of(passage, self.classifier):
-            # The same line again is the same fact: its newest place counts.
-            self.excerpts.pop(excerpt.text, None)
-            self.excerpts[excerpt.text] = excerpt
 
     def _named(self, passage: Passage) -> set[str]:
         values = argument_values(arguments_of(passage.call)) if passage.call else ()
@@ -95,7 +96,7 @@ class _Reader:
             key
             for value in values
             if len(value) <= SHORT_ARGUMENT
-            for key, _, _, _ in self.classifier.keys(value)
+            for key in self.classifier.names(value)
         }
 
     def _assistant(self, passage: Passage) -> None:

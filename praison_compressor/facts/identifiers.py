@@ -36,16 +36,6 @@ COMMON = frozenset(
 MAX_LENGTH = 200
 
 
-def tokens(text: str) -> Iterator[tuple[str, int, int]]:
-    """Every identifier-like run of the text with its span, edges trimmed."""
-    for found in TOKEN.finditer(text):
-        raw = found.group()
-        token = raw.strip(_EDGES) if raw[0] not in "./~" else raw.rstrip(_EDGES)
-        if len(token) >= 4:
-            start = found.start() + raw.index(token)
-            yield token, start, start + len(token)
-
-
 class Classifier:
     """Names the identifiers in a text; what it learned of a token it remembers for one reading."""
 
@@ -67,6 +57,19 @@ class Classifier:
                 out.append((key, kind, found.start(), found.end()))
         return out
 
+    def names(self, text: str) -> dict[str, str]:
+        """The identifiers of the text with their kind, in order; the fast way when no place matters."""
+        out: dict[str, str] = {}
+        known = self._known
+        for raw in TOKEN.findall(text):
+            if len(raw) >= 4:
+                names = known.get(raw)
+                if names is None:
+                    names = known[raw] = tuple(_names(raw))
+                if names:
+                    out.update(names)
+        return out
+
 
 def _names(raw: str) -> Iterator[tuple[str, str]]:
     rooted = "/" in raw and raw[0] in "./~"
@@ -74,6 +77,9 @@ def _names(raw: str) -> Iterator[tuple[str, str]]:
     if not 4 <= len(token) <= MAX_LENGTH or token.lower() in COMMON:
         return
     kind = kind_of(token)
+    if kind is None and token[0] == "#" and "/" not in token:
+        token = token[1:]
+        kind = kind_of(token) if len(token) >= 4 else None
     if kind is None:
         return
     yield key_of(token, kind), kind

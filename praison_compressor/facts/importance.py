@@ -14,7 +14,7 @@ import math
 
 from .model import Identifier
 
-SHARPNESS = 1.4
+SHARPNESS = 2.0
 _BASE = -2.2
 _KIND = {
     "uuid": 1.5,

@@ -17,6 +17,8 @@ class Said:
     text: str
     standing: bool = False
     """A rule for the whole session ("always", "never", "must") rather than one request."""
+    pasted: int = 0
+    """0 for what was typed, 1 for the beginning of something long that was pasted, 2 for its rest."""
     superseded_by: str | None = None
     """The user's later words that replaced this."""
     superseded_at: int | None = None

@@ -16,8 +16,8 @@ from .sections import (
     user_section,
 )
 
-USER_SHARE = 0.6
-SHARES = ((state_section, 0.10), (files_section, 0.12), (errors_section, 0.05), (commands_section, 0.05))
+USER_SHARE = 0.7
+SHARES = ((state_section, 0.06), (files_section, 0.06), (errors_section, 0.03), (commands_section, 0.03))
 
 
 def render(facts: Facts, *, budget_tokens: int, count: Count, visible: str = "") -> str:
@@ -25,10 +25,12 @@ def render(facts: Facts, *, budget_tokens: int, count: Count, visible: str = "")
     if budget_tokens < 20:
         return ""
     flat = " ".join(visible.split())
-    parts = [fitted(user_section(facts, flat), int(budget_tokens * USER_SHARE), count)]
-    for section, share in SHARES:
-        parts.append(fitted(section(facts), int(budget_tokens * share), count))
+    said = fitted(user_section(facts, flat), int(budget_tokens * USER_SHARE), count)
+    room = budget_tokens - count(said)
+    parts = [said] + [fitted(section(facts), int(room * share), count) for section, share in SHARES]
     text = "\n".join(part for part in parts if part)
-    covered = {key for key, _, _, _ in Classifier().keys(visible)}
+    classifier = Classifier()
+    covered = set(classifier.names(f"{said}\n{visible}"))
+    half = set(classifier.names(text)) - covered
     room = budget_tokens - count(text) - 4
-    return squeeze(f"{text}\n{details(facts, room, count, covered)}")
+    return squeeze(f"{text}\n{details(facts, room, count, covered, half)}")

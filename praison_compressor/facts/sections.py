@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 from .audit import short
 from .importance import importance
 from .model import Excerpt, Facts, FileFact, Said
-from .selection import choose
+from .roots import Roots
+from .selection import Chooser
 
 Count = Callable[[str], int]
+LISTED = 0.5
+AGAIN = 0.15
 MARKS = {"call": "> ", "result": "= ", "assistant": "", "user": "user: ", "host": "host: "}
 
 
@@ -20,6 +24,8 @@ class Line(NamedTuple):
 
     order: int
     text: str
+    group: str = ""
+    """Neighbours of one group share a bullet."""
 
 
 class Section(NamedTuple):
@@ -30,31 +36,28 @@ class Section(NamedTuple):
 
 
 def user_section(facts: Facts, hidden: str = "") -> Section:
-    """The user's words verbatim; what is visible elsewhere is left out."""
-    grouped: dict[int, list[Said]] = {}
-    seen: set[str] = set()
-    for item in facts.user:
-        if item.text in seen or (hidden and item.text in hidden and not item.superseded_by):
-            continue
-        seen.add(item.text)
-        grouped.setdefault(item.index, []).append(item)
-    ranked = sorted(grouped.items(), key=lambda pair: (not _ruling(pair[1]), -pair[0]))
-    return Section("The user said", tuple(Line(at, _said(at, items)) for at, items in ranked))
+    """The user's words verbatim, rules of the session first; what is visible elsewhere is not.
+
+    `hidden` is text with whitespace flattened that the view shows anyway.
+    """
+    kept: dict[str, tuple[int, Said]] = {}
+    for position, item in enumerate(facts.user):
+        if item.superseded_by or not (hidden and item.text in hidden):
+            kept[item.text] = (position, item)
+    ranked = sorted(kept.values(), key=lambda pair: (_rank(pair[1]), -pair[1].index, pair[0]))
+    lines = (Line(at, _said(item), f"[{item.index}]") for at, item in ranked)
+    return Section("The user said", tuple(lines))
 
 
-def _ruling(items: Sequence[Said]) -> bool:
-    return any(item.standing or item.superseded_by for item in items)
+def _rank(item: Said) -> int:
+    return 0 if item.standing or item.superseded_by else 1 + item.pasted
 
 
-def _said(index: int, items: Sequence[Said]) -> str:
-    parts = []
-    for item in items:
-        note = ""
-        if item.superseded_by:
-            values = ", ".join(item.old_values)
-            note = f" (superseded at [{item.superseded_at}]: {values} no longer holds)"
-        parts.append(item.text + note)
-    return f"[{index}] " + "\n".join(parts)
+def _said(item: Said) -> str:
+    if not item.superseded_by:
+        return item.text
+    values = ", ".join(item.old_values)
+    return f"{item.text} (superseded at [{item.superseded_at}]: {values} no longer holds)"
 
 
 def state_section(facts: Facts) -> Section:
@@ -123,15 +126,28 @@ def fitted(section: Section, budget_tokens: int, count: Count) -> str:
     """The section with as many of its lines as fit, in order; empty if none does."""
     room = budget_tokens - count(f"## {section.title}\n") - 1
     kept: list[Line] = []
+    groups: set[str] = set()
     for line in section.lines:
-        cost = count(line.text) + 2
+        cost = count(line.text) + 1
+        if not line.group or line.group not in groups:
+            cost += count(f"- {line.group}")
         if cost <= room:
             room -= cost
             kept.append(line)
+            groups.add(line.group)
     if not kept:
         return ""
-    body = "\n".join(f"- {line.text}" for line in sorted(kept, key=lambda line: line.order))
-    return f"## {section.title}\n{body}\n"
+    return f"## {section.title}\n" + "\n".join(_bullets(kept)) + "\n"
+
+
+def _bullets(lines: Iterable[Line]) -> Iterable[str]:
+    last = ""
+    for line in sorted(lines, key=lambda line: line.order):
+        if line.group and line.group == last:
+            yield line.text
+        else:
+            yield f"- {line.group} {line.text}" if line.group else f"- {line.text}"
+        last = line.group
 
 
 def excerpts_text(chosen: Iterable[Excerpt]) -> str:
@@ -149,16 +165,29 @@ def excerpts_text(chosen: Iterable[Excerpt]) -> str:
 
 
 def details(
-    facts: Facts, budget_tokens: int, count: Count, covered: set[str] | None = None
+    facts: Facts,
+    budget_tokens: int,
+    count: Count,
+    covered: set[str] | None = None,
+    half: set[str] | None = None,
 ) -> str:
-    """The excerpts that bind the most valuable identifiers, within the budget."""
-    heading = "## Details, verbatim, in order (> call, = its result)\n"
+    """The excerpts that bind the most valuable identifiers, within the budget.
+
+    `covered` identifiers are bound elsewhere in the view, `half` ones only listed there.
+    """
+    pool = [item for item in facts.excerpts if item.source != "user"]
+    roots = Roots(item.text for item in pool)
+    heading = f"## Details, verbatim, in order (> call, = result) {roots.note()}".strip() + "\n"
     room = budget_tokens - count(heading)
     if room < 20:
         return ""
+    pool = [replace(item, text=roots.strip(item.text)) for item in pool]
     weights = weights_of(facts)
-    pool = [item for item in facts.excerpts if item.source != "user"]
-    chosen = choose(pool, weights, room, count, covered)
+    for key in half or ():
+        weights[key] = weights.get(key, 0.0) * LISTED
+    chooser = Chooser(pool, {k: w for k, w in weights.items() if k not in (covered or ())}, count)
+    chooser.spend(room, AGAIN)
+    chosen = chooser.chosen()
     body = excerpts_text(chosen)
     while chosen and count(body) > room:
         chosen = chosen[: max(0, len(chosen) - 1 - len(chosen) // 20)]
@@ -166,7 +195,7 @@ def details(
     return heading + body + "\n" if body else ""
 
 
-def weights_of(facts: Facts) -> Mapping[str, float]:
+def weights_of(facts: Facts) -> dict[str, float]:
     """The worth of each identifier."""
     return {item.text: importance(item, facts.messages) for item in facts.identifiers}
 

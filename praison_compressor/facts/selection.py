@@ -7,7 +7,7 @@ are chosen, so the one on top of the heap is the best as soon as its fresh worth
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 
 from .identifiers import Classifier
 from .model import Excerpt
@@ -15,6 +15,7 @@ from .windows import Span, cut_out
 
 CHARS_PER_TOKEN = 3.3
 OVERHEAD = 2.5
+LEAST_WORTH = 1e-6
 WORTHWHILE = 0.35
 """A further identifier of a chosen clause is printed if its worth per token is at least this share
 of the clause's own."""
@@ -49,7 +50,7 @@ class Chooser:
         while heap and room > OVERHEAD:
             stale, position = heapq.heappop(heap)
             text, keys, worth = self._best_part(position)
-            if worth <= 0:
+            if worth <= LEAST_WORTH:
                 continue
             if heap and -worth > heap[0][0] and -worth > stale * 0.999:
                 heapq.heappush(heap, (-worth, position))
@@ -59,6 +60,9 @@ class Chooser:
                 continue
             room -= cost
             self._take(position, text, keys, again)
+            rest = self._hope(self._excerpts[position], self._printed[position])
+            if rest > 0:
+                heapq.heappush(heap, (-rest, position))
         return room
 
     def chosen(self) -> list[Excerpt]:
@@ -73,7 +77,7 @@ class Chooser:
 
     def _take(self, position: int, text: str, keys: set[str], again: float) -> None:
         self._printed.setdefault(position, set()).update(keys)
-        for key, _, _, _ in self._classifier.keys(text):
+        for key in self._classifier.names(text):
             if key in self._weights:
                 self._weights[key] *= again
 
@@ -85,7 +89,8 @@ class Chooser:
 
     def _best_part(self, position: int) -> tuple[str, set[str], float]:
         item = self._excerpts[position]
-        weights = {key: self._weights.get(key, 0.0) for key in item.keys}
+        printed = self._printed.get(position, ())
+        weights = {key: self._weights.get(key, 0.0) for key in item.keys if key not in printed}
         ranked = sorted(
             (key for key, weight in weights.items() if weight > 0),
             key=lambda key: -weights[key] / (len(key) + 12),
@@ -98,11 +103,14 @@ class Chooser:
         text = cut_out(item.text, self._spans(item.text, wanted))
         return text, wanted, self._worth(tuple(wanted), text)
 
-    def _hope(self, item: Excerpt) -> float:
+    def _hope(self, item: Excerpt, printed: Iterable[str] = ()) -> float:
         """No part of the clause can be worth more than all of it at the price of one name."""
-        gains = [self._weights.get(key, 0.0) for key in item.keys]
-        shortest = min(len(key) for key in item.keys)
-        return sum(gains) / ((shortest + 8) / CHARS_PER_TOKEN + OVERHEAD)
+        get = self._weights.get
+        left = [key for key in item.keys if key not in printed] if printed else item.keys
+        gain = sum([get(key, 0.0) for key in left])
+        if not gain:
+            return 0.0
+        return gain / ((min(map(len, left)) + 8) / CHARS_PER_TOKEN + OVERHEAD)
 
     def _worth(self, keys: Sequence[str], text: str) -> float:
         gain = sum(self._weights.get(key, 0.0) for key in keys)

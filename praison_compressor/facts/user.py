@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from .model import Said
 from .reading import Passage
@@ -21,6 +23,9 @@ _CUE = re.compile(
     re.I,
 )
 _VALUE = re.compile(r"https?://[^\s\"'<>]+|[\"'`][^\"'`\n]{1,60}[\"'`]|[\w~./@#:+%-]*\w%?")
+_NUMBER = re.compile(r"v?\d+(?:\.\d+)*(?:[a-zA-Z%]{1,3})?")
+_ENDING = re.compile(r"\.\w{1,5}$")
+_NAME = re.compile(r"[_\d-]|[a-z][A-Z]")
 _WORD = re.compile(r"[a-z]{3,}")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _FILLER = frozenset(
@@ -28,6 +33,14 @@ _FILLER = frozenset(
     "will just instead actually sorry change switch let want need use using into its our your no "
     "rather wait correction meant forget update replace now longer".split()
 )
+
+
+CLAIM_CHARS = 300
+LOOK_BACK = 60
+PASTE_CHARS = 1_500
+PASTE_LINES = 15
+PASTE_KEPT_CHARS = 2_000
+OPENING_SENTENCES = 4
 
 
 def sentences(text: str) -> list[str]:
@@ -39,74 +52,96 @@ def sentences(text: str) -> list[str]:
 def said(passages: Iterable[Passage]) -> tuple[Said, ...]:
     """One record per sentence of the user's, superseded ones marked."""
     out = [
-        Said(passage.index, sentence, bool(_STANDING.search(sentence)))
+        record
         for passage in passages
         if passage.source == "user"
-        for sentence in sentences(passage.text)
+        for record in _records(passage)
     ]
     return supersede(out)
+
+
+def _records(passage: Passage) -> Iterator[Said]:
+    """A long paste is the user's material, not the user's words: it comes after them."""
+    long = len(passage.text) > PASTE_CHARS or passage.text.count("\n") > PASTE_LINES
+    seen = 0
+    for number, sentence in enumerate(sentences(passage.text)):
+        seen += len(sentence) + 1
+        pasted = 0 if not long or number < OPENING_SENTENCES else 1 + (seen > PASTE_KEPT_CHARS)
+        if pasted and sentence.count(" ") < 2:
+            continue
+        standing = not pasted and bool(_STANDING.search(sentence))
+        yield Said(passage.index, sentence, standing, pasted)
+
+
+class _Claim(NamedTuple):
+    """What a sentence sets: its values with their kinds, what it is about, whether it corrects."""
+
+    at: int
+    index: int
+    values: dict[str, str]
+    topic: frozenset[str]
+    corrects: bool
 
 
 def supersede(records: Sequence[Said]) -> tuple[Said, ...]:
     """Mark each sentence whose value a later sentence replaced."""
     out = list(records)
-    recent: list[int] = []
+    recent: deque[_Claim] = deque(maxlen=LOOK_BACK)
     for position, record in enumerate(out):
-        values = values_of(record.text)
-        if not values or len(record.text) > 300:
+        claim = _claim(position, record)
+        if claim is None:
             continue
         for earlier in reversed(recent):
-            old = replaced(out[earlier], record)
+            old = replaced(earlier, claim)
             if old:
-                out[earlier] = replace(
-                    out[earlier],
+                known = out[earlier.at]
+                out[earlier.at] = replace(
+                    known,
                     superseded_by=record.text,
                     superseded_at=record.index,
-                    old_values=tuple(dict.fromkeys(out[earlier].old_values + old)),
+                    old_values=tuple(dict.fromkeys(known.old_values + old)),
                 )
                 break
-        recent.append(position)
-        # A correction answers something recent; an unbounded look-back would be quadratic.
-        del recent[:-60]
+        recent.append(claim)
     return tuple(out)
 
 
-def replaced(earlier: Said, later: Said) -> tuple[str, ...]:
+def _claim(position: int, record: Said) -> _Claim | None:
+    if record.pasted or len(record.text) > CLAIM_CHARS:
+        return None
+    values = values_of(record.text)
+    if not values:
+        return None
+    topic = _topic(record.text, values)
+    return _Claim(position, record.index, values, topic, bool(_CUE.search(record.text)))
+
+
+def replaced(earlier: _Claim, later: _Claim) -> tuple[str, ...]:
     """The values of `earlier` that `later` takes back; empty if it takes back none."""
     if earlier.index >= later.index:
         return ()
-    old, new = values_of(earlier.text), values_of(later.text)
-    shared_words = _topic(earlier.text) & _topic(later.text)
-    cue = bool(_CUE.search(later.text))
-    named = [value for value in old if value in new]
-    gone = tuple(
-        value
-        for value, kind in old.items()
-        if value not in new and any(kind == k and v not in old for v, k in new.items())
-    )
-    if named and cue and len(new) > len(named):
-        # "use 9090 instead of 8080" names both.
-        return tuple(v for v in named if any(new[n] == old[v] for n in new if n not in named))
-    if not gone:
-        return ()
-    short = len(_topic(later.text)) <= 2
-    same_topic = len(shared_words) >= 1 and len(shared_words) * 2 >= len(_topic(later.text))
-    if (cue and (short or shared_words)) or (same_topic and _same_frame(earlier, later)):
-        return gone
-    return ()
+    old, new = earlier.values, later.values
+    if later.corrects:
+        named = tuple(value for value in old if value in new)
+        if named and any(v not in named and new[v] in {old[n] for n in named} for v in new):
+            # "use 9090 instead of 8080" names both.
+            return named
+    fresh = {kind for value, kind in new.items() if value not in old}
+    gone = tuple(value for value, kind in old.items() if value not in new and kind in fresh)
+    return gone if gone and _same_matter(earlier, later) else ()
 
 
-def _same_frame(earlier: Said, later: Said) -> bool:
-    one, two = _topic(earlier.text), _topic(later.text)
-    return len(one & two) * 5 >= len(one | two) * 4
+def _same_matter(earlier: _Claim, later: _Claim) -> bool:
+    shared = len(earlier.topic & later.topic)
+    if later.corrects:
+        return len(later.topic) <= 2 or shared * 2 >= len(later.topic)
+    return shared > 0 and shared * 5 >= len(earlier.topic | later.topic) * 4
 
 
-def _topic(text: str) -> set[str]:
-    values = values_of(text)
-    bare = text
+def _topic(text: str, values: Iterable[str]) -> frozenset[str]:
     for value in values:
-        bare = bare.replace(value, " ")
-    return {word for word in _WORD.findall(bare.lower()) if word not in _FILLER}
+        text = text.replace(value, " ")
+    return frozenset(word for word in _WORD.findall(text.lower()) if word not in _FILLER)
 
 
 def values_of(text: str) -> dict[str, str]:
@@ -121,16 +156,14 @@ def values_of(text: str) -> dict[str, str]:
 
 
 def _value_kind(value: str) -> str | None:
-    if not value:
+    if not value or value.isalpha() and (value.islower() or value.istitle()):
         return None
     if value[0] in "\"'`":
         return "quoted"
     if value.startswith("http"):
         return "url"
-    if re.fullmatch(r"v?\d+(?:\.\d+)*(?:[a-zA-Z%]{1,3})?", value):
+    if _NUMBER.fullmatch(value):
         return "number"
-    if "/" in value or re.search(r"\.\w{1,5}$", value):
+    if "/" in value or _ENDING.search(value):
         return "path"
-    if re.search(r"[_\d-]|[a-z][A-Z]", value) or value.isupper() and len(value) > 2:
-        return "name"
-    return None
+    return "name" if _NAME.search(value) or (value.isupper() and len(value) > 2) else None

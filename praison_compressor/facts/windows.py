@@ -14,7 +14,8 @@ REACH_CHARS = 78
 JOIN_CHARS = 14
 ELLIPSIS = " … "
 _WORD = re.compile(r"[A-Za-z_]\w*|\d+")
-_PLAIN = re.compile(r"(?<![\w/.@#-])[A-Za-z]{4,}(?![\w/@-]|\.\w)")
+_LAST_WORD = re.compile(r"(?:[A-Za-z_]\w*|\d+)(?=\W*\Z)")
+_PLAIN = re.compile(r"(?<![\w/.@#-])(?:[A-Za-z][a-z]{3,}|[A-Z]{4,})(?![\w/@-]|\.\w)")
 _STALE = frozenset(
     "this that with from have been were will would could should there their which when what your "
     "into than then them they also only just some more most such very over after before about "
@@ -27,47 +28,36 @@ Span = tuple[int, int]
 
 def plain_words(text: str) -> list[Span]:
     """The spans of the words that carry meaning on their own."""
-    return [
-        found.span()
-        for found in _PLAIN.finditer(text)
-        if found.group().lower() not in _STALE and not _humped(found.group())
-    ]
-
-
-def _humped(word: str) -> bool:
-    return any(a.islower() and b.isupper() for a, b in zip(word, word[1:], strict=False))
+    return [found.span() for found in _PLAIN.finditer(text) if found.group().lower() not in _STALE]
 
 
 def cut_out(text: str, spans: Sequence[Span]) -> str:
     """The parts of `text` that bind the identifiers at `spans`, joined where they nearly touch."""
-    words = [found.span() for found in _WORD.finditer(text)]
     plain = plain_words(text)
     parts: list[list[int]] = []
     for span in sorted(spans):
-        start, end = _window(text, span, words, plain)
+        start, end = _window(text, span, plain)
         if parts and start - parts[-1][1] <= JOIN_CHARS:
             parts[-1][1] = max(end, parts[-1][1])
         else:
             parts.append([start, end])
-    return ELLIPSIS.join(text[start:end].strip() for start, end in parts)
+    return ELLIPSIS.join([text[start:end].strip() for start, end in parts])
 
 
-def _window(text: str, span: Span, words: Sequence[Span], plain: Sequence[Span]) -> Span:
-    start, end = span
-    left = [word for word in words if word[1] <= start]
-    right = [word for word in words if word[0] >= end]
-    if left:
-        start = left[-1][0]
-    if right:
-        end = right[0][1]
+def _window(text: str, span: Span, plain: Sequence[Span]) -> Span:
+    first, last = span
+    before = _LAST_WORD.search(text, max(0, first - REACH_CHARS), first)
+    after = _WORD.search(text, last)
+    start = before.start() if before else first
+    end = after.end() if after else last
     near = [
         word
         for word in plain
-        if (word[1] <= span[0] or word[0] >= span[1])
-        and word[0] >= span[0] - REACH_CHARS
-        and word[1] <= span[1] + REACH_CHARS
+        if (first - REACH_CHARS <= word[0] and word[1] <= first)
+        or (last <= word[0] and word[1] <= last + REACH_CHARS)
     ]
-    near.sort(key=lambda word: max(start - word[0], word[1] - end))
+    if len(near) > PLAIN_WORDS:
+        near.sort(key=lambda word: max(start - word[0], word[1] - end))
     for word in near[:PLAIN_WORDS]:
         start, end = min(start, word[0]), max(end, word[1])
     return _whole(text, start, end)

@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..compressor import ContextCompressor
-from ..result import CompressResult
 from ..config import CompressorConfig
 from ..events import Listener
 from ..messages import Message
+from ..result import CompressResult
 from . import conversation, overflow
 from .conversation import same_model
 from .engines import Engines
+from .loops import off_loop
 from .manager import PassThroughManager, manager_for
 from .notices import Notices
 from .options import Asked
@@ -107,8 +108,10 @@ class AgentCompressor:
             with self._notices.during(request):
                 engine = self.engine(request.model)
                 overhead = self._engines.overhead(request)
-                result = engine.compress_sync(
-                    request.messages, session_id=self.session_id, overhead_tokens=overhead
+                result = off_loop(
+                    lambda: engine.compress_sync(
+                        request.messages, session_id=self.session_id, overhead_tokens=overhead
+                    )
                 )
                 return self._sent(request, result, overhead)
         except Exception as error:
@@ -218,8 +221,10 @@ class AgentCompressor:
         """
         request = conversation.now(self._agent())
         with self._notices.during(request):
-            result = self._engines.focused(focus).compress_sync(
-                request.messages, session_id=self.session_id, force=True
+            result = off_loop(
+                lambda: self._engines.focused(focus).compress_sync(
+                    request.messages, session_id=self.session_id, force=True
+                )
             )
         self._sent(request, result, self._last_overhead)
         return result

@@ -6,16 +6,16 @@ import asyncio
 import contextvars
 import logging
 import os
-import threading
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Any
 
-from ..result import CompressResult
 from ..events import Event, Listener
 from ..messages import Message
+from ..result import CompressResult
+from .loops import apart
 from .shapes import Request
 from .status import Status, line
 
@@ -42,7 +42,8 @@ class _Request:
         if self.on_loop:
             self._telling.append(asyncio.ensure_future(awork()))
         else:
-            _apart(work)
+            # A private event loop runs here, which hooks must not find.
+            apart(work)
 
     def __enter__(self) -> None:
         self._token = _during.set(self)
@@ -201,11 +202,3 @@ async def _aguarded(work: Awaitable[Any]) -> None:
         await work
     except Exception:
         log.warning("a hook of the host failed during a compression", exc_info=True)
-
-
-def _apart(work: Callable[[], None]) -> None:
-    """Run it in a thread and wait: here a private event loop runs, which hooks must not find."""
-    context = contextvars.copy_context()
-    thread = threading.Thread(target=context.run, args=(work,), name="praison-compressor-hooks")
-    thread.start()
-    thread.join()

@@ -9,9 +9,9 @@ from praisonaiagents.context.models import OptimizationResult, OptimizerStrategy
 from praisonaiagents.context.optimizer import BaseOptimizer
 
 from ..compressor import ContextCompressor
-from ..result import CompressResult
 from ..config import CompressorConfig
 from ..errors import CompressorError
+from ..result import CompressResult
 from . import identity
 from .patches import HostMoved, Patches, host_module
 

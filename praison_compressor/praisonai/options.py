@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from typing import Any
 
 from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
@@ -42,6 +42,11 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     facts_budget_tokens: int | None = None
     fold_ratio: float = CompressorConfig.fold_ratio
     min_gain_ratio: float = CompressorConfig.min_gain_ratio
+    tool_policies: Mapping[str, str] = field(default_factory=dict)
+    mask_above_tokens: int = CompressorConfig.mask_above_tokens
+    mask_keep_recent_tokens: int | None = None
+    background: bool = CompressorConfig.background
+    soft_ratio: float = CompressorConfig.soft_ratio
     auxiliary_model: str | None = None
     auxiliary_api_base: str | None = None
     auxiliary_api_key: str | None = field(default=None, repr=False)
@@ -135,7 +140,14 @@ def _from_mapping(param: Mapping[str, Any]) -> Asked | None:
     own_model = param.get("llm_summarize") is not False
     asked = _asked(context, own_model=own_model)
     given = {key: param[key] for key in ours - host if key in param}
-    return asked and replace(asked, options={**asked.options, **given})
+    if asked is None:
+        return None
+    if "tool_policies" in given:
+        given["tool_policies"] = {
+            **asked.options.get("tool_policies", {}),
+            **given["tool_policies"],
+        }
+    return replace(asked, options={**asked.options, **given})
 
 
 def _plain_manager(param: Any) -> Any:
@@ -147,7 +159,7 @@ def _plain_manager(param: Any) -> Any:
 
 def _ours(context: Any) -> dict[str, Any]:
     """Our options in a configuration of the host's: only what differs from its default."""
-    defaults = {item.name: item.default for item in fields(context)}
+    defaults = {item.name: _default(item) for item in fields(context)}
     names = set(CompressorConfig.names()) - {"model"}
     changed = {
         name: getattr(context, name)
@@ -156,4 +168,11 @@ def _ours(context: Any) -> dict[str, Any]:
     }
     if context.compact_threshold != defaults["compact_threshold"]:
         changed["trigger_ratio"] = context.compact_threshold
+    if context.protected_tools:
+        protected = dict.fromkeys(context.protected_tools, "keep")
+        changed["tool_policies"] = {**protected, **changed.get("tool_policies", {})}
     return changed
+
+
+def _default(item: Field[Any]) -> Any:
+    return item.default if item.default_factory is MISSING else item.default_factory()

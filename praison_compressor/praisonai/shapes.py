@@ -80,7 +80,7 @@ def _request(
     model = params.get("model")
     tools = params.get("tools")
     return Request(
-        messages=messages,
+        messages=_said_once(messages),
         model=model if isinstance(model, str) else None,
         tools=[tool for tool in tools if isinstance(tool, Mapping)]
         if isinstance(tools, (list, tuple))
@@ -88,6 +88,16 @@ def _request(
         output_tokens=output if isinstance(output, int) else 0,
         schema=_schema(form),
     )
+
+
+def _said_once(messages: Sequence[Message]) -> list[Message]:
+    """The messages without a user message that repeats the one just before it.
+
+    On the litellm paths the host appends the current one although its history has it already
+    (llm/llm.py:3006), and the next turn sends it once: each request would begin otherwise.
+    """
+    pairs = zip([None, *messages], messages, strict=False)
+    return [new for old, new in pairs if not (new == old and new.get("role") == "user")]
 
 
 def _schema(form: Any) -> str:

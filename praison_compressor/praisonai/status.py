@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..compressor import ContextCompressor
-from ..result import CompressResult
 from ..messages import is_system
+from ..result import CompressResult
 
 __all__ = ["Status", "line", "status_of"]
 

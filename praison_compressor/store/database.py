@@ -136,10 +136,14 @@ class Database:
         return self._run(work, "BEGIN IMMEDIATE")
 
     def maintain(self, *statements: str) -> list[Any]:
-        """Run statements that may not be in a transaction; the first row of each."""
+        """Run statements that may not be in a transaction; the last one's rows."""
         with translated(self.place), self._ready().connect() as connection:
             connection = connection.execution_options(isolation_level="AUTOCOMMIT", begin="")
-            return [_first(connection, statement) for statement in statements]
+            *first, last = statements
+            for statement in first:
+                _ran_to_its_end(connection, statement)
+            result = connection.exec_driver_sql(last)
+            return list(result.all()) if result.returns_rows else []
 
     def close(self) -> None:
         """Close the connections of this process."""
@@ -202,9 +206,15 @@ class Database:
         return engine
 
 
-def _first(connection: Connection, statement: str) -> Any:
-    result = connection.exec_driver_sql(statement)
-    return result.fetchone() if result.returns_rows else None
+def _ran_to_its_end(connection: Connection, statement: str) -> None:
+    if connection.dialect.name != "sqlite":
+        connection.exec_driver_sql(statement)
+        return
+    # incremental_vacuum frees one page a step, and only executescript steps to the end of what
+    # has no rows.
+    cursor = connection.connection.cursor()
+    cursor.executescript(statement)
+    cursor.close()
 
 
 # ---------------------------------------------------------------- SQLite
@@ -272,4 +282,11 @@ def _postgresql(url: URL) -> Engine:
         arguments["connect_timeout"] = _CONNECT_SECONDS
     if "options" not in url.query:
         arguments["options"] = f"-c lock_timeout={_LOCK_SECONDS}s"
-    return create_engine(url, hide_parameters=True, connect_args=arguments, pool_timeout=60)
+    return create_engine(
+        url,
+        hide_parameters=True,
+        connect_args=arguments,
+        pool_timeout=60,
+        # What another writer has just archived must be seen, whatever the server's default is.
+        isolation_level="READ COMMITTED",
+    )

@@ -6,13 +6,14 @@ the segment, so that it verifies and cannot be guessed.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, select, text, update
 
-from ..errors import SessionNotFound
+from ..errors import SessionNotFound, StoreUnavailable
 from .archive import Archive
 from .database import Database
 from .index import optimize_index
@@ -20,6 +21,8 @@ from .schema import entries, exports, leases, links, messages, sessions
 from .snapshots import require
 
 __all__ = ["Erased", "Export", "erase_message", "erase_session", "reclaim"]
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -219,11 +222,21 @@ _REWRITTEN = ("entries", "blocks", "messages", "links", "search")
 
 def reclaim(database: Database, done: Erased) -> Erased:
     """Clear the pages that were freed: on disk, forgotten is not yet gone."""
+    try:
+        return replace(done, pages_cleared=_cleared(database))
+    except StoreUnavailable as error:
+        # What was forgotten stays forgotten; the caller learns that old bytes may be left.
+        logger.warning("freed pages could not be cleared: %s", error)
+        return replace(done, pages_cleared=False)
+
+
+def _cleared(database: Database) -> bool:
     if database.is_sqlite:
         # Freed bytes were overwritten in place (secure_delete); old ones may be in the log still.
-        database.maintain("PRAGMA incremental_vacuum")
-        busy = database.maintain("PRAGMA wal_checkpoint(TRUNCATE)")[0]
-        return replace(done, pages_cleared=not busy[0])
+        ((busy, *_),) = database.maintain(
+            "PRAGMA incremental_vacuum", "PRAGMA wal_checkpoint(TRUNCATE)"
+        )
+        return not busy
     # A plain VACUUM leaves old bytes in reused pages; FULL writes the tables anew.
     database.maintain(*(f"VACUUM FULL compressor_{name}" for name in _REWRITTEN))
-    return done
+    return True

@@ -64,7 +64,7 @@ def _family(connection: Connection, row: Row[Any], seen: set[str]) -> list[Epoch
     return found
 
 
-def sessions_of(connection: Connection, namespace: str) -> list[SessionInfo]:
+def sessions_of(connection: Connection, namespace: str, limit: int | None) -> list[SessionInfo]:
     count = (
         select(func.count(func.distinct(links.c.message_key)))
         .join(entries, entries.c.key == links.c.entry_key)
@@ -76,6 +76,7 @@ def sessions_of(connection: Connection, namespace: str) -> list[SessionInfo]:
         select(sessions, count.label("archived"))
         .where(sessions.c.namespace == namespace)
         .order_by(sessions.c.updated.desc())
+        .limit(limit)
     )
     return [
         SessionInfo(

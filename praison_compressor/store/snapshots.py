@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -17,6 +20,7 @@ from .schema import entries, epochs, sessions
 
 __all__ = [
     "Snapshot",
+    "Snapshots",
     "epochs_of",
     "find",
     "name_of",
@@ -42,6 +46,41 @@ class Snapshot:
     def is_current(self, row: Row[Any]) -> bool:
         """Whether nothing was committed or forgotten since."""
         return bool(self.edits == row.edits and self.session.tip == row.tip)
+
+
+class Snapshots:
+    """The sessions that this process read last, the least used dropped; thread-safe."""
+
+    def __init__(self, most: int = 256) -> None:
+        self._most = most
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all; after a fork a new lock too, for another thread may have held the old."""
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, str], Snapshot] = OrderedDict()
+
+    def keep(self, found: Snapshot) -> Session:
+        """Remember a session that was read."""
+        self._check_process()
+        key = (found.session.namespace, found.session.id)
+        with self._lock:
+            self._kept[key] = found
+            self._kept.move_to_end(key)
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+        return found.session
+
+    def get(self, row: Row[Any]) -> Snapshot | None:
+        """What was read of that session before."""
+        self._check_process()
+        with self._lock:
+            return self._kept.get((row.namespace, row.id))
+
+    def _check_process(self) -> None:
+        if self._pid != os.getpid():
+            self.clear()
 
 
 # ---------------------------------------------------------------- sessions

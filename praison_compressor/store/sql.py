@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, select
 
 from ..errors import ConfigError, LedgerCorrupt
 from ..ledger import Entry, Epoch, Segment, Session, Usage
@@ -22,14 +20,14 @@ from .pack import Codec
 from .reading import SessionInfo
 from .schema import entries, sessions
 from .searching import Hit, archived_keys, search
-from .snapshots import Snapshot, find, require, scope_of, snapshot, within
+from .snapshots import Snapshot, Snapshots, find, require, scope_of, snapshot, within
 from .transfer import export_session, import_session
 
 __all__ = ["SqlStore"]
 
 T = TypeVar("T")
 
-_CACHED_SESSIONS = 256
+_LONGEST_NAME = 1_000  # bytes; an index of PostgreSQL takes no key of more than 2,700
 
 
 class SqlStore:
@@ -47,8 +45,7 @@ class SqlStore:
         self, url: str | os.PathLike[str] | None = None, *, codec: Codec | None = None
     ) -> None:
         self._database = Database(url, codec=codec)
-        self._lock = threading.Lock()
-        self._cache: OrderedDict[tuple[str, str], Snapshot] = OrderedDict()
+        self._snapshots = Snapshots()
 
     def __repr__(self) -> str:
         return f"<{self.place}>"
@@ -88,7 +85,7 @@ class SqlStore:
             )
         if found is None:
             return Session(namespace, session_id, session_id, None)
-        return self._remember(found)
+        return self._snapshots.keep(found)
 
     def commit(
         self, session: Session, segments: Sequence[tuple[Segment, Sequence[Message]]]
@@ -100,7 +97,9 @@ class SqlStore:
             StoreUnavailable: nothing was written.
         """
         plain = [(segment, [to_plain(m) for m in originals]) for segment, originals in segments]
-        return self._remember(self._write(lambda archive: self._committed(archive, session, plain)))
+        return self._snapshots.keep(
+            self._write(lambda archive: self._committed(archive, session, plain))
+        )
 
     def originals(self, session: Session, entry: Entry) -> list[Message] | None:
         """The archived messages of an entry of this session; None once forgotten."""
@@ -124,9 +123,9 @@ class SqlStore:
 
     # -------------------------------------------------------------- for people
 
-    def sessions(self, namespace: str) -> list[SessionInfo]:
+    def sessions(self, namespace: str, limit: int | None = None) -> list[SessionInfo]:
         """The sessions of a namespace, the last used first."""
-        return self._database.read(lambda c: reading.sessions_of(c, namespace))
+        return self._database.read(lambda c: reading.sessions_of(c, namespace, limit))
 
     def namespaces(self) -> list[str]:
         """The namespaces that have sessions."""
@@ -193,8 +192,7 @@ class SqlStore:
         """
         erase = erase_message if target.startswith("sha256:") else erase_session
         done = self._write(lambda archive: erase(archive, namespace, target))
-        with self._lock:
-            self._cache.clear()
+        self._snapshots.clear()
         return reclaim(self._database, done)
 
     def export(self, namespace: str, session_id: str, note: str = "") -> dict[str, Any]:
@@ -226,24 +224,11 @@ class SqlStore:
     def _archive(self, connection: Connection) -> Archive:
         return Archive(connection, self._database.packer, indexed=not self._database.encrypted)
 
-    def _remember(self, found: Snapshot) -> Session:
-        key = (found.session.namespace, found.session.id)
-        with self._lock:
-            self._cache[key] = found
-            self._cache.move_to_end(key)
-            while len(self._cache) > _CACHED_SESSIONS:
-                self._cache.popitem(last=False)
-        return found.session
-
-    def _known(self, row: Row[Any]) -> Snapshot | None:
-        with self._lock:
-            return self._cache.get((row.namespace, row.id))
-
     def _opened(self, archive: Archive, namespace: str, session_id: str) -> Snapshot | None:
         row = find(archive.connection, namespace, session_id)
         if row is None:
             return None
-        known = self._known(row)
+        known = self._snapshots.get(row)
         if known is not None and known.is_current(row):
             return known
         return snapshot(archive, row, known)
@@ -262,15 +247,20 @@ class SqlStore:
     ) -> Snapshot:
         writing.append(archive, session, segments)
         row = require(archive.connection, session.namespace, session.id)
-        return snapshot(archive, row, self._known(row))
+        return snapshot(archive, row, self._snapshots.get(row))
 
 
 def _check_names(*names: str | None) -> None:
     for name in names:
         if name is None:
             continue
+        size = len(name.encode("utf-8", "surrogatepass"))
         if not name or "\0" in name or any("\ud800" <= c <= "\udfff" for c in name):
             raise ConfigError(f"{name!r} cannot name a session or namespace; expected text")
+        if size > _LONGEST_NAME:
+            raise ConfigError(
+                f"a name of {size} bytes, {name[:20]!r}…; expected at most {_LONGEST_NAME}"
+            )
 
 
 def _originals(archive: Archive, session: Session, entry: Entry) -> list[Message] | None:

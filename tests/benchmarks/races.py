@@ -99,10 +99,7 @@ async def _turns(compressor: ContextCompressor, names: Sequence[str]) -> dict[st
     views: dict[str, str] = {}
     for turn in range(2, 2 + TURNS):
         done = await asyncio.gather(
-            *(
-                compressor.compress(_conversation(name, 2 * turn), session_id=name)
-                for name in names
-            )
+            *(compressor.compress(_conversation(name, 2 * turn), session_id=name) for name in names)
         )
         views = {
             name: hashlib.sha256(json.dumps(result.messages).encode()).hexdigest()

@@ -107,12 +107,18 @@ def body(request: Recorded) -> str:
 
 
 def prefix_shares(requests: list[Recorded]) -> list[float]:
-    """For each request of the agent but after a compression, the share of the one before it."""
+    """For each request of the agent but after a compression, the share of the one before it.
+
+    A turn's first request is left out where the turn before had a tool loop: the host does not
+    send that loop again, whoever compresses.
+    """
     shares = []
     main = [r for r in requests if r.model != "aux"]
     calls = [r.number for r in requests if r.model == "aux"]
     for before, after in itertools.pairwise(main):
         if any(before.number < call < after.number for call in calls):
+            continue
+        if before.messages[-1]["role"] == "tool" and after.messages[-1]["role"] == "user":
             continue
         old, new = body(before), body(after)
         shares.append(len(os.path.commonprefix([old, new])) / max(1, len(old)))

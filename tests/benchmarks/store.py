@@ -3,6 +3,7 @@
     python -m tests.benchmarks.store                           100 sessions against 1,000
     python -m tests.benchmarks.store --sessions 10000          ... 10,000 (1,000,000 messages)
     python -m tests.benchmarks.store --corpus FILE.jsonl       bytes on recorded sessions
+    python -m tests.benchmarks.store --roundtrip FILE.jsonl    compressed in stages, restored
 
 Every session archives 100 messages. Times are medians of a sample of sessions, with a new store
 object, so that nothing comes from this process's memory; "quiet turn" is the second open.
@@ -16,12 +17,13 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import create_engine, text
 
+from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor
 from praison_compressor.store import SqlStore, open_store
 from praison_compressor.store.database import parse
 from tests.stores import Postgres
@@ -41,10 +43,9 @@ def conversation(number: int) -> list[Message]:
 
 
 def _message(chance: random.Random, number: int, place: int) -> Message:
-    words = [
-        chance.choice(COMMON) if chance.random() < 0.7 else f"w{chance.randrange(200_000):x}"
-        for _ in range(chance.choice((10, 40, 150)))
-    ]
+    length = chance.choice((10, 40, 150))
+    rare = [f"w{word:x}" for word in chance.choices(range(200_000), k=length // 3)]
+    words = chance.choices(COMMON, k=length - len(rare)) + rare
     return {
         "role": "user" if place % 2 else "assistant",
         "content": f"session {number} message {place}: " + " ".join(words),
@@ -130,10 +131,7 @@ def corpus(url: str, directory: Path, file: Path) -> None:
     """Print what recorded sessions take, and that they come back word for word."""
     store = open_store(url)
     size = wrong = 0
-    for line in file.read_text().split("\n"):
-        if not line:
-            continue
-        recorded = json.loads(line)
+    for recorded in _recorded(file):
         messages = recorded["messages"]
         size += sum(len(json.dumps(m, ensure_ascii=False).encode()) for m in messages)
         session = store.open(NAMESPACE, str(recorded["id"]))
@@ -152,12 +150,49 @@ def corpus(url: str, directory: Path, file: Path) -> None:
     store.close()
 
 
+def roundtrip(url: str, file: Path) -> None:
+    """Print how many recorded sessions a view restores, compressed in stages by fresh objects."""
+    config = CompressorConfig(
+        context_window=24_000, protect_last_n_tokens=4_000, namespace=NAMESPACE, store_url=url
+    )
+    exact = same = compressions = count = 0
+    for recorded in _recorded(file):
+        name, messages = str(recorded["id"]), recorded["messages"]
+        for share in (0.4, 0.6, 0.8, 1.0):
+            subject = ContextCompressor(config)
+            stage = messages[: round(len(messages) * share)]
+            try:
+                done = subject.compress_sync(stage, session_id=name)
+            except BudgetTooSmall as error:
+                print(f"{name} at {len(stage)} messages: {error}")
+            subject.store.close()
+        fresh = ContextCompressor(config)
+        again = fresh.compress_sync(messages, session_id=name)
+        same += again.messages == done.messages
+        exact += fresh.verbatim(again.messages, session_id=name) == messages
+        compressions += len(fresh.store.open(NAMESPACE, name).entries)
+        count += 1
+        fresh.store.close()
+    faults = open_store(url).verify()
+    print(
+        f"{count} recorded sessions, {compressions} segments: {same} resumed with the same view, "
+        f"{exact} restored message for message, {len(faults)} faults\n"
+    )
+
+
+def _recorded(file: Path) -> Iterator[dict[str, Any]]:
+    for line in file.read_text().split("\n"):
+        if line:
+            yield json.loads(line)
+
+
 def main() -> None:
     """Run on both databases."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--small", type=int, default=100)
     options.add_argument("--sessions", type=int, default=1_000)
     options.add_argument("--corpus", type=Path)
+    options.add_argument("--roundtrip", type=Path)
     options.add_argument("--database", choices=["sqlite", "postgresql"])
     given = options.parse_args()
     for name in [given.database] if given.database else ["sqlite", "postgresql"]:
@@ -166,7 +201,9 @@ def main() -> None:
             server = Postgres() if name == "postgresql" else None
             url = server.empty() if server else f"sqlite:///{directory / 'ledger.db'}"
             print(name)
-            if given.corpus:
+            if given.roundtrip:
+                roundtrip(url, given.roundtrip)
+            elif given.corpus:
                 corpus(url, directory, given.corpus)
             else:
                 growth(url, directory, given.small, given.sessions)

@@ -5,6 +5,7 @@ No I/O. Only text is read from events: audio is counted in milliseconds and neve
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
@@ -26,7 +27,7 @@ INPUT_TOKENS_PER_WORD_TOKEN = 3
 _AUDIO_PARTS = frozenset({"input_audio", "audio", "output_audio"})
 
 
-@dataclass
+@dataclass(eq=False)
 class Item:
     """One item: a message, a function call, its output, or a kind we do not know."""
 
@@ -89,6 +90,15 @@ class Item:
             self.texts[index] = text
             self.revision += 1
 
+    def leave_server(self) -> None:
+        """Its connection is gone, and with it its audio: what is known of its words remains."""
+        words = self.text
+        self.on_server = False
+        self.done = True
+        self.awaiting.clear()
+        self.texts = {0: words} if words else {}
+        self.spoken, self.audio_ms, self.heard_ms = False, 0.0, None
+
     def interrupt(self, at_ms: float) -> None:
         """Forget what was said after `at_ms`."""
         length = self.audio_ms if self.heard_ms is None else min(self.heard_ms, self.audio_ms)
@@ -102,17 +112,19 @@ class Item:
 def heard(text: str, at_ms: float, length_ms: float) -> str:
     """The words spoken up to `at_ms` of `length_ms`, to the last whole word.
 
-    Servers do not say when a word was spoken, so it is taken from its share of the text. Where the
-    length is not known nothing was certainly heard.
+    Servers do not say when a word was spoken, so it is taken from its share of the letters and of
+    the words, whichever is less. Where the length is not known nothing was certainly heard.
     """
     if length_ms <= 0:
         return ""
     if at_ms >= length_ms:
         return text
-    cut = int(len(text) * max(0.0, at_ms) / length_ms)
-    if text[cut : cut + 1].isspace() or not any(character.isspace() for character in text):
-        return text[:cut].rstrip()
-    return text[: max(0, text.rfind(" ", 0, cut))].rstrip()
+    share = max(0.0, at_ms) / length_ms
+    ends = [found.end() for found in re.finditer(r"\S+", text)]
+    if len(ends) < 2:
+        return text[: int(len(text) * share)]  # a language without spaces, or a single word
+    whole = [end for end in ends[: int(len(ends) * share)] if end <= len(text) * share]
+    return text[: whole[-1]] if whole else ""
 
 
 class Items:
@@ -178,12 +190,16 @@ class Items:
             self._items.remove(item)
         return item
 
-    def sent(self, item: Mapping[str, Any]) -> None:
+    def sent(self, item: Mapping[str, Any], previous: str | None = None) -> None:
         """An item of the user's is on its way: it survives a disconnect before its echo."""
         item_id = _text(item.get("id"))
         if item_id and item_id not in self._apart and item_id not in self._by_id:
-            self.added(item, None, named=False)
-            self._by_id[item_id].on_server = False
+            known = Item(item_id, _text(item.get("type")) or "message", sequence=self._sequence)
+            self._sequence += 1
+            _fill(known, item)
+            known.on_server = False
+            front = previous == "root"
+            self._insert(known, None if front else previous, named=False, front=front)
 
     def refused(self, item_id: str) -> None:
         """The server did not take an item that was sent."""
@@ -198,17 +214,20 @@ class Items:
         self._items = self.live()
         self._by_id = {item.id: item for item in self._items}
         for item in self._items:
-            item.on_server = False
-            for index in sorted(item.awaiting):
-                item.say(index, NO_WORDS)  # with its audio, its transcript is gone too
-            item.done = True
+            item.leave_server()
 
-    def _insert(self, item: Item, previous: str | None, named: bool) -> None:
+    def _insert(
+        self, item: Item, previous: str | None, named: bool, *, front: bool = False
+    ) -> None:
         self._by_id[item.id] = item
         after = self._by_id.get(previous) if previous else None
         if after is not None:
             self._items.insert(self._items.index(after) + 1, item)
-        elif previous in self._apart or (named and not previous and self._names_predecessors):
+        elif (
+            front
+            or previous in self._apart
+            or (named and not previous and self._names_predecessors)
+        ):
             # A server that names predecessors means the front by naming none.
             self._items.insert(0, item)
         else:
@@ -218,6 +237,8 @@ class Items:
         """What we sent, where a server gave it an id of its own."""
         echo = Item("", _text(item.get("type")) or "message")
         _fill(echo, item)
+        if echo.spoken or not any(_words(echo)[2:]):
+            return None
         for sent in self._items:
             if not sent.on_server and _words(sent) == _words(echo):
                 return sent
@@ -254,7 +275,7 @@ def _fill(item: Item, given: Mapping[str, Any]) -> None:
 
 def _fill_part(item: Item, index: int, part: Mapping[str, Any]) -> None:
     words = part.get("text")
-    if part.get("type") in _AUDIO_PARTS:
+    if str(part.get("type")) in _AUDIO_PARTS:
         item.spoken = True
         words = part.get("transcript")
         if words is None and item.role == "user" and index not in item.texts:

@@ -10,7 +10,7 @@ from ...errors import ConfigError
 __all__ = ["Marks"]
 
 PATIENCE = 64
-"""Items after which an answer that never came is no longer waited for, where tokens are the mark."""
+"""Items after which an answer is no longer waited for, where the marks are tokens."""
 
 
 @dataclass(frozen=True)

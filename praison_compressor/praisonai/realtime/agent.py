@@ -1,0 +1,436 @@
+"""`RealtimeAgent`: the host's voice agent, on any server of the protocol, with a memory."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+import logging
+import os
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+from praisonaiagents.agent.realtime_agent import RealtimeAgent as HostRealtimeAgent
+
+from ...config import CompressorConfig
+from ...errors import ConfigError
+from ...events import Event as CompressorEvent
+from ...ledger import MemoryStore, Segment, Store
+from ...prompts import Summarizer
+from ...tokens import TokenCounter
+from ...writer import SummaryWriter, as_summarizer
+from .items import Items
+from .keeper import Keeper
+from .marks import Marks
+from .memory import Memory
+from .protocol import (
+    AUDIO_DELTAS,
+    TEXT_DELTAS,
+    Event,
+    Follower,
+    clear_event,
+    delete_event,
+    new_id,
+    truncate_event,
+)
+
+__all__ = ["RealtimeAgent"]
+
+logger = logging.getLogger(__name__)
+
+OPENAI_URL = "wss://api.openai.com/v1/realtime"
+GREETING_SECONDS = 10.0
+REALTIME_WINDOW = 32_000
+"""Tokens of OpenAI's realtime models, which no table lists: what the memory's share is taken of."""
+
+MAX_MESSAGE_BYTES = 2**24
+
+
+class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships no types
+    """The host's `RealtimeAgent` with a `url` of your own and, where marks are given, a memory.
+
+    At `trigger_items` items the oldest are summarized into a memory item in front of the
+    conversation and deleted from the server, down to `max_history_items`; or the same in tokens.
+    After a disconnect `aconnect` tells the new connection the memory and the live window.
+
+    `url` is the server's WebSocket address; the OPENAI_API_KEY of the environment is only ever
+    sent to OpenAI, other servers get `api_key` or `headers`. `config` holds the compressor's
+    options (`auxiliary_model` writes the summaries, `timeout_seconds`, `store_url`, ...),
+    `summarizer` is any object or async callable that the compressor takes; without one, or when
+    it does not answer, summaries are static. `session_id` names the ledger's session.
+    `transcription_model` writes down what the user says, which is all that can be remembered of
+    it; None leaves the session's own setting. `fold_timeout_seconds` is for writing one summary
+    (None: twice the configuration's timeout for one call), `ack_timeout_seconds` for the server's
+    answer to a deletion. `on_fold` is told the compressor's events.
+
+    Raises:
+        ConfigError: marks, URL or options that cannot work.
+    """
+
+    def __init__(
+        self,
+        name: str = "RealtimeAgent",
+        llm: str | None = None,
+        model: str | None = None,
+        realtime: Any = None,
+        instructions: str | None = None,
+        verbose: bool = True,
+        *,
+        url: str | None = None,
+        api_key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        max_history_items: int | None = None,
+        trigger_items: int | None = None,
+        max_history_tokens: int | None = None,
+        trigger_tokens: int | None = None,
+        config: CompressorConfig | None = None,
+        summarizer: Any = None,
+        store: Store | None = None,
+        tokens: TokenCounter | None = None,
+        session_id: str | None = None,
+        transcription_model: str | None = "whisper-1",
+        fold_timeout_seconds: float | None = None,
+        ack_timeout_seconds: float = 10.0,
+        on_fold: Callable[[CompressorEvent], None] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(name, llm, model, realtime, instructions, verbose, **kwargs)
+        self._ws: Any = None
+        self.url = _url(url or OPENAI_URL, self.llm)
+        self.session_id = session_id or f"voice-{uuid.uuid4().hex}"
+        self.marks = Marks(max_history_items, trigger_items, max_history_tokens, trigger_tokens)
+        self.transcription_model = transcription_model
+        self._headers = self._credentials(url, api_key, headers)
+        given = (config or CompressorConfig()).with_environment()
+        options = replace(
+            given,
+            model=given.model or self.llm,
+            context_window=given.context_window or REALTIME_WINDOW,
+        )
+        self._tokens = tokens or TokenCounter(options.model)
+        self.store = store if store is not None else _store(options)
+        writer = SummaryWriter(
+            options, _summarizer(options, summarizer), self._tokens, on_fold or _unheard
+        )
+        self._memory = Memory(options, writer, self.store, self._tokens, self.session_id)
+        self._items = Items()
+        self._follower = Follower(self._items)
+        self._keeper = Keeper(
+            self._items,
+            self._follower,
+            self._memory,
+            self.marks,
+            self._tokens,
+            self._transmit,
+            timeout_seconds=fold_timeout_seconds or 2 * options.timeout_seconds,
+            ack_timeout_seconds=ack_timeout_seconds,
+        )
+        self._on_event_callbacks: list[Callable[[Event], Any]] = []
+        self._early: list[str | bytes] = []
+        self._sessions = 0
+
+    # ------------------------------------------------------------ what it knows
+
+    @property
+    def memory(self) -> str:
+        """What was folded, as the server has it in its first item; "" before the first fold."""
+        return self._memory.text
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The summaries that the memory consists of, oldest first."""
+        return self._memory.segments
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """The ids of the live window, oldest first."""
+        return tuple(item.id for item in self._items.live())
+
+    @property
+    def usage(self) -> dict[str, Any]:
+        """What the newest response was billed, as the server reported it."""
+        return dict(self._follower.usage)
+
+    def transcript(self, item_id: str) -> str | None:
+        """The words of an item of the live window."""
+        item = self._items.get(item_id)
+        return None if item is None else item.text or item.output or item.arguments
+
+    async def settled(self) -> None:
+        """Wait until no fold is under way."""
+        await self._keeper.settled()
+
+    def on_event(self, callback: Callable[[Event], Any]) -> None:
+        """Register a callback for every event of the server, function calls among them."""
+        self._on_event_callbacks.append(callback)
+
+    # ------------------------------------------------------------ connection
+
+    async def aconnect(self, **kwargs: Any) -> bool:
+        """Connect; tell a new connection what an earlier one knew. True if connected."""
+        if self._connected:
+            self._log("Already connected", "yellow")
+            return True
+        try:
+            await self._open()
+        except Exception as error:
+            await self._lost()
+            self._log(f"Connection failed: {error}", "red")
+            self._report(error)
+            return False
+        self._log(f"Connected to {self.url}", "green")
+        return True
+
+    async def adisconnect(self) -> bool:
+        """Disconnect; a fold that is under way is cancelled. True if disconnected."""
+        socket = self._ws
+        await self._lost()
+        if socket is None:
+            return True
+        try:
+            await socket.close()
+        except Exception as error:
+            self._log(f"Disconnect error: {error}", "red")
+            return False
+        self._log("Disconnected", "yellow")
+        return True
+
+    async def _open(self) -> None:
+        try:
+            from websockets.asyncio.client import connect
+        except ImportError as error:
+            raise ImportError(
+                "websockets is needed for RealtimeAgent: pip install 'praison-compressor[realtime]'"
+            ) from error
+        if self.marks.on:
+            await self._memory.open()
+            await asyncio.to_thread(self._tokens.text, "")  # a vocabulary takes a while to load
+        if self.url.startswith(OPENAI_URL) and "Authorization" not in self._headers:
+            raise ValueError("OPENAI_API_KEY environment variable or api_key= required")
+        self._early.clear()
+        self._sessions = 0
+        self._ws = await connect(
+            self.url,
+            additional_headers=self._headers,
+            max_size=MAX_MESSAGE_BYTES,
+            compression=None,  # sound hardly shrinks, and every frame would pay for the attempt
+        )
+        self._connected = True
+        remembers = self.marks.on and self._keeper.remembers
+        if remembers:
+            await self._greeting()
+        await self._transmit({"type": "session.update", "session": self._session()})
+        if remembers:
+            await self._keeper.replay()
+
+    async def _greeting(self) -> None:
+        """Wait for `session.created`, before which a server may not listen."""
+        with contextlib.suppress(asyncio.TimeoutError):
+            message = await asyncio.wait_for(self._ws.recv(), GREETING_SECONDS)
+            self._early.append(message)
+            event = _event(message)
+            if event is not None and event.get("type") == "session.created":
+                self._follower.take(event)
+
+    def _session(self) -> Event:
+        config = self._realtime_config
+        if not hasattr(config, "to_session"):  # hosts up to 1.7.4 speak the beta protocol
+            return self._transcribing_beta(config.to_dict())
+        session: Event = config.to_session()
+        if self.marks.on and self.transcription_model:
+            given = session.setdefault("audio", {}).setdefault("input", {})
+            given.setdefault("transcription", {"model": self.transcription_model})
+        return session
+
+    def _transcribing_beta(self, session: Event) -> Event:
+        if self.marks.on and self.transcription_model:
+            session.setdefault("input_audio_transcription", {"model": self.transcription_model})
+        return session
+
+    def _credentials(
+        self, url: str | None, api_key: str | None, headers: Mapping[str, str] | None
+    ) -> dict[str, str]:
+        """A key from the environment belongs to OpenAI and is sent nowhere else."""
+        found = dict(headers or {})
+        key = api_key or (os.environ.get("OPENAI_API_KEY") if url is None else None)
+        if key:
+            found.setdefault("Authorization", f"Bearer {key}")
+        if not hasattr(self._realtime_config, "to_session"):
+            found.setdefault("OpenAI-Beta", "realtime=v1")
+        return found
+
+    async def _lost(self) -> None:
+        """The connection is gone, whoever ended it."""
+        self._connected = False
+        self._ws = None
+        await self._keeper.stop()
+
+    # ------------------------------------------------------------ sending
+
+    async def _send_event(self, event: Event) -> bool:
+        """Send an event of the user's; an item of theirs is remembered before its echo."""
+        event = self._keeper.sending(event)
+        if await self._transmit(event):
+            return True
+        self._keeper.unsent(event)
+        return False
+
+    async def _transmit(self, event: Event) -> bool:
+        sent: bool = await super()._send_event(event)
+        return sent
+
+    async def asend_event(self, event: Event) -> bool:
+        """Send any event of the protocol. True if sent."""
+        return await self._send_event(event)
+
+    async def delete_item(self, item_id: str) -> bool:
+        """Delete an item from the conversation and, where it was folded, from the memory too.
+
+        From now on it is in no summary, whatever is being summarized. True if sent, or forgotten.
+        """
+        item = self._items.get(item_id)
+        known = self._keeper.withdraw(item_id)
+        if known and (item is None or item.folded):
+            return True
+        return await self._transmit(delete_event(item_id, event_id=new_id("evt")))
+
+    async def truncate_item(self, item_id: str, audio_end_ms: int, content_index: int = 0) -> bool:
+        """Drop the audio of an assistant's item after `audio_end_ms`: the user interrupted.
+
+        What was not heard is not remembered either. True if sent.
+        """
+        item = self._items.get(item_id)
+        if item is not None:
+            item.interrupt(float(audio_end_ms))
+            self._keeper.cut_short(item_id)
+        return await self._transmit(truncate_event(item_id, content_index, audio_end_ms))
+
+    async def clear_input_audio(self) -> bool:
+        """Drop the audio that was sent and is not committed yet. True if sent."""
+        return await self._transmit(clear_event())
+
+    # ------------------------------------------------------------ receiving
+
+    async def receive_loop(self) -> None:
+        """Receive until the connection ends; callbacks first, the memory's bookkeeping after."""
+        socket = self._ws
+        if not self._connected or socket is None:
+            return
+        try:
+            early, self._early = self._early, []
+            for message in early:
+                await self._receive(message)
+            async for message in socket:
+                await self._receive(message)
+        except Exception as error:
+            self._log(f"Receive loop error: {error}", "red")
+            self._report(error)
+        finally:
+            if self._ws is socket:
+                await self._lost()
+
+    async def _receive(self, message: str | bytes) -> None:
+        event = _event(message)
+        if event is None:
+            return
+        self._deliver(event)
+        if self._remember(event):
+            return
+        if event.get("type") == "error":
+            error = event.get("error", {})
+            self._log(f"API Error: {error}", "red")
+            self._report(Exception(str(error)))
+        if event.get("type") == "session.created" and self.marks.on:
+            await self._created()
+
+    def _deliver(self, event: Event) -> None:
+        """Sound and words to who listens, before anything else is done with the event."""
+        kind = event.get("type")
+        if kind in AUDIO_DELTAS and event.get("delta"):
+            sound = base64.b64decode(str(event["delta"]))
+            for listener in self._on_audio_callbacks:
+                self._guarded(listener, sound)
+        elif kind in TEXT_DELTAS:
+            for listener in self._on_message_callbacks:
+                self._guarded(listener, event.get("delta", ""))
+        for callback in self._on_event_callbacks:
+            self._guarded(callback, event)
+
+    def _remember(self, event: Event) -> bool:
+        """Whether the event was an answer to the memory's own work."""
+        try:
+            self._keeper.before(event)
+            self._follower.take(event)
+            return self._keeper.after(event)
+        except Exception:
+            # A server's nonsense must not end the conversation.
+            logger.exception("not understood: %s", event.get("type"))
+            return False
+
+    async def _created(self) -> None:
+        """A session began; where it is not the connection's first, its conversation is empty."""
+        self._sessions += 1
+        if self._sessions > 1:
+            await self._keeper.stop()
+            await self._keeper.replay()
+
+    def _guarded(self, callback: Callable[[Any], Any], value: Any) -> None:
+        """A listener's fault must not end the conversation."""
+        try:
+            callback(value)
+        except Exception as error:
+            logger.exception("a callback failed")
+            self._report(error)
+
+    def _report(self, error: Exception) -> None:
+        for callback in self._on_error_callbacks:
+            try:
+                callback(error)
+            except Exception:
+                logger.exception("an error callback failed")
+
+
+def _event(message: str | bytes) -> Event | None:
+    try:
+        event = json.loads(message)
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) else None
+
+
+def _url(url: str, model: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("ws", "wss") or not parts.netloc:
+        raise ConfigError(f"url={url!r}: expected a WebSocket address, ws://… or wss://…")
+    if "model" in parse_qs(parts.query):
+        return url
+    query = f"{parts.query}&" if parts.query else ""
+    return parts._replace(query=f"{query}model={quote(model)}").geturl()
+
+
+def _store(config: CompressorConfig) -> Store:
+    if config.store_url is None:
+        return MemoryStore()
+    from ...store import open_store
+
+    return open_store(config.store_url)
+
+
+def _summarizer(config: CompressorConfig, given: Any) -> Summarizer | None:
+    if given is not None or config.auxiliary_model is None:
+        return as_summarizer(given)
+    from ...summarizer import LiteLLMSummarizer
+
+    return LiteLLMSummarizer(
+        config.auxiliary_model,
+        api_base=config.auxiliary_api_base,
+        api_key=config.auxiliary_api_key,
+    )
+
+
+def _unheard(event: CompressorEvent) -> None:
+    """Nobody listens."""

@@ -1,0 +1,335 @@
+"""What a voice conversation remembers: summaries in the session's ledger, and their text."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...config import CompressorConfig
+from ...errors import LedgerConflict, SummaryRejected
+from ...ledger import Entry, Segment, Session, Store
+from ...messages import Message, digest, read, steps, to_plain, tool_calls_of
+from ...models import model_limits
+from ...plan import SMALLEST_SUMMARY, Budget
+from ...prompts import frame, rendering, unframe
+from ...static import OPENING
+from ...tokens import TokenCounter
+from ...writer import Brief, SummaryWriter, Written
+
+__all__ = ["Draft", "Memory"]
+
+DELETED = "[deleted]"
+LEAST_TOKENS = SMALLEST_SUMMARY + 60
+"""For any summary: its frame, the opening of a static one, and words enough to say a thing."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A summary that is written and not yet committed."""
+
+    segment: Segment
+    originals: tuple[Message, ...]
+    replaces: tuple[Entry, ...]
+    session: Session
+    revised: Mapping[str, Message | None]
+    """What it leaves out or has in other words, compared with what it replaces."""
+
+
+class Memory:
+    """The summaries that stand for what was folded, oldest first, additive until they are many.
+
+    Each fold is a segment committed to the session's ledger, its originals archived. When the
+    summaries together pass `fold_ratio` of the budget they are folded into one.
+    """
+
+    def __init__(
+        self,
+        config: CompressorConfig,
+        writer: SummaryWriter,
+        store: Store,
+        tokens: TokenCounter,
+        session_id: str,
+    ) -> None:
+        self.session_id = session_id
+        self._config = config
+        self._writer = writer
+        self._store = store
+        self._tokens = tokens
+        window = model_limits(config.model, config.context_window).window
+        self._budget = Budget.of(config, window)
+        self._session: Session | None = None
+        self._kept: list[Entry] = []
+        self._ids: dict[str, frozenset[str]] = {}
+        """The items that each entry, by its hash, stands for."""
+        self._revised: dict[str, Message | None] = {}
+        """Items that were deleted (None) or cut short after they had been folded."""
+
+    # ------------------------------------------------------------ what is remembered
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The summaries in use, oldest first."""
+        return tuple(entry.segment for entry in self._kept)
+
+    @property
+    def text(self) -> str:
+        """What the conversation is told: every summary in its frame; "" while there is none."""
+        return "\n".join(str(segment.rendered["content"]) for segment in self._told())
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all summaries."""
+        return sum(segment.tokens for segment in self._told())
+
+    @property
+    def session(self) -> Session | None:
+        """The newest state of the ledger: its tip and the parent pointer."""
+        return self._session
+
+    @property
+    def outdated(self) -> bool:
+        """Whether something that a summary holds was deleted or cut short since."""
+        return bool(self._revised)
+
+    def _told(self) -> list[Segment]:
+        return [entry.segment for entry in self._kept if set(entry.segment.run) != {_STUB}]
+
+    # ------------------------------------------------------------ the ledger
+
+    async def open(self) -> None:
+        """Read the session's ledger: another process may have remembered before us.
+
+        Raises:
+            LedgerError: the store cannot be read.
+        """
+        session = await asyncio.to_thread(self._store.open, self._config.namespace, self.session_id)
+        if self._session is None or session.head_hash != self._session.head_hash:
+            self._kept = await asyncio.to_thread(self._in_use, session)
+        self._session = session
+
+    def _in_use(self, session: Session) -> list[Entry]:
+        """The entries that no newer one replaces: folded or revised, it shares their items."""
+        kept: list[Entry] = []
+        taken: set[str] = set()
+        for entry in reversed(session.entries):
+            ids = self._items_of(session, entry)
+            if ids and not ids & taken:
+                kept.insert(0, entry)
+            taken |= ids
+        return kept
+
+    def _items_of(self, session: Session, entry: Entry) -> frozenset[str]:
+        if entry.forgotten or entry.segment.kind != "summary":
+            return frozenset()
+        if entry.hash not in self._ids:
+            originals = self._store.originals(session, entry) or []
+            self._ids[entry.hash] = frozenset(_ids(originals)) - {""}
+        return self._ids[entry.hash]
+
+    # ------------------------------------------------------------ folding
+
+    async def draft(
+        self, messages: Sequence[Message], *, source_tokens: int, visible: Sequence[Message]
+    ) -> Draft:
+        """A summary of the messages, and of all older summaries where these have become too many.
+
+        Raises:
+            SummaryRejected: the summary says nothing.
+            LedgerError: the store cannot be read.
+        """
+        await self.open()
+        words = sum(map(self._tokens.message, messages))
+        room = self._room(words)
+        too_many = bool(self._kept) and self.tokens + room > self._budget.fold
+        replaced = tuple(self._kept) if too_many else ()
+        if too_many:
+            room = max(room, self._budget.fold // 2)
+            source_tokens += sum(entry.segment.tokens for entry in replaced)
+        return await self._write(replaced, messages, room, source_tokens, visible, carry=True)
+
+    def _room(self, words: int) -> int:
+        """Tokens for a summary of so many tokens of words: half of them, where they are few."""
+        most = self._budget.prose_for(words) + self._budget.facts
+        return min(most, max(LEAST_TOKENS, words // 2))
+
+    async def revise(self, visible: Sequence[Message]) -> Draft | None:
+        """The outdated summary and those after it, written anew without what was deleted.
+
+        Raises:
+            SummaryRejected, LedgerError: as `draft`.
+        """
+        await self.open()
+        first = next((n for n, e in enumerate(self._kept) if self._is_outdated(e)), None)
+        if first is None:
+            self._revised.clear()
+            return None
+        replaced = tuple(self._kept[first:])
+        source = sum(entry.segment.tokens for entry in replaced)
+        return await self._write(replaced, (), source, source, visible, carry=False)
+
+    async def commit(self, draft: Draft) -> None:
+        """Archive and append; a commit that has begun is finished whatever cancels us.
+
+        Raises:
+            LedgerError: nothing was written.
+        """
+        written = [(draft.segment, draft.originals)]
+        work = asyncio.ensure_future(asyncio.to_thread(self._store.commit, draft.session, written))
+        try:
+            session = await asyncio.shield(work)
+        except asyncio.CancelledError:
+            self._take(draft, await work)
+            raise
+        except LedgerConflict:
+            # What another writer remembered is ours too: the next fold goes on from it.
+            await self.open()
+            raise
+        self._take(draft, session)
+
+    def holds(self, item_id: str) -> bool:
+        """Whether a summary stands for the item."""
+        return any(item_id in self._ids.get(entry.hash, ()) for entry in self._kept)
+
+    def forget(self, item_id: str) -> bool:
+        """Whether a summary stands for the item; if so it is rewritten without it."""
+        return self.replace(item_id, None)
+
+    def replace(self, item_id: str, message: Message | None) -> bool:
+        """The same with other words in its place."""
+        if not self.holds(item_id):
+            return False
+        self._revised[item_id] = message
+        return True
+
+    def dismiss(self) -> None:
+        """Someone deleted the memory itself: go on without what was remembered."""
+        self._kept.clear()
+        self._revised.clear()
+
+    # ------------------------------------------------------------ writing
+
+    def _is_outdated(self, entry: Entry) -> bool:
+        return bool(self._ids.get(entry.hash, frozenset()) & self._revised.keys())
+
+    async def _write(
+        self,
+        replaced: tuple[Entry, ...],
+        messages: Sequence[Message],
+        room: int,
+        source: int,
+        visible: Sequence[Message],
+        *,
+        carry: bool,
+    ) -> Draft:
+        assert self._session is not None
+        session, revised = self._session, dict(self._revised)
+        runs = [await self._originals(session, entry, revised) for entry in replaced]
+        carried = [carry and entry.segment.method == "model" for entry in replaced]
+        archived = [message for run in runs for message in run] + list(messages)
+        unseen = [run for run, is_text in zip(runs, carried, strict=True) if not is_text]
+        shown = [message for run in unseen for message in run] + list(messages)
+        most = max(LEAST_TOKENS, source)
+        folded = [e.segment for e, is_text in zip(replaced, carried, strict=True) if is_text]
+        prose = self._budget.prose_for(source) * (2 if folded else 1)
+        brief = Brief(
+            messages=_sendable(archived),
+            shown=_sendable(shown),
+            room=min(room, most),
+            most=most,
+            facts=self._budget.facts,
+            prose=max(1, min(prose, room)),
+            folded=tuple(unframe(segment.rendered) for segment in folded),
+            earlier=tuple(unframe(e.segment.rendered) for e in self._kept if e not in replaced),
+            visible="\n".join(rendering(visible)),
+        )
+        written = await self._text_for(brief)
+        segment = self._segment(written, archived, source)
+        return Draft(segment, tuple(archived), replaced, session, {} if carry else revised)
+
+    async def _text_for(self, brief: Brief) -> Written:
+        if not brief.messages:
+            # All that it stood for was deleted; the entry only says so.
+            content = frame(DELETED, count=0, method="static")
+            return Written({"role": "user", "content": content}, "static")
+        written = await self._writer.write(brief, model=None, session_id=self.session_id)
+        if not re.search(r"\w", unframe(written.message).replace(OPENING, "")):
+            raise SummaryRejected("empty")
+        return written
+
+    async def _originals(
+        self, session: Session, entry: Entry, revised: dict[str, Message | None]
+    ) -> list[Message]:
+        found = await asyncio.to_thread(self._store.originals, session, entry)
+        return _revised(found or [], revised)
+
+    def _segment(self, written: Written, archived: Sequence[Message], source: int) -> Segment:
+        return Segment(
+            kind="summary",
+            run=tuple(digest(message) for message in read(archived).messages),
+            rendered=written.message,
+            tokens=self._tokens.message(written.message),
+            source_tokens=source,
+            method=written.method,
+            model=written.model,
+            usage=written.usage,
+            created=time.time(),
+        )
+
+    def _take(self, draft: Draft, session: Session) -> None:
+        """Go on from a commit of ours."""
+        entry = session.entries[-1]
+        self._ids[entry.hash] = frozenset(_ids(draft.originals)) - {""}
+        place = self._kept.index(draft.replaces[0]) if draft.replaces else len(self._kept)
+        self._kept = [e for e in self._kept if e not in draft.replaces]
+        self._kept.insert(place, entry)
+        self._session = session
+        for item_id, message in draft.revised.items():
+            if self._revised.get(item_id, entry) is message:
+                del self._revised[item_id]
+
+
+# ---------------------------------------------------------------- messages with item ids
+
+
+def _ids(messages: Iterable[Message]) -> Iterable[str]:
+    """The ids of the items that the messages were."""
+    for message in messages:
+        yield str(message.get("id") or "")
+        for call in message.get("tool_calls") or ():
+            yield str(call.get("item_id") or "")
+
+
+_STUB_MESSAGE: Message = {"role": "user", "content": DELETED}
+_STUB = digest(_STUB_MESSAGE)
+
+
+def _sendable(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """What may be shown: paired, and without the places of what was deleted."""
+    return read([m for m in messages if m.get("content") != DELETED]).messages
+
+
+def _revised(messages: Sequence[Message], revised: dict[str, Message | None]) -> list[Message]:
+    """The originals with stubs, which keep the ids, in the place of what was deleted."""
+    result: list[Message] = []
+    for step in steps(messages):
+        touched = {i for n in step for i in _ids([messages[n]])} & revised.keys()
+        for number in step:
+            result += _without(messages[number], revised) if touched else [messages[number]]
+    return result
+
+
+def _without(message: Message, revised: dict[str, Message | None]) -> list[Message]:
+    calls = tool_calls_of(message)
+    if not calls:
+        item_id = str(message.get("id"))
+        if item_id not in revised:
+            return [message]
+        return [revised[item_id] or {**_STUB_MESSAGE, "id": item_id}]
+    kept = to_plain(message)
+    gone = [c["item_id"] for c in kept["tool_calls"] if c.get("item_id") in revised]
+    kept["tool_calls"] = [c for c in kept["tool_calls"] if c.get("item_id") not in revised]
+    stubs = [{**_STUB_MESSAGE, "id": item_id} for item_id in gone]
+    return [*stubs, kept] if kept["tool_calls"] else stubs

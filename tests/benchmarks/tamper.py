@@ -1,0 +1,107 @@
+"""Flip one bit in every byte of summary, archive and chain: does `verify` name it?
+
+python -m tests.benchmarks.tamper                every byte, SQLite and PostgreSQL
+python -m tests.benchmarks.tamper --every 10     every tenth
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, create_engine, text
+
+from praison_compressor.store import SqlStore, open_store
+from praison_compressor.store.database import parse
+from tests.stores import Postgres
+from tests.talks import NAMESPACE, committed, segment, talk
+
+COLUMNS = {
+    "summary": [("entries", "sealed"), ("entries", "kind")],
+    "archive": [("blocks", "body"), ("messages", "digest")],
+    "chain": [
+        *(("entries", name) for name in ("epoch", "parent", "commitment", "hash")),
+        *(("sessions", name) for name in ("tip", "tip_parent", "head_hash", "base_hash")),
+        ("epochs", "parent_id"),
+    ],
+}
+
+
+def fill(store: SqlStore) -> None:
+    """Two sessions, one a fork of the other."""
+    committed(store, "s", talk(8, "alpha"), talk(8, "beta"))
+    fork = store.open(NAMESPACE, "f", "s")
+    store.commit(fork, [(segment(talk(6, "gamma")), talk(6, "gamma"))])
+
+
+def tamper(url: str, every: int) -> tuple[Counter[str], list[str]]:
+    """How many bits were flipped in each part, and which of them `verify` did not name."""
+    store, engine = open_store(url), create_engine(parse(url))
+    fill(store)
+    chance = random.Random(1)
+    flips: Counter[str] = Counter()
+    unnamed: list[str] = []
+    for part, columns in COLUMNS.items():
+        for table, column in columns:
+            for key, value in _values(engine, table, column):
+                for place in range(0, len(value), every):
+                    _write(engine, table, column, key, flipped(value, place, chance))
+                    flips[part] += 1
+                    if not store.verify():
+                        unnamed.append(f"{table}.{column} of {key}, byte {place}")
+                _write(engine, table, column, key, value)
+    assert store.verify() == [], "what was changed was not changed back"
+    store.close()
+    engine.dispose()
+    return flips, unnamed
+
+
+def _values(engine: Engine, table: str, column: str) -> list[Any]:
+    query = f"SELECT key, {column} FROM compressor_{table} WHERE {column} IS NOT NULL"
+    with engine.begin() as connection:
+        return list(connection.execute(text(query)).all())
+
+
+def _write(engine: Engine, table: str, column: str, key: int, value: Any) -> None:
+    change = text(f"UPDATE compressor_{table} SET {column} = :value WHERE key = :key")
+    with engine.begin() as connection:
+        connection.execute(change, {"value": value, "key": key})
+
+
+def flipped(value: Any, place: int, chance: random.Random) -> Any:
+    """The value with one bit of one byte changed; text stays text."""
+    if isinstance(value, str):
+        return (
+            value[:place] + chr(ord(value[place]) ^ 1 << chance.randrange(5)) + value[place + 1 :]
+        )
+    data = bytearray(value)
+    data[place] ^= 1 << chance.randrange(8)
+    return bytes(data)
+
+
+def main() -> None:
+    """Print a table for both databases."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--every", type=int, default=1)
+    given = options.parse_args()
+    server = Postgres()
+    with tempfile.TemporaryDirectory() as directory:
+        urls = {"sqlite": str(Path(directory) / "ledger.db"), "postgresql": server.empty()}
+        print("database    summary  archive  chain  not named")
+        for name, url in urls.items():
+            flips, unnamed = tamper(url, given.every)
+            print(
+                f"{name:<10} {flips['summary']:8} {flips['archive']:8} {flips['chain']:6} "
+                f"{len(unnamed):10}"
+            )
+            for line in unnamed[:5]:
+                print("   ", line)
+    server.close()
+
+
+if __name__ == "__main__":
+    main()

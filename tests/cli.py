@@ -1,0 +1,43 @@
+"""Runs the command as its console script does, in this process, and hands back what it said."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+from praison_compressor.cli import main
+
+
+class Ran(NamedTuple):
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output as one JSON value."""
+        return json.loads(self.out)
+
+
+Run = Callable[..., Ran]
+
+
+def runner(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    """A function that runs the command with these arguments."""
+
+    def run(*arguments: object) -> Ran:
+        capfd.readouterr()
+        monkeypatch.setattr(sys, "argv", ["praison-compressor", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capfd.readouterr()
+        code = ended.value.code
+        return Ran(code if isinstance(code, int) else int(code is not None), out, err)
+
+    return run

@@ -1,0 +1,102 @@
+"""The breaker: a model that failed is left alone, longer each time, unless much has changed."""
+
+from __future__ import annotations
+
+import pytest
+
+from praison_compressor import (
+    CompressorConfig,
+    ContextCompressor,
+    SummarizerUnavailable,
+)
+from praison_compressor.breaker import REMEMBERED, Breaker
+
+from .transcripts import session
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(
+    ("kind", "rests"),
+    [
+        ("timeout", [60, 300, 900, 900]),
+        ("provider", [60, 300, 900, 900]),
+        ("rejected", [60, 300, 900, 900]),
+        ("quota", [300, 900, 900]),
+        ("auth", [900, 900]),
+    ],
+)
+def test_each_failure_in_a_row_rests_longer(kind, rests):
+    """60, 300, 900 s; what no short wait mends starts further on."""
+    clock = Clock()
+    breaker = Breaker(clock)
+    for rest in rests:
+        assert breaker.allows("s", "m", 1_000)
+        assert breaker.failed("s", "m", 1_000, kind) == rest
+        clock.now += rest - 1
+        assert not breaker.allows("s", "m", 1_000)
+        clock.now += 1
+    assert breaker.allows("s", "m", 1_000)
+
+
+def test_a_success_forgets_the_failures():
+    """The next failure is a first one."""
+    breaker = Breaker(Clock())
+    breaker.failed("s", "m", 1_000, "timeout")
+    breaker.failed("s", "m", 1_000, "timeout")
+    breaker.succeeded("s", "m")
+    assert breaker.allows("s", "m", 1_000)
+    assert breaker.failed("s", "m", 1_000, "timeout") == 60
+
+
+def test_growth_releases():
+    """Half as much again is worth another try, however long the cooldown."""
+    breaker = Breaker(Clock())
+    breaker.failed("s", "m", 1_000, "auth")
+    assert not breaker.allows("s", "m", 1_499)
+    assert breaker.allows("s", "m", 1_500)
+
+
+def test_models_and_sessions_rest_apart():
+    """One conversation's trouble is not another's; a fallback is still asked."""
+    breaker = Breaker(Clock())
+    breaker.failed("s", "m", 1_000, "timeout")
+    assert breaker.allows("other", "m", 1_000)
+    assert breaker.allows("s", "other", 1_000)
+
+
+def test_it_remembers_a_bounded_number():
+    """A process that serves many sessions for long does not grow."""
+    breaker = Breaker(Clock())
+    for number in range(REMEMBERED + 1):
+        breaker.failed(f"s{number}", "m", 1, "auth")
+    assert breaker.allows("s0", "m", 1)
+    assert not breaker.allows("s1", "m", 1)
+
+
+def test_a_resting_model_is_not_asked_and_the_turn_goes_on():
+    """The static summary meanwhile; once rested and grown it is asked again."""
+    asked = []
+
+    async def down(messages):
+        asked.append(1)
+        raise SummarizerUnavailable("503", kind="timeout")
+
+    clock, events = Clock(), []
+    config = CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)
+    ours = ContextCompressor(config, summarizer=down, on_event=events.append)
+    ours.breaker = Breaker(clock)
+    assert ours.compress_sync(session(20), session_id="s").summary_method == "static"
+    assert len(asked) == 1
+    assert ours.compress_sync(session(20), session_id="s", force=True).tokens_after > 0
+    assert len(asked) == 1
+    assert "skipped" in [event.name for event in events]
+    clock.now = 60.0
+    ours.compress_sync(session(30), session_id="s")
+    assert len(asked) == 2

@@ -1,0 +1,271 @@
+"""Quiet turns: a turn costs its new messages, and nothing is assumed about the old ones."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, MemoryStore
+from praison_compressor.messages import is_result, text_of
+from praison_compressor.projection import Projector
+
+from .transcripts import session, transcripts
+
+SMALL = CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)
+
+
+class Watched(Projector):
+    """The real projector, counting what it does."""
+
+    def __init__(self, ours: ContextCompressor) -> None:
+        super().__init__(ours.store, ours.tokens)
+        self.full = self.quiet = 0
+
+    def look(self, call, session=None):
+        self.full += 1
+        return super().look(call, session)
+
+    def again(self, messages, key, budget, *, keep=True):
+        found = super().again(messages, key, budget, keep=keep)
+        self.quiet += found is not None
+        return found
+
+
+def watched(config=SMALL, **options) -> tuple[ContextCompressor, Watched]:
+    ours = ContextCompressor(config, **options)
+    ours._projector = Watched(ours)
+    return ours, ours._projector
+
+
+def seen_whole(result) -> tuple:
+    return (
+        result.messages,
+        result.context_status,
+        result.tokens_before,
+        result.tokens_after,
+        result.segments,
+        result.masked,
+    )
+
+
+def requests_of(messages):
+    """The transcript as a host sends it: once for every assistant message to come."""
+    return [messages[:end] for end in range(1, len(messages) + 1) if _asks(messages[end - 1])]
+
+
+def _asks(message):
+    return message["role"] == "user" or is_result(message)
+
+
+# ---------------------------------------------------------------- like anybody else's view
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+@given(transcripts(), st.integers(600, 6_000), st.booleans())
+def test_a_growing_transcript_is_seen_as_a_fresh_compressor_sees_it(messages, window, rebuilt):
+    """At every turn: the same view, numbers and status as one that remembers nothing."""
+    config = CompressorConfig(model="gpt-4o", context_window=window, token_floor=0)
+    store = MemoryStore()
+    ours = ContextCompressor(config, store=store)
+    for request in requests_of(messages):
+        given_now = copy.deepcopy(request) if rebuilt else request
+        result = _or_none(ours, given_now)
+        fresh = _or_none(ContextCompressor(config, store=store, tokens=ours.tokens), request)
+        assert result == fresh
+
+
+@settings(deadline=None, max_examples=30, suppress_health_check=list(HealthCheck))
+@given(transcripts(), st.data())
+def test_whatever_the_client_does_to_it_is_noticed(messages, data):
+    """Edits, deletions, truncations, going back and forth: as a fresh compressor sees it."""
+    config = CompressorConfig(model="gpt-4o", context_window=1_500, token_floor=0)
+    store = MemoryStore()
+    ours = ContextCompressor(config, store=store)
+    live = copy.deepcopy(messages)
+    for _ in range(6):
+        change = data.draw(st.sampled_from(["edit", "delete", "cut", "back", "none"]))
+        index = data.draw(st.integers(0, max(0, len(live) - 1)))
+        if change == "edit":
+            live[index]["content"] = data.draw(st.sampled_from(["changed", "again", "third"]))
+        elif change == "delete" and not is_result(live[index]):
+            del live[index]
+        elif change == "cut":
+            del live[index + 1 :]
+        elif change == "back":
+            live = copy.deepcopy(messages)
+        result = _or_none(ours, live)
+        fresh = _or_none(ContextCompressor(config, store=store, tokens=ours.tokens), live)
+        assert result == fresh
+
+
+def _or_none(ours, messages):
+    try:
+        return seen_whole(ours.compress_sync(messages, session_id="s"))
+    except BudgetTooSmall:
+        return None
+
+
+# ---------------------------------------------------------------- it is used
+
+
+def test_a_turn_between_two_compressions_is_quiet():
+    """One full look at the first turn, none after it until the trigger is crossed."""
+    ours, projector = watched(CompressorConfig(model="gpt-4o", context_window=100_000))
+    requests = requests_of(session(10))
+    for request in requests:
+        ours.compress_sync(request)
+    assert projector.full == 1 + sum(map(_answers_apart, requests))
+    assert projector.quiet == len(requests) - projector.full
+
+
+def _answers_apart(request):
+    """A result whose call was sent before belongs to a step that the last turn left open."""
+    return False
+
+
+def test_a_summarized_session_is_quiet_too():
+    """The summaries stand in their places, the new messages behind them."""
+    ours, projector = watched()
+    messages = session(20)
+    first = ours.compress_sync(messages)
+    again = ours.compress_sync(messages)
+    assert again.messages == first.messages
+    grown = [*messages, {"role": "assistant", "content": "ok"}, {"role": "user", "content": "on"}]
+    before = projector.full
+    later = ours.compress_sync(grown)
+    assert projector.full == before
+    assert later.messages == [*first.messages, *grown[-2:]]
+    assert later.tokens_after == ours.tokens.messages(later.messages)
+    assert later.tokens_before == ours.tokens.messages(grown)
+
+
+@pytest.mark.parametrize("index", [0, 1, 3, 40, -1])
+@pytest.mark.parametrize("rebuilt", [False, True])
+def test_an_edit_in_place_of_any_old_message_is_noticed(index, rebuilt):
+    """By a host that keeps its dictionaries, and by one that makes them anew."""
+    ours = ContextCompressor(CompressorConfig(model="gpt-4o", context_window=100_000))
+    messages = session(10)
+    ours.compress_sync(messages)
+    ours.compress_sync(messages)
+    messages[index]["content"] = "edited in place"
+    given_now = copy.deepcopy(messages) if rebuilt else messages
+    result = ours.compress_sync(given_now)
+    assert result.messages == messages
+    assert result.tokens_after == ours.tokens.messages(messages)
+
+
+def test_an_edit_deep_inside_is_noticed():
+    """Arguments of a call, a part of a content."""
+    ours = ContextCompressor(CompressorConfig(model="gpt-4o", context_window=100_000))
+    messages = session(4)
+    messages[1]["content"] = [{"type": "text", "text": "look"}]
+    ours.compress_sync(messages)
+    messages[2]["tool_calls"][0]["function"]["arguments"] = '{"path": "other"}'
+    messages[1]["content"][0]["text"] = "look " * 50
+    result = ours.compress_sync(messages)
+    assert result.messages == messages
+    assert result.tokens_after == ours.tokens.messages(messages)
+
+
+# ---------------------------------------------------------------- it is not trusted too far
+
+
+def test_another_session_never_sees_it():
+    """Equal words in another session find that session's ledger."""
+    ours = ContextCompressor(SMALL)
+    messages = session(20)
+    first = ours.compress_sync(messages, session_id="a")
+    ours.compress_sync(messages, session_id="a")
+    other = ours.compress_sync(messages[:10], session_id="b")
+    assert other.messages == messages[:10]
+    assert other.parent_session_id is None
+    assert ours.compress_sync(messages, session_id="a").messages == first.messages
+
+
+def test_a_ledger_changed_by_another_process_is_noticed():
+    """The store is asked at every turn."""
+    store = MemoryStore()
+    here, there = (ContextCompressor(SMALL, store=store) for _ in range(2))
+    messages = session(11)
+    here.compress_sync(messages, session_id="s")
+    assert here.compress_sync(messages, session_id="s").context_status == "full"
+    there.compress_sync(messages, session_id="s", force=True)
+    result = here.compress_sync(messages, session_id="s")
+    assert result.context_status == "summarized"
+    assert result.session_id == store.open("default", "s").tip
+
+
+def test_a_smaller_budget_is_noticed():
+    """Tool schemas came, or the window was learned: the remembered view is counted against it."""
+    ours = ContextCompressor(SMALL)
+    messages = session(10)
+    assert ours.compress_sync(messages).context_status == "full"
+    result = ours.compress_sync(messages, overhead_tokens=2_000)
+    assert result.context_status == "summarized"
+    assert result.tokens_after <= 2_500
+
+
+def test_counts_corrected_by_the_provider_are_noticed():
+    """A learned ratio makes the remembered numbers wrong."""
+    ours = ContextCompressor(SMALL)
+    messages = session(9)
+    before = ours.compress_sync(messages).tokens_before
+    ours.tokens.calibrate(messages, before * 2)
+    result = ours.compress_sync(messages)
+    assert result.tokens_before > before * 1.5
+    assert result.context_status == "summarized"
+
+
+def test_a_request_that_only_reads_leaves_the_memory_alone():
+    """A title or a memory extraction between two turns does not make the next one slow."""
+    ours, projector = watched(CompressorConfig(model="gpt-4o", context_window=100_000))
+    messages = session(6)
+    ours.compress_sync(messages)
+    aside = [*messages, {"role": "user", "content": "Name this conversation."}]
+    assert ours.compress_sync(aside, extends=False).messages == aside
+    before = projector.full
+    grown = [*messages, {"role": "assistant", "content": "ok"}, {"role": "user", "content": "on"}]
+    assert ours.compress_sync(grown).messages == grown
+    assert projector.full == before
+
+
+def test_the_view_is_the_callers_own():
+    """What he does to the list, or to the summary in it, is not found in the next view."""
+    ours = ContextCompressor(SMALL)
+    messages = session(20)
+    ours.compress_sync(messages)
+    view = ours.compress_sync(messages).messages
+    before = copy.deepcopy(view)
+    summary = next(i for i, m in enumerate(view) if text_of(m).startswith("<conversation-summary>"))
+    view[summary]["content"] = "overwritten"
+    view += [{"role": "user", "content": "mine"}]
+    assert ours.compress_sync(messages).messages == before
+
+
+def test_a_mistaken_option_is_told_in_a_quiet_turn_too():
+    """Not silently ignored because nothing had to be done."""
+    ours = ContextCompressor(SMALL)
+    messages = session(2)
+    ours.compress_sync(messages)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'target'"):
+        ours.compress_sync(messages, target=100)
+
+
+async def test_many_sessions_at_once_keep_to_themselves():
+    """One compressor, many conversations, interleaved."""
+    ours = ContextCompressor(SMALL)
+    talks = [session(6 + n) for n in range(8)]
+
+    async def hold(number):
+        return [
+            await ours.compress(request, session_id=f"s{number}")
+            for request in requests_of(talks[number])
+        ]
+
+    held = await asyncio.gather(*map(hold, range(8)))
+    for number, results in enumerate(held):
+        assert ours.verbatim(results[-1].messages, session_id=f"s{number}") == talks[number]

@@ -1,0 +1,365 @@
+"""The pure half of a voice conversation: the list of items, the marks, the choice of a fold."""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from praison_compressor.errors import ConfigError
+from praison_compressor.messages import check, read
+from praison_compressor.praisonai.realtime import Marks
+from praison_compressor.praisonai.realtime.choosing import choose, deletions
+from praison_compressor.praisonai.realtime.items import Items, heard, messages_of
+from praison_compressor.praisonai.realtime.protocol import _HANDLERS, Follower
+
+
+def follower(*events) -> Follower:
+    found = Follower(Items())
+    for event in events:
+        found.take(event)
+    return found
+
+
+def user(item_id, text="hello", **more):
+    content = [{"type": "input_text", "text": text}]
+    return {"id": item_id, "type": "message", "role": "user", "content": content, **more}
+
+
+def added(item, **more):
+    return {"type": "conversation.item.added", "item": {"status": "completed", **item}, **more}
+
+
+def spoken(item_id, transcript=None):
+    content = [{"type": "input_audio", "transcript": transcript}]
+    return {"id": item_id, "type": "message", "role": "user", "content": content}
+
+
+def call(item_id, call_id):
+    called = {"call_id": call_id, "name": "lookup", "arguments": "{}"}
+    return {"id": item_id, "type": "function_call", **called}
+
+
+def output(item_id, call_id):
+    return {"id": item_id, "type": "function_call_output", "call_id": call_id, "output": "done"}
+
+
+def said(found: Follower, item_id: str) -> str:
+    item = found.items.get(item_id)
+    assert item is not None
+    return item.text
+
+
+# ---------------------------------------------------------------- the list
+
+
+@settings(max_examples=40)
+@given(st.lists(st.integers(-2, 30), max_size=30), st.lists(st.integers(0, 29), max_size=10))
+def test_the_order_is_the_servers(places, gone):
+    """Whatever is inserted in front, after an item or at the end, and deleted, ours is the same."""
+    theirs: list[str] = ["first"]
+    found = follower(added(user("first"), previous_item_id=None))
+    found.take(added(user("second"), previous_item_id="first"))
+    theirs.append("second")
+    for number, place in enumerate(places):
+        item_id = f"item_{number}"
+        at = 0 if place == -1 else len(theirs) if place < 0 or place > len(theirs) else place
+        theirs.insert(at, item_id)
+        previous = theirs[at - 1] if at else None
+        found.take(added(user(item_id), previous_item_id=previous))
+    for number in gone:
+        found.take({"type": "conversation.item.deleted", "item_id": f"item_{number}"})
+    theirs = [item for item in theirs if item not in {f"item_{number}" for number in gone}]
+    assert [item.id for item in found.items] == theirs
+
+
+def test_a_server_that_never_names_a_predecessor_appends():
+    """null from a server that knows no other word for it is not the front."""
+    found = follower(*(added(user(f"i{n}"), previous_item_id=None) for n in range(4)))
+    assert [item.id for item in found.items] == ["i0", "i1", "i2", "i3"]
+    found = follower(*(added(user(f"i{n}")) for n in range(4)))
+    assert [item.id for item in found.items] == ["i0", "i1", "i2", "i3"]
+
+
+@pytest.mark.parametrize(
+    ("born", "told", "final"),
+    [
+        (
+            "conversation.item.added",
+            "response.output_audio_transcript.done",
+            "conversation.item.done",
+        ),
+        (
+            "conversation.item.created",
+            "response.audio_transcript.done",
+            "response.output_item.done",
+        ),
+    ],
+)
+def test_both_generations_of_names_say_the_same(born, told, final):
+    """GA and beta events lead to one list with the same words."""
+    item = {"id": "a", "type": "message", "role": "assistant", "content": []}
+    found = follower({"type": born, "item": {**item, "status": "in_progress"}})
+    answer = found.items.get("a")
+    assert answer is not None
+    assert not answer.settled
+    found.take({"type": told, "item_id": "a", "content_index": 0, "transcript": "Good morning"})
+    found.take({"type": final, "item": {**item, "status": "completed"}})
+    assert (answer.text, answer.settled) == ("Good morning", True)
+
+
+def test_speech_is_final_when_its_transcript_came_or_failed():
+    """Only what has been written down can be folded."""
+    found = follower(added(spoken("u1")), added(spoken("u2")))
+    one, two = found.items
+    assert not one.settled
+    kind = "conversation.item.input_audio_transcription"
+    found.take({"type": f"{kind}.completed", "item_id": "u1", "transcript": "Hello there"})
+    found.take({"type": f"{kind}.failed", "item_id": "u2", "error": {}})
+    assert (one.settled, one.text) == (True, "Hello there")
+    assert (two.settled, two.text) == (True, "(speech without words)")
+
+
+def test_audio_is_never_kept():
+    """Of a sound only its length is noted, wherever in an event it comes."""
+    sound = base64.b64encode(b"SECRET SOUND" * 400).decode()
+    part = {"type": "output_audio", "audio": sound, "transcript": "Hi"}
+    item = {"id": "a", "type": "message", "role": "assistant", "content": [part]}
+    heard_part = {"type": "input_audio", "audio": sound, "transcript": "Hi"}
+    found = follower(
+        added(item),
+        added({**user("u"), "content": [heard_part]}),
+        {"type": "response.output_audio.delta", "item_id": "a", "delta": sound},
+        {"type": "response.audio.delta", "item_id": "a", "delta": sound},
+        {"type": "conversation.item.done", "item": item},
+        {"type": "response.done", "response": {"output": [item], "usage": {"input_tokens": 1}}},
+    )
+    assert sound[:40].encode() not in pickle.dumps(found.items)
+    answer = found.items.get("a")
+    assert answer is not None
+    assert answer.audio_ms == pytest.approx(2 * 4800 / 48)
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["id", "type", "role", "content", "text", "transcript", "item", "audio"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=8,
+)
+_EVENTS = st.fixed_dictionaries(
+    {"type": st.sampled_from(sorted(_HANDLERS))},
+    optional={
+        name: st.sampled_from(["a", "b"]) | _JSON
+        for name in ("item", "item_id", "previous_item_id", "delta", "transcript", "session")
+    }
+    | dict.fromkeys(("response", "audio_end_ms", "content_index", "arguments"), _JSON),
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(_EVENTS, max_size=6))
+def test_nonsense_from_a_server_is_survived(events):
+    """No event can end the conversation, and the list stays a list of items with words."""
+    found = follower(added(user("a")), *events)
+    assert all(isinstance(item.text, str) for item in found.items)
+    assert messages_of(found.items.live()) is not None
+
+
+# ---------------------------------------------------------------- barge-in
+
+
+@settings(max_examples=60)
+@given(st.text(st.characters(codec="utf-8"), max_size=60), st.integers(0, 200))
+def test_what_was_heard_is_the_beginning_of_what_was_said(text, share):
+    """Whole words from the front, all of them only if all was played."""
+    kept = heard(text, share, 100)
+    assert text.startswith(kept)
+    assert kept == text or share < 100
+    assert len(kept) <= max(len(text) * share / 100, len(text) * (share >= 100))
+
+
+def interrupted(*late) -> str:
+    """An answer of 1000 ms, broken off at 400 ms, and what came late."""
+    item = {"id": "a", "type": "message", "role": "assistant", "content": []}
+    sound = base64.b64encode(bytes(48 * 1000)).decode()
+    done = "response.output_audio_transcript.done"
+    found = follower(
+        {"type": "conversation.item.added", "item": {**item, "status": "in_progress"}},
+        {"type": "response.output_audio.delta", "item_id": "a", "delta": sound},
+        {"type": done, "item_id": "a", "transcript": "one two three four five"},
+        {"type": "conversation.item.truncated", "item_id": "a", "audio_end_ms": 400},
+        *late,
+    )
+    return said(found, "a")
+
+
+def test_the_discarded_tail_is_forgotten():
+    """After an interruption only the words that were heard remain."""
+    assert interrupted() == "one two"
+
+
+def test_a_late_transcript_does_not_bring_the_tail_back():
+    """A transcript or a final item that comes after the interruption is cut as well."""
+    transcript = "one two three four five"
+    done = "response.output_audio_transcript.done"
+    part = {"type": "output_audio", "transcript": transcript}
+    item = {"id": "a", "type": "message", "role": "assistant", "status": "incomplete"}
+    assert interrupted({"type": done, "item_id": "a", "transcript": transcript}) == "one two"
+    final = {"type": "conversation.item.done", "item": {**item, "content": [part]}}
+    assert interrupted(final) == "one two"
+    delta = {"type": "response.output_audio_transcript.delta", "item_id": "a", "delta": " six"}
+    assert interrupted(delta) == "one two"
+
+
+def test_two_interruptions_keep_the_shorter():
+    """A second truncation counts from what the first left; a longer one brings nothing back."""
+    again = {"type": "conversation.item.truncated", "item_id": "a", "audio_end_ms": 200}
+    longer = {**again, "audio_end_ms": 900}
+    assert interrupted(again) == "one"
+    assert interrupted(again, longer) == "one"
+
+
+# ---------------------------------------------------------------- the marks
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"max_history_items": 5},
+        {"trigger_items": 5},
+        {"max_history_items": 5, "trigger_items": 5},
+        {"max_history_items": 0, "trigger_items": 5},
+        {"max_history_items": True, "trigger_items": 5},
+        {"max_history_tokens": 10, "trigger_tokens": 9},
+        {
+            "max_history_items": 1,
+            "trigger_items": 2,
+            "max_history_tokens": 1,
+            "trigger_tokens": 2,
+        },
+    ],
+)
+def test_marks_that_cannot_work_are_refused(wrong):
+    """Half a pair, a high mark not above the low one, both pairs at once."""
+    with pytest.raises(ConfigError):
+        Marks(**wrong)
+
+
+def test_marks_are_off_unless_given():
+    """By default nothing is ever folded."""
+    assert not Marks().on
+    assert choose(follower(*(added(user(f"i{n}")) for n in range(500))).items, Marks(), len) is None
+
+
+# ---------------------------------------------------------------- the choice
+
+
+@st.composite
+def conversations(draw):
+    """Messages, calls at once or one by one, answered at once, late or never; some speech open."""
+    events = []
+    owed: list[str] = []
+    for number in range(draw(st.integers(0, 30))):
+        kind = draw(st.sampled_from(["say", "say", "speak", "call", "answer", "answer"]))
+        item_id = f"i{number}"
+        if kind == "call":
+            owed.append(f"c{number}")
+            events.append(added(call(item_id, f"c{number}")))
+        elif kind == "answer" and owed:
+            events.append(added(output(item_id, owed.pop(draw(st.integers(0, len(owed) - 1))))))
+        elif kind == "speak":
+            events.append(added(spoken(item_id, draw(st.sampled_from([None, "well"])))))
+        else:
+            events.append(added(user(item_id)))
+    return follower(*events).items
+
+
+@settings(max_examples=60)
+@given(conversations(), st.integers(1, 12), st.integers(1, 12))
+def test_a_fold_takes_the_old_and_splits_nothing(items, low, more):
+    """Only what is above the low mark, final, and whole; and only at the high mark."""
+    marks = Marks(low, low + more)
+    window = items.live()
+    batch = choose(items, marks, lambda item: 1)
+    chosen = [] if batch is None else list(batch.items)
+    assert len(window) >= marks.trigger_items or batch is None
+    assert len(window) - len(chosen) >= low or batch is None
+    assert all(item in window[: len(window) - low] for item in chosen)
+    overdue = items.sequence - marks.patience
+    left = [item for item in window if item not in chosen]
+    assert not {i.call_id for i in chosen if i.call_id} & {i.call_id for i in left if i.call_id}
+    assert all(item.settled or item.sequence < overdue for item in chosen)
+    answered = {item.call_id for item in chosen if item.type == "function_call_output"}
+    calls = [item for item in chosen if item.type == "function_call"]
+    assert all(item.call_id in answered or item.sequence < overdue for item in calls)
+
+
+@settings(max_examples=60)
+@given(conversations())
+def test_every_item_is_deleted_once_and_an_output_before_its_call(items):
+    """The deletions cover what was folded, pairs in one breath."""
+    folded = list(items)
+    together = deletions(folded)
+    flat = [item_id for group in together for item_id in group]
+    assert sorted(flat) == sorted(item.id for item in folded)
+    for group in together:
+        kinds = [items.get(item_id).type for item_id in group]
+        assert kinds in ([kinds[0]], ["function_call_output", "function_call"])
+
+
+@settings(max_examples=60)
+@given(conversations(), st.integers(1, 6))
+def test_what_is_folded_reads_as_a_valid_chat(items, low):
+    """A batch becomes messages that need no repair but for answers that were never given."""
+    marks = Marks(low, low + 4)
+    batch = choose(items, marks, lambda item: 1)
+    messages = messages_of(() if batch is None else batch.items)
+    problems = check(messages)
+    assert {problem.code for problem in problems} <= {"unanswered", "empty"}
+    assert check(read(messages).messages) == []
+    ids = [item.id for item in (() if batch is None else batch.items)]
+    told = json.dumps(messages)
+    assert all(json.dumps(item_id) in told for item_id in ids)
+
+
+def test_calls_made_at_once_are_one_message():
+    """Parallel calls and their outputs keep the form in which a provider takes them."""
+    found = follower(
+        added(call("i1", "c1")),
+        added(call("i2", "c2")),
+        added(output("i3", "c2")),
+        added(output("i4", "c1")),
+    )
+    messages = messages_of(found.items.live())
+    assert [message["role"] for message in messages] == ["assistant", "tool", "tool"]
+    assert [c["item_id"] for c in messages[0]["tool_calls"]] == ["i1", "i2"]
+    assert check(messages) == []
+
+
+def test_leading_system_messages_are_never_folded():
+    """What the application says in front of the conversation keeps its force."""
+    system = {**user("s"), "role": "system"}
+    found = follower(added(system), *(added(user(f"i{n}")) for n in range(6)))
+    batch = choose(found.items, Marks(2, 5), lambda item: 1)
+    assert batch is not None
+    assert [item.id for item in batch.items] == ["i0", "i1", "i2", "i3"]
+
+
+def test_tokens_are_marks_too():
+    """The oldest go until what is left is within the low mark."""
+    found = follower(*(added(user(f"i{n}")) for n in range(10)))
+    batch = choose(found.items, Marks(None, None, 30, 100), lambda item: 10)
+    assert batch is not None
+    assert [item.id for item in batch.items] == [f"i{n}" for n in range(7)]

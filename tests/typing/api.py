@@ -1,0 +1,129 @@
+"""The public face in typed use: `mypy --strict` checks it, nothing runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from praison_compressor import (
+    BudgetTooSmall,
+    CompressorConfig,
+    CompressorError,
+    CompressResult,
+    ContextCompressor,
+    Event,
+    InvalidMessages,
+    MemoryStore,
+    Segment,
+    Store,
+    Summarizer,
+    SummaryReply,
+    TokenCounter,
+    Usage,
+    install,
+    uninstall,
+)
+from praison_compressor.praisonai import CompressorContext
+from praison_compressor.testing import Asked, LocalProvider, Recorded, Reply
+
+Message = dict[str, Any]
+
+
+class Mine:
+    """A summarizer of a user's own."""
+
+    @property
+    def window(self) -> int | None:
+        return 8_000
+
+    async def summarize(
+        self,
+        messages: list[Message],
+        *,
+        max_tokens: int,
+        model: str | None,
+        timeout_seconds: float,
+    ) -> SummaryReply:
+        return SummaryReply("text", Usage(prompt_tokens=1, cost=0.5), model, "stop")
+
+
+def listener(event: Event) -> None:
+    name: str = event.name
+    session: str = event.session_id
+    print(name, session, dict(event.data))
+
+
+def construct() -> ContextCompressor:
+    config = CompressorConfig(
+        model="gpt-4o",
+        context_window=8_000,
+        protect_last_n_tokens=1_000,
+        fallback_models=("a", "b"),
+        tool_policies={"read_*": "mask"},
+    )
+    config = CompressorConfig.from_mapping({"model": "gpt-4o"})
+    names: tuple[str, ...] = CompressorConfig.names()
+    store: Store = MemoryStore()
+    summarizer: Summarizer = Mine()
+    print(names)
+    return ContextCompressor(
+        config,
+        summarizer=summarizer,
+        store=store,
+        tokens=TokenCounter("gpt-4o"),
+        on_event=listener,
+    )
+
+
+async def use(compressor: ContextCompressor, messages: Sequence[Message]) -> list[Message]:
+    result: CompressResult = await compressor.compress(
+        messages,
+        protect_last_n_tokens=20_000,
+        summary_target_tokens=750,
+        auxiliary_model=None,
+        session_id="research-42",
+        parent_session_id=None,
+        target_tokens=None,
+        force=False,
+    )
+    again: CompressResult = compressor.compress_sync(messages, session_id="research-42")
+    numbers: tuple[int, int, int] = (again.tokens_before, again.tokens_after, again.tokens_saved)
+    words: tuple[str, str | None] = (result.context_status, result.summary_method)
+    ids: tuple[str, str | None] = (result.session_id, result.parent_session_id)
+    cost: float | None = result.usage.cost
+    segments: tuple[Segment, ...] = result.segments
+    view: list[Message] = compressor.best_view(messages, session_id="research-42")
+    whole: list[Message] = compressor.verbatim(view, session_id="research-42")
+    print(numbers, words, ids, cost, segments, whole)
+    return result.messages
+
+
+def fails(compressor: ContextCompressor) -> None:
+    try:
+        compressor.compress_sync([])
+    except InvalidMessages as error:
+        index: int | None = error.index
+        print(index)
+    except BudgetTooSmall as error:
+        missing: int = error.needed - error.budget
+        print(missing)
+    except CompressorError as error:
+        print(error)
+
+
+def host() -> None:
+    install({"auxiliary_model": "gpt-4o-mini"})
+    context = CompressorContext(auxiliary_model="gpt-4o-mini", protect_last_n_tokens=5_000)
+    print(context)
+    uninstall()
+
+
+def answer(asked: Asked) -> Reply:
+    return Reply(asked.last_user)
+
+
+def local() -> list[Recorded]:
+    with LocalProvider(answer, window=8_000) as provider:
+        address: str = provider.base_url
+        print(address)
+        return provider.refused
