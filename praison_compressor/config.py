@@ -54,7 +54,8 @@ class CompressorConfig:
     None: 5 % of the segment, between 750 and 8,000."""
 
     facts_budget_tokens: int | None = None
-    """Room for the deterministic facts beside the prose. None: a tenth of the target."""
+    """Room for the deterministic facts beside the prose. None: a tenth of the target, or 3,000
+    where a quarter of the target allows that."""
 
     fold_ratio: float = 0.25
     """Summaries that together pass this share of the target are folded into one."""

@@ -26,6 +26,7 @@ __all__ = [
     "digest",
     "is_result",
     "is_system",
+    "is_tools_text",
     "read",
     "steps",
     "text_of",
@@ -97,6 +98,14 @@ def is_system(message: Mapping[str, Any]) -> bool:
 def is_result(message: Mapping[str, Any]) -> bool:
     """Whether the message is the result of a tool or function call."""
     return message.get("role") in ("tool", "function")
+
+
+def is_tools_text(message: Mapping[str, Any]) -> bool:
+    """Whether a message in the user's role carries a tool's words, not the user's."""
+    content = message.get("content")
+    if isinstance(content, list):
+        return any(isinstance(part, Mapping) and part.get("type") == "tool_result" for part in content)
+    return isinstance(content, str) and content.startswith(ORPHAN_OPENS)
 
 
 # ---------------------------------------------------------------- reading one message

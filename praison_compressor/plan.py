@@ -34,6 +34,11 @@ TURN_START_COST = 0.2
 """Share of the tail that a cut on a turn start may cost."""
 
 
+LEAST_FACTS = 3_000
+"""Tokens of facts where a quarter of the target allows it: how many files and rules a session has
+does not shrink with the window; with a tenth of a target of 8,000 a terse model's summary lost 15
+of 20 files (tests/benchmarks/rounds.py)."""
+
 MAJOR_SHARE = 0.5
 """Share of the largest stretch below which another one is not worth a call of its own."""
 
@@ -97,7 +102,7 @@ class Budget:
             tail=config.protect_last_n_tokens,
             head=limit // 10 if head is None else head,
             prose=config.summary_target_tokens,
-            facts=target // 10 if facts is None else facts,
+            facts=_facts_room(target) if facts is None else facts,
             fold=int(target * config.fold_ratio),
             min_gain=config.min_gain_ratio,
             recent_turns=config.keep_recent_turns or 0,
@@ -111,6 +116,11 @@ class Budget:
         if self.prose is not None:
             return self.prose
         return min(8_000, max(750, source_tokens // 20))
+
+
+def _facts_room(target: int) -> int:
+    """A tenth of the target; what is certain needs room in a small window too."""
+    return max(target // 10, min(LEAST_FACTS, target // 4))
 
 
 @dataclass(frozen=True)

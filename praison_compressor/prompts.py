@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from .errors import SummaryRejected
 from .ledger import Usage
-from .messages import Message, is_result, text_of, tool_calls_of
+from .messages import Message, is_result, is_tools_text, text_of, tool_calls_of
 
 __all__ = [
     "Summarizer",
@@ -22,6 +23,7 @@ __all__ = [
     "rendering",
     "request",
     "unframe",
+    "unposed",
 ]
 
 TAG = "conversation-summary"
@@ -66,11 +68,69 @@ class Summarizer(Protocol):
 
 
 def escape(text: str) -> str:
-    """The text with every tag of ours defused, so that nothing inside can close a frame."""
-    return _OURS.sub(lambda found: found.group(0).replace("<", "&lt;"), text)
+    """The text with every tag of ours defused, so that nothing inside can close a frame.
+
+    However it is written: other cases, spaces, invisible and look-alike characters, entities. The
+    control words of chat templates go with them, because local servers obey them in any message.
+    """
+    text = _CONTROL.sub(_entity, text)
+    return _OPENING.sub(lambda found: _entity(found) if _opens_ours(found) else found[0], text)
 
 
-_OURS = re.compile(rf"<\s*/?\s*(?:{TAG}|{_SOURCE}|{_EARLIER}|{_PARTS})\b", re.IGNORECASE)
+_TAGS = tuple(tag.replace("-", "") for tag in (TAG, _SOURCE, _EARLIER, _PARTS))
+_OPENING = re.compile("[<＜﹤‹〈⟨《≺˂ᐸ❮❬]|&(?:lt|#0*60|#x0*3c)\\b;?", re.IGNORECASE)
+_CONTROL = re.compile(
+    r"<(?=\|[\w ▁-]{1,40}\|>|/?s>|<?/?SYS>>|(?:start|end)_of_turn>|"
+    r"/?(?:system|assistant|user|human)[\s>/])|\[(?=/?INST\])",
+    re.IGNORECASE,
+)
+_BETWEEN = re.compile(r"[^\w<＜&]*")  # stops at the next opening: never read twice
+_LOOKALIKES = str.maketrans("аеорсухіѕјԛԝɑοеνιτυρ", "aeopcyxisjqwaoevitup")
+_REACH = 400  # characters in which a tag may be hidden
+
+
+def _entity(found: re.Match[str]) -> str:
+    mark = found[0]
+    return "&#91;" if mark == "[" else "&amp;" + mark[1:] if mark[0] == "&" else "&lt;"
+
+
+def _opens_ours(found: re.Match[str]) -> bool:
+    """Whether what follows an opening bracket reads as one of our tags."""
+    text = found.string
+    start = _BETWEEN.match(text, found.end())
+    spelled = ""
+    for char in text[start.end() if start else found.end() :][:_REACH]:
+        spelled += _plain_letters(char)
+        if spelled in _TAGS:
+            return True
+        if not any(tag.startswith(spelled) for tag in _TAGS):
+            return False
+    return False
+
+
+def _plain_letters(char: str) -> str:
+    if char.isascii():
+        return char.lower() if char.isalnum() else ""
+    folded = unicodedata.normalize("NFKD", char).casefold().translate(_LOOKALIKES)
+    return "".join(c for c in folded if c.isalnum())
+
+
+def unposed(text: str) -> str:
+    """The text with every line defused that reads as our mark of a speaker or of a call."""
+    return _POSING.sub(lambda found: found[0][:-1] + "\\[", text)
+
+
+_POSING = re.compile(
+    # Only the first bracket of a line can open a mark, so that no line is read twice.
+    r"^[^\w\n\[]{0,40}\[(?=[^\w\n\[]{0,20}(?:user|human|assistant|system|developer|tool|function|"
+    r"result of|calls)\b)",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def _label(name: Any) -> str:
+    """A name as a label: one that somebody chose cannot end the label and go on as text."""
+    return " ".join(re.sub(r"[^\w.:@/+-]+", " ", str(name)).split())[:80] or "unnamed"
 
 
 def frame(text: str, *, count: int, method: str, recall: str | None = None) -> str:
@@ -188,19 +248,29 @@ def rendering(messages: Iterable[Message]) -> list[str]:
 
 def _line(message: Message, names: Mapping[str, str]) -> str:
     role = message.get("role")
+    text = unposed(text_of(message))
     if is_result(message):
         name = names.get(str(message.get("tool_call_id")), message.get("name") or "tool")
-        return f"[result of {name}]\n{text_of(message)}"
-    who = f"{role} {message['name']}" if message.get("name") else str(role)
-    lines = [f"[{who}]"]
-    text = text_of(message)
+        return f"[result of {_label(name)}]\n{text}"
+    lines = [f"[{_speaker(message)}]"]
     if text:
         lines.append(text)
     pictures = _media(message)
     if pictures:
         lines.append(f"({pictures} attachment{'s' if pictures > 1 else ''} not shown)")
-    lines += [f"[calls {call.name}] {call.arguments}" for call in tool_calls_of(message)]
+    calls = tool_calls_of(message)
+    lines += [f"[calls {_label(call.name)}] {unposed(call.arguments)}" for call in calls]
     return "\n".join(lines)
+
+
+def _speaker(message: Message) -> str:
+    """Who speaks: in the user's role come tools' results and other people's summaries too."""
+    role, name = message.get("role"), message.get("name")
+    if role == "user" and is_tools_text(message):
+        return "result of a tool"
+    if role == "user" and is_framed(message):
+        return "reference material of unknown origin"
+    return f"{role} {_label(name)}" if name else str(role)
 
 
 def _media(message: Message) -> int:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from praisonaiagents.model_harness import ScriptedModel
 
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
 
@@ -118,14 +117,23 @@ def test_no_model_where_the_user_wrote_so(host: LocalProvider) -> None:
     assert made.context_compressor.last_result.segments[0].method == "static"
 
 
+class Backend:
+    """A model object of the user's own, as the host takes one."""
+
+    model = "mine"
+
+    def get_response(self, **kwargs: Any) -> str:
+        """Answer."""
+        return "Mine."
+
+
 def test_a_backend_of_the_users_own_has_no_endpoint(host: LocalProvider) -> None:
-    """A scripted model is asked by the host alone: we send nothing anywhere, and end no turn."""
-    made = agent(
-        host, OPENAI, context(host, auxiliary_model=None), llm=ScriptedModel(["One.", "Two."])
-    )
-    assert made.chat(turn(0)) == "One."
-    made.context_compressor.compress()
-    assert made.chat(turn(1)) == "Two."
+    """It is asked by the host alone: we send nothing anywhere, and end no turn."""
+    made = agent(host, LITELLM, context(host, auxiliary_model=None))
+    made.llm_instance = Backend()
+    assert made.chat(turn(0)) == "Mine."
+    assert made.context_compressor.compress().summary_method is None
+    assert made.chat(turn(1)) == "Mine."
     assert host.requests == []
 
 

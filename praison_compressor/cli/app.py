@@ -14,7 +14,8 @@ from . import ledgers
 from .compressing import compress
 from .demonstrating import demo
 from .doctoring import doctor
-from .failures import complain
+from .evaluating import eval_
+from .failures import ERROR_CODES, complain
 from .inspecting import inspect
 
 __all__ = ["build", "main"]
@@ -35,6 +36,7 @@ def build(*, rich: bool = False) -> typer.Typer:
     app.command()(inspect)
     app.command()(demo)
     app.command()(doctor)
+    app.command("eval")(eval_)
     for name, command in ledgers.COMMANDS.items():
         app.command(name)(command)
     return app
@@ -58,17 +60,14 @@ def _common(
 
 
 class _Notes(logging.Handler):
-    """The library's warnings, one line each on stderr, each said once."""
+    """The library's warnings, each once, kept until it is known how the command ended."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self._said: set[str] = set()
+        self.texts: dict[str, None] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        text = record.getMessage()
-        if text not in self._said:
-            self._said.add(text)
-            complain(text, kind="note: ")
+        self.texts[record.getMessage()] = None
 
 
 @contextlib.contextmanager
@@ -78,11 +77,18 @@ def _notes() -> Iterator[None]:
     handler, propagate = _Notes(), logger.propagate
     logger.addHandler(handler)
     logger.propagate = False
+    refused = False
     try:
         yield
+    except SystemExit as ended:
+        refused = ended.code in ERROR_CODES
+        raise
     finally:
         logger.removeHandler(handler)
         logger.propagate = propagate
+        # An error is one line: what the library warned of on the way is in it.
+        for text in [] if refused else handler.texts:
+            complain(text, kind="note: ")
 
 
 def main() -> None:

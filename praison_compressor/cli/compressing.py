@@ -145,7 +145,7 @@ class _Watch:
             console=screen.console,
             transient=True,
         ) as bar:
-            task = bar.add_task("the model writes the summary, part", total=1)
+            task = bar.add_task("the model reads, part", total=None)
             self._on_part = lambda event: bar.update(task, total=event.data["parts"] + 1, advance=1)
             yield
 

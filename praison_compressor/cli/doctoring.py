@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import asdict
 
 import typer
 
 from .checks import FAIL, NOTE, Check, all_checks
-from .failures import FOUND_FAULT, guarded
+from .failures import FOUND_FAULT, guarded, unlogged
 from .options import ApiBase, AsJson, ForModel, Model, Namespace, Store, Window, config_of
 from .terminal import Screen
 
@@ -37,11 +36,8 @@ def doctor(
         store_url=store,
         namespace=namespace,
     ).with_environment()
-    logging.disable(logging.WARNING)  # what a check finds is in its line
-    try:
+    with unlogged():  # what a check finds is in its line
         found = list(all_checks(config))
-    finally:
-        logging.disable(logging.NOTSET)
     _print(Screen(), found, as_json=as_json)
     if any(check.state == FAIL for check in found):
         raise typer.Exit(FOUND_FAULT)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import typer
@@ -12,7 +14,15 @@ import typer
 from ..errors import BudgetTooSmall, CompressorError, ConfigError, InvalidMessages, LedgerError
 from .terminal import one_line
 
-__all__ = ["EXIT_CODES", "FOUND_FAULT", "Unusable", "complain", "guarded"]
+__all__ = [
+    "ERROR_CODES",
+    "EXIT_CODES",
+    "FOUND_FAULT",
+    "Unusable",
+    "complain",
+    "guarded",
+    "unlogged",
+]
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -33,8 +43,12 @@ EXIT_CODES = {
 }
 """Of every command; the README's table is checked against it."""
 
+ERROR_CODES = frozenset({BAD_INPUT, DOES_NOT_FIT, LEDGER})
+"""One line has been said about what went wrong."""
+
 PROGRAM = "praison-compressor"
 PACKAGE = "praison_compressor"
+EXTRAS = {"psycopg": "'praison-compressor[postgres]'"}
 
 
 class Unusable(CompressorError):
@@ -44,6 +58,17 @@ class Unusable(CompressorError):
 def complain(text: str, *, kind: str = "") -> None:
     """One line on stderr, whatever is in the text."""
     print(one_line(f"{PROGRAM}: {kind}{text}"), file=sys.stderr)
+
+
+@contextlib.contextmanager
+def unlogged() -> Iterator[None]:
+    """Without the library's warnings, where the command says the same in its own words."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 def guarded(command: F) -> F:
@@ -59,7 +84,8 @@ def guarded(command: F) -> F:
         except ModuleNotFoundError as error:
             if (error.name or PACKAGE).startswith(PACKAGE):
                 raise
-            complain(f"{error.name} is not installed; pip install {error.name}")
+            wanted = EXTRAS.get(str(error.name), error.name)
+            complain(f"{error.name} is not installed; pip install {wanted}")
             raise typer.Exit(FOUND_FAULT) from error
         except KeyboardInterrupt as error:
             complain("interrupted")

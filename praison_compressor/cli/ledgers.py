@@ -222,6 +222,41 @@ def _print_segment(
 
 
 @guarded
+def status(
+    session: SessionArgument,
+    store: Store = None,
+    namespace: Namespace = "default",
+    as_json: AsJson = False,
+) -> None:
+    """Show where a stored session stands: its epoch, what was represented, what that cost."""
+    screen = Screen()
+    with _open(store) as opened:
+        entries = [e.segment for e in _entries(opened, namespace, session) if not e.forgotten]
+        found = opened.open(namespace, session)
+        usage = opened.usage(namespace, session)
+        archived = len(opened.archived(namespace, session))
+        epochs = len(opened.lineage(namespace, found.id))
+    numbers = {
+        "session": found.id,
+        "epoch": found.tip,
+        "parent": found.parent,
+        "compressions": epochs - 1,
+        "summaries": sum(segment.kind == "summary" for segment in entries),
+        "masks": sum(segment.kind != "summary" for segment in entries),
+        "archived_messages": archived,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "cost": usage.cost,
+    }
+    if as_json:
+        screen.json(numbers)
+        return
+    for name, value in numbers.items():
+        shown = "-" if value is None else number(value) if isinstance(value, int) else str(value)
+        screen.say(f"{name.replace('_', ' '):<18} {shown}")
+
+
+@guarded
 def search(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Words to find.")],
     session: Annotated[
@@ -409,6 +444,7 @@ COMMANDS: dict[str, Callable[..., object]] = {
     "sessions": sessions,
     "lineage": lineage,
     "show": show,
+    "status": status,
     "search": search,
     "restore": restore,
     "verify": verify,

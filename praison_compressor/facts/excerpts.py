@@ -53,7 +53,9 @@ def _pieces(line: str) -> Iterator[str]:
     yield line[start:].strip()
 
 
-def excerpts_of(passage: Passage, classifier: Classifier) -> Iterator[tuple[Excerpt, dict[str, str]]]:
+def excerpts_of(
+    passage: Passage, classifier: Classifier
+) -> Iterator[tuple[Excerpt, dict[str, str]]]:
     """The clauses of the passage that hold an identifier, with the kind of each."""
     for text in clauses(passage):
         names = classifier.names(text)

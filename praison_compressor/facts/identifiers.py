@@ -18,7 +18,9 @@ _MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _FILE = re.compile(r"[\w-][\w.@+-]*\.[A-Za-z][A-Za-z0-9]{0,7}")
 _CAMEL = re.compile(r"[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*|[A-Z]{2,}[a-z]\w+")
 _SNAKE = re.compile(r"_*[A-Za-z]\w*_\w*[A-Za-z0-9]")
-_MEASURE = re.compile(r"\d+(?:st|nd|rd|th|px|ms|s|m|h|d|k|x|[KMGT]B?|kb|mb)|[vVL]?\d+|[A-Za-z]{1,2}\d")
+_MEASURE = re.compile(
+    r"\d+(?:st|nd|rd|th|px|ms|s|m|h|d|k|x|[KMGT]B?|kb|mb)|[vVL]?\d+|[A-Za-z]{1,2}\d"
+)
 _SUFFIXES = frozenset(
     "py pyi go ts tsx js jsx mjs cjs rs java kt rb c h cc cpp hpp cs php sh bash zsh ps1 md rst txt "
     "yaml yml toml json jsonl lock sql html css scss csv tsv xml ini cfg conf env log pdf png jpg "

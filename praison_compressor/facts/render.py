@@ -17,7 +17,12 @@ from .sections import (
 )
 
 USER_SHARE = 0.7
-SHARES = ((state_section, 0.06), (files_section, 0.06), (errors_section, 0.03), (commands_section, 0.03))
+SHARES = (
+    (state_section, 0.06),
+    (files_section, 0.06),
+    (errors_section, 0.03),
+    (commands_section, 0.03),
+)
 
 
 def render(facts: Facts, *, budget_tokens: int, count: Count, visible: str = "") -> str:

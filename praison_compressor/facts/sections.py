@@ -62,9 +62,7 @@ def _said(item: Said) -> str:
 
 def state_section(facts: Facts) -> Section:
     """Todo list and the newest sentences about open work."""
-    lines = [
-        Line(n, f"[{_box(item.status)}] {item.text}") for n, item in enumerate(facts.todos)
-    ]
+    lines = [Line(n, f"[{_box(item.status)}] {item.text}") for n, item in enumerate(facts.todos)]
     lines.sort(key=lambda line: line.text.startswith("[x]"))
     after = len(lines)
     lines += [

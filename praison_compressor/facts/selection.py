@@ -11,10 +11,14 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequenc
 
 from .identifiers import Classifier
 from .model import Excerpt
-from .windows import Span, cut_out
+from .windows import Span, cut_out, plain_words
 
 CHARS_PER_TOKEN = 3.3
 OVERHEAD = 2.5
+MENTIONS = 1
+"""Of an identifier that a clause repeats, the first mention binds it."""
+BINDING_CHARS = 10
+"""What the words round a name cost at least."""
 LEAST_WORTH = 1e-6
 WORTHWHILE = 0.35
 """A further identifier of a chosen clause is printed if its worth per token is at least this share
@@ -34,6 +38,7 @@ class Chooser:
         self._weights = weights
         self._count = count
         self._classifier = Classifier()
+        self._anatomy: dict[int, tuple[dict[str, list[Span]], list[Span]]] = {}
         self._printed: dict[int, set[str]] = {}
 
     def spend(self, room: float, again: float = 0.0) -> float:
@@ -71,7 +76,7 @@ class Chooser:
         for position in sorted(self._printed):
             item = self._excerpts[position]
             wanted = self._printed[position]
-            text = cut_out(item.text, self._spans(item.text, wanted))
+            text = self._cut(position, wanted)
             out.append(Excerpt(item.index, item.source, text, tuple(wanted)))
         return out
 
@@ -81,11 +86,18 @@ class Chooser:
             if key in self._weights:
                 self._weights[key] *= again
 
-    def _spans(self, text: str, wanted: set[str]) -> list[Span]:
-        found = [
-            (start, end) for key, _, start, end in self._classifier.keys(text) if key in wanted
-        ]
-        return found or [(0, len(text))]
+    def _cut(self, position: int, wanted: Iterable[str]) -> str:
+        """The clause cut to the wanted identifiers; what was found in it is remembered."""
+        text = self._excerpts[position].text
+        known = self._anatomy.get(position)
+        if known is None:
+            places: dict[str, list[Span]] = {}
+            for key, _, start, end in self._classifier.keys(text):
+                places.setdefault(key, []).append((start, end))
+            known = self._anatomy[position] = (places, plain_words(text))
+        places, plain = known
+        spans = [span for key in wanted for span in places.get(key, ())[:MENTIONS]]
+        return cut_out(text, spans, plain) if spans else text
 
     def _best_part(self, position: int) -> tuple[str, set[str], float]:
         item = self._excerpts[position]
@@ -100,17 +112,24 @@ class Chooser:
         wanted = {ranked[0]}
         floor = WORTHWHILE * weights[ranked[0]] / (len(ranked[0]) + 12)
         wanted |= {key for key in ranked[1:] if weights[key] / (len(key) + 12) >= floor}
-        text = cut_out(item.text, self._spans(item.text, wanted))
+        text = self._cut(position, wanted)
         return text, wanted, self._worth(tuple(wanted), text)
 
     def _hope(self, item: Excerpt, printed: Iterable[str] = ()) -> float:
-        """No part of the clause can be worth more than all of it at the price of one name."""
+        """The most the clause can be worth: its best identifiers at the price of their names."""
         get = self._weights.get
-        left = [key for key in item.keys if key not in printed] if printed else item.keys
-        gain = sum([get(key, 0.0) for key in left])
-        if not gain:
-            return 0.0
-        return gain / ((min(map(len, left)) + 8) / CHARS_PER_TOKEN + OVERHEAD)
+        left = [
+            (weight, len(key)) for key in item.keys if (weight := get(key)) and key not in printed
+        ]
+        if len(left) > 1:
+            left.sort(key=lambda pair: pair[1] / pair[0])
+        best = gain = 0.0
+        chars = BINDING_CHARS
+        for weight, length in left:
+            gain += weight
+            chars += length + BINDING_CHARS
+            best = max(best, gain / (chars / CHARS_PER_TOKEN + OVERHEAD))
+        return best
 
     def _worth(self, keys: Sequence[str], text: str) -> float:
         gain = sum(self._weights.get(key, 0.0) for key in keys)

@@ -52,10 +52,7 @@ def sentences(text: str) -> list[str]:
 def said(passages: Iterable[Passage]) -> tuple[Said, ...]:
     """One record per sentence of the user's, superseded ones marked."""
     out = [
-        record
-        for passage in passages
-        if passage.source == "user"
-        for record in _records(passage)
+        record for passage in passages if passage.source == "user" for record in _records(passage)
     ]
     return supersede(out)
 

@@ -14,7 +14,6 @@ REACH_CHARS = 78
 JOIN_CHARS = 14
 ELLIPSIS = " … "
 _WORD = re.compile(r"[A-Za-z_]\w*|\d+")
-_LAST_WORD = re.compile(r"(?:[A-Za-z_]\w*|\d+)(?=\W*\Z)")
 _PLAIN = re.compile(r"(?<![\w/.@#-])(?:[A-Za-z][a-z]{3,}|[A-Z]{4,})(?![\w/@-]|\.\w)")
 _STALE = frozenset(
     "this that with from have been were will would could should there their which when what your "
@@ -31,9 +30,9 @@ def plain_words(text: str) -> list[Span]:
     return [found.span() for found in _PLAIN.finditer(text) if found.group().lower() not in _STALE]
 
 
-def cut_out(text: str, spans: Sequence[Span]) -> str:
+def cut_out(text: str, spans: Sequence[Span], plain: Sequence[Span] | None = None) -> str:
     """The parts of `text` that bind the identifiers at `spans`, joined where they nearly touch."""
-    plain = plain_words(text)
+    plain = plain_words(text) if plain is None else plain
     parts: list[list[int]] = []
     for span in sorted(spans):
         start, end = _window(text, span, plain)
@@ -46,9 +45,8 @@ def cut_out(text: str, spans: Sequence[Span]) -> str:
 
 def _window(text: str, span: Span, plain: Sequence[Span]) -> Span:
     first, last = span
-    before = _LAST_WORD.search(text, max(0, first - REACH_CHARS), first)
     after = _WORD.search(text, last)
-    start = before.start() if before else first
+    start = _word_before(text, first)
     end = after.end() if after else last
     near = [
         word
@@ -61,6 +59,19 @@ def _window(text: str, span: Span, plain: Sequence[Span]) -> Span:
     for word in near[:PLAIN_WORDS]:
         start, end = min(start, word[0]), max(end, word[1])
     return _whole(text, start, end)
+
+
+def _word_before(text: str, at: int) -> int:
+    """Where the word before `at` begins; `at` itself if none stands near."""
+    end = at
+    while end > 0 and not (text[end - 1].isalnum() or text[end - 1] == "_"):
+        end -= 1
+        if at - end > REACH_CHARS:
+            return at
+    start = end
+    while start > 0 and (text[start - 1].isalnum() or text[start - 1] == "_"):
+        start -= 1
+    return start if start < end else at
 
 
 def _whole(text: str, start: int, end: int) -> Span:

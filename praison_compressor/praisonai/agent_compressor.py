@@ -45,7 +45,9 @@ class AgentCompressor:
         self._lock = threading.Lock()
         self._last: CompressResult | None = None
         self._last_overhead = 0
-        self._before = (agent._context_manager, agent._context_manager_initialized)
+        ours = isinstance(agent._context_manager, PassThroughManager)  # of the agent it copies
+        before = (agent._context_manager, agent._context_manager_initialized)
+        self._before = (None, False) if ours else before
         self.manager: PassThroughManager = manager_for(agent, asked.context)
         agent.context_manager = self.manager
 

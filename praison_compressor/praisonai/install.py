@@ -6,7 +6,17 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import face, identity, litellm_wire, manager, openai_wire, optimizer, second_system, slash
+from . import (
+    clones,
+    face,
+    identity,
+    litellm_wire,
+    manager,
+    openai_wire,
+    optimizer,
+    second_system,
+    slash,
+)
 from .agents import Agents
 from .patches import Patches
 
@@ -33,6 +43,7 @@ class Installation:
             openai_wire.patch(self.patches)
             litellm_wire.patch(self.patches)
             optimizer.patch(self.patches)
+            clones.patch(self.agents, self.patches)
             face.patch(self.agents, self.patches)
             slash.patch(self.agents, self.patches)
         except BaseException:

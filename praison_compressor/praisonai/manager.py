@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import logging
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,12 @@ class PassThroughManager(ContextManager):  # type: ignore[misc]  # the host ship
         made = cls.__new__(cls)
         made.__dict__ = manager.__dict__
         return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> PassThroughManager:
+        """A fresh one: the host's managers hold locks, which cannot be copied with their agent."""
+        return PassThroughManager(
+            model=self.model, config=copy.deepcopy(self.config, memo), agent_name=self.agent_name
+        )
 
     def process(
         self,
@@ -63,7 +70,7 @@ class PassThroughManager(ContextManager):  # type: ignore[misc]  # the host ship
 def manager_for(agent: Any, config: Any) -> PassThroughManager:
     """The agent's manager, sharing the state of the host's own one where the user made it."""
     for given in (agent._context_manager, agent._context_param):
-        if type(given) is ContextManager:
+        if type(given) in (ContextManager, PassThroughManager):
             return PassThroughManager.in_place_of(given)
     model = getattr(agent, "llm", None)
     return PassThroughManager(

@@ -17,7 +17,7 @@ from ..messages import Message
 from ..result import CompressResult
 from .loops import apart
 from .shapes import Request
-from .status import Status, line
+from .status import Status, line, short
 
 __all__ = ["Notices"]
 
@@ -76,6 +76,7 @@ class Notices:
         self.line: str | None = None
         self._agent = agent
         self._listeners: list[Listener] = []
+        self._newest: Sequence[Message] = ()
 
     def subscribe(self, listener: Listener) -> None:
         """Pass every event on to `listener` too."""
@@ -83,6 +84,7 @@ class Notices:
 
     def during(self, request: Request) -> _Request:
         """A block, plain or `async with`, in which that request is compressed."""
+        self._newest = request.messages
         return _Request(request.messages)
 
     def __call__(self, event: Event) -> None:
@@ -92,17 +94,28 @@ class Notices:
                 listener(event)
             except Exception:
                 log.exception("a listener failed at %s", event.name)
-        request = _during.get()
-        if request is None:
-            return
         if event.name == "started":
             self._on_stream(event, "compressing the conversation")
+        request = _during.get()
+        if request is None:
+            self._off_the_request(event)
+        elif event.name == "started":
             request.tell(
                 lambda: self._before(event, request.messages),
                 lambda: self._abefore(event, request.messages),
             )
         elif event.name == "committed":
             request.tell(lambda: self._after(event), lambda: self._aafter(event))
+
+    def _off_the_request(self, event: Event) -> None:
+        """A summary written in the background: its own thread may wait for the hooks."""
+        if event.name == "started":
+            apart(lambda: self._before(event, self._newest))
+        elif event.name == "committed":
+            apart(lambda: self._after(event))
+            before, after = event.data["tokens_before"], event.data["tokens_after"]
+            self.line = f"Compressed {short(before)} → {short(after)} in the background"
+            log.info("%s", self.line)
 
     def compressed(self, status: Status, result: CompressResult) -> None:
         """Say it in one line, in the log and in the agent's stream."""

@@ -151,10 +151,12 @@ def _from_mapping(param: Mapping[str, Any]) -> Asked | None:
 
 
 def _plain_manager(param: Any) -> Any:
-    """The host's own manager when that is what was passed; a subclass knows its own mind."""
+    """The host's own manager, or ours; a subclass of the user's knows its own mind."""
     from praisonaiagents.context.manager import ContextManager
 
-    return param if type(param) is ContextManager else None
+    from .manager import PassThroughManager
+
+    return param if type(param) in (ContextManager, PassThroughManager) else None
 
 
 def _ours(context: Any) -> dict[str, Any]:

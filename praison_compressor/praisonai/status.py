@@ -8,7 +8,7 @@ from ..compressor import ContextCompressor
 from ..messages import is_system
 from ..result import CompressResult
 
-__all__ = ["Status", "line", "status_of"]
+__all__ = ["Status", "line", "short", "status_of"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Status:
         return self.tokens / self.window
 
     def __str__(self) -> str:
-        return f"{_parts(self)} of {_short(self.window)} ({self.context_status})"
+        return f"{_parts(self)} of {short(self.window)} ({self.context_status})"
 
 
 def status_of(
@@ -74,14 +74,12 @@ def status_of(
 
 def line(status: Status) -> str:
     """`Compressed 157k → 9.1k (system 1.8k, summary 3.2k, kept 2.7k, tools 1.4k) · 6 % of 150k`."""
-    return (
-        f"Compressed {_short(status.tokens_before)} → {_parts(status)} of {_short(status.window)}"
-    )
+    return f"Compressed {short(status.tokens_before)} → {_parts(status)} of {short(status.window)}"
 
 
 def _parts(status: Status) -> str:
     parts = ", ".join(
-        f"{name} {_short(tokens)}"
+        f"{name} {short(tokens)}"
         for name, tokens in (
             ("system", status.system_tokens),
             ("summary", status.summary_tokens),
@@ -89,10 +87,11 @@ def _parts(status: Status) -> str:
             ("tools", status.tool_tokens),
         )
     )
-    return f"{_short(status.tokens)} ({parts}) · {round(100 * status.used)} %"
+    return f"{short(status.tokens)} ({parts}) · {round(100 * status.used)} %"
 
 
-def _short(tokens: int) -> str:
+def short(tokens: int) -> str:
+    """`980`, `9.1k`, `157k`."""
     if tokens < 1_000:
         return str(tokens)
     return f"{tokens / 1_000:.1f}k" if tokens < 10_000 else f"{tokens / 1_000:.0f}k"

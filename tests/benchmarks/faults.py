@@ -11,7 +11,16 @@ import sys
 
 from ..hostile.faults import expected_row, faults, observe
 
-HEADINGS = ("fault", "alone", "calls", "next turn", "with a second model", "problems", "told as", "")
+HEADINGS = (
+    "fault",
+    "alone",
+    "calls",
+    "next turn",
+    "with a second model",
+    "problems",
+    "told as",
+    "",
+)
 
 
 def main() -> int:

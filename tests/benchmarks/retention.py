@@ -105,9 +105,11 @@ def with_summary(messages, summary, budget):
     head, middle, tail = split(messages, 0)
     room = budget - sum(map(size, head)) - sum(map(size, tail)) - count(summary) - 4
     seen = visible_text(head + tail)
-    added = repair(
-        summary, extract(middle), middle, budget_tokens=room, count=count, visible=seen
-    ) if room > 30 else ""
+    added = (
+        repair(summary, extract(middle), middle, budget_tokens=room, count=count, visible=seen)
+        if room > 30
+        else ""
+    )
     note = {"role": "user", "content": f"{summary}\n{added}".strip()}
     return [*head, note, *tail]
 

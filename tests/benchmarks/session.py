@@ -121,8 +121,14 @@ def prefix_shares(requests: list[Recorded]) -> list[float]:
         if before.messages[-1]["role"] == "tool" and after.messages[-1]["role"] == "user":
             continue
         old, new = body(before), body(after)
-        shares.append(len(os.path.commonprefix([old, new])) / max(1, len(old)))
+        shares.append(_common(old, new) / max(1, len(old)))
     return shares
+
+
+def _common(old: str, new: str) -> int:
+    """How many characters two texts have in common from the beginning."""
+    pairs = zip(old, new, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(old), len(new)))
 
 
 def allowed_calls(requests: list[Recorded], path: str) -> int:

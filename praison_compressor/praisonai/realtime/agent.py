@@ -33,8 +33,6 @@ from .protocol import (
     Event,
     Follower,
     clear_event,
-    delete_event,
-    new_id,
     truncate_event,
 )
 
@@ -113,9 +111,9 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         )
         self._tokens = tokens or TokenCounter(options.model)
         self.store = store if store is not None else _store(options)
-        writer = SummaryWriter(
-            options, _summarizer(options, summarizer), self._tokens, on_fold or _unheard
-        )
+        self._on_fold = on_fold
+        chosen = _summarizer(options, summarizer)
+        writer = SummaryWriter(options, chosen, self._tokens, self._tell)
         self._memory = Memory(options, writer, self.store, self._tokens, self.session_id)
         self._items = Items()
         self._follower = Follower(self._items)
@@ -128,6 +126,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             self._transmit,
             timeout_seconds=fold_timeout_seconds or 2 * options.timeout_seconds,
             ack_timeout_seconds=ack_timeout_seconds,
+            tell=lambda name, data: self._tell(CompressorEvent(name, self.session_id, data)),
         )
         self._on_event_callbacks: list[Callable[[Event], Any]] = []
         self._early: list[str | bytes] = []
@@ -292,11 +291,8 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
 
         From now on it is in no summary, whatever is being summarized. True if sent, or forgotten.
         """
-        item = self._items.get(item_id)
-        known = self._keeper.withdraw(item_id)
-        if known and (item is None or item.folded):
-            return True
-        return await self._transmit(delete_event(item_id, event_id=new_id("evt")))
+        event = self._keeper.withdraw(item_id)
+        return event is None or await self._transmit(event)
 
     async def truncate_item(self, item_id: str, audio_end_ms: int, content_index: int = 0) -> bool:
         """Drop the audio of an assistant's item after `audio_end_ms`: the user interrupted.
@@ -386,6 +382,10 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             logger.exception("a callback failed")
             self._report(error)
 
+    def _tell(self, event: CompressorEvent) -> None:
+        if self._on_fold is not None:
+            self._guarded(self._on_fold, event)
+
     def _report(self, error: Exception) -> None:
         for callback in self._on_error_callbacks:
             try:
@@ -430,7 +430,3 @@ def _summarizer(config: CompressorConfig, given: Any) -> Summarizer | None:
         api_base=config.auxiliary_api_base,
         api_key=config.auxiliary_api_key,
     )
-
-
-def _unheard(event: CompressorEvent) -> None:
-    """Nobody listens."""

@@ -19,10 +19,6 @@ class Batch:
     revisions: tuple[int, ...]
     sizes: tuple[int, ...]
 
-    def unchanged(self, items: Items) -> bool:
-        """Whether every one of them is still there and says what it said."""
-        return not self.changed(items)
-
     def changed(self, items: Items) -> list[Item]:
         """Those that were deleted, withdrawn or truncated since."""
         return [

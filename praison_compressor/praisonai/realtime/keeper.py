@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from ...errors import LedgerConflict
+from ...ledger import Segment
 from ...tokens import TokenCounter
 from .acks import Acks, ServerRefused
 from .choosing import Batch, choose, deletions
@@ -43,6 +44,7 @@ class Keeper:
         *,
         timeout_seconds: float,
         ack_timeout_seconds: float,
+        tell: Callable[[str, Mapping[str, Any]], None],
     ) -> None:
         self._items = items
         self._follower = follower
@@ -52,6 +54,7 @@ class Keeper:
         self._send = send
         self._timeout = timeout_seconds
         self._ack_timeout = ack_timeout_seconds
+        self._listener = tell
         self._acks = Acks()
         self._work: asyncio.Task[None] | None = None
         self._memory_id: str | None = None
@@ -59,6 +62,9 @@ class Keeper:
         self._creating = ("", "")
         self._renamed: dict[str, str] = {}
         self._users: dict[str, str] = {}
+        """Items that the user sent, by the event: not yet answered."""
+        self._withdrawals: dict[str, str] = {}
+        """Items that the user wants deleted, by the event."""
         self._resume_at = 0
         self._ratio = 1.0
 
@@ -83,6 +89,7 @@ class Keeper:
         if kind in _ADDED:
             item = event.get("item")
             self._acks.settle("added", str(item.get("id")) if isinstance(item, Mapping) else "")
+            self._users = {e: i for e, i in self._users.items() if self._is_unanswered(i)}
         elif kind == "conversation.item.deleted":
             self._acks.settle("deleted", str(event.get("item_id")))
         elif kind == "conversation.item.truncated":
@@ -136,6 +143,7 @@ class Keeper:
         self._creating = ("", "")
         self._renamed.clear()
         self._users.clear()
+        self._withdrawals.clear()
         for item in self._items.live():
             # A commit that was under way when we were cancelled has been finished.
             item.folded = self._memory.holds(item.id)
@@ -165,6 +173,9 @@ class Keeper:
         if event_id in self._users:
             self._items.refused(self._users.pop(event_id))
             return False
+        if event_id in self._withdrawals:
+            self._stays(self._withdrawals.pop(event_id))
+            return False
         if self._memory_id is not None and event_id == self._memory_id:
             self._memory_id, self._told = None, ""
         elif not event_id.startswith("replay_"):
@@ -193,7 +204,9 @@ class Keeper:
         except Exception as error:
             # Nothing was deleted that the memory does not hold; a little growth, then once more.
             self._resume_at = self._items.sequence + self._pause()
-            logger.warning("nothing folded for now: %s: %s", type(error).__name__, error)
+            reason = f"{type(error).__name__}: {error}"
+            logger.warning("nothing folded for now: %s", reason)
+            self._listener("failed", {"reason": reason})
         finally:
             self._work = None
         self.consider()
@@ -215,15 +228,17 @@ class Keeper:
 
     async def _fold(self, batch: Batch) -> None:
         """One fold; where its head has changed meanwhile it is dropped and chosen anew."""
+        self._listener("started", {"items": len(batch.items)})
         messages = messages_of(batch.items)
         source = sum(item.tokens(self._tokens.text) for item in batch.items)
         drafting = self._memory.draft(messages, source_tokens=source, visible=self._visible(batch))
         draft = await asyncio.wait_for(drafting, self._timeout)
-        if not batch.unchanged(self._items):
+        if batch.changed(self._items):
             return
         with contextlib.suppress(LedgerConflict):
             await self._memory.commit(draft)
             self._mark(batch)
+            self._listener("committed", self._numbers(batch, draft.segment))
 
     def _mark(self, batch: Batch) -> None:
         for item in batch.items:
@@ -232,6 +247,15 @@ class Keeper:
             # Changed while the commit was written.
             gone = self._items.get(item.id) is not item or item.withdrawn
             self._memory.replace(item.id, None if gone else messages_of([item])[0])
+
+    def _numbers(self, batch: Batch, segment: Segment) -> dict[str, Any]:
+        return {
+            "items": len(batch.items),
+            "tokens_before": segment.source_tokens,
+            "tokens_after": segment.tokens,
+            "method": segment.method,
+            "cost": segment.usage.cost,
+        }
 
     def _visible(self, batch: Batch) -> list[Event]:
         return messages_of([item for item in self._items.live() if item not in batch.items])
@@ -326,15 +350,32 @@ class Keeper:
 
     # ------------------------------------------------------------ others' changes
 
-    def withdraw(self, item_id: str) -> bool:
-        """The user wants an item forgotten: from now on, whatever the server answers."""
+    def withdraw(self, item_id: str) -> Event | None:
+        """The user wants an item forgotten: from now on, whatever the server answers.
+
+        What the server is to be sent for it; None where only the memory has it.
+        """
         item = self._items.get(item_id)
-        if item is not None:
-            item.withdrawn = True
         held = self._memory.forget(item_id)
         if held:
             self.consider()
-        return item is not None or held
+        if held and (item is None or item.folded):
+            return None
+        event = delete_event(item_id, event_id=new_id("evt"))
+        if item is not None:
+            item.withdrawn = True
+            self._withdrawals[event["event_id"]] = item_id
+        return event
+
+    def _stays(self, item_id: str) -> None:
+        """The server refused the user's deletion: the item is still in its conversation."""
+        item = self._items.get(item_id)
+        if item is not None:
+            item.withdrawn = False
+
+    def _is_unanswered(self, item_id: str) -> bool:
+        item = self._items.get(item_id)
+        return item is not None and not item.on_server
 
     def _deleted(self, item_id: str) -> None:
         """An item was deleted; what we did not ask for is to be forgotten too."""

@@ -1,0 +1,237 @@
+"""`eval`: how good a model is as summarizer, on the user's own sessions rather than on our word."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .. import CompressorConfig, CompressorError, CompressResult, ContextCompressor
+from ..events import Event
+from ..ledger import Usage
+from ..messages import check, text_of
+from ..tokens import TokenCounter
+from . import transcripts
+from .failures import Unusable, complain, guarded, unlogged
+from .options import ApiBase, AsJson, ForModel, Model, config_of
+from .terminal import Screen, number
+
+__all__ = ["eval_"]
+
+Files = Annotated[
+    list[str], typer.Argument(metavar="FILES...", help="Transcripts; all conversations in each.")
+]
+Share = Annotated[
+    float,
+    typer.Option("--share", metavar="RATIO", help="Compress each to this share of its tokens."),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option("--limit", metavar="N", help="At most so many conversations: each costs a call."),
+]
+SMALLEST_TOKENS = 1_000
+"""A conversation below it says nothing about a summarizer."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One conversation, compressed once by the model and once without."""
+
+    name: str
+    messages: int
+    tokens_before: int
+    tokens_after: int
+    valid: bool
+    """No provider would refuse the view."""
+    task_kept: bool
+    """The first words of the user are in it as they were."""
+    method: str | None
+    facts: int
+    held_by_model: int | None
+    """Of the facts found, those that the model's own text holds; None where no model wrote."""
+    held_repaired: int
+    held_static: int
+    usage: Usage = field(default_factory=Usage)
+    failure: str = ""
+
+
+@guarded
+def eval_(
+    files: Files,
+    model: Model = None,
+    api_base: ApiBase = None,
+    for_model: ForModel = None,
+    share: Share = 0.4,
+    limit: Limit = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure a model as summarizer on sessions of your own: what is lost, kept, and paid.
+
+    Compresses every conversation in the files and counts the facts (files, commands, errors, words
+    of the user, identifiers) that the model's text holds, alone and repaired, beside the static
+    summary. Without --model only the static one.
+    """
+    if not 0 < share < 1:
+        raise Unusable(f"--share {share:g}: expected a number between 0 and 1")
+    config = config_of(model=for_model, auxiliary_model=model, auxiliary_api_base=api_base)
+    with unlogged():
+        found = list(_measured(list(_conversations(files))[:limit], config, share))
+    if not found:
+        raise Unusable(f"no conversation of {SMALLEST_TOKENS} tokens or more in {', '.join(files)}")
+    screen = Screen()
+    if as_json:
+        screen.json({"model": model, "conversations": [asdict(measure) for measure in found]})
+        return
+    _print(screen, found)
+
+
+def _conversations(files: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
+    for path in files:
+        several = transcripts.read_all(path)
+        for n, messages in enumerate(several, 1):
+            name = Path(path).name
+            yield (f"{name} {n}" if len(several) > 1 else name), messages
+
+
+def _measured(
+    conversations: Sequence[tuple[str, list[Any]]], config: CompressorConfig, share: float
+) -> Iterator[Measure]:
+    tokens = TokenCounter(config.model)
+    for name, messages in conversations:
+        try:
+            size = tokens.messages(messages)
+            if size >= SMALLEST_TOKENS:
+                yield _measure(name, messages, config, int(size * share), tokens)
+        except CompressorError as error:
+            complain(f"{name}: left out: {error}", kind="note: ")
+
+
+def _measure(
+    name: str, messages: list[Any], config: CompressorConfig, target: int, tokens: TokenCounter
+) -> Measure:
+    static = _compressed(messages, CompressorConfig(model=config.model), target, tokens, [])
+    failures: list[str] = []
+    done = (
+        _compressed(messages, config, target, tokens, failures)
+        if config.auxiliary_model
+        else static
+    )
+    by_model = [text.before for text in done.written if text.before is not None]
+    return Measure(
+        name=name,
+        messages=len(messages),
+        tokens_before=done.tokens_before,
+        tokens_after=done.tokens_after,
+        valid=not check(done.messages),
+        task_kept=_task(messages) in {text_of(message) for message in done.messages},
+        method=done.summary_method,
+        facts=sum(text.after.total for text in done.written if text.after is not None),
+        held_by_model=sum(c.covered for c in by_model) if by_model else None,
+        held_repaired=_held(done),
+        held_static=_held(static),
+        usage=done.usage,
+        failure=failures[-1] if failures else "",
+    )
+
+
+def _compressed(
+    messages: list[Any],
+    config: CompressorConfig,
+    target: int,
+    tokens: TokenCounter,
+    failures: list[str],
+) -> CompressResult:
+    def hear(event: Event) -> None:
+        if event.name == "fell_back":
+            failures.append(str(event.data.get("reason", "")))
+
+    # A mask is not what is measured here: every tool's output is left to the summary.
+    everything = CompressorConfig(
+        **{**_given(config), "tool_policies": {"*": "summarize"}, "background": False}
+    )
+    compressor = ContextCompressor(everything, tokens=tokens, on_event=hear)
+    return asyncio.run(compressor.compress(messages, target_tokens=target, force=True))
+
+
+def _given(config: CompressorConfig) -> dict[str, Any]:
+    return {name: getattr(config, name) for name in CompressorConfig.names()}
+
+
+def _held(result: CompressResult) -> int:
+    return sum(text.after.covered for text in result.written if text.after is not None)
+
+
+def _task(messages: Sequence[Any]) -> str:
+    return next((text_of(message) for message in messages if message.get("role") == "user"), "")
+
+
+# ---------------------------------------------------------------- the table
+
+
+def _print(screen: Screen, found: Sequence[Measure]) -> None:
+    columns = [
+        "conversation",
+        "messages#",
+        "before#",
+        "after#",
+        "valid",
+        "task",
+        "facts#",
+        "model alone#",
+        "repaired#",
+        "static#",
+        "by",
+    ]
+    screen.table(columns, [*map(_row, found), _total(found)], last_is_total=True)
+    cost = [measure.usage.cost for measure in found if measure.usage.cost is not None]
+    read = sum(measure.usage.prompt_tokens for measure in found)
+    if read:
+        written = sum(measure.usage.completion_tokens for measure in found)
+        price = f", ${sum(cost):.4f}" if cost else ""
+        screen.say(f"{number(read)} tokens read by the model, {number(written)} written{price}.")
+    for measure in found:
+        if measure.failure:
+            screen.say(f"{measure.name}: {measure.failure}", "yellow")
+
+
+def _row(measure: Measure) -> list[str]:
+    return [
+        measure.name,
+        number(measure.messages),
+        number(measure.tokens_before),
+        number(measure.tokens_after),
+        "yes" if measure.valid else "NO",
+        "kept" if measure.task_kept else "LOST",
+        number(measure.facts),
+        _share(measure.held_by_model, measure.facts),
+        _share(measure.held_repaired, measure.facts),
+        _share(measure.held_static, measure.facts),
+        measure.method or "-",
+    ]
+
+
+def _total(found: Sequence[Measure]) -> list[str]:
+    facts = sum(measure.facts for measure in found)
+    wrote = [measure for measure in found if measure.held_by_model is not None]
+    alone = sum(measure.held_by_model or 0 for measure in wrote) if wrote else None
+    return [
+        f"all {len(found)}",
+        number(sum(measure.messages for measure in found)),
+        number(sum(measure.tokens_before for measure in found)),
+        number(sum(measure.tokens_after for measure in found)),
+        f"{sum(measure.valid for measure in found)}",
+        f"{sum(measure.task_kept for measure in found)}",
+        number(facts),
+        _share(alone, sum(measure.facts for measure in wrote)),
+        _share(sum(measure.held_repaired for measure in found), facts),
+        _share(sum(measure.held_static for measure in found), facts),
+        "",
+    ]
+
+
+def _share(held: int | None, facts: int) -> str:
+    return "-" if held is None or not facts else f"{100 * held / facts:.0f} %"

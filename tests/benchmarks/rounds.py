@@ -1,0 +1,173 @@
+"""Five rounds of compression of one growing session: what was planted in round 1, at the end.
+
+    python -m tests.benchmarks.rounds
+
+Static, with an oracle model that repeats what it is shown of the plan, and with the model down in
+rounds 2 and 4. A user constraint counts when its sentence stands verbatim in the last view; a
+file when its path and the last thing done to it stand on one line, or in a call kept verbatim.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from praison_compressor import (
+    CompressorConfig,
+    CompressResult,
+    ContextCompressor,
+    SummarizerUnavailable,
+)
+from praison_compressor.messages import check, text_of
+
+Message = dict[str, Any]
+
+CONSTRAINTS = (
+    "Never change anything under src/legacy/billing.",
+    "Always run make lint-strict before a commit.",
+    "The service must listen on port 7443, nothing else.",
+    "Keep Python 3.10 compatibility in all modules.",
+    "Do not add dependencies without asking me first.",
+)
+ACTIONS = {"created": "write_file", "edited": "edit_file", "deleted": "bash", "moved": "bash"}
+FILES_PER_ACTION = 5
+ROUNDS = 5
+
+
+def planted_files() -> dict[str, str]:
+    """Path -> the last thing done to it, all in round 1."""
+    return {
+        f"src/{action}/module_{number:02d}.py": action
+        for action in ACTIONS
+        for number in range(FILES_PER_ACTION)
+    }
+
+
+def _call(number: int, name: str, arguments: dict[str, Any], result: str) -> list[Message]:
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    id = f"call_{number}"
+    asked = {"id": id, "type": "function", "function": function}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [asked]},
+        {"role": "tool", "tool_call_id": id, "content": result},
+    ]
+
+
+def _touch(number: int, path: str, action: str) -> list[Message]:
+    if action == "created":
+        given = {"path": path, "content": "def run():\n    return 1\n" * 6}
+        return _call(number, "write_file", given, f"wrote {path}")
+    if action == "edited":
+        given = {"path": path, "old": "return 1", "new": "return 2"}
+        return _call(number, "edit_file", given, f"edited {path}")
+    if action == "deleted":
+        return _call(number, "bash", {"command": f"git rm {path}"}, f"rm '{path}'")
+    moved = path.replace("src/moved", "lib/moved")
+    return _call(number, "bash", {"command": f"git mv {path} {moved}"}, "")
+
+
+def session(rounds: int) -> list[Message]:
+    """The whole session up to that round; each round ends with a user message."""
+    messages: list[Message] = [{"role": "system", "content": "You are a coding agent."}]
+    messages.append({"role": "user", "content": "Port the billing service to the new framework."})
+    number = 0
+    for text in CONSTRAINTS:
+        messages.append({"role": "user", "content": text})
+        messages.append({"role": "assistant", "content": "Understood."})
+    for path, action in planted_files().items():
+        number += 1
+        messages += _touch(number, path, action)
+    for turn in range(rounds * 12):
+        messages.append({"role": "user", "content": f"Next, look at step {turn} of the port."})
+        for part in range(3):
+            number += 1
+            path = f"docs/notes/step_{turn}_{part}.md"
+            body = f"Notes of step {turn} part {part}. " + "It works as described here. " * 60
+            messages += _call(number, "read_file", {"path": path}, body)
+        messages.append({"role": "assistant", "content": f"Step {turn} needs no change."})
+    return messages[:-1]
+
+
+def score(view: list[Message]) -> tuple[int, int]:
+    """How many constraints and files of round 1 the view still holds."""
+    text = "\n".join(text_of(message) for message in view)
+    flat = " ".join(text.split())
+    constraints = sum(words in flat for words in CONSTRAINTS)
+    lines = text.split("\n")
+    files = sum(
+        any(_names(line, path) and action in line.lower() for line in lines)
+        for path, action in planted_files().items()
+    )
+    return constraints, files
+
+
+def _names(line: str, path: str) -> bool:
+    return path in line or "/".join(path.split("/")[-2:]) in line
+
+
+async def oracle(messages: list[Message]) -> str:
+    """A model that writes prose and keeps no list: what is certain is the audit's to add."""
+    return "## Done\nThe port goes on as planned; the steps so far need no change."
+
+
+async def down(messages: list[Message]) -> str:
+    """A model that does not answer."""
+    raise SummarizerUnavailable("down", kind="network")
+
+
+def play(model_in: Callable[[int], Any]) -> tuple[list[CompressResult], ContextCompressor]:
+    """Five rounds; `model_in(round)` is the summarizer of that round, None for static."""
+    answering: list[Any] = [None]
+
+    async def model(messages: list[Message]) -> str:
+        return str(await answering[0](messages))
+
+    config = CompressorConfig(
+        model="gpt-4o",
+        context_window=24_000,
+        protect_last_n_tokens=4_000,
+        summary_max_retries=0,
+        tool_policies={"*": "summarize"},
+    )
+    static = model_in(1) is None
+    ours = ContextCompressor(config, summarizer=None if static else model)
+    results = []
+    for number in range(1, ROUNDS + 1):
+        answering[0] = model_in(number)
+        results.append(ours.compress_sync(session(number)))
+    return results, ours
+
+
+SETTINGS: dict[str, Callable[[int], Any]] = {
+    "static": lambda number: None,
+    "a terse model": lambda number: oracle,
+    "model down in rounds 2 and 4": lambda number: down if number in (2, 4) else oracle,
+}
+
+
+def main() -> None:
+    """Print the table."""
+    table = Table("summaries", "round", "tokens", "view", "by", "constraints", "files", "valid")
+    total = len(planted_files())
+    for name, model_in in SETTINGS.items():
+        for number, result in enumerate(play(model_in)[0], 1):
+            constraints, files = score(result.messages)
+            table.add_row(
+                name,
+                str(number),
+                str(result.tokens_before),
+                str(result.tokens_after),
+                str(result.summary_method),
+                f"{constraints}/{len(CONSTRAINTS)}",
+                f"{files}/{total}",
+                "yes" if not check(result.messages) else "no",
+            )
+    Console(width=120).print(table)
+
+
+if __name__ == "__main__":
+    main()

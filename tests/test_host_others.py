@@ -1,0 +1,92 @@
+"""Clones, copies, handoffs, teams and flows: each agent that asked is compressed there too."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from praisonaiagents import Agent, AgentTeam, Task, handoff
+
+from praison_compressor.praisonai.manager import PassThroughManager
+from praison_compressor.testing import LocalProvider, Summarizer, Worker
+
+from .hosting import OPENAI, PATHS, agent, at_home, context, of_agent, turn
+
+
+@pytest.fixture
+def host(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, provider: LocalProvider
+) -> Iterator[LocalProvider]:
+    """The strict provider as the host's, and our installation."""
+    with at_home(monkeypatch, tmp_path, provider) as running:
+        running.answer_with(Worker(answer="Noted. " * 12))
+        running.route("aux", Summarizer(r"L-\d+"))
+        yield running
+
+
+def outgrows_its_window(made: Agent, host: LocalProvider) -> None:
+    """The agent goes on past its window, and its summaries are its own."""
+    for n in range(16):
+        assert made.chat(turn(n)) is not None
+    assert made.context_compressor.context_status == "summarized"
+    assert host.refused == []
+
+
+def test_a_clone_for_a_channel(host: LocalProvider) -> None:
+    """It asks for the same, in a session of its own."""
+    made = agent(host, OPENAI, context(host))
+    clone = made.clone_for_channel()
+    assert clone.context_compressor.config == made.context_compressor.config
+    assert clone.context_compressor.session_id != made.context_compressor.session_id
+    outgrows_its_window(clone, host)
+    assert made.context_compressor.context_status == "full"
+    assert agent(host, OPENAI).clone_for_channel().context_compressor is None
+
+
+def test_a_deep_copy(host: LocalProvider) -> None:
+    """An agent that has begun to talk can be copied, and both go on."""
+    made = agent(host, OPENAI, context(host))
+    made.chat(turn(0))
+    twin = copy.deepcopy(made.context_manager)
+    assert type(twin) is PassThroughManager
+    assert twin is not made.context_manager
+    other = agent(host, OPENAI)
+    other._context_param = made._context_param
+    other.context_manager = twin
+    outgrows_its_window(other, host)
+    assert other.context_compressor.session_id != made.context_compressor.session_id
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_handoff(host: LocalProvider, path: str) -> None:
+    """The agent that is handed to is compressed by its own options, the first one by its own."""
+    second = agent(host, path, context(host), name="Second", instructions="You are second.")
+    first = agent(host, path, name="First", handoffs=[handoff(second)])
+    host.answer_with(
+        Worker(
+            lambda asked: 1 if asked.tools else 0,
+            arguments=lambda tool, nth: {"message": f"Please see to {len(second.chat_history)}"},
+            answer="Noted. " * 12,
+        )
+    )
+    for n in range(3):
+        assert first.chat(f"Round {n}.") is not None
+    assert any("You are second." in r.messages[0]["content"] for r in of_agent(host))
+    assert first.context_compressor is None
+    outgrows_its_window(second, host)
+
+
+def test_a_team(host: LocalProvider) -> None:
+    """Each member that asked has a compressor of its own; the team's task reaches it."""
+    one = agent(host, OPENAI, context(host), name="Ann")
+    two = agent(host, OPENAI, name="Ben")
+    tasks = [
+        Task(description=turn(n), expected_output="A note.", agent=member)
+        for n, member in enumerate((one, two))
+    ]
+    AgentTeam(agents=[one, two], tasks=tasks, output="silent").start()
+    assert len(of_agent(host)) >= 2
+    assert two.context_compressor is None
+    outgrows_its_window(one, host)

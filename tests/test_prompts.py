@@ -1,0 +1,157 @@
+"""The request for a summary, the frame round it, and what is refused as one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from praison_compressor.errors import SummaryRejected
+from praison_compressor.messages import text_of
+from praison_compressor.prompts import (
+    SummaryReply,
+    accept,
+    frame,
+    is_framed,
+    merge_request,
+    rendering,
+    request,
+    unframe,
+)
+
+from .transcripts import call
+
+ASKED = request(["[user]\nplease fix the parser in src/app.py " * 20], target_tokens=200)
+
+
+def refused(text: str, finish: str | None = "stop") -> str:
+    """Why the text is no summary."""
+    with pytest.raises(SummaryRejected) as caught:
+        accept(SummaryReply(text, finish_reason=finish), ASKED)
+    return caught.value.reason
+
+
+def test_the_frame_says_what_it_is_and_gives_the_text_back():
+    """First line opens, last line closes, between them the text."""
+    message = {"role": "user", "content": frame("## Done\nall", count=7, method="model")}
+    first, *middle, last = text_of(message).split("\n")
+    assert "not instructions" in first
+    assert "7 earlier messages" in first
+    assert first.split(">")[0] == last.replace("/", "").split(">")[0]
+    assert "\n".join(middle) == unframe(message) == "## Done\nall"
+    assert is_framed(message)
+    assert not is_framed({"role": "user", "content": "hello"})
+
+
+def test_a_static_summary_says_that_no_model_wrote_it():
+    """The reader may weigh it."""
+    assert "without a model" in frame("x", count=1, method="static")
+
+
+def test_recall_is_named_only_where_it_exists():
+    """A tool that is not there must not be asked for."""
+    assert "recall" not in frame("x", count=1, method="model")
+    assert "recall id 1a2b" in frame("x", count=1, method="model", recall="1a2b")
+
+
+@given(st.text(max_size=40), st.sampled_from(["conversation-summary", "Conversation-Summary"]))
+def test_no_text_closes_the_frame(text, tag):
+    """Closing and opening tags of ours inside are defused, however they are written."""
+    inside = f"{text}</{tag}>{text}< /{tag} >{text}<{tag}>"
+    framed = frame(inside, count=1, method="model")
+    assert framed.lower().count("</conversation-summary>") == 1
+    assert framed.endswith("</conversation-summary>")
+
+
+def test_the_request_shows_everything_as_data():
+    """Tool names, arguments and results whole, the transcript between tags, no tools."""
+    messages = [
+        {"role": "user", "content": "look"},
+        {
+            "role": "assistant",
+            "content": "ok",
+            "tool_calls": [call("a", "grep", pattern="x" * 300)],
+        },
+        {"role": "tool", "tool_call_id": "a", "content": "line\n" * 300 + "END"},
+        {"role": "user", "content": [{"type": "text", "text": "see"}, {"type": "image_url"}]},
+    ]
+    system, user = request(rendering(messages), target_tokens=750)
+    body = user["content"]
+    assert (system["role"], user["role"]) == ("system", "user")
+    assert "[calls grep]" in body
+    assert "x" * 300 in body
+    assert "[result of grep]" in body
+    assert "line\n" * 300 + "END" in body
+    assert "(1 attachment not shown)" in body
+    assert body.index("<transcript>") < body.index("grep") < body.index("</transcript>")
+
+
+def test_earlier_summaries_are_context_or_are_carried_on():
+    """Additive: not to be repeated; folded: everything that still matters is to be carried on."""
+    beside = request(["x"], target_tokens=1, earlier=["OLD"])[1]["content"]
+    rolled = request(["x"], target_tokens=1, earlier=["OLD"], rolled=True)[1]["content"]
+    assert "do not repeat" in beside
+    assert "carry on everything" in rolled
+    assert "OLD" in beside
+    assert "OLD" in rolled
+
+
+def test_a_merge_shows_all_parts_and_the_domain_has_its_say():
+    """Part by part, in order; the domain's instructions stand with ours."""
+    system, user = merge_request(["first", "second"], target_tokens=100, extra="Keep codes.")
+    assert user["content"].index("first") < user["content"].index("second")
+    assert "Keep codes." in system["content"]
+
+
+@pytest.mark.parametrize(
+    ("text", "finish", "reason"),
+    [
+        ("", "stop", "empty"),
+        (" \n ", "stop", "empty"),
+        ("...", "stop", "empty"),
+        ("<think>all of it thought", "stop", "empty"),
+        ("## Done\nhalf a", "length", "cut off"),
+        ("## Done\nhalf a", "max_tokens", "cut off"),
+        ("## Done", "content_filter", "refusal"),
+        ("", "tool_calls", "tool call"),
+        ("I'm sorry, but I cannot summarize this.", "stop", "refusal"),
+        ("As an AI language model I can't.", "stop", "refusal"),
+        ("Error: upstream timed out", "stop", "error text"),
+        ('{"error": {"message": "no"}}', "stop", "error text"),
+        ("502 Bad Gateway", "stop", "error text"),
+        ("<!DOCTYPE html><html></html>", "stop", "error text"),
+        (text_of(ASKED[0]), "stop", "echo"),
+        (text_of(ASKED[1]), "stop", "echo"),
+    ],
+)
+def test_what_is_no_summary_is_refused(text, finish, reason):
+    """Each kind by its name, so that the event and the log can say it."""
+    assert refused(text, finish) == reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "## Errors and fixes\nError: rate limit exceeded, fixed by waiting",
+        "## Done\nThe user said: I'm sorry, I cannot come. The meeting is moved.",
+        "The parser in src/app.py was fixed.",
+    ],
+)
+def test_a_summary_that_mentions_such_things_is_taken(text):
+    """Only a text that is nothing else is refused."""
+    assert accept(SummaryReply(text, finish_reason="stop"), ASKED) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("<think>a\nb</think>\nkept", "kept"),
+        ("thoughts without an opening tag</think>kept", "kept"),
+        ("<reasoning>x</reasoning><analysis>y</analysis>kept", "kept"),
+        ("```markdown\n## Done\nkept\n```", "## Done\nkept"),
+        ("kept <think>never closed", "kept"),
+    ],
+)
+def test_reasoning_and_fences_are_stripped(text, left):
+    """Closed, unclosed, half open, of every usual name."""
+    assert accept(SummaryReply(text), ASKED) == left

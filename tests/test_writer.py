@@ -1,0 +1,233 @@
+"""The writer: every message in exactly one part, every token accounted for, nobody left running."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from praison_compressor import (
+    CompressorConfig,
+    ContextCompressor,
+    SummarizerUnavailable,
+    SummaryReply,
+    Usage,
+)
+from praison_compressor.messages import steps, text_of
+from praison_compressor.tokens import TokenCounter
+from praison_compressor.writer import Brief, SummaryWriter, as_summarizer
+
+from .transcripts import session
+
+ANSWER = "## Done\nThe modules so far are in order."
+ONE = Usage(prompt_tokens=900, completion_tokens=80, cache_read_tokens=100, cost=0.5)
+
+
+class Paid:
+    """A summarizer that answers from a list, the last one for ever, and charges for each."""
+
+    def __init__(self, *answers, window=None) -> None:
+        self.answers = list(answers) or [ANSWER]
+        self.window = window
+        self.requests: list[list[dict]] = []
+        self.models: list[str | None] = []
+
+    async def summarize(self, messages, *, max_tokens, model, timeout_seconds):
+        self.requests.append(messages)
+        self.models.append(model)
+        await asyncio.sleep(0)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return SummaryReply(answer, ONE, model, "stop")
+
+
+def compressor(summarizer, on_event=None, **options) -> ContextCompressor:
+    small = {"model": "gpt-4o", "context_window": 6_000, "protect_last_n_tokens": 1_000}
+    config = CompressorConfig(**{**small, "summary_max_retries": 0, **options})
+    return ContextCompressor(config, summarizer=summarizer, on_event=on_event)
+
+
+def writer(summarizer, events=None, **options) -> SummaryWriter:
+    emit = (lambda event: None) if events is None else events.append
+    return SummaryWriter(
+        CompressorConfig(summary_max_retries=0, **options),
+        as_summarizer(summarizer),
+        TokenCounter("gpt-4o"),
+        emit,
+    )
+
+
+def brief(messages, room=2_000, **changes) -> Brief:
+    values = {"messages": tuple(messages), "shown": tuple(messages), "room": room, "most": room}
+    return Brief(**{**values, "facts": 200, "prose": 200, **changes})
+
+
+def write(summarizer, given, events=None, **options):
+    return asyncio.run(writer(summarizer, events, **options).write(given, model=None, session_id="s"))
+
+
+def shown(request) -> str:
+    return text_of(request[-1]).partition("<transcript>")[2]
+
+
+# ---------------------------------------------------------------- in parts
+
+
+@pytest.mark.parametrize("window", [1_500, 3_000, 6_000, None])
+def test_every_message_is_in_exactly_one_part(window):
+    """The proof in the result: the parts' counts sum up, each message is shown in one request."""
+    messages = session(30)[1:]
+    model = Paid(window=window)
+    written = write(model, brief(messages))
+    ends = [text_of(m).rsplit(" ", 1)[1] for m in messages if m["role"] == "tool"]
+    asked = [shown(request) for request in model.requests]
+    assert written.method == "model"
+    assert sum(written.parts) == len(messages)
+    assert [end for end in ends if sum(f"{end}\n" in text for text in asked) != 1] == []
+
+
+def test_no_request_exceeds_the_summarizers_window():
+    """Neither the parts nor the merges."""
+    counter = TokenCounter("gpt-4o")
+    model = Paid(window=2_000)
+    write(model, brief(session(40)[1:]))
+    assert max(counter.messages(request) + 400 for request in model.requests) <= 2_000
+    assert len(model.requests) > 10
+
+
+def test_parts_are_cut_between_steps():
+    """A call is never read without its results."""
+    messages = session(30)[1:]
+    written = write(Paid(window=3_000), brief(messages))
+    ends = {atom.stop for atom in steps(messages)}
+    cuts = [sum(written.parts[:n]) for n in range(1, len(written.parts) + 1)]
+    assert [cut for cut in cuts if cut not in ends] == []
+    assert len(cuts) > 3
+
+
+def test_a_part_that_fails_stops_the_others():
+    """What nobody will read is not paid for."""
+    asked, ended = [], []
+
+    async def model(messages):
+        asked.append(len(asked))
+        if len(asked) == 3:
+            raise SummarizerUnavailable("401", kind="auth")
+        await asyncio.sleep(3_600)
+        ended.append(1)
+
+    model.window = 1_500
+    written = write(model, brief(session(40)[1:]))
+    assert (written.method, ended) == ("static", [])
+    assert len(asked) <= 5
+
+
+def test_earlier_summaries_never_crowd_out_the_transcript():
+    """Those that stay are not shown where they leave no room; replaced ones are read in parts."""
+    counter = TokenCounter("gpt-4o")
+    long = " ".join(f"earlier-{n}" for n in range(700))
+    messages = session(10)[1:]
+    for changes, seen in (({"earlier": (long,)}, 0), ({"folded": (long,)}, 1)):
+        model = Paid(window=2_000)
+        written = write(model, brief(messages, **changes))
+        asked = "\n".join(text_of(request[-1]) for request in model.requests)
+        assert max(counter.messages(request) + 400 for request in model.requests) <= 2_000
+        assert [asked.count(f"earlier-{n}") for n in (10, 350, 699)] == [seen, seen, seen]
+        assert sum(written.parts) == len(messages)
+
+
+# ---------------------------------------------------------------- what it cost
+
+
+def test_rejected_answers_are_paid_for_and_counted():
+    """Two useless texts, then a good one from the next model: three calls on the bill."""
+    model = Paid("", "", ANSWER)
+    ours = compressor(model, auxiliary_model="first", fallback_models=("second",))
+    result = ours.compress_sync(session(20))
+    assert model.models == ["first", "first", "second"]
+    assert result.usage == ONE + ONE + ONE
+    assert result.usage.cost == 1.5
+
+
+def test_a_static_summary_carries_the_bill_of_what_was_refused():
+    """No text of the model's stands in the view, and its price is not hidden."""
+    result = compressor(Paid("")).compress_sync(session(20))
+    assert result.summary_method == "static"
+    assert result.usage == ONE + ONE
+    assert result.segments[0].usage == ONE + ONE
+
+
+def test_a_text_that_is_too_long_is_refused_once_and_counted():
+    """It would not get shorter by asking again."""
+    model = Paid("word " * 5_000)
+    result = compressor(model).compress_sync(session(20))
+    assert (result.summary_method, len(model.requests)) == ("static", 1)
+    assert result.usage == ONE
+
+
+def test_the_bill_is_in_the_event_and_in_the_ledger():
+    """Result, "committed" event and segment agree, parts and merges included."""
+    events = []
+    model = Paid(window=3_000)
+    ours = compressor(model, on_event=events.append, context_window=20_000)
+    result = ours.compress_sync(session(60), session_id="s")
+    calls = len(model.requests)
+    committed = next(event.data for event in events if event.name == "committed")
+    entry = ours.store.open("default", "s").entries[-1]
+    assert calls > 3
+    assert result.usage.prompt_tokens == 900 * calls
+    assert result.usage.completion_tokens == 80 * calls
+    assert result.usage.cost == 0.5 * calls
+    assert (committed["prompt_tokens"], committed["cost"]) == (900 * calls, 0.5 * calls)
+    assert entry.segment.usage == result.usage
+    assert [event.name for event in events].count("part_summarized") == len(result.written[0].parts)
+
+
+def test_a_failure_that_may_pass_is_tried_again():
+    """A broken connection is; a refused key is not."""
+    for kind, calls in (("network", 3), ("auth", 1), ("timeout", 1)):
+        gone = SummarizerUnavailable("gone", kind=kind, retry_after=0.0)
+        model = Paid(gone, gone, ANSWER)
+        compressor(model, summary_max_retries=2).compress_sync(session(20))
+        assert len(model.requests) == calls
+
+
+# ---------------------------------------------------------------- folding
+
+
+def test_summaries_are_added_and_the_oldest_folded_rarely():
+    """Many compressions, few folds; each fold is committed once and carries the texts on."""
+    events = []
+    model = Paid()
+    ours = compressor(model, on_event=events.append, tool_policies={"*": "summarize"})
+    messages = session(80)
+    ends = [n + 1 for n, message in enumerate(messages) if message["role"] == "tool"]
+    for end in ends:
+        ours.compress_sync(messages[:end], session_id="s")
+    entries = ours.store.open("default", "s").entries
+    folds = [text for request in model.requests if "replaces these" in (text := text_of(request[-1]))]
+    assert len(entries) == len(model.requests)
+    assert 0 < len(folds) < len(model.requests) / 2
+    assert all("The modules so far" in text.partition("<transcript>")[0] for text in folds)
+
+
+def test_nothing_is_paid_for_where_nothing_is_gained():
+    """A compression that frees less than `min_gain_ratio` is skipped before the call."""
+    model = Paid()
+    messages = session(2)
+    messages[-1]["content"] = "x y z " * 1_500
+    result = compressor(model, min_gain_ratio=0.9).compress_sync(messages)
+    assert result.messages == messages
+    assert model.requests == []
+
+
+def test_overhead_above_the_trigger_is_said_once(caplog):
+    """What cannot be dropped is above the trigger by itself: said, not fought."""
+    ours = compressor(Paid())
+    messages = session(2)
+    messages[0]["content"] = "rule " * 3_700
+    for _ in range(3):
+        ours.compress_sync(messages, session_id="s")
+    said = [record for record in caplog.records if "cannot be dropped" in record.getMessage()]
+    assert len(said) == 1
