@@ -149,6 +149,23 @@ class ContextCompressor:
         expanded = self._projector.expanded(list(messages), session)
         return [to_plain(message) for message in (messages if expanded is None else expanded)]
 
+    def recall_tools(
+        self, session_id: str | None = None, *, budget_tokens: int = 2_000
+    ) -> list[Callable[..., str]]:
+        """The tools by which an agent searches and reads what was compressed in its session.
+
+        Set `recall=True` in the configuration too, so that summaries name them. Each answer is of
+        at most `budget_tokens`.
+        """
+        from .recall import recall_tools
+
+        name = session_id or self.session_id
+
+        def session() -> Session:
+            return self.store.open(self.config.namespace, name)
+
+        return recall_tools(self.store, session, self.tokens.text, budget_tokens=budget_tokens)
+
     def close(self) -> None:
         """Cancel what is written in the background and close the store."""
         self.background.close()
@@ -250,7 +267,7 @@ class ContextCompressor:
         self._emit(Event("started", look.session.id, numbers))
         writer = self._writer(call)
         name = look.session.id
-        briefs = [self._brief(look, job, todo, call) for job in todo.jobs]
+        briefs = self._briefs(look, todo, call)
         written = await asyncio.gather(
             *(writer.write(brief, model=call.model, session_id=name) for brief in briefs)
         )
@@ -299,7 +316,7 @@ class ContextCompressor:
     def _uncommitted(self, call: Call, look: Look, todo: Plan) -> CompressResult:
         """The view with what is missing written without a model, and recorded nowhere."""
         writer = self._writer(call)
-        briefs = [self._brief(look, job, todo, call) for job in todo.jobs]
+        briefs = self._briefs(look, todo, call)
         written = [writer.static(brief) for brief in briefs]
         segments = [segment for segment, _ in self._segments(call, look, todo, written)]
         return self._result(call, self._projector.with_segments(look, segments), written)
@@ -335,6 +352,14 @@ class ContextCompressor:
         return SummaryWriter(
             self.config, self._summarizer, self.tokens, self._emit, breaker=self.breaker
         )
+
+    def _briefs(self, look: Look, todo: Plan, call: Call) -> list[Brief]:
+        briefs = [self._brief(look, job, todo, call) for job in todo.jobs]
+        if not call.config.recall:
+            return briefs
+        # The number that the segment will have in the session's ledger once it is committed.
+        first = len(look.session.entries) + 1
+        return [replace(brief, recall=f"s{n}") for n, brief in enumerate(briefs, first)]
 
     def _brief(self, look: Look, job: Job, todo: Plan, call: Call) -> Brief:
         layout, messages = look.layout, look.layout.transcript.messages

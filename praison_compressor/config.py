@@ -75,6 +75,9 @@ class CompressorConfig:
     """Newest tokens whose outputs are not masked. None: as `protect_last_n_tokens`, but no more
     than half the target."""
 
+    recall: bool = False
+    """The agent has the recall tools: each summary says how to read its originals with them."""
+
     background: bool = False
     """Write summaries off the request path: no turn waits for a model."""
 

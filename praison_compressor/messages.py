@@ -104,7 +104,9 @@ def is_tools_text(message: Mapping[str, Any]) -> bool:
     """Whether a message in the user's role carries a tool's words, not the user's."""
     content = message.get("content")
     if isinstance(content, list):
-        return any(isinstance(part, Mapping) and part.get("type") == "tool_result" for part in content)
+        return any(
+            isinstance(part, Mapping) and part.get("type") == "tool_result" for part in content
+        )
     return isinstance(content, str) and content.startswith(ORPHAN_OPENS)
 
 

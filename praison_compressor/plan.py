@@ -333,11 +333,13 @@ def plan(
     enough = target if force else _most(budget, target)
     if masked is not None and masked.expected <= enough and _if_it_pays(masked, size, budget):
         return masked
-    for attempt in _attempts(layout, budget, target):
-        if attempt.jobs and attempt.expected <= target:
-            return _if_it_pays(attempt, size, budget)
-    if size <= budget.limit:
-        return None
+    # Where what cannot be dropped leaves no room under the target, the limit is what counts.
+    for goal in (target, budget.limit):
+        for attempt in _attempts(layout, budget, goal):
+            if attempt.jobs and attempt.expected <= goal:
+                return _if_it_pays(attempt, size, budget)
+        if size <= budget.limit:
+            return None
     raise BudgetTooSmall(kept + SMALLEST_SUMMARY, budget.limit)
 
 

@@ -259,9 +259,7 @@ class Projector:
             self._keep(found)
         return replace(found, view=_built(found.pieces, messages))
 
-    def _extended(
-        self, known: Quiet, messages: list[Message], seen: list[Seen]
-    ) -> Quiet | None:
+    def _extended(self, known: Quiet, messages: list[Message], seen: list[Seen]) -> Quiet | None:
         old = len(known.seen)
         new = messages[old:]
         if not _is_sound(new) or any(entry.digest in known.watched for entry in seen[old:]):

@@ -69,7 +69,7 @@ class Brief:
     visible: str = ""
     """Text that stays verbatim in the view: it needs no room here."""
     recall: str | None = None
-    """The id under which the originals can be recalled, where the recall tool exists."""
+    """The reference by which the recall tool reads the originals, where that tool exists."""
 
 
 @dataclass(frozen=True)

@@ -456,3 +456,16 @@ def test_a_listener_that_fails_harms_nothing():
 
     ours = ContextCompressor(SMALL, on_event=bad)
     assert ours.compress_sync(session(20)).summary_method == "static"
+
+
+def test_a_summary_names_the_recall_tool_and_the_tool_reads_its_originals():
+    """With `recall=True` the frame says how, and every compressed word comes back."""
+    ours = compressor(recall=True)
+    summary = text_of(ours.compress_sync(session(20)).segments[0].rendered)
+    search, read = ours.recall_tools(budget_tokens=4_000)
+    assert 'read_conversation_archive("s1")' in summary
+    assert "END-3-1" in read("s1.14+")
+    assert "s1." in search("END-3-1")
+    assert "read_conversation_archive" not in text_of(
+        compressor().compress_sync(session(20)).segments[0].rendered
+    )

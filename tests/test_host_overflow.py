@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from praisonaiagents import ExecutionConfig
 
-from praison_compressor.praisonai import overflow
+from praison_compressor.praisonai import overflow, roles
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply, Summarizer, Worker
 
 from .hosting import EVERY_PATH, LITELLM, MODES, PATHS, agent, at_home, context, of_agent, turn
@@ -149,3 +149,48 @@ def test_what_providers_say(words: str) -> None:
 def test_what_is_something_else(words: str) -> None:
     """A smaller view would not help."""
     assert overflow.read(RuntimeError(words)) is None
+
+
+# ---------------------------------------------------------------- strict chat templates
+
+
+@pytest.mark.parametrize("mode", ["chat", "achat", "iter_stream"])
+@pytest.mark.parametrize("path", PATHS)
+def test_a_template_that_wants_roles_in_turns(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, path: str, mode: str
+) -> None:
+    """Refused once, met from then on: summary and next question become one message."""
+    strict = LocalProvider(Worker(answer="Noted. " * 12), alternate=True)
+    with strict, at_home(monkeypatch, tmp_path, strict) as host:
+        host.route("aux", Summarizer(r"L-\d+"))
+        made = agent(host, path, context(host))
+        answers = MODES[mode](made, [turn(n) for n in range(24)])
+        assert None not in answers
+        assert made.context_compressor.context_status == "summarized"
+        assert len(host.refused) == 1
+        assert "alternate" in host.refused[0].error
+
+
+def test_what_is_joined() -> None:
+    """Neighbours of one role, as text or as parts; never a step with tools."""
+    step = [
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": {}}]},
+        {"role": "tool", "tool_call_id": "c", "content": "r"},
+    ]
+    image = {"type": "image_url", "image_url": {"url": "data:,"}}
+    messages = [
+        {"role": "system", "content": "s"},
+        {"role": "user", "content": "a"},
+        {"role": "user", "content": "b"},
+        *step,
+        {"role": "assistant", "content": "c"},
+        {"role": "user", "content": "d"},
+        {"role": "user", "content": [image]},
+    ]
+    assert roles.alternating(messages) == [
+        messages[0],
+        {"role": "user", "content": "a\n\nb"},
+        *step,
+        messages[5],
+        {"role": "user", "content": [{"type": "text", "text": "d"}, image]},
+    ]

@@ -50,8 +50,9 @@ def test_a_static_summary_says_that_no_model_wrote_it():
 
 def test_recall_is_named_only_where_it_exists():
     """A tool that is not there must not be asked for."""
-    assert "recall" not in frame("x", count=1, method="model")
-    assert "recall id 1a2b" in frame("x", count=1, method="model", recall="1a2b")
+    assert "archive" not in frame("x", count=1, method="model")
+    named = frame("x", count=1, method="model", recall="s2")
+    assert 'read_conversation_archive("s2")' in named
 
 
 @given(st.text(max_size=40), st.sampled_from(["conversation-summary", "Conversation-Summary"]))

@@ -201,8 +201,8 @@ def test_summaries_are_added_and_the_oldest_folded_rarely():
     events = []
     model = Paid()
     ours = compressor(model, on_event=events.append, tool_policies={"*": "summarize"})
-    messages = session(80)
-    ends = [n + 1 for n, message in enumerate(messages) if message["role"] == "tool"]
+    messages = session(60)
+    ends = [n + 1 for n, message in enumerate(messages) if message["role"] == "user"]
     for end in ends:
         ours.compress_sync(messages[:end], session_id="s")
     entries = ours.store.open("default", "s").entries
@@ -216,7 +216,7 @@ def test_nothing_is_paid_for_where_nothing_is_gained():
     """A compression that frees less than `min_gain_ratio` is skipped before the call."""
     model = Paid()
     messages = session(2)
-    messages[-1]["content"] = "x y z " * 1_500
+    messages[-1]["content"] = "x y z " * 900
     result = compressor(model, min_gain_ratio=0.9).compress_sync(messages)
     assert result.messages == messages
     assert model.requests == []

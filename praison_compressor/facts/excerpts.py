@@ -60,4 +60,4 @@ def excerpts_of(
     for text in clauses(passage):
         names = classifier.names(text)
         if names:
-            yield Excerpt(passage.index, passage.source, text, tuple(names)), names
+            yield Excerpt(passage.at, passage.source, text, tuple(names)), names

@@ -68,7 +68,7 @@ class _Reader:
         if passage.source == "assistant":
             self._assistant(passage)
         elif passage.source == "call" and passage.call:
-            self.todos.see(passage.call, passage.index)
+            self.todos.see(passage.call, passage.at)
         elif passage.source == "result":
             self._result(passage)
 
@@ -83,8 +83,8 @@ class _Reader:
         for key, kind in found.items():
             tally = self.tallies.get(key)
             if tally is None:
-                tally = self.tallies[key] = _Tally(kind, passage.index, len(found))
-            tally.last = passage.index
+                tally = self.tallies[key] = _Tally(kind, passage.at, len(found))
+            tally.last = passage.at
             tally.spread += 1
             tally.crowd = min(tally.crowd, len(found))
             tally.named += key in named
@@ -107,7 +107,7 @@ class _Reader:
         self.unanswered.clear()
         for kind, note in notes(passage):
             (self.decisions if kind == "decision" else self.open)[note.text] = note
-        self.todos.see_text(passage.text, passage.index)
+        self.todos.see_text(passage.text, passage.at)
 
     def _result(self, passage: Passage) -> None:
         call = passage.call
@@ -118,13 +118,13 @@ class _Reader:
             for line in error_lines(passage.text):
                 known = self.errors.pop(line, None)
                 times = known.times + 1 if known else 1
-                self.errors[line] = ErrorFact(line, passage.index, "", times)
+                self.errors[line] = ErrorFact(line, passage.at, "", times)
                 self.unanswered.append(line)
 
     def _answered(self, call: ToolCall, passage: Passage, failed: bool) -> None:
         for effect in effects_of(call, self.vocabulary):
-            self.files.add(effect, passage.index, ok=not failed)
-        fact = command_fact(call, passage.text, passage.index)
+            self.files.add(effect, passage.at, ok=not failed)
+        fact = command_fact(call, passage.text, passage.at)
         if fact is not None:
             known = self.commands.pop(fact.text, None)
             runs = known.runs + 1 if known else 1
@@ -158,6 +158,3 @@ def extract(messages: Sequence[Message], *, vocabulary: Mapping[str, str] | None
         identifiers=reader.identifiers(),
         excerpts=tuple(sorted(reader.excerpts.values(), key=lambda item: item.index)),
     )
-
-
-__all__ = ["arguments_of", "extract"]

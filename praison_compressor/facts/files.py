@@ -71,7 +71,7 @@ def _verb(name: str) -> str | None:
 def _named(via: str, action: str, arguments: Mapping[str, Any]) -> Iterator[Effect]:
     target = next((str(arguments[key]) for key in _TARGET_KEYS if arguments.get(key)), "")
     for key, value in arguments.items():
-        if key.lower().replace("filepath", "filepath") in _PATH_KEYS:
+        if key.lower() in _PATH_KEYS:
             for path in _path_values(value):
                 yield Effect(path, action, via, target if action == "moved" else "")
 

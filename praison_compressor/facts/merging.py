@@ -6,9 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeVar
 
-from .files import Ledger
 from .model import CommandFact, ErrorFact, Excerpt, Facts, FileFact, Identifier, Note, shifted
-from .shell import Effect
 from .user import supersede
 
 T = TypeVar("T")
@@ -101,6 +99,3 @@ def _identifier(known: Identifier, item: Identifier) -> Identifier:
 
 def _excerpts(items: Iterable[Excerpt]) -> tuple[Excerpt, ...]:
     return tuple({(item.source, item.text): item for item in items}.values())
-
-
-__all__ = ["Effect", "Ledger", "merge"]

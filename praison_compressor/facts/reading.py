@@ -30,7 +30,8 @@ _UNSPOKEN = frozenset(
 class Passage(NamedTuple):
     """One text of the transcript with its speaker."""
 
-    index: int
+    at: int
+    """The position of its message."""
     source: str
     text: str
     call: ToolCall | None = None

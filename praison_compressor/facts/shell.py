@@ -136,8 +136,8 @@ def _searches(name: str, arguments: list[str]) -> Iterator[Effect]:
 
 
 _HANDLERS: dict[str, Callable[[str, list[str]], Iterator[Effect]]] = {
-    **{name: _reads for name in _READERS},
-    **{name: _searches for name in _SEARCHERS - {"sed"}},
+    **dict.fromkeys(_READERS, _reads),
+    **dict.fromkeys(_SEARCHERS - {"sed"}, _searches),
     "sed": _sed,
     "rm": _each("deleted"),
     "unlink": _each("deleted"),

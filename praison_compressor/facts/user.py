@@ -67,14 +67,14 @@ def _records(passage: Passage) -> Iterator[Said]:
         if pasted and sentence.count(" ") < 2:
             continue
         standing = not pasted and bool(_STANDING.search(sentence))
-        yield Said(passage.index, sentence, standing, pasted)
+        yield Said(passage.at, sentence, standing, pasted)
 
 
 class _Claim(NamedTuple):
     """What a sentence sets: its values with their kinds, what it is about, whether it corrects."""
 
-    at: int
-    index: int
+    position: int
+    message: int
     values: dict[str, str]
     topic: frozenset[str]
     corrects: bool
@@ -91,8 +91,8 @@ def supersede(records: Sequence[Said]) -> tuple[Said, ...]:
         for earlier in reversed(recent):
             old = replaced(earlier, claim)
             if old:
-                known = out[earlier.at]
-                out[earlier.at] = replace(
+                known = out[earlier.position]
+                out[earlier.position] = replace(
                     known,
                     superseded_by=record.text,
                     superseded_at=record.index,
@@ -115,7 +115,7 @@ def _claim(position: int, record: Said) -> _Claim | None:
 
 def replaced(earlier: _Claim, later: _Claim) -> tuple[str, ...]:
     """The values of `earlier` that `later` takes back; empty if it takes back none."""
-    if earlier.index >= later.index:
+    if earlier.message >= later.message:
         return ()
     old, new = earlier.values, later.values
     if later.corrects:
@@ -153,7 +153,7 @@ def values_of(text: str) -> dict[str, str]:
 
 
 def _value_kind(value: str) -> str | None:
-    if not value or value.isalpha() and (value.islower() or value.istitle()):
+    if not value or (value.isalpha() and (value.islower() or value.istitle())):
         return None
     if value[0] in "\"'`":
         return "quoted"

@@ -13,7 +13,8 @@ from .user import sentences
 
 _DECISION = re.compile(
     r"\b(?:decided|decision|because|instead of|rather than|root cause|the (?:issue|problem|bug|fix|"
-    r"cause) (?:is|was)|turns out|chose|choose|will use|going with|the reason|so that|trade-?off)\b",
+    r"cause) (?:is|was)|turns out|chose|choose|will use|going with|the reason|so that|"
+    r"trade-?off)\b",
     re.I,
 )
 _OPEN = re.compile(
@@ -34,9 +35,9 @@ def notes(passage: Passage) -> Iterator[tuple[str, Note]]:
         if not 12 <= len(sentence) <= _MAX_NOTE:
             continue
         if _DECISION.search(sentence):
-            yield "decision", Note(sentence, passage.index)
+            yield "decision", Note(sentence, passage.at)
         elif _OPEN.search(sentence):
-            yield "open", Note(sentence, passage.index)
+            yield "open", Note(sentence, passage.at)
 
 
 class TodoList:

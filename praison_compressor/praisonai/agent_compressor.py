@@ -14,7 +14,7 @@ from ..config import CompressorConfig
 from ..events import Listener
 from ..messages import Message
 from ..result import CompressResult
-from . import conversation, overflow
+from . import conversation, overflow, roles
 from .conversation import same_model
 from .engines import Engines
 from .loops import off_loop
@@ -42,6 +42,7 @@ class AgentCompressor:
             asked.config(_model_of(agent), defaults), self._agent, asked.own_model, self._notices
         )
         self._failures: set[str] = set()
+        self._alternating: set[str | None] = set()
         self._lock = threading.Lock()
         self._last: CompressResult | None = None
         self._last_overhead = 0
@@ -104,6 +105,13 @@ class AgentCompressor:
 
     def view(self, request: Request) -> Sequence[Message]:
         """What to send instead of the request's messages."""
+        return self._in_its_roles(request, self._view(request))
+
+    async def aview(self, request: Request) -> Sequence[Message]:
+        """The same on the event loop, which is never held up."""
+        return self._in_its_roles(request, await self._aview(request))
+
+    def _view(self, request: Request) -> Sequence[Message]:
         try:
             if not self._compresses(request):
                 return self._projected(request)
@@ -119,8 +127,7 @@ class AgentCompressor:
         except Exception as error:
             return self._best(request, error)
 
-    async def aview(self, request: Request) -> Sequence[Message]:
-        """The same on the event loop, which is never held up."""
+    async def _aview(self, request: Request) -> Sequence[Message]:
         try:
             if not self._compresses(request):
                 return await asyncio.to_thread(self._projected, request)
@@ -137,7 +144,7 @@ class AgentCompressor:
     def tighter_view(
         self, request: Request, sent: Sequence[Message], error: Exception
     ) -> Sequence[Message] | None:
-        """The view after a refusal as too long; None when it was refused for something else."""
+        """The view after a refusal that another view may mend; None when none can."""
         return self.view(request) if self._learned(request, sent, error) else None
 
     async def atighter_view(
@@ -186,8 +193,15 @@ class AgentCompressor:
             log.exception("agent %s: sent as it is", self._name())
             return request.messages
 
+    def _in_its_roles(self, request: Request, view: Sequence[Message]) -> Sequence[Message]:
+        return roles.alternating(view) if request.model in self._alternating else view
+
     def _learned(self, request: Request, sent: Sequence[Message], error: Exception) -> bool:
-        """Take a smaller window from a refusal; False when it says nothing of one."""
+        """Take from a refusal what the model wants; False when it says nothing of that."""
+        if roles.refused(error) and request.model not in self._alternating:
+            log.info("agent %s: %s wants its roles in turns", self._name(), request.model)
+            self._alternating.add(request.model)
+            return True
         refused = overflow.read(error)
         if refused is None:
             return False

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import functools
 import json
+import os
+import sys
 
 import tiktoken
 
-from praison_compressor.facts import extract, missing, render
+from praison_compressor.facts import extract
 from praison_compressor.messages import steps, text_of, tool_calls_of
 from praison_compressor.static import repair, static_summary
 
@@ -22,9 +24,6 @@ CLOSE = "[End of summary]"
 
 @functools.lru_cache(maxsize=1)
 def _encoding():
-    import os
-    import sys
-
     if not os.environ.get("TIKTOKEN_CACHE_DIR"):
         for root in sys.path:
             bundled = os.path.join(root, "litellm/litellm_core_utils/tokenizers")
@@ -112,6 +111,3 @@ def with_summary(messages, summary, budget):
     )
     note = {"role": "user", "content": f"{summary}\n{added}".strip()}
     return [*head, note, *tail]
-
-
-__all__ = ["func", "with_summary", "missing", "render"]

@@ -1,0 +1,104 @@
+"""The trail of files: the last thing done to each, whatever tool did it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from praison_compressor.facts import Facts, extract
+
+
+def turn(name, arguments, result="ok", call_id="c1"):
+    call = {
+        "id": call_id,
+        "type": "function",
+        "function": {"name": name, "arguments": json.dumps(arguments)},
+    }
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call_id, "content": result},
+    ]
+
+
+def trail(*turns):
+    messages = [message for one in turns for message in one]
+    return {item.path: item.action for item in extract(messages).files}
+
+
+TOOLS = [
+    ("Read", {"file_path": "src/a.py"}, "read"),
+    ("read_file", {"path": "src/a.py"}, "read"),
+    ("write_file", {"path": "src/a.py", "content": "x"}, "created"),
+    ("Edit", {"file_path": "src/a.py", "old_string": "a", "new_string": "b"}, "edited"),
+    ("str_replace_editor", {"command": "view", "path": "src/a.py"}, "read"),
+    ("str_replace_editor", {"command": "create", "path": "src/a.py"}, "created"),
+    ("str_replace_editor", {"command": "str_replace", "path": "src/a.py"}, "edited"),
+    ("apply_patch", {"input": "*** Begin Patch\n*** Add File: src/a.py\n+x"}, "created"),
+    ("apply_patch", {"input": "*** Begin Patch\n*** Update File: src/a.py\n+x"}, "edited"),
+    ("apply_patch", {"input": "*** Begin Patch\n*** Delete File: src/a.py"}, "deleted"),
+    ("apply_patch", {"patch": "--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@"}, "edited"),
+    ("delete_file", {"path": "src/a.py"}, "deleted"),
+    ("move_file", {"source": "src/a.py", "destination": "src/b.py"}, "moved"),
+    ("Bash", {"command": "sed -i 's/a;b/c/' src/a.py"}, "edited"),
+    ("bash", {"command": "cat src/a.py | head"}, "read"),
+    ("bash", {"command": "cd x && rm -f src/a.py"}, "deleted"),
+    ("bash", {"command": "git mv src/a.py src/b.py"}, "moved"),
+    ("bash", {"command": "mv src/a.py src/b.py"}, "moved"),
+    ("bash", {"command": "echo hi > src/a.py"}, "created"),
+    ("bash", {"command": "echo hi >> src/a.py"}, "edited"),
+    ("bash", {"command": "cat > src/a.py <<'EOF'\nrm src/z.py\nEOF\n"}, "created"),
+    ("terminal", {"command": "touch src/a.py"}, "created"),
+    ("run_commands", {"commands": ["rm src/a.py"]}, "deleted"),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "action"), TOOLS)
+def test_each_usual_vocabulary_is_understood(name, arguments, action):
+    """A call's tool name and arguments say what happened to the file."""
+    assert trail(turn(name, arguments))["src/a.py"] == action
+
+
+def test_the_text_of_a_heredoc_does_nothing():
+    """What is written into a file is not run."""
+    command = {"command": "cat > src/a.py <<'EOF'\nrm src/z.py\nEOF\n"}
+    assert "src/z.py" not in trail(turn("bash", command))
+
+
+def test_the_last_action_wins_but_reading_does_not_undo_a_change():
+    """An edited file that is read again stays edited; a deleted one is deleted."""
+    edit = turn("Edit", {"file_path": "a/b.py"})
+    read = turn("Read", {"file_path": "a/b.py"})
+    remove = turn("bash", {"command": "rm a/b.py"})
+    assert trail(read, edit, read)["a/b.py"] == "edited"
+    assert trail(read, edit, remove)["a/b.py"] == "deleted"
+
+
+def test_a_failed_edit_changes_nothing():
+    """The result decides: an edit that failed leaves the file as it was last seen."""
+    read = turn("Read", {"file_path": "a/b.py"})
+    failed = turn("Edit", {"file_path": "a/b.py"}, "Error: old_string not found")
+    assert trail(read, failed)["a/b.py"] == "read"
+
+
+def test_an_unknown_tool_can_be_taught():
+    """`vocabulary` maps a host's own tool to what it does."""
+    messages = turn("obliterate", {"path": "a/b.py"})
+    facts = extract(messages, vocabulary={"obliterate": "deleted"})
+    assert facts.files[0].action == "deleted"
+
+
+def test_a_merge_keeps_the_last_action_and_adds_the_counts():
+    """Segments fold without a model and without losing a file."""
+    one = extract(turn("Read", {"file_path": "a/b.py"}) + turn("Edit", {"file_path": "a/c.py"}))
+    two = extract(turn("Edit", {"file_path": "a/b.py"}) + turn("Read", {"file_path": "a/c.py"}))
+    files = {item.path: item for item in one.merge(two).files}
+    assert files["a/b.py"].action == "edited"
+    assert dict(files["a/b.py"].counts) == {"read": 1, "edited": 1}
+    assert files["a/c.py"].action == "edited"
+
+
+def test_facts_come_back_from_json_as_they_went():
+    """What a ledger stores is what it gets."""
+    facts = extract(turn("Bash", {"command": "pytest"}, "1 failed\nFAILED tests/test_a.py"))
+    assert Facts.from_json(json.loads(json.dumps(facts.to_json()))) == facts

@@ -1,0 +1,82 @@
+"""A corrected value survives as superseded and is never presented as current."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from praison_compressor.facts import extract
+from praison_compressor.static import static_summary
+
+MATTERS = [
+    ("port", "8080", "9090"),
+    ("timeout", "30s", "45s"),
+    ("version", "3.10", "3.12"),
+    ("config file", "conf/dev.yaml", "conf/prod.yaml"),
+    ("endpoint", "https://a.example.com/v1", "https://b.example.com/v2"),
+    ("table", "user_events", "audit_events"),
+]
+CORRECTIONS = [
+    "no, {new}",
+    "No, use {new} for the {noun}.",
+    "Actually the {noun} should be {new}.",
+    "Change the {noun} to {new}",
+    "use {new} instead of {old}",
+    "Sorry, I meant {new}.",
+    "Please use {noun} {new} for this.",
+]
+
+
+def count(text):
+    return len(text) // 4 + 1
+
+
+def conversation(noun, old, new, correction):
+    return [
+        {"role": "user", "content": "Set up the service."},
+        {"role": "assistant", "content": "Which settings?"},
+        {"role": "user", "content": f"Please use {noun} {old} for this."},
+        {"role": "assistant", "content": f"Fine: {noun} {old}."},
+        {"role": "user", "content": correction.format(noun=noun, old=old, new=new)},
+        {"role": "assistant", "content": "Done."},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("matter", "correction"), list(itertools.product(MATTERS, CORRECTIONS)), ids=str
+)
+def test_a_replaced_value_is_marked_wherever_it_is_printed(matter, correction):
+    """The old value stands only where its line says that it no longer holds; the new one stands."""
+    noun, old, new = matter
+    text = static_summary(
+        conversation(noun, old, new, correction), budget_tokens=600, count=count
+    )
+    said = extract(conversation(noun, old, new, correction)).user
+    first = next(item for item in said if item.text.startswith("Please use") and item.index == 2)
+    assert old in first.old_values
+    assert new in text
+    lines = [line for line in text.splitlines() if old in line and f"instead of {old}" not in line]
+    assert lines
+    assert all("superseded" in line for line in lines)
+
+
+def test_two_different_matters_do_not_replace_each_other():
+    """A second value for another thing leaves the first one current."""
+    facts = extract(
+        [
+            {"role": "user", "content": "The web server listens on port 8080."},
+            {"role": "user", "content": "The retry limit of the mail queue is 5000 messages."},
+        ]
+    )
+    assert [item.superseded_by for item in facts.user] == [None, None]
+
+
+def test_a_correction_in_a_later_segment_overrides_an_earlier_one():
+    """Merging two segments' facts marks what the later one took back."""
+    one = extract([{"role": "user", "content": "use port 8080"}])
+    two = extract([{"role": "user", "content": "no, 9090"}])
+    merged = one.merge(two)
+    assert merged.user[0].superseded_by == "no, 9090"
+    assert merged.user[0].superseded_at == 1
+    assert merged.user[1].superseded_by is None
