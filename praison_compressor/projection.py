@@ -74,7 +74,7 @@ class Quiet:
     segments: tuple[Segment, ...]
     masked: int
     view: list[Message] = field(default_factory=list)
-    """Built anew for every caller from the messages of his call: he may do with it what he likes."""
+    """Built anew for every caller, from the messages of his call: his to edit."""
 
 
 class Projector:

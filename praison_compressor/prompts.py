@@ -78,13 +78,14 @@ def escape(text: str) -> str:
 
 
 _TAGS = tuple(tag.replace("-", "") for tag in (TAG, _SOURCE, _EARLIER, _PARTS))
-_OPENING = re.compile("[<＜﹤‹〈⟨《≺˂ᐸ❮❬]|&(?:lt|#0*60|#x0*3c)\\b;?", re.IGNORECASE)
+_BRACKETS = "<＜﹤‹〈⟨《≺˂ᐸ❮❬&"
+_OPENING = re.compile(rf"[{_BRACKETS[:-1]}]|&(?:lt|#0*60|#x0*3c)\b;?", re.IGNORECASE)
 _CONTROL = re.compile(
     r"<(?=\|[\w ▁-]{1,40}\|>|/?s>|<?/?SYS>>|(?:start|end)_of_turn>|"
     r"/?(?:system|assistant|user|human)[\s>/])|\[(?=/?INST\])",
     re.IGNORECASE,
 )
-_BETWEEN = re.compile(r"[^\w<＜&]*")  # stops at the next opening: never read twice
+_BETWEEN = re.compile(rf"[^\w{_BRACKETS}]*")
 _LOOKALIKES = str.maketrans("аеорсухіѕјԛԝɑοеνιτυρ", "aeopcyxisjqwaoevitup")
 _REACH = 400  # characters in which a tag may be hidden
 
@@ -97,9 +98,12 @@ def _entity(found: re.Match[str]) -> str:
 def _opens_ours(found: re.Match[str]) -> bool:
     """Whether what follows an opening bracket reads as one of our tags."""
     text = found.string
-    start = _BETWEEN.match(text, found.end())
+    between = _BETWEEN.match(text, found.end())
+    start = between.end() if between else found.end()
     spelled = ""
-    for char in text[start.end() if start else found.end() :][:_REACH]:
+    for char in text[start : start + _REACH]:
+        if char in _BRACKETS:
+            return False  # it is looked at by itself: no text is read twice
         spelled += _plain_letters(char)
         if spelled in _TAGS:
             return True

@@ -11,6 +11,7 @@ import asyncio
 import base64
 import itertools
 import json
+import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -136,7 +137,7 @@ class RealtimeServer:
         self.hook: Callable[[Connection, Event], Awaitable[None]] | None = None
         """Called before a client event is carried out: another client's chance."""
         self.connections: list[Connection] = []
-        self.numbers = itertools.count(1)
+        self.numbers = itertools.count(secrets.randbelow(10**6) * 10**5)  # as unique as real ones
         self.url = ""
 
     async def __aenter__(self) -> RealtimeServer:

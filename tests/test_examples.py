@@ -166,10 +166,20 @@ def test_the_library_example_needs_nothing_else(capsys: pytest.CaptureFixture[st
     assert "to send" in capsys.readouterr().out
 
 
+def test_the_recall_example_reads_the_original_back(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What the summary stands for comes back word for word, by the reference that search gave."""
+    original = example("recall_tool").main()
+    assert "Day 23: the Marigold, with a broken mast, 14 crates of tea." in original
+    assert "search says" in capsys.readouterr().out
+
+
 def test_every_example_is_tested_and_named_in_the_readme() -> None:
     """No example lies about untested, and none is hidden."""
     names = {path.stem for path in EXAMPLES.glob("*.py")}
-    here = Path(__file__).read_text()
-    readme = (EXAMPLES.parent / "README.md").read_text()
-    assert {name for name in names if f'example("{name}")' not in here} == set()
+    tests = "\n".join(path.read_text("utf-8") for path in Path(__file__).parent.glob("test_*.py"))
+    readme = (EXAMPLES.parent / "README.md").read_text("utf-8")
+    run = {name for name in names if f'example("{name}")' in tests or f'/ "{name}.py"' in tests}
+    assert names - run == set()
     assert {name for name in names if f"examples/{name}.py" not in readme} == set()

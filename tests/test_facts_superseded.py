@@ -49,9 +49,7 @@ def conversation(noun, old, new, correction):
 def test_a_replaced_value_is_marked_wherever_it_is_printed(matter, correction):
     """The old value stands only where its line says that it no longer holds; the new one stands."""
     noun, old, new = matter
-    text = static_summary(
-        conversation(noun, old, new, correction), budget_tokens=600, count=count
-    )
+    text = static_summary(conversation(noun, old, new, correction), budget_tokens=600, count=count)
     said = extract(conversation(noun, old, new, correction)).user
     first = next(item for item in said if item.text.startswith("Please use") and item.index == 2)
     assert old in first.old_values
@@ -67,6 +65,17 @@ def test_two_different_matters_do_not_replace_each_other():
         [
             {"role": "user", "content": "The web server listens on port 8080."},
             {"role": "user", "content": "The retry limit of the mail queue is 5000 messages."},
+        ]
+    )
+    assert [item.superseded_by for item in facts.user] == [None, None]
+
+
+def test_the_next_item_of_a_series_replaces_nothing():
+    """Looking at part 3 and then at part 4 are two requests."""
+    facts = extract(
+        [
+            {"role": "user", "content": "Please look at the handler number 3."},
+            {"role": "user", "content": "Please look at the handler number 4."},
         ]
     )
     assert [item.superseded_by for item in facts.user] == [None, None]

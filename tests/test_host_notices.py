@@ -14,7 +14,7 @@ from praisonaiagents.hooks import HookEvent, HookRegistry, HookResult
 from praison_compressor import Event, SessionNotFound
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
 
-from .hosting import MODES, PATHS, agent, at_home, context, of_agent, turn
+from .hosting import MODES, PATHS, agent, at_home, context, look_up, numbered, of_agent, turn
 
 LINE = re.compile(
     r"Compressed [\d.]+k → [\d.]+k \(system \d+, summary [\d.]+k?, kept [\d.]+k?, tools \d+\)"
@@ -186,6 +186,25 @@ def test_resuming_what_is_not_there(host: LocalProvider) -> None:
     made = agent(host, PATHS[0], context(host))
     with pytest.raises(SessionNotFound, match="nowhere"):
         made.context_compressor.resume("nowhere")
+
+
+def test_pruning(host: LocalProvider) -> None:
+    """Outputs of earlier turns become one line each, once, and no model is asked."""
+    host.set_window(100_000)
+    host.answer_with(Worker(1, parallel=4, arguments=numbered, answer="Noted."))
+    asked = context(host, context_window=100_000, mask_above_tokens=50)
+    made = agent(host, PATHS[0], asked, tools=[look_up])
+    # This mode is the one whose history keeps what the tools said.
+    MODES["iter_stream"](made, [turn(0), turn(1)])
+    assert made.chat("/prune") == "Masked 4 tool outputs"
+    assert made.chat("/prune") == "Masked 0 tool outputs"
+    host.answer_with(Worker(answer="Noted."))
+    MODES["iter_stream"](made, [turn(2)])
+    said = [m["content"] for m in of_agent(host)[-1].messages if m["role"] == "tool"]
+    assert [text.startswith("[masked]") for text in said] == [True] * 4 + [False] * 4
+    assert made.context_compressor.context_status == "masked"
+    assert host.for_model("aux") == []
+    assert host.refused == []
 
 
 def test_compress_now_on_a_loop(host: LocalProvider) -> None:

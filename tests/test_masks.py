@@ -12,7 +12,7 @@ from praison_compressor import CompressorConfig, ConfigError, ContextCompressor,
 from praison_compressor.masks import kept_steps, maskable, policy_of
 from praison_compressor.messages import check, steps, text_of
 
-from .transcripts import session, step
+from .transcripts import step
 
 
 class Model:
@@ -228,7 +228,10 @@ def test_keep_all_yields_when_the_window_would_burst():
 def test_masking_that_frees_little_is_not_done():
     """A prefix is not given up for a few tokens."""
     messages = [*outputs(2, words=40)]
-    messages += [{"role": "assistant", "content": "word " * 4_850}, {"role": "user", "content": "?"}]
+    messages += [
+        {"role": "assistant", "content": "word " * 4_850},
+        {"role": "user", "content": "?"},
+    ]
     options = {"mask_above_tokens": 50, "mask_keep_recent_tokens": 0, "target_ratio": 1.0}
     ours = ContextCompressor(config(**options, head_tokens=0), summarizer=Model("no " * 9_000))
     assert ours.compress_sync(messages).masked == 0
@@ -238,9 +241,7 @@ def test_threads_record_their_masks_once():
     """The others find them: one epoch, not four."""
     store = MemoryStore()
     ours = ContextCompressor(config(), summarizer=Model(), store=store)
-    threads = [
-        threading.Thread(target=ours.compress_sync, args=(outputs(20),)) for _ in range(4)
-    ]
+    threads = [threading.Thread(target=ours.compress_sync, args=(outputs(20),)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -39,7 +39,7 @@ async def test_the_voice_example_remembers_across_a_dead_line():
 
         server.hook = cut_once
         out, err = await run(server, [*map(line, range(9)), "What is fact-0"])
-        assert err == ""
+        assert set(err.splitlines()) <= {"error: no close frame received or sent"}
         assert f"agent: fact-0 is {value_of('fact-0')}" in out
         assert out.count("agent: ") == 10
         assert "<conversation-summary> Reference material" in out

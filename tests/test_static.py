@@ -36,10 +36,16 @@ def result(call_id, content):
 def session(rounds=30):
     messages = [
         {"role": "user", "content": "Always run the linter before you commit."},
-        call("TodoWrite", {"todos": [
-            {"content": "Fix the parser", "status": "completed"},
-            {"content": "Write the changelog", "status": "pending"},
-        ]}, "todo"),
+        call(
+            "TodoWrite",
+            {
+                "todos": [
+                    {"content": "Fix the parser", "status": "completed"},
+                    {"content": "Write the changelog", "status": "pending"},
+                ]
+            },
+            "todo",
+        ),
         result("todo", "saved"),
     ]
     for n in range(rounds):

@@ -6,19 +6,27 @@ import contextlib
 import logging
 import sys
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from . import ledgers
+from .archives import export, forget, import_, new, restore, resume, verify
 from .compressing import compress
 from .demonstrating import demo
 from .doctoring import doctor
 from .evaluating import eval_
 from .failures import ERROR_CODES, complain
 from .inspecting import inspect
+from .ledgers import lineage, search, sessions, show, status
+from .masking import mask
 
 __all__ = ["build", "main"]
+
+COMMANDS: tuple[Any, ...] = (
+    *(compress, inspect, mask, demo, doctor, eval_),
+    *(sessions, lineage, show, status, search),
+    *(restore, resume, new, verify, forget, export, import_),
+)
 
 
 def build(*, rich: bool = False) -> typer.Typer:
@@ -32,13 +40,9 @@ def build(*, rich: bool = False) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_common)
-    app.command()(compress)
-    app.command()(inspect)
-    app.command()(demo)
-    app.command()(doctor)
-    app.command("eval")(eval_)
-    for name, command in ledgers.COMMANDS.items():
-        app.command(name)(command)
+    for command in COMMANDS:
+        # `eval` and `import` are words of Python's.
+        app.command(command.__name__.rstrip("_"))(command)
     return app
 
 

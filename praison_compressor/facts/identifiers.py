@@ -22,10 +22,10 @@ _MEASURE = re.compile(
     r"\d+(?:st|nd|rd|th|px|ms|s|m|h|d|k|x|[KMGT]B?|kb|mb)|[vVL]?\d+|[A-Za-z]{1,2}\d"
 )
 _SUFFIXES = frozenset(
-    "py pyi go ts tsx js jsx mjs cjs rs java kt rb c h cc cpp hpp cs php sh bash zsh ps1 md rst txt "
-    "yaml yml toml json jsonl lock sql html css scss csv tsv xml ini cfg conf env log pdf png jpg "
-    "jpeg gif svg zip gz tar db sqlite ipynb proto tf diff patch enc swift scala vue svelte lua "
-    "mod sum gradle bat ex exs dart r m mm hs ml sol graphql service dockerfile".split()
+    "py pyi go ts tsx js jsx mjs cjs rs java kt rb c h cc cpp hpp cs php sh bash zsh md rst txt "
+    "ps1 yaml yml toml json jsonl lock sql html css scss csv tsv xml ini cfg conf env log pdf "
+    "png jpg jpeg gif svg zip gz tar db sqlite ipynb proto tf diff patch enc swift scala vue "
+    "svelte lua mod sum gradle bat ex exs dart r m mm hs ml sol graphql service dockerfile".split()
 )
 # What every project has: seeing it tells nothing, and anyone can guess it.
 COMMON = frozenset(
@@ -60,7 +60,7 @@ class Classifier:
         return out
 
     def names(self, text: str) -> dict[str, str]:
-        """The identifiers of the text with their kind, in order; the fast way when no place matters."""
+        """The identifiers of the text with their kind, in order, where no place matters."""
         out: dict[str, str] = {}
         known = self._known
         for raw in TOKEN.findall(text):
@@ -109,12 +109,11 @@ def key_of(token: str, kind: str) -> str:
 
 
 def kind_of(token: str) -> str | None:
-    """`url`, `path`, `file`, `uuid`, `date`, `hash`, `email`, `number`, `id`, `dotted`, `symbol`."""
+    """What sort of identifier a token is, or None if it is an ordinary word."""
     if _PLAIN.fullmatch(token):
         return None
-    if token.startswith("http"):
-        if "://" in token:
-            return "url"
+    if token.startswith("http") and "://" in token:
+        return "url"
     if "/" in token:
         return _path(token)
     return _written_with_digits(token) or _name(token)

@@ -1,4 +1,4 @@
-"""What must survive a segment: plain frozen records that merge, store and come back without loss."""
+"""What must survive a segment: frozen records that merge, store and come back whole."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Said:
     standing: bool = False
     """A rule for the whole session ("always", "never", "must") rather than one request."""
     pasted: int = 0
-    """0 for what was typed, 1 for the beginning of something long that was pasted, 2 for its rest."""
+    """0 for what was typed, 1 for the beginning of a long paste, 2 for its rest."""
     superseded_by: str | None = None
     """The user's later words that replaced this."""
     superseded_at: int | None = None

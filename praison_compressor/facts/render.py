@@ -23,6 +23,8 @@ SHARES = (
     (errors_section, 0.03),
     (commands_section, 0.03),
 )
+LEAST_TOKENS = 40
+"""A section that a person looks for first gets a line or two even in a small summary."""
 
 
 def render(facts: Facts, *, budget_tokens: int, count: Count, visible: str = "") -> str:
@@ -32,7 +34,10 @@ def render(facts: Facts, *, budget_tokens: int, count: Count, visible: str = "")
     flat = " ".join(visible.split())
     said = fitted(user_section(facts, flat), int(budget_tokens * USER_SHARE), count)
     room = budget_tokens - count(said)
-    parts = [said] + [fitted(section(facts), int(room * share), count) for section, share in SHARES]
+    parts = [said]
+    for section, share in SHARES:
+        least = LEAST_TOKENS if room >= 5 * LEAST_TOKENS else 0
+        parts.append(fitted(section(facts), max(int(room * share), least), count))
     text = "\n".join(part for part in parts if part)
     classifier = Classifier()
     covered = set(classifier.names(f"{said}\n{visible}"))

@@ -16,6 +16,7 @@ from .selection import Chooser
 Count = Callable[[str], int]
 LISTED = 0.5
 AGAIN = 0.15
+ROOT_SAMPLE = 1_500
 MARKS = {"call": "> ", "result": "= ", "assistant": "", "user": "user: ", "host": "host: "}
 
 
@@ -88,7 +89,7 @@ def _file(item: FileFact) -> str:
     done = f"{item.action} ×{times}" if times > 1 else item.action
     target = f" to {item.target}" if item.target else ""
     failed = "" if item.ok else ", failed"
-    return f"{short(item.path)}: {done}{target} by {item.via} [{item.index}]{failed}"
+    return f"{short(item.path)}: {done}{target} [{item.index}]{failed}"
 
 
 def commands_section(facts: Facts) -> Section:
@@ -174,12 +175,14 @@ def details(
     `covered` identifiers are bound elsewhere in the view, `half` ones only listed there.
     """
     pool = [item for item in facts.excerpts if item.source != "user"]
-    roots = Roots(item.text for item in pool)
+    roots = Roots([item.text for item in pool if "/" in item.text][-ROOT_SAMPLE:])
     heading = f"## Details, verbatim, in order (> call, = result) {roots.note()}".strip() + "\n"
     room = budget_tokens - count(heading)
     if room < 20:
         return ""
-    pool = [replace(item, text=roots.strip(item.text)) for item in pool]
+    pool = [
+        replace(item, text=roots.strip(item.text)) if "/" in item.text else item for item in pool
+    ]
     weights = weights_of(facts)
     for key in half or ():
         weights[key] = weights.get(key, 0.0) * LISTED

@@ -70,6 +70,13 @@ def _records(passage: Passage) -> Iterator[Said]:
         yield Said(passage.at, sentence, standing, pasted)
 
 
+# "Look at part 3" and "look at part 4" are two requests; only what was *set* can be set anew.
+_SETS = re.compile(
+    r"\b(?:use|using|set|sets|is|are|be|make|default|defaults|call|name|pick|choose)\b|=", re.I
+)
+_ADDS = re.compile(r"\b(?:also|as well|too|another|next|then|additionally|both)\b", re.I)
+
+
 class _Claim(NamedTuple):
     """What a sentence sets: its values with their kinds, what it is about, whether it corrects."""
 
@@ -78,6 +85,7 @@ class _Claim(NamedTuple):
     values: dict[str, str]
     topic: frozenset[str]
     corrects: bool
+    sets: bool
 
 
 def supersede(records: Sequence[Said]) -> tuple[Said, ...]:
@@ -110,7 +118,8 @@ def _claim(position: int, record: Said) -> _Claim | None:
     if not values:
         return None
     topic = _topic(record.text, values)
-    return _Claim(position, record.index, values, topic, bool(_CUE.search(record.text)))
+    sets = bool(_SETS.search(record.text)) and not _ADDS.search(record.text)
+    return _Claim(position, record.index, values, topic, bool(_CUE.search(record.text)), sets)
 
 
 def replaced(earlier: _Claim, later: _Claim) -> tuple[str, ...]:
@@ -132,6 +141,8 @@ def _same_matter(earlier: _Claim, later: _Claim) -> bool:
     shared = len(earlier.topic & later.topic)
     if later.corrects:
         return len(later.topic) <= 2 or shared * 2 >= len(later.topic)
+    if not (earlier.sets and later.sets):
+        return False
     return shared > 0 and shared * 5 >= len(earlier.topic | later.topic) * 4
 
 

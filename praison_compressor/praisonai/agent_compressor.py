@@ -21,6 +21,7 @@ from .loops import off_loop
 from .manager import PassThroughManager, manager_for
 from .notices import Notices
 from .options import Asked
+from .pruning import prune
 from .sessions import SessionName
 from .shapes import Request
 from .status import Status, status_of
@@ -254,6 +255,15 @@ class AgentCompressor:
             )
         self._sent(request, result, self._last_overhead)
         return result
+
+    def mask(self) -> int:
+        """Turn the large tool outputs before the newest turn into one line each; returns how many.
+
+        Raises:
+            LedgerError: the store cannot be read or written.
+        """
+        request = conversation.now(self._agent())
+        return prune(self.engine(), request.messages, self.session_id)
 
     def new_session(self) -> str:
         """Begin a new conversation under a new session id, which is returned."""

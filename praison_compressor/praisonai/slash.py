@@ -1,4 +1,4 @@
-"""`/status`, `/compact [focus]`, `/new` and `/resume ID` in an agent's chat, without a model."""
+"""`/status`, `/compact [focus]`, `/prune`, `/new` and `/resume ID`, answered without a request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS", "Command", "patch", "read"]
 
-COMMANDS = ("status", "compact", "new", "resume")
+COMMANDS = ("status", "compact", "prune", "new", "resume")
 
 
 class Command(NamedTuple):
@@ -112,6 +112,8 @@ async def _aanswer(compressor: AgentCompressor, command: Command) -> str:
 def _at_once(compressor: AgentCompressor, command: Command) -> str:
     if command.name == "status":
         return str(compressor.status())
+    if command.name == "prune":
+        return f"Masked {compressor.mask()} tool outputs"
     if command.name == "new":
         return f"New session {compressor.new_session()}"
     if not command.argument:

@@ -5,8 +5,8 @@
     python -m tests.benchmarks.store --corpus FILE.jsonl       bytes on recorded sessions
     python -m tests.benchmarks.store --roundtrip FILE.jsonl    compressed in stages, restored
 
-Every session archives 100 messages. Times are medians of a sample of sessions, with a new store
-object, so that nothing comes from this process's memory; "quiet turn" is the second open.
+Every session archives 100 messages. Times are medians over random sessions that the process has
+not read before, taken in turns from a small and a large store; "quiet turn" is the second open.
 """
 
 from __future__ import annotations
@@ -65,37 +65,37 @@ def fill(store: SqlStore, numbers: Sequence[int]) -> int:
     return size
 
 
-def measure(url: str, sessions: int) -> dict[str, float]:
-    """Milliseconds of each operation, at that many sessions."""
-    chance = random.Random(sessions)
-    numbers = [chance.randrange(sessions) for _ in range(SAMPLE)]
-    times: dict[str, list[float]] = {}
+class Probe:
+    """One operation after another on random sessions of a store, each timed."""
 
-    def timed(name: str, work: Callable[[], Any]) -> Any:
+    def __init__(self, url: str, sessions: int) -> None:
+        self.sessions = sessions
+        self.times: dict[str, list[float]] = {}
+        self._chance = random.Random(sessions)
+        self._store = open_store(url)
+        self._store.check()
+
+    def once(self) -> None:
+        """Every operation on one session that this process has not read."""
+        number = self._chance.randrange(self.sessions)
+        store, name = self._store, f"s{number}"
+        session = self._timed("open", lambda: store.open(NAMESPACE, name))
+        self._timed("quiet turn", lambda: store.open(NAMESPACE, name))
+        self._timed("originals", lambda: store.originals(session, session.entries[0]))
+        rare = f"message {number % 90}"
+        self._timed("search, rare word", lambda: store.search(NAMESPACE, rare, name))
+        self._timed("search, common words", lambda: store.search(NAMESPACE, "error test", name))
+        run = [
+            {"role": "user", "content": f"{time.time_ns()} {message['content']}"}
+            for message in conversation(number)[:50]
+        ]
+        self._timed("commit", lambda: store.commit(session, [(segment(run), run)]))
+
+    def _timed(self, name: str, work: Callable[[], Any]) -> Any:
         started = time.perf_counter()
         done = work()
-        times.setdefault(name, []).append((time.perf_counter() - started) * 1000)
+        self.times.setdefault(name, []).append((time.perf_counter() - started) * 1000)
         return done
-
-    store = open_store(url)
-    store.check()
-    for number in numbers:
-        name = f"s{number}"
-        session = timed("open", lambda name=name: store.open(NAMESPACE, name))
-        timed("quiet turn", lambda name=name: store.open(NAMESPACE, name))
-        timed("originals", lambda s=session: store.originals(s, s.entries[0]))
-        timed(
-            "search, rare word",
-            lambda name=name, n=number: store.search(NAMESPACE, f"message {n % 90}", name),
-        )
-        timed("search, common words", lambda name=name: store.search(NAMESPACE, "error test", name))
-        run = [
-            {"role": "user", "content": f"{time.time_ns()} {m['content']}"}
-            for m in conversation(number)[:50]
-        ]
-        timed("commit", lambda s=session, run=run: store.commit(s, [(segment(run), run)]))
-    store.close()
-    return {name: statistics.median(each) for name, each in times.items()}
 
 
 def size_of(url: str, directory: Path) -> int:
@@ -111,20 +111,24 @@ def size_of(url: str, directory: Path) -> int:
     return sum(file.stat().st_size for file in directory.iterdir())
 
 
-def growth(url: str, directory: Path, small: int, large: int) -> None:
-    """Print the table of times at both sizes, and the bytes."""
-    store = open_store(url)
-    size = fill(store, range(small))
-    store.close()
-    before = measure(url, small)
-    store = open_store(url)
-    size += fill(store, range(small, large))
-    store.close()
-    after = measure(url, large)
-    print(f"{'':<24}{small:>10,}{large:>12,} sessions   ratio")
-    for name, first in before.items():
-        print(f"{name + ', ms':<24}{first:>10.2f}{after[name]:>12.2f} {after[name] / first:>16.2f}")
-    print(f"bytes stored per byte of transcript: {size_of(url, directory) / size:.2f}\n")
+def growth(urls: Sequence[str], directories: Sequence[Path], sizes: Sequence[int]) -> None:
+    """Print the times at both sizes, taken in turns so that the machine is as busy for both."""
+    transcripts = []
+    for url, sessions in zip(urls, sizes, strict=True):
+        store = open_store(url)
+        transcripts.append(fill(store, range(sessions)))
+        store.close()
+    stored = [size_of(url, place) for url, place in zip(urls, directories, strict=True)]
+    probes = [Probe(url, sessions) for url, sessions in zip(urls, sizes, strict=True)]
+    for _ in range(SAMPLE):
+        for probe in probes:
+            probe.once()
+    small, large = probes
+    print(f"{'':<24}{sizes[0]:>10,}{sizes[1]:>12,} sessions   ratio")
+    for name, times in small.times.items():
+        first, second = statistics.median(times), statistics.median(large.times[name])
+        print(f"{name + ', ms':<24}{first:>10.2f}{second:>12.2f} {second / first:>16.2f}")
+    print(f"bytes stored per byte of transcript: {stored[1] / transcripts[1]:.2f}\n")
 
 
 def corpus(url: str, directory: Path, file: Path) -> None:
@@ -197,16 +201,19 @@ def main() -> None:
     given = options.parse_args()
     for name in [given.database] if given.database else ["sqlite", "postgresql"]:
         with tempfile.TemporaryDirectory() as temporary:
-            directory = Path(temporary)
+            directories = [Path(temporary) / "small", Path(temporary) / "large"]
             server = Postgres() if name == "postgresql" else None
-            url = server.empty() if server else f"sqlite:///{directory / 'ledger.db'}"
+            urls = [
+                server.empty() if server else f"sqlite:///{directory / 'ledger.db'}"
+                for directory in directories
+            ]
             print(name)
             if given.roundtrip:
-                roundtrip(url, given.roundtrip)
+                roundtrip(urls[0], given.roundtrip)
             elif given.corpus:
-                corpus(url, directory, given.corpus)
+                corpus(urls[0], directories[0], given.corpus)
             else:
-                growth(url, directory, given.small, given.sessions)
+                growth(urls, directories, (given.small, given.sessions))
             if server:
                 server.close()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from ...errors import LedgerConflict
@@ -135,7 +135,7 @@ class Keeper:
     async def stop(self) -> None:
         """Cancel what is under way; the connection is gone, and with it the server's side."""
         self._acks.cancel()
-        if self._work is not None:
+        while self._work is not None:
             self._work.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._work
@@ -144,9 +144,6 @@ class Keeper:
         self._renamed.clear()
         self._users.clear()
         self._withdrawals.clear()
-        for item in self._items.live():
-            # A commit that was under way when we were cancelled has been finished.
-            item.folded = self._memory.holds(item.id)
         self._items.disconnected()
 
     # ------------------------------------------------------------ a new connection
@@ -205,7 +202,10 @@ class Keeper:
             # Nothing was deleted that the memory does not hold; a little growth, then once more.
             self._resume_at = self._items.sequence + self._pause()
             reason = f"{type(error).__name__}: {error}"
-            logger.warning("nothing folded for now: %s", reason)
+            hung_up = isinstance(error, ServerRefused) and error.code == "not connected"
+            logger.log(
+                logging.DEBUG if hung_up else logging.WARNING, "nothing folded for now: %s", reason
+            )
             self._listener("failed", {"reason": reason})
         finally:
             self._work = None
@@ -230,13 +230,21 @@ class Keeper:
         """One fold; where its head has changed meanwhile it is dropped and chosen anew."""
         self._listener("started", {"items": len(batch.items)})
         messages = messages_of(batch.items)
-        source = sum(item.tokens(self._tokens.text) for item in batch.items)
-        drafting = self._memory.draft(messages, source_tokens=source, visible=self._visible(batch))
+        drafting = self._memory.draft(
+            messages,
+            source_tokens=self._billed(batch.items),
+            window_tokens=self._billed(self._items.live()),
+            visible=self._visible(batch),
+        )
         draft = await asyncio.wait_for(drafting, self._timeout)
         if batch.changed(self._items):
             return
         with contextlib.suppress(LedgerConflict):
-            await self._memory.commit(draft)
+            try:
+                await self._memory.commit(draft)
+            except asyncio.CancelledError:
+                self._mark(batch)  # a commit that has begun was finished
+                raise
             self._mark(batch)
             self._listener("committed", self._numbers(batch, draft.segment))
 
@@ -356,10 +364,8 @@ class Keeper:
         What the server is to be sent for it; None where only the memory has it.
         """
         item = self._items.get(item_id)
-        held = self._memory.forget(item_id)
-        if held:
+        if (item is None or item.folded) and self._memory.forget(item_id):
             self.consider()
-        if held and (item is None or item.folded):
             return None
         event = delete_event(item_id, event_id=new_id("evt"))
         if item is not None:
@@ -384,7 +390,9 @@ class Keeper:
         if item_id == self._memory_id:
             self._memory_id, self._told = None, ""
             self._memory.dismiss()
-        else:
+            return
+        item = self._items.get(item_id)
+        if item is None or item.folded:
             self._memory.forget(item_id)
 
     def cut_short(self, item_id: str) -> None:
@@ -395,6 +403,9 @@ class Keeper:
 
     # ------------------------------------------------------------ what things cost
 
+    def _billed(self, items: Iterable[Item]) -> int:
+        return sum(item.tokens(self._tokens.text) for item in items)
+
     def _learn(self) -> None:
         """Correct our estimates by what the server reported for the newest response."""
         usage = self._follower.usage
@@ -403,7 +414,7 @@ class Keeper:
             return
         fixed = self._tokens.text(self._follower.instructions) + self._memory.tokens
         fixed += self._tokens.tools(self._follower.tools)
-        counted = sum(item.tokens(self._tokens.text) for item in self._items.live())
+        counted = self._billed(self._items.live())
         if counted and reported > fixed:
             self._ratio = min(4.0, max(0.25, (reported - fixed) / counted))
 

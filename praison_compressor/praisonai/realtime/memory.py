@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from ...config import CompressorConfig
 from ...errors import LedgerConflict, SummaryRejected
 from ...ledger import Entry, Segment, Session, Store
-from ...messages import Message, digest, read, steps, to_plain, tool_calls_of
+from ...messages import Message, digest, read, steps, text_of, to_plain, tool_calls_of
 from ...models import model_limits
 from ...plan import SMALLEST_SUMMARY, Budget
 from ...prompts import frame, rendering, unframe
 from ...static import OPENING
 from ...tokens import TokenCounter
 from ...writer import Brief, SummaryWriter, Written
+from .items import EMPTY_SPEECH
 
 __all__ = ["Draft", "Memory"]
 
@@ -76,13 +77,21 @@ class Memory:
 
     @property
     def text(self) -> str:
-        """What the conversation is told: every summary in its frame; "" while there is none."""
-        return "\n".join(str(segment.rendered["content"]) for segment in self._told())
+        """What the conversation is told: all summaries in one frame; "" while there is none."""
+        told = self._told()
+        if not told:
+            return ""
+        method = "model" if any(segment.method == "model" for segment in told) else "static"
+        words = "\n\n".join(unframe(segment.rendered) for segment in told)
+        opening, *_, closing = frame(
+            "", count=sum(len(segment.run) for segment in told), method=method
+        ).split("\n")
+        return f"{opening}\n{words}\n{closing}"  # the words were escaped when they were written
 
     @property
     def tokens(self) -> int:
-        """Tokens of all summaries."""
-        return sum(segment.tokens for segment in self._told())
+        """Tokens of that text."""
+        return self._tokens.text(self.text)
 
     @property
     def session(self) -> Session | None:
@@ -111,44 +120,57 @@ class Memory:
         self._session = session
 
     def _in_use(self, session: Session) -> list[Entry]:
-        """The entries that no newer one replaces: folded or revised, it shares their items."""
+        """The entries that no newer one replaces, by folding or by revising it."""
         kept: list[Entry] = []
-        taken: set[str] = set()
+        newer: list[dict[str, str]] = []
         for entry in reversed(session.entries):
-            ids = self._items_of(session, entry)
-            if ids and not ids & taken:
+            words = self._words_of(session, entry)
+            self._ids[entry.hash] = frozenset(words)
+            if words and not any(_replaces(later, words) for later in newer):
                 kept.insert(0, entry)
-            taken |= ids
+            newer.append(words)
         return kept
 
-    def _items_of(self, session: Session, entry: Entry) -> frozenset[str]:
+    def _words_of(self, session: Session, entry: Entry) -> dict[str, str]:
+        """The digest of what each item of the entry said, by the item's id."""
         if entry.forgotten or entry.segment.kind != "summary":
-            return frozenset()
-        if entry.hash not in self._ids:
-            originals = self._store.originals(session, entry) or []
-            self._ids[entry.hash] = frozenset(_ids(originals)) - {""}
-        return self._ids[entry.hash]
+            return {}
+        originals = self._store.originals(session, entry) or []
+        return {i: digest(message) for message in originals for i in _ids([message]) if i}
 
     # ------------------------------------------------------------ folding
 
     async def draft(
-        self, messages: Sequence[Message], *, source_tokens: int, visible: Sequence[Message]
+        self,
+        messages: Sequence[Message],
+        *,
+        source_tokens: int,
+        window_tokens: int,
+        visible: Sequence[Message],
     ) -> Draft:
         """A summary of the messages, and of all older summaries where these have become too many.
+
+        `source_tokens` are what the server bills for the messages, `window_tokens` for the whole
+        live window, of which the memory may take its share.
 
         Raises:
             SummaryRejected: the summary says nothing.
             LedgerError: the store cannot be read.
         """
         await self.open()
-        words = sum(map(self._tokens.message, messages))
-        room = self._room(words)
-        too_many = bool(self._kept) and self.tokens + room > self._budget.fold
+        most = self._most(window_tokens)
+        room = self._room(sum(map(self._tokens.message, messages)))
+        too_many = bool(self._kept) and self.tokens + room > most
         replaced = tuple(self._kept) if too_many else ()
         if too_many:
-            room = max(room, self._budget.fold // 2)
+            room = max(room, most // 2)
             source_tokens += sum(entry.segment.tokens for entry in replaced)
         return await self._write(replaced, messages, room, source_tokens, visible, carry=True)
+
+    def _most(self, window_tokens: int) -> int:
+        """Tokens of all summaries together, above which they are folded into one."""
+        share = int(window_tokens * self._config.fold_ratio)
+        return min(self._budget.fold, max(share, self._budget.prose_for(window_tokens)))
 
     def _room(self, words: int) -> int:
         """Tokens for a summary of so many tokens of words: half of them, where they are few."""
@@ -254,6 +276,8 @@ class Memory:
             # All that it stood for was deleted; the entry only says so.
             content = frame(DELETED, count=0, method="static")
             return Written({"role": "user", "content": content}, "static")
+        if not any(map(_says_something, brief.messages)):
+            raise SummaryRejected("empty", "no item has words")
         written = await self._writer.write(brief, model=None, session_id=self.session_id)
         if not re.search(r"\w", unframe(written.message).replace(OPENING, "")):
             raise SummaryRejected("empty")
@@ -294,12 +318,26 @@ class Memory:
 # ---------------------------------------------------------------- messages with item ids
 
 
+def _replaces(newer: Mapping[str, str], older: Mapping[str, str]) -> bool:
+    """Whether a newer summary stands for all that an older one did.
+
+    Their ids alone do not say so: a server may number the items of each connection from one.
+    """
+    same = (newer.get(item_id) in (words, _STUB) for item_id, words in older.items())
+    return older.keys() <= newer.keys() and any(same)
+
+
 def _ids(messages: Iterable[Message]) -> Iterable[str]:
     """The ids of the items that the messages were."""
     for message in messages:
         yield str(message.get("id") or "")
         for call in message.get("tool_calls") or ():
             yield str(call.get("item_id") or "")
+
+
+def _says_something(message: Message) -> bool:
+    text = text_of(message)
+    return bool(tool_calls_of(message)) or (text != EMPTY_SPEECH and bool(re.search(r"\w", text)))
 
 
 _STUB_MESSAGE: Message = {"role": "user", "content": DELETED}

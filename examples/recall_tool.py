@@ -1,0 +1,50 @@
+"""Recall: a model reads word for word what was compressed, when it needs it.
+
+    python examples/recall_tool.py
+
+Needs no model: the two tools are called here as a model would call them. In a loop of your own,
+offer them with your other tools; each summary then says how to read its originals.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from praison_compressor import CompressorConfig, ContextCompressor
+
+SESSION = "harbour"
+
+
+def conversation() -> list[dict[str, Any]]:
+    """Sixty days of a log; on one of them something happened."""
+    messages: list[dict[str, Any]] = [
+        {"role": "system", "content": "You keep the harbour's log."},
+        {"role": "user", "content": "Note every ship that comes in."},
+    ]
+    for day in range(60):
+        ship = "the Marigold, with a broken mast, 14 crates of tea" if day == 23 else "nothing"
+        note = f"Day {day}: {ship}. " + "The sea was calm and the pier was swept. " * 8
+        messages.append({"role": "user", "content": note})
+        messages.append({"role": "assistant", "content": f"Noted for day {day}."})
+    return messages
+
+
+def main() -> str:
+    compressor = ContextCompressor(
+        CompressorConfig(
+            model="gpt-4o", context_window=4_000, protect_last_n_tokens=800, recall=True
+        )
+    )
+    result = compressor.compress_sync(conversation(), session_id=SESSION)
+    print(f"{result.tokens_before:,} -> {result.tokens_after:,} tokens")
+    search, read = compressor.recall_tools(SESSION)
+    found = search("Marigold mast")
+    print(f"\nsearch says:\n{found}")
+    reference = next(word for word in found.split() if word.startswith("s1."))
+    original = read(reference)
+    print(f"\n{reference} reads:\n{original}")
+    return original
+
+
+if __name__ == "__main__":
+    main()

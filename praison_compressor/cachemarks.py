@@ -1,0 +1,121 @@
+"""Where a provider caches only what is marked: marks at the places that stay from turn to turn.
+
+Pure. A mark says "cache everything up to here"; it is no part of what a message says. Digests
+leave it out, and it is one key beside the content, never another form of it: when the mark at the
+end moves on, the message that it leaves is again, byte for byte, what it was.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .messages import Message, is_result, is_system, text_of
+from .prompts import is_framed
+
+__all__ = ["LARGEST", "marked", "wants_marks"]
+
+LARGEST = 4
+"""Marks that a request may carry, those on its tools included."""
+
+_WANTS = re.compile(r"(^|[/.@:_-])(claude|anthropic)([/.@:_-]|$)", re.IGNORECASE)
+
+_MARKABLE = frozenset({"text", "image_url", "image", "document", "file"})
+"""Parts that may carry a mark. Thinking may not, and an empty text is refused with one."""
+
+_MASK_OPENS = "[masked]"
+
+
+def wants_marks(model: str | None) -> bool:
+    """Whether the model's provider caches by explicit marks: Claude, wherever it is served."""
+    return _WANTS.search(model or "") is not None
+
+
+def marked(
+    messages: Sequence[Message],
+    *,
+    model: str | None,
+    tools: Sequence[Mapping[str, Any]] | None = None,
+) -> list[Message]:
+    """The messages with a mark after the system prompt, the last summary, the last mask, the end.
+
+    What stands before the last summary or mask changes only with the next compression; the mark
+    at the end is what the next request of a growing conversation is found by. `messages` are not
+    changed; a marked one is a copy. Marks that the host has set, on messages or `tools`, stay and
+    count: with ours they are at most four, the end served first. For a model whose provider takes
+    no marks, and for a list that cannot carry any, the messages come back as they are.
+    """
+    if not wants_marks(model):
+        return list(messages)
+    set_already = sum(map(_marks_in, messages)) + sum(map(_marks_in, tools or ()))
+    free = max(0, LARGEST - set_already)
+    places = [place for place in _places(messages) if not _marks_in(messages[place])]
+    chosen = set(places[:free])
+    return [_with_mark(m) if index in chosen else m for index, m in enumerate(messages)]
+
+
+def _places(messages: Sequence[Message]) -> list[int]:
+    """The indices to mark, the most valuable first."""
+    carries = [index for index, message in enumerate(messages) if _can_carry(message)]
+    kinds = (
+        carries,
+        [index for index in carries if index < _leading(messages)],
+        [index for index in carries if is_framed(messages[index])],
+        [index for index in carries if _is_mask(messages[index])],
+    )
+    return list(dict.fromkeys(found[-1] for found in kinds if found))
+
+
+def _leading(messages: Sequence[Message]) -> int:
+    """How many system messages stand in front: later ones come and go."""
+    count = 0
+    while count < len(messages) and is_system(messages[count]):
+        count += 1
+    return count
+
+
+def _is_mask(message: Message) -> bool:
+    return is_result(message) and text_of(message).startswith(_MASK_OPENS)
+
+
+def _can_carry(message: Message) -> bool:
+    # Never an assistant's: its last block may be thinking or a call, where a mark is refused.
+    if message.get("role") == "assistant":
+        return False
+    content = message.get("content")
+    if isinstance(content, str):
+        return bool(content.strip())
+    return isinstance(content, list) and bool(content) and _is_markable(content[-1])
+
+
+def _is_markable(part: Any) -> bool:
+    if not isinstance(part, dict) or part.get("type") not in _MARKABLE:
+        return False
+    return part["type"] != "text" or bool(str(part.get("text") or "").strip())
+
+
+def _with_mark(message: Message) -> Message:
+    """Where litellm looks for it: beside a text, beside any result, else on the last part."""
+    mark = {"type": "ephemeral"}
+    content = message["content"]
+    if isinstance(content, str) or is_result(message):
+        return {**message, "cache_control": mark}
+    return {**message, "content": [*content[:-1], {**content[-1], "cache_control": mark}]}
+
+
+def _marks_in(value: Any) -> int:
+    """How many marks stand anywhere in a message or a tool."""
+    return sum(1 for _ in _marks(value))
+
+
+def _marks(value: Any) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if key == "cache_control" and item is not None:
+                yield item
+            else:
+                yield from _marks(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _marks(item)

@@ -1,0 +1,241 @@
+"""The commands that take out of a store, prove it, and erase from it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import CompressorConfig, ContextCompressor
+from ..ledger import Entry, lay
+from ..messages import Message, digest, read
+from . import transcripts
+from .failures import FOUND_FAULT, Unusable, guarded
+from .options import AsJson, Namespace, Store
+from .stores import Out, SessionArgument, entries_of, open_at, when
+from .terminal import Screen, number
+
+__all__ = ["export", "forget", "import_", "new", "restore", "resume", "verify"]
+
+
+@guarded
+def restore(
+    session: SessionArgument,
+    view: Annotated[
+        str | None,
+        typer.Option(
+            "--view",
+            metavar="FILE",
+            help="A view of this session: its summaries give way to their originals.",
+        ),
+    ] = None,
+    out: Out = "-",
+    store: Store = None,
+    namespace: Namespace = "default",
+    as_json: AsJson = False,
+) -> None:
+    """Write the original messages back, exactly as they came.
+
+    Without --view every original in the session's archive; with it the whole transcript that the
+    view stands for.
+    """
+    with open_at(store) as opened:
+        opened.lineage(namespace, session)
+        if view is None:
+            messages = opened.archived(namespace, session)
+        else:
+            compressor = ContextCompressor(CompressorConfig(namespace=namespace), store=opened)
+            messages = compressor.verbatim(transcripts.read_one(view), session_id=session)
+    transcripts.write(out or "-", messages, source=view or "-")
+    if out not in (None, "-"):
+        screen = Screen()
+        if as_json:
+            screen.json({"session": session, "messages": len(messages), "out": out})
+        else:
+            screen.say(f"{number(len(messages))} messages written to {out}")
+
+
+@guarded
+def resume(
+    session: SessionArgument,
+    out: Out = "-",
+    store: Store = None,
+    namespace: Namespace = "default",
+    as_json: AsJson = False,
+) -> None:
+    """Write the summaries that stand for a session's past, for an agent to go on from.
+
+    Put them after the system prompt and before the newest messages. Passed on under the same
+    session, they are known again, and the originals stay within reach.
+    """
+    with open_at(store) as opened:
+        entries = entries_of(opened, namespace, session)
+        archived = opened.archived(namespace, session)
+    messages = _standing(entries, archived)
+    transcripts.write(out or "-", messages, source="-")
+    if out not in (None, "-"):
+        screen = Screen()
+        if as_json:
+            screen.json({"session": session, "messages": len(messages), "out": out})
+        else:
+            screen.say(f"{number(len(messages))} messages written to {out}")
+
+
+def _standing(entries: Sequence[Entry], archived: Sequence[Message]) -> list[Message]:
+    """The newest representation of everything archived."""
+    known = [entry.segment for entry in entries if not entry.forgotten]
+    messages = read(archived).messages
+    tiles = lay([digest(message) for message in messages], known, [True] * len(messages))
+    return [
+        message
+        for tile in tiles
+        for message in (
+            [tile.segment.rendered] if tile.segment else messages[tile.start : tile.end]
+        )
+    ]
+
+
+@guarded
+def new(
+    session: Annotated[str, typer.Argument(metavar="SESSION", help="The id of the new session.")],
+    parent: Annotated[
+        str,
+        typer.Option(
+            "--from", metavar="ID", help="What it forks: a session, or one of its epochs."
+        ),
+    ],
+    store: Store = None,
+    namespace: Namespace = "default",
+    as_json: AsJson = False,
+) -> None:
+    """Fork a stored session: the new one shares all that was compressed up to there."""
+    with open_at(store) as opened:
+        opened.lineage(namespace, parent)
+        if any(info.id == session for info in opened.sessions(namespace)):
+            raise Unusable(f"{session}: there is a session of that name")
+        found = opened.open(namespace, session, parent)
+    screen = Screen()
+    if as_json:
+        screen.json({"session": found.id, "parent": parent, "segments": len(found.entries)})
+    else:
+        screen.say(f"{found.id}: {number(len(found.entries))} segments shared with {parent}")
+
+
+@guarded
+def verify(
+    session: Annotated[
+        str | None, typer.Argument(metavar="[SESSION]", help="Only this session.")
+    ] = None,
+    store: Store = None,
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", metavar="NAME", help="Only this tenant.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Derive every hash of the ledger again; exit code 1 when something disagrees."""
+    screen = Screen()
+    with open_at(store) as opened:
+        tenant = namespace
+        if session is not None:
+            tenant = namespace or "default"
+            opened.lineage(tenant, session)
+        faults = opened.verify(tenant, session)
+        place = opened.place
+    if as_json:
+        screen.json({"sound": not faults, "faults": [asdict(fault) for fault in faults]})
+    elif not faults:
+        screen.say(f"Sound: every hash and every original of {session or place} agrees.")
+    for fault in [] if as_json else faults:
+        screen.say(str(fault), "red")
+    if faults:
+        raise typer.Exit(FOUND_FAULT)
+
+
+# ---------------------------------------------------------------- forgetting, moving
+
+
+@guarded
+def forget(
+    target: Annotated[
+        str,
+        typer.Argument(metavar="TARGET", help="A session's id, or a message's digest sha256:..."),
+    ],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    store: Store = None,
+    namespace: Namespace = "default",
+    as_json: AsJson = False,
+) -> None:
+    """Erase a session or one message, and every summary that was written in its light.
+
+    There is no way back. The chain keeps a tombstone and still verifies.
+    """
+    if not yes and not typer.confirm(f"Erase {target} for good?", err=True):
+        raise Unusable("nothing was erased")
+    screen = Screen()
+    with open_at(store) as opened:
+        done = opened.forget(namespace, target)
+    if as_json:
+        screen.json(asdict(done))
+        return
+    screen.say(f"Forgotten: {number(done.messages)} messages, {number(done.segments)} segments.")
+    for name in done.still_in:
+        screen.say(f"Some of it is still in session {name}.", "yellow")
+    for copy in done.exports:
+        note = f": {copy.note}" if copy.note else ""
+        screen.say(f"Exported {when(copy.created)}{note}; see to that copy.", "yellow")
+    if not done.pages_cleared:
+        screen.say("Freed pages could not be cleared yet; run it again later.", "yellow")
+
+
+@guarded
+def export(
+    session: SessionArgument,
+    note: Annotated[
+        str, typer.Option("--note", metavar="TEXT", help="Where it goes; `forget` recalls it.")
+    ] = "",
+    out: Out = "-",
+    store: Store = None,
+    namespace: Namespace = "default",
+    as_json: AsJson = False,
+) -> None:
+    """Write a session with its archive and its chain as one JSON file."""
+    with open_at(store) as opened:
+        found = opened.export(namespace, session, note)
+    text = json.dumps(found, indent=1) + "\n"
+    if out in (None, "-"):
+        Screen().console.file.write(text)
+        return
+    try:
+        Path(str(out)).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Unusable(f"{out}: {error.strerror or error}") from error
+    screen = Screen()
+    if as_json:
+        screen.json({"session": session, "out": out, "bytes": os.path.getsize(str(out))})
+    else:
+        screen.say(f"{session} written to {out}")
+
+
+@guarded
+def import_(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="What `export` wrote; - is stdin.")],
+    store: Store = None,
+    namespace: Namespace = "default",
+    as_json: AsJson = False,
+) -> None:
+    """Take an exported session into a store; its chain is checked first."""
+    found = transcripts.read_json(file)
+    if not isinstance(found, Mapping):
+        raise Unusable(f"{file}: not an exported session")
+    with open_at(store) as opened:
+        session = opened.import_(namespace, found)
+    screen = Screen()
+    if as_json:
+        screen.json({"session": session.id, "tip": session.tip, "segments": len(session.entries)})
+    else:
+        screen.say(f"{session.id}: {number(len(session.entries))} segments imported")

@@ -1,0 +1,55 @@
+"""Old tool outputs as one line each, now and without a model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..compressor import ContextCompressor
+from ..ledger import Segment
+from ..masks import mask, maskable
+from ..messages import Message, Transcript, digest, read, to_plain
+
+__all__ = ["prune"]
+
+
+def prune(engine: ContextCompressor, messages: Sequence[Any], session_id: str) -> int:
+    """Record a mask for every large output before the newest turn; returns how many.
+
+    Raises:
+        LedgerError: the store cannot be read or written.
+    """
+    session = engine.store.open(engine.config.namespace, session_id)
+    known = {e.segment.run[0] for e in session.entries if e.segment.kind == "mask"}
+    transcript = read(messages)
+    found = [
+        (segment, [to_plain(original)])
+        for segment, original in _masks(engine, transcript)
+        if segment.run[0] not in known
+    ]
+    if found:
+        engine.store.commit(session, found)
+    return len(found)
+
+
+def _masks(engine: ContextCompressor, transcript: Transcript) -> Iterator[tuple[Segment, Message]]:
+    messages, count = transcript.messages, engine.tokens.message
+    users = [index for index, message in enumerate(messages) if message["role"] == "user"]
+    newest = users[-1] if users else 0
+    tokens = [count(message) for message in messages]
+    for index, call in maskable(messages, tokens, engine.config).items():
+        rendered = mask(call, messages[index])
+        if index < newest and count(rendered) < tokens[index]:
+            yield (
+                Segment(
+                    kind="mask",
+                    run=(digest(messages[index]),),
+                    rendered=rendered,
+                    tokens=count(rendered),
+                    source_tokens=tokens[index],
+                    method="static",
+                    created=time.time(),
+                ),
+                messages[index],
+            )
