@@ -45,6 +45,10 @@ class Background:
         future.add_done_callback(lambda _: self._done(key, future))
         return True
 
+    def busy(self, key: Hashable) -> bool:
+        """Whether something runs under this key."""
+        return key in self._running
+
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until nothing is running; False when that took longer than `seconds`."""
         with self._lock:

@@ -200,9 +200,12 @@ class ContextCompressor:
         budget = self._budget(config, options)
         key = (config.namespace, options.get("session_id") or self.session_id)
         extends = options.get("extends", True)
+        busy = self.background.busy(key)
+        if busy:  # what is too much is being written: meanwhile the whole is sent while it fits
+            budget = replace(budget, trigger=budget.limit)
         quiet = self._projector.again(messages, key, budget, keep=extends)
-        soft = quiet is not None and self.config.background
-        if quiet is None or (soft and quiet.tokens_after > budget.trigger * config.soft_ratio):
+        soft = quiet is not None and self.config.background and not busy
+        if quiet is None or (soft and quiet.tokens_after > budget.trigger * self.config.soft_ratio):
             return None
         return quiet
 

@@ -99,6 +99,10 @@ class CompressorConfig:
     summary_instructions: str | None = None
     """A domain's own words added to the request for a summary."""
 
+    redact_secrets: bool | None = None
+    """Mask keys and tokens in what a summary is written from. None: where the auxiliary model is
+    another than the agent's own, or the ledger is on disk. More kinds with the [redact] extra."""
+
     summary_max_retries: int = 2
     """Further tries with one model after a failure that may pass."""
 

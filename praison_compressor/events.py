@@ -13,8 +13,8 @@ __all__ = ["Event", "Listener"]
 class Event:
     """One thing that happened in a session.
 
-    `name` is one of "started", "part_summarized", "fell_back", "committed", "skipped", "failed";
-    `data` carries the numbers (tokens, messages, model, reason).
+    `name` is one of "started", "part_summarized", "fell_back", "committed", "skipped", "failed",
+    "redacted"; `data` carries the numbers (tokens, messages, model, reason).
     """
 
     name: str

@@ -144,8 +144,10 @@ def _part_text(part: Any) -> str:
 
 def tool_calls_of(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     """The tool calls of a message, whatever their shape; a legacy function_call has id ""."""
-    calls = tuple(map(_tool_call, _calls_in(message.get("tool_calls"))))
-    legacy = message.get("function_call")
+    given, legacy = message.get("tool_calls"), message.get("function_call")
+    if not given and not legacy:
+        return ()
+    calls = tuple(map(_tool_call, _calls_in(given)))
     if legacy:
         calls += (_tool_call({"id": "", "function": legacy}),)
     return calls
@@ -169,7 +171,10 @@ def _tool_call(call: Any) -> ToolCall:
 
 
 def _field(thing: Any, name: str) -> Any:
-    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+    # `type` first: a check against an abstract class costs more than all the rest.
+    if type(thing) is dict or isinstance(thing, Mapping):
+        return thing.get(name)
+    return getattr(thing, name, None)
 
 
 def _json_text(arguments: Any) -> str:
@@ -211,7 +216,7 @@ def _plain(value: Any, room: int = DEEPEST) -> Any:
 
 
 def _is_deep(value: Any, room: int = DEEPEST) -> bool:
-    if isinstance(value, Mapping):
+    if type(value) is dict or isinstance(value, Mapping):
         value = value.values()
     elif not isinstance(value, (list, tuple)):
         return False

@@ -23,9 +23,9 @@ __all__ = ["Budget", "Job", "Layout", "Plan", "arrange", "lay_masks", "plan", "u
 SMALLEST_SUMMARY = 80
 """Tokens below which a framed summary says nothing."""
 
-TIGHT_TAIL = 0.3
-"""Share of a tight target that the tail takes; see tests/benchmarks/retention.py. Above a quarter
-because a cut on a step boundary falls short of what it was given by half a step on average."""
+TIGHT_TAIL = 0.25
+"""Share of a tight target that the tail takes at most: what it leaves buys the summary depth
+(tests/benchmarks/retention.py)."""
 
 TAIL_FLOOR = 0.25
 """Share of a tight target below which no turn start is worth moving the cut."""

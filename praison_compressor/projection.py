@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .cache import MessageCache, Seen
+from .cache import MessageCache
 from .config import CompressorConfig
 from .errors import BudgetTooSmall, InvalidMessages
 from .ledger import Entry, Segment, Session, Store, lay
@@ -62,7 +62,10 @@ class Quiet:
     """A layout under the trigger, remembered so that the next turn need only add to it."""
 
     session: Session
-    seen: list[Seen]
+    known: list[Any]
+    """Private copies of its messages, or what the cache has of them where not `comparable`."""
+    comparable: bool
+    """Whether `==` with a copy finds every edit."""
     ratio: float
     head_tokens: int
     pieces: tuple[slice | Message, ...]
@@ -240,37 +243,43 @@ class Projector:
         """
         with self._lock:
             known = self._quiet.get(key)
-        if known is None or type(messages) is not list or len(messages) < len(known.seen):
+        if known is None or type(messages) is not list or len(messages) < len(known.known):
             return None
         if known.ratio != self._ratio or known.head_tokens != budget.head:
             return None
         if not _is_same(self._store.open(*key), known.session):
             return None
         try:
-            seen = self._cache.all(messages)
+            found = self._extended(known, messages)
         except (AttributeError, TypeError, InvalidMessages):
             return None
-        if seen[: len(known.seen)] != known.seen:
-            return None
-        found = self._extended(known, messages, seen)
         if found is None or found.tokens_after - self._tokens.messages([]) > budget.trigger:
             return None
         if keep:
             self._keep(found)
         return replace(found, view=_built(found.pieces, messages))
 
-    def _extended(self, known: Quiet, messages: list[Message], seen: list[Seen]) -> Quiet | None:
-        old = len(known.seen)
+    def _extended(self, known: Quiet, messages: list[Message]) -> Quiet | None:
+        old = len(known.known)
+        if not self._is_known(messages[:old], known):
+            return None
         new = messages[old:]
-        if not _is_sound(new) or any(entry.digest in known.watched for entry in seen[old:]):
+        seen = self._cache.all(new)
+        if not _is_sound(new) or any(entry.digest in known.watched for entry in seen):
+            return None
+        if known.comparable and not all(entry.comparable for entry in seen):
             return None
         added = sum(self._tokens.message(message) for message in new)
         return replace(
             known,
-            seen=seen,
+            known=known.known + ([s.plain for s in seen] if known.comparable else seen),
             tokens_before=known.tokens_before + added,
             tokens_after=known.tokens_after + added,
         )
+
+    def _is_known(self, messages: list[Message], known: Quiet) -> bool:
+        # One comparison in C where it can be had: the whole cost of a quiet turn.
+        return (messages if known.comparable else self._cache.all(messages)) == known.known
 
     def remember(self, call: Call, look: Look, before: int, after: int) -> None:
         """Keep a layout for the next turn, where adding to it is all that can happen to it."""
@@ -280,10 +289,13 @@ class Projector:
         if watched is None or not call.extends:
             return
         layout = look.layout
+        seen = self._cache.all(call.transcript.messages)
+        comparable = all(entry.comparable for entry in seen)
         self._keep(
             Quiet(
                 session=replace(look.session, id=call.key[1]),
-                seen=self._cache.all(call.transcript.messages),
+                known=[entry.plain for entry in seen] if comparable else seen,
+                comparable=comparable,
                 ratio=self._ratio,
                 head_tokens=call.budget.head,
                 pieces=tuple(_pieces(layout)),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .messages import Message, is_result, is_system
+from .messages import Message, is_result, is_system, steps
 
 __all__ = ["shorten"]
 
@@ -19,17 +19,22 @@ LEAST_CHARS = 200
 def shorten(messages: Sequence[Message], limit: int, count: Count) -> list[Message]:
     """The messages with their longest texts cut in the middle until they count at most `limit`.
 
-    Tool results and the user's words after the task are cut first, then everything but system
-    messages and the newest, then all. The shortest possible list is returned where even that does
-    not fit.
+    What lies between the task and the newest step is cut first where that is enough, else tool
+    results and the user's words after the task, else everything but system messages and the
+    newest, else all. The shortest possible list is returned where even that does not fit.
     """
     shortened = list(messages)
-    for may_cut in (_after_the_task, _all_but_newest, _everything):
+    for may_cut in (_before_the_newest_step, _after_the_task, _all_but_newest, _everything):
         if count(shortened) <= limit:
             break
-        targets = [i for i, message in enumerate(shortened) if may_cut(shortened, i, message)]
-        shortened = _level(shortened, targets, limit, count)
+        targets = [i for i, message in enumerate(messages) if may_cut(messages, i, message)]
+        shortened = _level(list(messages), targets, limit, count)
     return shortened
+
+
+def _before_the_newest_step(messages: Sequence[Message], index: int, message: Message) -> bool:
+    newest = steps(messages)[-1].start
+    return index < newest and _after_the_task(messages, index, message)
 
 
 def _after_the_task(messages: Sequence[Message], index: int, message: Message) -> bool:

@@ -9,8 +9,8 @@ from .facts.outcomes import outcome_of
 from .facts.reading import call_text
 from .messages import Message, ToolCall, text_of
 
-OPENING = "Static summary (no model wrote it): facts and verbatim excerpts of earlier messages."
-ADDED = "Facts that the summary above lacks (extracted, verbatim):"
+OPENING = "Static summary (no model): facts and verbatim excerpts."
+ADDED = "Facts that it lacks (extracted, verbatim):"
 MASK_CHARS = 160
 CARRIED_SHARE = 0.4
 
@@ -40,8 +40,9 @@ def static_summary(
 def _carried(previous: Sequence[str], budget_tokens: int, count: Callable[[str], int]) -> str:
     if not previous:
         return ""
-    text = "\n".join(previous)
-    return "## Carried over from earlier summaries\n" + _within(text, budget_tokens, count)
+    # Each its share: cut as one text, the newest would go first.
+    shares = [_within(text, budget_tokens // len(previous), count) for text in previous]
+    return "\n".join(["## Carried over from earlier summaries", *shares])
 
 
 def repair(

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import inspect
 import logging
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -29,7 +30,8 @@ from .prompts import (
     request,
     unframe,
 )
-from .static import repair, static_summary
+from .redact import Redactor, wants_redaction
+from .static import ADDED, OPENING, repair, static_summary
 from .tokens import TokenCounter
 
 __all__ = ["Brief", "SummaryWriter", "Written", "as_summarizer"]
@@ -108,6 +110,7 @@ class SummaryWriter:
 
     async def write(self, brief: Brief, *, model: str | None, session_id: str) -> Written:
         """A summary that fits the brief's room; never raises for what a model does."""
+        brief = await asyncio.to_thread(self._redacted, brief, model, session_id)
         facts = await asyncio.to_thread(extract, brief.messages)
         size = self._tokens.messages(brief.messages)
         spent = _Spent()
@@ -116,7 +119,7 @@ class SummaryWriter:
                 self._emit(Event("skipped", session_id, {"model": name, "reason": "cooldown"}))
                 continue
             try:
-                text = await self._by_model(brief, name, spent, session_id)
+                text = _unreserved(await self._by_model(brief, name, spent, session_id))
                 written = await asyncio.to_thread(self._finish, brief, facts, text, spent)
             except SummaryError as error:
                 kind = error.kind if isinstance(error, SummarizerUnavailable) else "rejected"
@@ -129,6 +132,17 @@ class SummaryWriter:
             return _audited(written, facts)
         written = await asyncio.to_thread(self.static, brief, facts, spent.usage)
         return _audited(written, facts)
+
+    def _redacted(self, brief: Brief, model: str | None, session_id: str) -> Brief:
+        """The brief without secrets: neither a summarizer nor a stored summary is to have them."""
+        if not wants_redaction(self._config, model):
+            return brief
+        redactor = Redactor(self._config.namespace)
+        messages, count = redactor.messages(brief.messages)
+        if not count:
+            return brief
+        self._emit(Event("redacted", session_id, {"secrets": count}))
+        return replace(brief, messages=messages, shown=redactor.messages(brief.shown).messages)
 
     def _models(self, model: str | None) -> list[str | None]:
         if self._summarizer is None:
@@ -365,6 +379,17 @@ class SummaryWriter:
 
 _PASSING = frozenset({"network", "provider", "quota"})
 """Kinds of failure that another try may mend; a timeout has already cost its whole time."""
+
+
+def _unreserved(text: str) -> str:
+    """The model's text without headings that are the extractor's: it cannot speak for the user."""
+    return _RESERVED.sub(lambda found: f"The summarizer writes: {found[1]}", text)
+
+
+_RESERVED = re.compile(
+    rf"^[^\w\n]{{0,20}}(the user said\b|{re.escape(ADDED[:30])}|{re.escape(OPENING[:30])})",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 def _is_unrelated(text: str, brief: Brief, facts: Facts) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
 from typing import Any
 
 import pytest
+from packaging.version import Version
 from praisonaiagents import Agent
 
 from praison_compressor.praisonai import CompressorContext, install, uninstall
@@ -143,6 +145,33 @@ MODES: dict[str, Mode] = {
     "iter_stream": iter_stream,
     "chat in a loop": chat_in_a_loop,
 }
+
+
+OLD_HOST = Version(version("praisonaiagents")) < Version("1.7.11")
+
+LOSES_ITS_CONTEXT = {
+    (OPENAI, "chat in a loop"): "sync chat inside a running loop loses its context variables",
+}
+STREAMS_NO_ANSWER = {
+    (path, mode): "a stream that called tools ends without the answer's text"
+    for path in (LITELLM, RESPONSES)
+    for mode in ("stream", "iter_stream")
+}
+
+
+def cells(paths: Sequence[str], faults: Mapping[tuple[str, str], str]) -> list[Any]:
+    """Every path with every mode; faults of hosts up to 1.7.10 are named, and must be there."""
+    return [
+        pytest.param(path, mode, marks=_fault(faults.get((path, mode))))
+        for path in paths
+        for mode in MODES
+    ]
+
+
+def _fault(reason: str | None) -> list[Any]:
+    if reason is None or not OLD_HOST:
+        return []
+    return [pytest.mark.xfail(reason=f"praisonaiagents <= 1.7.10: {reason}", strict=True)]
 
 
 def of_agent(provider: LocalProvider) -> list[Any]:

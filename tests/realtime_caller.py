@@ -112,6 +112,13 @@ class Caller:
         if self._loop is not None:
             await asyncio.wait_for(self._loop, 10)
 
+    async def pause(self) -> None:
+        """Stop listening for a moment, and begin again on the same connection."""
+        assert self._loop is not None
+        self._loop.cancel()
+        await asyncio.wait([self._loop])
+        self._loop = asyncio.create_task(self.agent.receive_loop())
+
     async def wait(self, *kinds: str) -> Event:
         """The next event of one of these kinds."""
         assert self._loop is not None

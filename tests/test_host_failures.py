@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
-import time
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -66,6 +67,40 @@ def test_a_store_that_cannot_be_opened(
     assert len(ours) == 1
 
 
+def test_recall_without_a_store(host: LocalProvider) -> None:
+    """No tools then, and no turn ends for it."""
+    made = agent(host, OPENAI, context(host, store_url="sqlite:////proc/no/x.db", recall=True))
+    assert made.chat(turn(0)) is not None
+    assert not made.tools
+
+
+def test_an_agent_in_an_unknown_state(
+    host: LocalProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What we cannot read we leave to the host, and say so once."""
+    made = agent(host, OPENAI, context(host))
+    made._context_manager_initialized = False
+    del made._context_manager
+    with caplog.at_level(logging.ERROR, logger="praison_compressor.praisonai"):
+        assert made.context_compressor is None
+        assert made.context_compressor is None
+    assert len([r for r in caplog.records if "goes on uncompressed" in r.message]) == 1
+
+
+def test_no_agent_is_kept_alive(host: LocalProvider) -> None:
+    """Registry, compressor, tools and manager let go of an agent that nobody holds any more."""
+    made = agent(host, OPENAI, context(host, recall=True))
+    compressor = made.context_compressor
+    made.context_manager.get_stats()
+    holders = [found for found in gc.get_referrers(made) if found is not sys._getframe()]
+    ours = [found for found in holders if "praison_compressor" in repr(type(found))]
+    assert ours == []
+    assert compressor.is_in_place
+    del made, holders, ours
+    gc.collect()
+    assert not compressor.is_in_place
+
+
 def test_a_manual_agent_is_compressed_only_when_told(host: LocalProvider) -> None:
     """`auto_compact=False`: nothing at the trigger, only what would be refused is made to fit."""
     host.route("aux", Summarizer(r"L-\d+"))
@@ -113,7 +148,7 @@ def test_no_model_where_the_user_wrote_so(host: LocalProvider) -> None:
     made = agent(host, OPENAI, asked)
     for n in range(14):
         made.chat(turn(n))
-    assert len(host.requests) == 14
+    assert all("You keep the books." in r.messages[0]["content"] for r in host.requests)
     assert made.context_compressor.last_result.segments[0].method == "static"
 
 
@@ -144,12 +179,13 @@ def test_the_loop_is_never_held_up(host: LocalProvider) -> None:
     """While a slow summarizer writes, everything else on the loop goes on."""
     host.route("aux", Summarizer(r"L-\d+", delay_seconds=1.0))
     made = agent(host, OPENAI, context(host))
-    beats: list[float] = []
+    beats = 0
 
     async def heart() -> None:
+        nonlocal beats
         while True:
-            beats.append(time.monotonic())
             await asyncio.sleep(0.01)
+            beats += any(record.ended_at is None for record in host.for_model("aux"))
 
     async def run() -> None:
         beating = asyncio.create_task(heart())
@@ -158,10 +194,8 @@ def test_the_loop_is_never_held_up(host: LocalProvider) -> None:
         beating.cancel()
 
     asyncio.run(run())
-    (asked,) = host.for_model("aux")
-    during = [beat for beat in beats if beat]
-    assert asked.ended_at - asked.at >= 1.0
-    assert len(during) > 100  # in the one second alone, if nothing holds the loop
+    assert len(host.for_model("aux")) >= 1
+    assert beats >= 10  # a loop that waits for the summarizer would not see it at work even twice
 
 
 def test_cancelling_the_turn_cancels_the_summary(host: LocalProvider) -> None:

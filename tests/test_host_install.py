@@ -31,7 +31,8 @@ SEAMS = {
         "_apply_context_compaction",
         "_apply_context_compaction_async",
     ),
-    "agent.agent.Agent": ("context_manager",),
+    "agent.agent.Agent": ("context_manager", "clone_for_channel"),
+    "workflows.yaml_parser.YAMLWorkflowParser": ("_parse_workflow_data",),
     "llm.openai_client.OpenAIClient": ("sync_client", "async_client"),
     "llm.llm.LLM": (
         "_completion_with_retry",

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 from praisonaiagents import Agent, AgentTeam, Task, handoff
+from praisonaiagents.workflows.yaml_parser import YAMLWorkflowParser
 
+from praison_compressor.praisonai import uninstall
 from praison_compressor.praisonai.manager import PassThroughManager
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
 
-from .hosting import OPENAI, PATHS, agent, at_home, context, of_agent, turn
+from .hosting import OPENAI, PATHS, agent, at_home, context, look_up, of_agent, turn
 
 
 @pytest.fixture
@@ -78,6 +80,51 @@ def test_a_handoff(host: LocalProvider, path: str) -> None:
     outgrows_its_window(second, host)
 
 
+WORKFLOW = """
+name: books
+context: {context}
+agents:
+  keeper:
+    role: Keeper
+    goal: Keep the books
+    instructions: Keep the books.
+steps:
+  - agent: keeper
+    action: Look after the ledger.
+"""
+
+
+@pytest.mark.parametrize(
+    ("written", "options"),
+    [
+        ("summarize", {"auxiliary_model": None, "trigger_ratio": 0.8}),
+        ("{strategy: summarize}", {"auxiliary_model": None, "trigger_ratio": 0.8}),
+        (
+            "{strategy: summarize, threshold: 0.7, auxiliary_model: aux}",
+            {"auxiliary_model": "aux", "trigger_ratio": 0.7},
+        ),
+    ],
+)
+def test_a_workflow_file(host: LocalProvider, written: str, options: dict[str, Any]) -> None:
+    """Whatever the file says about `context`, its agents are asked with it."""
+    workflow = YAMLWorkflowParser().parse_string(WORKFLOW.replace("{context}", written))
+    workflow.run("Begin.")
+    (step,) = workflow.steps
+    made = getattr(step, "agent", None) or step
+    config = made.context_compressor.config
+    assert {name: getattr(config, name) for name in options} == options
+    assert len(of_agent(host)) >= 1
+
+
+def test_another_workflow_file(host: LocalProvider) -> None:
+    """Who asks for another strategy gets it."""
+    text = WORKFLOW.replace("{context}", "{strategy: truncate}")
+    workflow = YAMLWorkflowParser().parse_string(text)
+    workflow.run("Begin.")
+    (step,) = workflow.steps
+    assert (getattr(step, "agent", None) or step).context_compressor is None
+
+
 def test_a_team(host: LocalProvider) -> None:
     """Each member that asked has a compressor of its own; the team's task reaches it."""
     one = agent(host, OPENAI, context(host), name="Ann")
@@ -90,3 +137,23 @@ def test_a_team(host: LocalProvider) -> None:
     assert len(of_agent(host)) >= 2
     assert two.context_compressor is None
     outgrows_its_window(one, host)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_the_recall_tools(host: LocalProvider, path: str) -> None:
+    """With `recall=True` the agent can look up what was compressed, word for word."""
+    made = agent(host, path, context(host, recall=True), tools=[look_up])
+    for n in range(14):
+        made.chat(turn(n))
+    assert made.context_compressor.context_status == "summarized"
+    asks = {"query": "L-003", "limit": 3}
+    host.answer_with(
+        Worker(1, tool="search_conversation_archive", arguments=lambda tool, nth: asks)
+    )
+    assert made.chat("Which ledger was it?") == "Done."
+    (found,) = [m for m in of_agent(host)[-1].messages if m["role"] == "tool"]
+    assert "look after ledger L-003" in found["content"]
+    names = [tool.__name__ for tool in made.tools]
+    assert names == ["look_up", "search_conversation_archive", "read_conversation_archive"]
+    uninstall()
+    assert made.tools == [look_up]

@@ -52,7 +52,7 @@ def test_an_agent_inside_a_tool_is_itself(host: LocalProvider, path: str) -> Non
         Args:
             topic: what about
         """
-        return str(inner.chat(f"{topic}: {turn(0)}"))
+        return f"{topic}: {inner.chat(f'{topic}: {turn(0)}')}"
 
     outer = named(host, path, "Outer", context(host, context_window=3_000), tools=[ask_inner])
     host.answer_with(

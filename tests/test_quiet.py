@@ -170,6 +170,21 @@ def test_an_edit_deep_inside_is_noticed():
     assert result.tokens_after == ours.tokens.messages(messages)
 
 
+def test_numbers_in_messages_are_told_apart():
+    """1, 1.0 and True are equal in Python and three things to a provider."""
+    ours, projector = watched(CompressorConfig(model="gpt-4o", context_window=100_000))
+    messages = session(3)
+    part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "size": 1}}
+    messages[1]["content"] = [{"type": "text", "text": "look"}, part]
+    ours.compress_sync(messages)
+    ours.compress_sync(messages)
+    assert (projector.full, projector.quiet) == (1, 1)
+    for value in (1.0, True):
+        part["image_url"]["size"] = value
+        assert ours.compress_sync(messages).messages[1]["content"][1]["image_url"]["size"] is value
+    assert projector.full == 3
+
+
 # ---------------------------------------------------------------- it is not trusted too far
 
 

@@ -423,7 +423,10 @@ async def test_a_change_during_a_fold_is_not_undone(who):
         await folding(caller, slow)
         victim = server.ids[1] if who == "a truncation" else server.ids[0]
         if who == "the user":
+            server.mute.add("conversation.item.delete")  # it is forgotten before the server says so
             await agent.delete_item(victim)
+            await until(lambda: victim not in server.ids)
+            server.mute.clear()
         elif who == "another client":
             await server.now.delete(victim)
         else:
@@ -432,6 +435,8 @@ async def test_a_change_during_a_fold_is_not_undone(who):
         slow.go.set()
         await small_talk(caller, 1)
         assert slow.calls > 1
+        kept = "".join(text_of(message) for message in _all_messages(agent))
+        assert (f"fact-0 is {value_of('fact-0')}" in kept) == (who == "a truncation")
         assert ("fact-99 is amber-9999" in agent.memory) == (who != "a truncation")
         assert (f"fact-0 is {value_of('fact-0')}" in agent.memory) == (who == "a truncation")
         assert f"fact-1 is {value_of('fact-1')}" in agent.memory
@@ -466,6 +471,17 @@ async def test_a_deletion_while_the_server_is_told_is_not_undone(who):
         assert f"fact-1 is {value_of('fact-1')}" not in agent.memory
         assert memories(server) == [agent.memory]
         assert victims[0] not in server.ids
+
+
+async def test_an_item_that_the_server_dropped_by_itself_is_not_asked_for_again():
+    """A deletion that is refused because there is no such item is as good as done."""
+    async with conversation() as (server, agent, caller):
+        await small_talk(caller, 3)
+        server.now.items.pop(1)
+        await small_talk(caller, 5)
+        assert server.ids[1:] == list(agent.items)
+        assert len(deletions(server)) == len(set(deletions(server)))
+        assert [refusal.split(": ")[1] for refusal in server.refusals] == ["item_invalid_item_id"]
 
 
 async def test_a_folded_item_can_still_be_forgotten():
@@ -718,6 +734,17 @@ async def test_the_address_names_the_model_and_must_be_a_websocket():
         RealtimeAgent(max_history_items=5)
 
 
+async def test_listening_can_be_interrupted_and_taken_up_again():
+    """A cancelled `receive_loop` leaves the connection and what is known of it as they are."""
+    async with conversation() as (server, agent, caller):
+        await small_talk(caller, 4)
+        before = agent.items
+        await caller.pause()
+        await caller.turn("Still there")
+        assert agent.items[: len(before)] == before
+        assert len(server.connections) == 1
+
+
 async def test_no_server_is_an_answer_not_an_exception():
     """As the host does it: False, and the error callbacks are told."""
     errors = []
@@ -828,7 +855,9 @@ async def test_a_deletion_while_the_commit_is_written_is_not_undone():
         for turn in range(4):
             await caller.turn(line(turn))
         await until(lambda: store.writing)
-        await agent.delete_item(server.ids[0])
+        victim = server.ids[0]
+        await agent.delete_item(victim)
+        await until(lambda: agent.transcript(victim) is None)
         store.gate.set()
         await agent.settled()
         assert f"fact-0 is {value_of('fact-0')}" not in agent.memory

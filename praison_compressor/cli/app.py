@@ -19,11 +19,12 @@ from .failures import ERROR_CODES, complain
 from .inspecting import inspect
 from .ledgers import lineage, search, sessions, show, status
 from .masking import mask
+from .reporting import report
 
 __all__ = ["build", "main"]
 
 COMMANDS: tuple[Any, ...] = (
-    *(compress, inspect, mask, demo, doctor, eval_),
+    *(compress, inspect, mask, report, eval_, demo, doctor),
     *(sessions, lineage, show, status, search),
     *(restore, resume, new, verify, forget, export, import_),
 )

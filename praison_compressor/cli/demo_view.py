@@ -142,11 +142,12 @@ def _closing(sent: Sequence[Sent], summaries: int) -> Iterator[str]:
     largest = max(request.tokens for request in sent)
     masked = sum(request.done == "masked" for request in sent)
     summarized = sum(request.done == "summarized" for request in sent)
+    by = f"{summaries} calls to the summarizer's model: a long run is read in parts"
+    by = by if summaries else "static: no model was asked"
     yield ""
     yield (
         f"{len(sent)} requests, {refused} refused. Compressed {masked + summarized} times: "
-        f"{masked} by masking old tool outputs, {summarized} by a summary "
-        f"({summaries} calls to the summarizer's model; a long run is read in parts)."
+        f"{masked} by masking old tool outputs, {summarized} by a summary ({by})."
     )
     yield (
         f"The transcript grew to {number(whole)} tokens; the largest request had {number(largest)} "

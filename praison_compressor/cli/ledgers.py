@@ -11,6 +11,7 @@ import typer
 from ..ledger import Entry, Epoch
 from ..messages import Message, text_of, tool_calls_of
 from ..prompts import rendering, unframe
+from ..report.family import lines
 from .failures import Unusable, guarded
 from .options import AsJson, Namespace, Store
 from .stores import SessionArgument, entries_of, open_at, when
@@ -72,17 +73,9 @@ def lineage(
 
 
 def _drawn(epochs: Sequence[Epoch]) -> Iterator[str]:
-    """The epochs as a tree: an epoch that goes on with its session stays in its column."""
-    depth: dict[str, int] = {}
-    last: dict[str, str] = {}
-    for epoch in epochs:
-        is_fork = epoch.parent_id in depth and last.get(epoch.session_id) is None
-        goes_on = last.get(epoch.session_id)
-        above = depth.get(goes_on or "", depth.get(epoch.parent_id or "", -1) + is_fork)
-        depth[epoch.id] = max(0, above)
-        last[epoch.session_id] = epoch.id
-        mark = "fork" if is_fork else "compressed" if goes_on else "began"
-        yield f"{'    ' * depth[epoch.id]}{epoch.id}  ({mark} {when(epoch.created)})"
+    for line in lines(epochs):
+        epoch = line.epoch
+        yield f"{'    ' * line.depth}{epoch.id}  ({line.how} {when(epoch.created)})"
 
 
 @guarded

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ..messages import Message, ToolCall, text_of, tool_calls_of
+from ..messages import Message, ToolCall, is_tools_text, text_of, tool_calls_of
 
 # Hosts speak in the user's role too: command echoes, reminders, notices. Nobody said these.
 HOST_PREFIXES = (
@@ -19,6 +19,7 @@ HOST_PREFIXES = (
     "Base directory for this skill",
     "[Request interrupted",
     "OBSERVATION",
+    "<conversation-summary",
 )
 # Where to look and for how long: never what was looked at.
 _UNSPOKEN = frozenset(
@@ -72,6 +73,8 @@ def _speaker(message: Message, text: str) -> str:
         return "assistant"
     if role != "user":
         return "host"
+    if is_tools_text(message):
+        return "result"
     named = bool(message.get("name"))
     return "host" if named or is_host_text(text) else "user"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import operator
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 from ..compressor import ContextCompressor
 from ..config import CompressorConfig
 from ..events import Listener
+from ..ledger import Store
 from ..messages import Message
 from ..result import CompressResult
 from . import conversation, overflow, roles
@@ -22,6 +24,7 @@ from .manager import PassThroughManager, manager_for
 from .notices import Notices
 from .options import Asked
 from .pruning import prune
+from .recalling import RecallTools
 from .sessions import SessionName
 from .shapes import Request
 from .status import Status, status_of
@@ -47,11 +50,9 @@ class AgentCompressor:
         self._lock = threading.Lock()
         self._last: CompressResult | None = None
         self._last_overhead = 0
-        ours = isinstance(agent._context_manager, PassThroughManager)  # of the agent it copies
-        before = (agent._context_manager, agent._context_manager_initialized)
-        self._before = (None, False) if ours else before
-        self.manager: PassThroughManager = manager_for(agent, asked.context)
-        agent.context_manager = self.manager
+        self._found = _state(agent)
+        self._manager: PassThroughManager | None = None
+        self._recall = RecallTools(agent, self)
 
     # ------------------------------------------------------------ what it is
 
@@ -80,6 +81,11 @@ class AgentCompressor:
         """The line that told of the last compression."""
         return self._notices.line
 
+    @property
+    def ledger(self) -> Store:
+        """Where this agent's conversations are kept."""
+        return self._engines.ledger
+
     def engine(self, model: str | None = None) -> ContextCompressor:
         """The compressor for a model's window; all of this agent's share one ledger."""
         return self._engines.of(model)
@@ -92,15 +98,36 @@ class AgentCompressor:
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the agent still has the manager that we gave it."""
+        """Whether the agent still asks as it did, or has the manager that we gave it."""
         agent = self._agent()
-        return agent is not None and agent._context_manager is self.manager
+        if agent is None:
+            return False
+        if self._manager is not None:
+            return agent._context_manager is self._manager
+        return all(map(operator.is_, _state(agent), self._found))
+
+    def put_in_place(self) -> None:
+        """Give the agent our manager, now that it is asked for.
+
+        Not before: the host's looks up the model's window in litellm, whose import takes seconds,
+        and a turn may begin on an event loop.
+        """
+        agent = self._agent()
+        with self._lock:
+            if agent is not None and self._manager is None:
+                self._manager = manager_for(agent, self._asked.context)
+                agent.context_manager = self._manager
 
     def leave(self) -> None:
         """Give the agent back what it had; the host builds its own manager where it had none."""
+        self._recall.take_back()
         agent = self._agent()
-        if agent is not None and self.is_in_place:
-            agent._context_manager, agent._context_manager_initialized = self._before
+        if agent is None or self._manager is None or not self.is_in_place:
+            return
+        _, manager, initialized = self._found
+        ours = isinstance(manager, PassThroughManager)  # of the agent that this one was copied from
+        agent._context_manager = None if ours else manager
+        agent._context_manager_initialized = initialized and not ours
 
     # ------------------------------------------------------------ views
 
@@ -279,9 +306,13 @@ class AgentCompressor:
         Raises:
             SessionNotFound: the store has none of that name in this namespace.
         """
-        store, namespace = self.engine().store, self.config.namespace
-        root = store.lineage(namespace, session_id)[-1].session_id
+        root = self.ledger.lineage(self.config.namespace, session_id)[-1].session_id
         return self._session.take(root)
+
+
+def _state(agent: Any) -> tuple[Any, Any, Any]:
+    """How an agent asks: its `context=`, its manager, and whether that one counts already."""
+    return agent._context_param, agent._context_manager, agent._context_manager_initialized
 
 
 def _model_of(agent: Any) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import weakref
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from .agent_compressor import AgentCompressor
 from .options import Asked, read
 
 __all__ = ["Agents"]
+
+log = logging.getLogger(__name__)
 
 
 class Agents:
@@ -24,22 +27,38 @@ class Agents:
         self._lock = threading.RLock()
         self._open = True
         self._known: weakref.WeakKeyDictionary[Any, AgentCompressor] = weakref.WeakKeyDictionary()
+        self._failed: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    @property
+    def are_served(self) -> bool:
+        """Whether agents get compressors at all: installed, and not switched off."""
+        return self._open and (self.gate is None or self.gate())
 
     def of(self, agent: Any) -> AgentCompressor | None:
         """The agent's compressor; None when it did not ask for one."""
         with self._lock:
-            if not self._open or (self.gate is not None and not self.gate()):
+            if not self.are_served:
                 self._leave(agent)
                 return None
             known = self._known.get(agent)
             if known is not None and known.is_in_place:
                 return known
+            return None if agent in self._failed else self._tried(agent)
+
+    def _tried(self, agent: Any) -> AgentCompressor | None:
+        try:
             return self._made(agent)
+        except Exception:  # a store that cannot be opened, a host in an unknown state
+            self._failed.add(agent)
+            log.exception("agent %s goes on uncompressed", getattr(agent, "name", None))
+            return None
 
     def _made(self, agent: Any) -> AgentCompressor | None:
         asked = _asked(agent)
+        before = self._known.pop(agent, None)
+        if before is not None:
+            before.leave()
         if asked is None:
-            self._known.pop(agent, None)
             return None
         made = AgentCompressor(agent, asked, self.defaults)
         self._known[agent] = made

@@ -81,15 +81,18 @@ class Engines:
         return ContextCompressor(
             config,
             summarizer=self._summarizer(),
-            store=self._ledger(),
+            store=self.ledger,
             tokens=before.tokens if before is not None else TokenCounter(config.model),
             on_event=self._listener,
         )
 
-    def _ledger(self) -> Store:
-        if self._store is None:
-            self._store = _store(self.config)
-        return self._store
+    @property
+    def ledger(self) -> Store:
+        """Opened when it is first needed."""
+        with self._lock:
+            if self._store is None:
+                self._store = _store(self.config)
+            return self._store
 
     def _summarizer(self) -> Summarizer | None:
         """The agent's own model where no auxiliary one is named."""

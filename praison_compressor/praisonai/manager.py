@@ -97,7 +97,9 @@ def patch(agents: Agents, patches: Patches) -> None:
 
 def _context_manager(agents: Agents, original: property) -> property:
     def context_manager(self: Any) -> Any:
-        agents.of(self)  # puts ours in place, which the host's getter then finds
+        compressor = agents.of(self)
+        if compressor is not None:
+            compressor.put_in_place()  # where the host's getter finds it
         return original.__get__(self, type(self))
 
     return property(context_manager, original.fset, original.fdel, original.__doc__)

@@ -40,7 +40,8 @@ class _Request:
     def tell(self, work: Callable[[], None], awork: Callable[[], Awaitable[None]]) -> None:
         """Now and here off the loop; beside the compression, which awaits it, on it."""
         if self.on_loop:
-            self._telling.append(asyncio.ensure_future(awork()))
+            before = self._telling[-1] if self._telling else None
+            self._telling.append(asyncio.ensure_future(_in_order(before, awork)))
         else:
             # A private event loop runs here, which hooks must not find.
             apart(work)
@@ -201,6 +202,12 @@ class Notices:
                 )
             )
         )
+
+
+async def _in_order(before: asyncio.Task[Any] | None, work: Callable[[], Awaitable[None]]) -> None:
+    if before is not None:
+        await asyncio.wait([before])
+    await work()
 
 
 def _guarded(work: Callable[[], Any]) -> None:

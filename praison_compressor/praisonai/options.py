@@ -12,7 +12,7 @@ from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 from ..config import CompressorConfig
 from ..errors import ConfigError
 
-__all__ = ["Asked", "CompressorContext", "read"]
+__all__ = ["Asked", "CompressorContext", "read", "wants"]
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +45,7 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     tool_policies: Mapping[str, str] = field(default_factory=dict)
     mask_above_tokens: int = CompressorConfig.mask_above_tokens
     mask_keep_recent_tokens: int | None = None
+    recall: bool = CompressorConfig.recall
     background: bool = CompressorConfig.background
     soft_ratio: float = CompressorConfig.soft_ratio
     auxiliary_model: str | None = None
@@ -55,6 +56,7 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     summary_max_retries: int = CompressorConfig.summary_max_retries
     timeout_seconds: float = CompressorConfig.timeout_seconds
     store_url: str | None = None
+    redact_secrets: bool = CompressorConfig.redact_secrets
     namespace: str = CompressorConfig.namespace
 
     def __post_init__(self) -> None:

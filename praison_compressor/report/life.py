@@ -10,7 +10,7 @@ from typing import Any
 from ..compressor import ContextCompressor
 from ..facts import coverage, extract
 from ..ledger import Entry, Epoch, Segment, Store, Usage
-from ..messages import Message, digest, read, text_of
+from ..messages import Message, read, text_of
 from ..prompts import is_framed, rendering, unframe
 from ..static import ADDED
 from ..tokens import TokenCounter
@@ -157,19 +157,23 @@ def life_of_session(
     Raises:
         LedgerError: the store cannot be read, or has no such session.
     """
-    epochs = store.lineage(namespace, session_id)
+    # A store for one machine or many knows the whole family; the one in memory only the chain.
+    epochs = getattr(store, "tree", store.lineage)(namespace, session_id)
     session = store.open(namespace, session_id)
-    known = [entry for entry in session.entries if not entry.forgotten]
-    found = [
-        _card(number, entry, store.originals(session, entry) or [], session.entries)
+    known = {
+        number: (entry, store.originals(session, entry) or [])
         for number, entry in enumerate(session.entries, 1)
         if not entry.forgotten
+    }
+    found = [
+        _card(number, entry, originals, session.entries)
+        for number, (entry, originals) in known.items()
     ]
-    usages = [entry.segment.usage for entry in known]
+    usages = [entry.segment.usage for entry, _ in known.values()]
     return Life(
         title=title or session.id,
         note="What was compressed; the first exchange and the newest messages are in no store.",
-        points=tuple(_archived_points(known)),
+        points=tuple(_archived_points(list(known.values()), tokens)),
         cards=tuple(card for card in found if card.segment.kind == "summary"),
         masks=tuple(card for card in found if card.segment.kind != "summary"),
         epochs=tuple(epochs),
@@ -179,27 +183,31 @@ def life_of_session(
     )
 
 
-def _archived_points(entries: Sequence[Entry]) -> Iterator[Point]:
-    """The archive as it grew: all that was ever represented, and what stands for it."""
-    standing: dict[tuple[str, ...], Segment] = {}
-    for entry in entries:
+def _archived_points(
+    entries: Sequence[tuple[Entry, Sequence[Message]]], tokens: TokenCounter
+) -> Iterator[Point]:
+    """The archive as it grew, message by message, and what stood for it after each entry."""
+    standing: list[Segment] = []
+    messages = whole = view = 0
+    for entry, originals in entries:
         new = entry.segment
-        before = _size(standing.values())
-        for run in [run for run in standing if set(run) <= set(new.run)]:
-            del standing[run]
-        standing[new.run] = new
-        whole = sum(segment.source_tokens for segment in standing.values())
-        messages = sum(len(run) for run in standing)
-        yield Point(messages, whole, before + max(0, whole - _last(standing, new)))
-        yield Point(messages, whole, _size(standing.values()), compressed=True)
+        known = {name for segment in standing for name in segment.run}
+        for size in _sizes(new, originals, known, tokens):
+            messages, whole, view = messages + 1, whole + size, view + size
+            yield Point(messages, whole, view)
+        standing = [s for s in standing if not set(s.run) <= set(new.run)] + [new]
+        view = sum(segment.tokens for segment in standing)
+        yield Point(messages, whole, view, compressed=True)
 
 
-def _size(segments: Any) -> int:
-    return sum(segment.tokens for segment in segments)
-
-
-def _last(standing: dict[tuple[str, ...], Segment], new: Segment) -> int:
-    return sum(s.source_tokens for s in standing.values() if s is not new)
+def _sizes(
+    segment: Segment, originals: Sequence[Message], known: set[str], tokens: TokenCounter
+) -> list[int]:
+    """Tokens of each message that the segment is the first to represent."""
+    if len(originals) != len(segment.run):  # a stub that repair put in has no original
+        return [] if known & set(segment.run) else [segment.source_tokens]
+    pairs = zip(segment.run, originals, strict=True)
+    return [tokens.message(message) for name, message in pairs if name not in known]
 
 
 def _card(
@@ -209,25 +217,23 @@ def _card(
     framed = is_framed(segment.rendered)
     whole = unframe(segment.rendered) if framed else text_of(segment.rendered)
     text, _, added = whole.partition(ADDED) if segment.method == "model" else (whole, "", "")
-    later = entries[entries.index(entry) + 1 :]
-    names = {digest(message) for message in originals} or set(segment.run)
+    standing = not any(_covers(other, segment) for other in entries[number:])
     return Card(
         number=number,
         epoch=entry.epoch,
         segment=segment,
         text=text.strip(),
         added=added.strip(),
-        originals=tuple(_shown(originals)),
+        # What a later summary took over is shown there: a page must not hold everything twice.
+        originals=tuple(_shown(originals)) if standing else (),
         facts=tuple(_facts(originals, text, whole)) if framed else (),
-        standing=not any(_covers(other, segment, names) for other in later),
+        standing=standing,
     )
 
 
-def _covers(other: Entry, segment: Segment, names: set[str]) -> bool:
-    if other.forgotten or other.segment.kind != "summary":
-        return False
-    run = set(other.segment.run)
-    return set(segment.run) <= run or names <= run
+def _covers(other: Entry, segment: Segment) -> bool:
+    is_summary = not other.forgotten and other.segment.kind == "summary"
+    return is_summary and set(segment.run) <= set(other.segment.run)
 
 
 def _shown(originals: Sequence[Message]) -> Iterator[tuple[str, str]]:

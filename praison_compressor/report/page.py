@@ -9,7 +9,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from ..ledger import Epoch
+from ..plaintext import clean
+from .family import lines
 from .life import Life, Point
 
 __all__ = ["render"]
@@ -24,14 +25,14 @@ def render(life: Life) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(number=_number, when=_when, share=_share, money=_money)
+    environment.filters.update(clean=clean, number=_number, when=_when, share=_share, money=_money)
     template = environment.get_template("page.html")
     return template.render(
         life=life,
         last=life.points[-1] if life.points else Point(0, 0, 0),
         largest=max((point.view for point in life.points), default=0),
         columns=_columns(life),
-        tree=_tree(life),
+        family=list(lines(life.epochs)),
         style=_part("templates/page.css") + _part("vendor/uPlot.min.css"),
         library=_part("vendor/uPlot.iife.min.js"),
         script=_part("templates/page.js"),
@@ -49,24 +50,11 @@ def _columns(life: Life) -> dict[str, Any]:
         "messages": [point.messages for point in life.points],
         "whole": [point.whole for point in life.points],
         "view": [point.view for point in life.points],
+        "step": "request" if life.requests else "step",
+        "all": "whole transcript" if life.requests else "all that was archived",
+        "now": "what was sent" if life.requests else "what stands for it",
         "compressed": [n for n, point in enumerate(life.points) if point.compressed],
     }
-
-
-def _tree(life: Life) -> list[tuple[Epoch, list[Any]]]:
-    """The epochs as roots with their children, to any depth."""
-    children: dict[str | None, list[Epoch]] = {}
-    known = {epoch.id for epoch in life.epochs}
-    for epoch in life.epochs:
-        parent = epoch.parent_id if epoch.parent_id in known else None
-        children.setdefault(parent, []).append(epoch)
-    return _below(None, children)
-
-
-def _below(
-    parent: str | None, children: dict[str | None, list[Epoch]]
-) -> list[tuple[Epoch, list[Any]]]:
-    return [(epoch, _below(epoch.id, children)) for epoch in children.get(parent, [])]
 
 
 def _number(value: int) -> str:

@@ -12,6 +12,7 @@ not read before, taken in turns from a small and a large store; "quiet turn" is 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import random
 import statistics
@@ -37,19 +38,27 @@ COMMON = "the file test error function return value module build and run with co
 
 
 def conversation(number: int) -> list[Message]:
-    """A hundred messages of a size and vocabulary like an agent's."""
-    chance = random.Random(number)
-    return [_message(chance, number, place) for place in range(MESSAGES)]
+    """A hundred messages of a size and vocabulary like an agent's, no two alike."""
+    texts = _texts()
+    return [
+        {
+            "role": "user" if place % 2 else "assistant",
+            "content": f"session {number} message {place}: "
+            + texts[(number * 37 + place * 11) % len(texts)],
+        }
+        for place in range(MESSAGES)
+    ]
 
 
-def _message(chance: random.Random, number: int, place: int) -> Message:
-    length = chance.choice((10, 40, 150))
-    rare = [f"w{word:x}" for word in chance.choices(range(200_000), k=length // 3)]
-    words = chance.choices(COMMON, k=length - len(rare)) + rare
-    return {
-        "role": "user" if place % 2 else "assistant",
-        "content": f"session {number} message {place}: " + " ".join(words),
-    }
+@functools.cache
+def _texts() -> list[str]:
+    chance = random.Random(1)
+    found = []
+    for _ in range(2_003):
+        length = chance.choice((10, 40, 150))
+        rare = [f"w{word:x}" for word in chance.choices(range(200_000), k=length // 3)]
+        found.append(" ".join(chance.choices(COMMON, k=length - len(rare)) + rare))
+    return found
 
 
 def fill(store: SqlStore, numbers: Sequence[int]) -> int:

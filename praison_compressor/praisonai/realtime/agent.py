@@ -177,7 +177,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         try:
             await self._open()
         except Exception as error:
-            await self._lost()
+            await self.adisconnect()
             self._log(f"Connection failed: {error}", "red")
             self._report(error)
             return False
@@ -325,9 +325,9 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         except Exception as error:
             self._log(f"Receive loop error: {error}", "red")
             self._report(error)
-        finally:
-            if self._ws is socket:
-                await self._lost()
+        # Not where this task is cancelled: the connection is there, and may be listened to again.
+        if self._ws is socket:
+            await self._lost()
 
     async def _receive(self, message: str | bytes) -> None:
         event = _event(message)

@@ -92,6 +92,8 @@ class Keeper:
             self._users = {e: i for e, i in self._users.items() if self._is_unanswered(i)}
         elif kind == "conversation.item.deleted":
             self._acks.settle("deleted", str(event.get("item_id")))
+            gone = event.get("item_id")
+            self._withdrawals = {e: i for e, i in self._withdrawals.items() if i != gone}
         elif kind == "conversation.item.truncated":
             self.cut_short(str(event.get("item_id")))
         elif kind == "response.done":

@@ -257,7 +257,8 @@ class Memory:
         folded = [e.segment for e, is_text in zip(replaced, carried, strict=True) if is_text]
         prose = self._budget.prose_for(source) * (2 if folded else 1)
         brief = Brief(
-            messages=_sendable(archived),
+            # What is carried on as text is not read again: a fold costs the same after hours.
+            messages=_sendable(shown),
             shown=_sendable(shown),
             room=min(room, most),
             most=most,

@@ -1,0 +1,38 @@
+"""Text of a transcript for a person's eyes: nothing in it is obeyed by what shows it."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["clean", "excerpt", "one_line"]
+
+_SEQUENCES = re.compile(
+    # Strings for the terminal (titles, clipboard, links), only where they end: an unclosed one
+    # must not swallow the text after it. Then CSI and the short escapes.
+    r"(?:\x1b[\]PX^_]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x9c]{0,4096}(?:\x07|\x1b\\|\x9c)"
+    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|\x1b[ -/]*[0-~]"
+)
+_LINES = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+# Control characters, marks that reorder what is read, and halves of characters.
+_UNSEEN = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_HALVES = re.compile(r"[\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    """The text without anything that a terminal would obey; line breaks and tabs stay."""
+    text = _SEQUENCES.sub("", text)
+    text = _LINES.sub("\n", text)
+    return _HALVES.sub("\ufffd", _UNSEEN.sub("", text))
+
+
+def one_line(text: str) -> str:
+    """The text, clean, on one line."""
+    return " ".join(clean(text).split())
+
+
+def excerpt(text: str, width: int) -> str:
+    """The beginning of a text on one line of at most `width` characters."""
+    # Cutting first: a message may have megabytes.
+    line = one_line(text[: 8 * width + 4_096])
+    return line if len(line) <= width else line[: width - 1].rstrip() + "…"

@@ -1,0 +1,145 @@
+"""Keys and tokens masked before a text leaves the agent's own provider; the same mask every time.
+
+Detected by detect-secrets, where the `[redact]` extra is installed, through its plugins' published
+patterns: its own scanner keeps global settings and is not thread-safe. What it lacks, and the
+commonest of what it has, is here and needs no library.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import importlib.util
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from .config import CompressorConfig
+from .messages import Message
+
+__all__ = ["Redacted", "Redactor", "wants_redaction"]
+
+logger = logging.getLogger(__name__)
+
+_OWN = (
+    ("private-key", r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[^-]{16,20000}-----END [A-Z ]{0,40}-----"),
+    ("jwt", r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{5,}"),
+    ("anthropic-key", r"\bsk-ant-[\w-]{20,}"),
+    ("openai-key", r"\bsk-(?:proj-|svcacct-)?[A-Za-z0-9_-]{20,}"),
+    ("google-key", r"\bAIza[\w-]{35}"),
+    ("github-token", r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_\w{40,})"),
+    ("aws-key", r"\b(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}\b"),
+    ("slack-token", r"\bxox[abposr]-[A-Za-z0-9-]{10,}"),
+    ("hugging-face-token", r"\bhf_[A-Za-z0-9]{30,}"),
+    ("bearer-token", r"(?i:\bbearer )(?P<secret>[\w.~+/=-]{20,})"),
+    ("url-password", r"://[^\s:/@\"']{1,64}:(?P<secret>[^\s:/@\"']{1,128})@"),
+    (
+        "assigned-secret",
+        # A digit in it tells a secret from the name of one.
+        r"(?i:(?:api[_-]?key|secret|passwo?r?d|passwd|token)[\"']?\s{0,4}[:=]\s{0,4}[\"']?)"
+        r"(?P<secret>(?=[^\s\"',;]{0,64}\d)[A-Za-z0-9_/+.!@#$%^&*=~-]{12,200})",
+    ),
+)
+_LIBRARY = {
+    "azure_storage_key": "AzureStorageKeyDetector",
+    "discord": "DiscordBotTokenDetector",
+    "gitlab_token": "GitLabTokenDetector",
+    "mailchimp": "MailchimpDetector",
+    "npm": "NpmDetector",
+    "pypi_token": "PypiTokenDetector",
+    "sendgrid": "SendGridDetector",
+    "slack": "SlackDetector",
+    "square_oauth": "SquareOAuthDetector",
+    "stripe": "StripeDetector",
+    "telegram_token": "TelegramBotTokenDetector",
+    "twilio": "TwilioKeyDetector",
+}
+_MASK = re.compile(r"(\[secret:[\w-]+:[0-9a-f]{8}\])")
+
+
+class Redacted(NamedTuple):
+    """Messages without their secrets, and how many there were."""
+
+    messages: tuple[Message, ...]
+    count: int
+
+
+class Redactor:
+    """Masks secrets as `[secret:KIND:HASH]`: equal ones alike, within a namespace.
+
+    The hash is keyed by the namespace, so that a mask tells nothing to another tenant; it is too
+    short to give a secret back.
+    """
+
+    def __init__(self, namespace: str = "default") -> None:
+        self._key = hashlib.blake2b(namespace.encode("utf-8", "replace")).digest()[:32]
+
+    def text(self, text: str) -> tuple[str, int]:
+        """The text with every secret masked, and how many were found."""
+        count = 0
+        for kind, pattern in _patterns():
+            # Masks of others, and of an earlier time, are text no more: they are passed over.
+            parts = _MASK.split(text) if "[secret:" in text else [text]
+            mask = functools.partial(self._mask, kind)
+            done = [pattern.subn(mask, part) for part in parts[::2]]
+            parts[::2] = [part for part, _ in done]
+            count += sum(found for _, found in done)
+            text = "".join(parts)
+        return text, count
+
+    def messages(self, messages: Sequence[Message]) -> Redacted:
+        """The messages with secrets masked in what they say; those without any as they are."""
+        done = [self._value(message) for message in messages]
+        kept = [new if n else old for old, (new, n) in zip(messages, done, strict=True)]
+        return Redacted(tuple(kept), sum(n for _, n in done))
+
+    def _mask(self, kind: str, found: re.Match[str]) -> str:
+        whole = found[0]
+        secret = found["secret"] if "secret" in found.re.groupindex else whole
+        data = secret.encode("utf-8", "surrogatepass")
+        short = hashlib.blake2s(data, key=self._key, digest_size=4).hexdigest()
+        return whole.replace(secret, f"[secret:{kind}:{short}]")
+
+    def _value(self, value: Any, key: str = "") -> tuple[Any, int]:
+        if isinstance(value, str):
+            # Names and ids pair calls with results; images are not read by these patterns.
+            unread = key in _STRUCTURE or value.startswith("data:")
+            return (value, 0) if unread else self.text(value)
+        if isinstance(value, dict):
+            pairs = {name: self._value(item, str(name)) for name, item in value.items()}
+            return {name: new for name, (new, _) in pairs.items()}, sum(n for _, n in pairs.values())
+        if isinstance(value, (list, tuple)):
+            items = [self._value(item, key) for item in value]
+            return [new for new, _ in items], sum(n for _, n in items)
+        return value, 0
+
+
+_STRUCTURE = frozenset({"role", "id", "tool_call_id", "type", "name", "signature", "data"})
+
+
+def wants_redaction(config: CompressorConfig, model: str | None = None) -> bool:
+    """Whether texts for the auxiliary model are to be masked: it is somebody else's, or a disk's."""
+    if config.redact_secrets is not None:
+        return config.redact_secrets
+    asked = model or config.auxiliary_model
+    others = asked not in (None, config.model) or bool(config.fallback_models)
+    return others or bool(config.auxiliary_api_base) or bool(config.store_url)
+
+
+@functools.lru_cache(maxsize=1)
+def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    own = ((kind, re.compile(pattern)) for kind, pattern in _OWN)
+    return (*own, *_library_patterns())
+
+
+def _library_patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
+    if importlib.util.find_spec("detect_secrets") is None:
+        logger.info("detect-secrets is not installed (extra [redact]): the commonest keys only")
+        return
+    for module, name in _LIBRARY.items():
+        plugins: Any = importlib.import_module(f"detect_secrets.plugins.{module}")
+        detector = getattr(plugins, name)
+        for pattern in detector.denylist:
+            yield detector.secret_type.lower().replace(" ", "-"), pattern

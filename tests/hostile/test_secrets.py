@@ -1,0 +1,118 @@
+"""Keys and tokens stay with the agent's own provider; their masks are the same every time."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from praison_compressor import CompressorConfig, ContextCompressor, Event
+from praison_compressor.messages import Message, text_of
+from praison_compressor.redact import Redactor, wants_redaction
+
+from ..transcripts import session, step
+
+# Put together here, so that no scanner takes this file for a leak.
+SECRETS = {
+    "github-token": "gh" + "p_" + "a1B2" * 9,
+    "aws-key": "AKIA" + "ABCD2345EFGH6789",
+    "anthropic-key": "sk-" + "ant-api03-" + "x9Y8" * 8,
+    "openai-key": "sk-" + "proj-" + "k3L4" * 8,
+    "google-key": "AIza" + "a1B2c" * 7,
+    "slack-token": "xox" + "b-1234567890-abcdefghij",
+    "jwt": "eyJ" + "hbGciOiJIUzI1NiJ9" + ".eyJ" + "zdWIiOiIxMjM0NTY3ODkwIn0" + ".dozjgNryP4J3jVm",
+    "private-key": "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEow1B" * 8 + "\n-----END RSA PRIVATE KEY-----",
+    "stripe-access-key": "sk_" + "live_" + "a1B2c3D4" * 3,
+    "sendgrid-api-key": "SG" + "." + "a1B2c3D4e5F" * 2 + "." + "a" * 43,
+    "url-password": "hunter2-s3cr3t",
+    "assigned-secret": "tr0ub4dor-and-3",
+}
+TEXTS = {
+    **SECRETS,
+    "url-password": f"postgres://app:{SECRETS['url-password']}@db.internal/app",
+    "assigned-secret": f"PASSWORD={SECRETS['assigned-secret']}",
+}
+HARMLESS = """commit 9f8e7d6c5b4a39281706f5e4d3c2b1a098765432 in src/app/main.py at 10:32:05
+token = get_token(); password: str; https://example.com/a?b=1 sha256:0a1b2c3d4e5f60718293a4b5c6d7e8f9
+api_key_from_environment and secret_manager_client, user@example.com, 550e8400-e29b-41d4-a716-446655440000"""
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+def test_a_secret_is_masked_by_its_kind_and_always_alike(kind: str) -> None:
+    """The mask says the kind and a short hash; twice masked is once masked."""
+    masked, count = Redactor().text(f"see {TEXTS[kind]} here")
+    again, _ = Redactor().text(masked)
+    assert SECRETS[kind] not in masked
+    assert f"[secret:{kind}:" in masked
+    assert masked.endswith(" here")
+    assert (count, again) == (1, masked)
+    assert Redactor("another tenant").text(f"see {TEXTS[kind]} here")[0] != masked
+
+
+def test_what_only_looks_long_is_left_alone() -> None:
+    """Hashes, urls, names of variables and ids are what an agent needs to go on."""
+    assert Redactor().text(HARMLESS) == (HARMLESS, 0)
+
+
+def test_messages_keep_their_structure() -> None:
+    """Calls, results and ids still belong together; a message without secrets is the same object."""
+    secret = SECRETS["github-token"]
+    given = [*step("call_1", f"token {secret}", "bash", command=f"curl -H {secret}"), *session(1)]
+    masked, count = Redactor().messages(given)
+    arguments = masked[0]["tool_calls"][0]["function"]["arguments"]
+    assert count == 2
+    assert secret not in json.dumps(masked)
+    assert json.loads(arguments)["command"].startswith("curl -H [secret:github-token:")
+    assert masked[1]["tool_call_id"] == "call_1"
+    assert [a is b for a, b in zip(masked[2:], given[2:], strict=True)] == [True] * len(given[2:])
+
+
+def with_secrets() -> list[Message]:
+    """A session in which every secret stands in the middle."""
+    messages = session(20)
+    evil = step("call_env", "\n".join(TEXTS.values()), "bash", command="env")
+    return [*messages[:30], *evil, *messages[30:]]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"auxiliary_model": "gpt-4o-mini"},
+        {"fallback_models": ("other",)},
+        {"auxiliary_api_base": "http://localhost:1/v1"},
+        {"redact_secrets": True},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_nothing_secret_goes_to_another_model(options: dict[str, Any]) -> None:
+    """Masked in the request and in the summary; the event says how many, never which."""
+    asked: list[str] = []
+    events: list[Event] = []
+
+    async def model(messages: list[Message]) -> str:
+        asked.extend(text_of(message) for message in messages)
+        return "## Done\nThe modules so far are in order."
+
+    config = CompressorConfig(
+        model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000, **options
+    )
+    ours = ContextCompressor(config, summarizer=model, on_event=events.append)
+    result = ours.compress_sync(with_secrets())
+    leaked = [s for s in SECRETS.values() if s in "\n".join(asked) + str(result.messages)]
+    told = [dict(event.data) for event in events if event.name == "redacted"]
+    assert result.summary_method == "model"
+    assert leaked == []
+    assert "[secret:github-token:" in "\n".join(asked)
+    assert [list(numbers) for numbers in told] == [["secrets"]]
+    assert told[0]["secrets"] >= len(SECRETS)
+    assert [s for s in SECRETS.values() if s in str(events)] == []
+
+
+def test_the_agents_own_model_is_shown_what_it_has_seen() -> None:
+    """Where no other model takes part and nothing is stored on disk, nothing is masked."""
+    assert not wants_redaction(CompressorConfig(model="gpt-4o"))
+    assert not wants_redaction(CompressorConfig(model="gpt-4o", auxiliary_model="gpt-4o"))
+    assert wants_redaction(CompressorConfig(model="gpt-4o"), "gpt-4o-mini")
+    assert wants_redaction(CompressorConfig(model="gpt-4o", store_url="sqlite:///x.db"))
+    assert not wants_redaction(CompressorConfig(auxiliary_model="x", redact_secrets=False))

@@ -1,0 +1,207 @@
+"""The report: one page, complete in itself, that tells what happened and executes nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from praison_compressor import CompressorConfig, ContextCompressor
+from praison_compressor.ledger import Epoch
+from praison_compressor.report.family import lines
+from praison_compressor.report.life import Life, life_of_transcript
+from praison_compressor.report.page import render
+from praison_compressor.testing import LocalProvider, Summarizer
+
+from .cli import Run, runner
+from .test_cli import transcript
+
+SESSION = "audit-1"
+EVIL = (
+    "<script>alert(1)</script><img src=x onerror=alert(2)></pre></details>"
+    "\x1b]0;owned\x07{{ 7 * 7 }}"
+)
+
+
+class Page(HTMLParser):
+    """What a browser would make of the page: elements, addresses, text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.open: list[str] = []
+        self.addresses: list[str] = []
+        self.handlers: list[str] = []
+        self.texts: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        if tag not in ("meta", "br", "img", "link", "input"):
+            self.open.append(tag)
+        for name, value in attrs:
+            if name in ("src", "href", "action", "data"):
+                self.addresses.append(str(value))
+            if name.startswith("on"):
+                self.handlers.append(name)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not self.open or self.open[-1] not in ("script", "style"):
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+
+def lived(messages: list[dict[str, object]], **options: object) -> Life:
+    """A transcript lived again in a small window, its tool outputs summarized."""
+    config = CompressorConfig(
+        **{
+            "model": "gpt-4o",
+            "context_window": 8_000,
+            "protect_last_n_tokens": 1_000,
+            "tool_policies": {"*": "summarize"},
+            **options,
+        }
+    )
+    return life_of_transcript(messages, ContextCompressor(config), title="An audit")
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", f"sqlite:///{tmp_path / 'ledger.db'}")
+    return runner(monkeypatch, capfd)
+
+
+def test_the_page_is_complete_in_itself() -> None:
+    """No address, no handler, well-formed, and a policy that forbids the network."""
+    html = render(lived(transcript()))
+    page = Page(html)
+    assert page.open == []
+    assert [address for address in page.addresses if not address.startswith("#")] == []
+    assert page.handlers == []
+    assert "default-src 'none'" in html
+    assert page.tags.count("script") == 3
+
+
+def test_nothing_of_a_transcript_is_markup() -> None:
+    """Tags, templates and control sequences of messages are text on the page."""
+    messages = transcript()
+    for message in messages[2:]:
+        message["content"] = f"{message['content'] or ''} {EVIL}"
+    html = render(lived(messages))
+    page = Page(html)
+    assert page.tags.count("script") == 3
+    assert "img" not in page.tags
+    assert "alert(1)" in page.text
+    assert "{{ 7 * 7 }}" in page.text
+    assert "\x1b" not in html
+
+
+def test_a_life_lived_again_shows_growth_and_cuts() -> None:
+    """The whole only grows; what is sent stays within the window and falls at each compression."""
+    life = lived(transcript(60))
+    assert [point.messages for point in life.points][-1] == len(transcript(60))
+    wholes = [point.whole for point in life.points]
+    assert wholes == sorted(wholes)
+    assert max(point.view for point in life.points) < 8_000 < wholes[-1]
+    cuts = [index for index, point in enumerate(life.points) if point.compressed]
+    assert len(cuts) == life.compressions > 1
+    assert all(life.points[cut].view < life.points[cut - 1].view for cut in cuts)
+    assert life.not_sent == sum(wholes) - sum(point.view for point in life.points)
+
+
+def test_every_summary_stands_beside_what_it_stands_for() -> None:
+    """Those in force show their originals, those folded into a later one say so."""
+    life = lived(transcript(60))
+    standing = [card for card in life.cards if card.standing]
+    assert standing
+    assert all(card.originals for card in standing)
+    assert all(len(card.originals) == len(card.segment.run) for card in standing)
+    text = Page(render(life)).text
+    assert all(card.text.splitlines()[0] in text for card in life.cards)
+    assert ("folded into a later one" in text) == (len(standing) < len(life.cards))
+
+
+def test_the_figures_are_a_table_too() -> None:
+    """Whoever cannot see the chart, or has no mouse, reads the same numbers."""
+    life = lived(transcript())
+    html = render(life)
+    rows = re.findall(r"<tr(?: class=\"hit\")?><td>(\d+)</td>", html)
+    assert [int(row) for row in rows] == list(range(1, len(life.points) + 1))
+    assert 'aria-label="Tokens' in html
+
+
+def test_a_models_own_words_and_what_was_added_are_told_apart(provider: LocalProvider) -> None:
+    """The bars show what the model held alone; the addition is marked."""
+    provider.answer_with(Summarizer(text="The audit goes on. Nothing else to say."))
+    life = lived(transcript(), auxiliary_model="writer", auxiliary_api_base=provider.base_url)
+    by_model = [card for card in life.cards if card.segment.method == "model"]
+    assert by_model
+    assert any(card.added for card in by_model)
+    assert all(fact.alone <= fact.held <= fact.total for c in by_model for fact in c.facts)
+    assert life.usage.prompt_tokens > 0
+    assert "<ins>" in render(life)
+
+
+def test_a_transcript_that_fits_makes_a_page_too() -> None:
+    """With its growth and nothing else."""
+    life = lived(transcript(2))
+    assert (life.cards, life.compressions) == ((), 0)
+    assert "None." in Page(render(life)).text
+
+
+def test_the_command_writes_a_transcripts_and_a_sessions_page(tmp_path: Path, run: Run) -> None:
+    """By file, or by the id of a stored session."""
+    path, page = tmp_path / "transcript.json", tmp_path / "page.html"
+    path.write_text(json.dumps(transcript()))
+    options = ("--window", 8_000, "--keep-tokens", 1_000)
+    assert run("compress", path, *options, "--session", SESSION).code == 0
+    done = run("report", path, *options, "--out", page, "--json")
+    assert done.code == 0, done.err
+    assert done.json["compressions"] >= 1
+    assert "transcript.json" in Page(page.read_text("utf-8")).text
+    stored = run("report", SESSION, "--out", page)
+    assert stored.code == 0, stored.err
+    assert SESSION in Page(page.read_text("utf-8")).text
+    assert run("report", "nobody", "--out", page).code == 4
+    assert run("report", SESSION, "--out", tmp_path / "no" / "such" / "folder.html").code == 2
+
+
+def test_a_forgotten_session_makes_a_page_without_its_words(tmp_path: Path, run: Run) -> None:
+    """Only the links of the chain are counted."""
+    path, page = tmp_path / "transcript.json", tmp_path / "page.html"
+    path.write_text(json.dumps(transcript()))
+    run("compress", path, "--window", 8_000, "--session", SESSION)
+    run("forget", SESSION, "--yes")
+    assert run("report", SESSION, "--out", page).code == 0
+    text = Page(page.read_text("utf-8")).text
+    assert "were forgotten" in text
+    assert "FACT-3" not in text
+
+
+def test_a_family_is_drawn_with_its_forks_moved_in() -> None:
+    """A session goes on in its column; its fork begins one further in."""
+    epochs = [
+        Epoch("a", None, "a", 0),
+        Epoch("a.1", "a", "a", 1),
+        Epoch("b", "a.1", "b", 2),
+        Epoch("b.1", "b", "b", 3),
+        Epoch("a.2", "a.1", "a", 4),
+    ]
+    drawn = [(line.depth, line.how) for line in lines(epochs)]
+    assert drawn == [
+        (0, "began"),
+        (0, "compressed"),
+        (1, "fork"),
+        (1, "compressed"),
+        (0, "compressed"),
+    ]
