@@ -38,6 +38,14 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+MOST_CONFLICTS = 8
+"""Races lost in one call. Each means that another writer got on; a store whose tip was damaged
+loses them for ever."""
+
+SHORTENED_SHARE = 0.75
+"""Share of the window for what may not be dropped, where it has to be shortened: the rest is for
+a summary and a tail."""
+
 
 class ContextCompressor:
     """Keeps a conversation within its model's window; thread-safe, one for many sessions.
@@ -245,6 +253,7 @@ class ContextCompressor:
     # -------------------------------------------------------------- acting
 
     async def _compress(self, call: Call, look: Look) -> CompressResult:
+        lost = 0
         while look.plan is not None:
             key = (look.session.namespace, look.session.id)
             flying = self._flights.enter(key)
@@ -255,10 +264,13 @@ class ContextCompressor:
             try:
                 async with leased(self.store, look.session):
                     # Another may have finished between our look and our turn.
-                    look = await asyncio.to_thread(self._projector.look, call)
+                    look = await asyncio.to_thread(self._projector.renewed, call, look)
                     if look.plan is not None:
                         return await self._carry_out(call, look, look.plan)
             except LedgerConflict:
+                lost += 1
+                if lost >= MOST_CONFLICTS:
+                    raise
                 look = await asyncio.to_thread(self._projector.look, call)
             finally:
                 self._flights.leave(key)
@@ -334,14 +346,25 @@ class ContextCompressor:
 
     def _static_view(self, call: Call, session: Session) -> list[Message]:
         """The view with what is missing written statically and committed nowhere."""
-        _, layout = self._projector.project(call, session)
         try:
-            look = self._projector.look(call, session)
+            return self._planned_view(call, session)
         except BudgetTooSmall as error:
             logger.warning("shortened to go on: %s", error)
-            return shorten(_bare(layout), call.budget.limit, self._size)
+        kept = _bare(self._projector.project(call, session)[1])
+        room = int(call.budget.limit * SHORTENED_SHARE)
+        shorter = dict(zip(map(id, kept), shorten(kept, room, self._size), strict=True))
+        messages = [shorter.get(id(message), message) for message in call.transcript.messages]
+        try:
+            return self._planned_view(
+                replace(call, given=messages, transcript=read(messages)), session
+            )
+        except BudgetTooSmall:
+            return shorten(kept, call.budget.limit, self._size)
+
+    def _planned_view(self, call: Call, session: Session) -> list[Message]:
+        look = self._projector.look(call, session)
         if look.plan is None:
-            return layout.view()
+            return look.layout.view()
         return self._uncommitted(call, look, look.plan).messages
 
     def _size(self, messages: Sequence[Message]) -> int:

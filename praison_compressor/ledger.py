@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol
 
 from .errors import LedgerConflict, LedgerCorrupt, SessionNotFound
-from .messages import Message, content_digest, digest
+from .messages import Message, content_digest, digest, to_plain
 
 __all__ = [
     "FORGOTTEN",
@@ -357,7 +357,7 @@ class MemoryStore:
             head, entries = kept.session.head_hash, kept.session.entries
             for segment, originals in segments:
                 entry = seal(segment, head, epoch, archive=archive_digest(originals))
-                entries += (replace(entry, originals=tuple(copy.deepcopy(list(originals)))),)
+                entries += (replace(entry, originals=tuple(map(to_plain, originals))),)
                 head = entry.hash
             kept.epochs.append(Epoch(epoch, session.tip, session.id, time.time()))
             kept.session = replace(

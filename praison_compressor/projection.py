@@ -109,6 +109,11 @@ class Projector:
         raw, layout = self.project(call, session)
         return Look(session, raw, layout, self.plan(call, layout))
 
+    def renewed(self, call: Call, look: Look) -> Look:
+        """The look as it is now: the same one while nobody has written to the session."""
+        session = self.open(call)
+        return look if _is_same(session, look.session) else self.look(call, session)
+
     def plan(self, call: Call, layout: Layout) -> Plan | None:
         """What to do about this layout; tools whose outputs are to be kept yield to the window."""
         masks = self._masks(call, layout)

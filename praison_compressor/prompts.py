@@ -349,10 +349,11 @@ def _strip_reasoning(text: str) -> str:
 def _is_echo(text: str, asked: Sequence[Message]) -> bool:
     """Whether the answer is the request again, or a long stretch of it and nothing else."""
     squeezed = _squeeze(text)
-    request_text = _squeeze("\n".join(text_of(message) for message in asked))
     if _squeeze(INSTRUCTIONS)[:200] in squeezed:
         return True
-    return len(squeezed) > 200 and squeezed in request_text
+    if len(squeezed) <= 200:
+        return False
+    return squeezed in _squeeze("\n".join(text_of(message) for message in asked))
 
 
 def _squeeze(text: str) -> str:

@@ -181,7 +181,11 @@ def test_an_edit_summarizes_again_only_what_it_touches():
     """The segments before and after the edited one are found again."""
     model = Model()
     config = CompressorConfig(
-        model="gpt-4o", context_window=24_000, protect_last_n_tokens=1_000, fold_ratio=1.0
+        model="gpt-4o",
+        context_window=24_000,
+        protect_last_n_tokens=1_000,
+        facts_budget_tokens=500,
+        fold_ratio=1.0,
     )
     ours = ContextCompressor(config, summarizer=model)
     messages = session(75)

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -173,6 +178,45 @@ def test_the_recall_example_reads_the_original_back(
     original = example("recall_tool").main()
     assert "Day 23: the Marigold, with a broken mast, 14 crates of tea." in original
     assert "search says" in capsys.readouterr().out
+
+
+RUN_WORKFLOW = """
+import json
+from praisonaiagents.workflows.yaml_parser import YAMLWorkflowParser
+
+workflow = YAMLWorkflowParser().parse_file("workflow.yaml")
+done = workflow.run("begin with LEDGER-7")
+(step,) = workflow.steps
+config = (getattr(step, "agent", None) or step).context_compressor.config
+print(json.dumps([done["status"], config.protect_last_n_tokens, config.summary_instructions]))
+"""
+
+
+def test_the_yaml_example_needs_no_python(provider: LocalProvider, tmp_path: Path) -> None:
+    """The workflow asks, the configuration beside it switches the plugin on and gives options."""
+    folder = tmp_path / "yaml_only"
+    shutil.copytree(EXAMPLES / "yaml_only", folder)
+    site = tmp_path / "site" / "praison_compressor-0.dist-info"
+    site.mkdir(parents=True)
+    (site / "METADATA").write_text("Metadata-Version: 2.1\nName: praison-compressor\nVersion: 0\n")
+    entry = "praison-compressor = praison_compressor.praisonai.plugin:plugin"
+    (site / "entry_points.txt").write_text(f"[praisonai.plugins]\n{entry}\n")
+    environment = {
+        **{k: v for k, v in os.environ.items() if not k.startswith(("PRAISON", "OPENAI"))},
+        "PYTHONPATH": os.pathsep.join([str(site.parent), str(EXAMPLES.parent)]),
+        "HOME": str(tmp_path),
+        "OPENAI_BASE_URL": provider.base_url,
+        "OPENAI_API_KEY": "sk",
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    }
+    command = [sys.executable, "-c", RUN_WORKFLOW]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    status, kept, words = json.loads(done.stdout.strip().splitlines()[-1])
+    assert (status, kept) == ("completed", 10_000)
+    assert "whether it balances" in words
+    assert "LEDGER-7" in provider.requests[0].text
+    assert provider.refused == []
 
 
 def test_every_example_is_tested_and_named_in_the_readme() -> None:

@@ -68,10 +68,13 @@ def test_a_store_that_cannot_be_opened(
 
 
 def test_recall_without_a_store(host: LocalProvider) -> None:
-    """No tools then, and no turn ends for it."""
-    made = agent(host, OPENAI, context(host, store_url="sqlite:////proc/no/x.db", recall=True))
-    assert made.chat(turn(0)) is not None
-    assert not made.tools
+    """The tools say so in words, and no turn ends for it."""
+    asked = context(host, store_url="sqlite:////proc/no/x.db", recall=True)
+    made = agent(host, OPENAI, asked)
+    host.answer_with(Worker(1, tool="search_conversation_archive"))
+    assert made.chat(turn(0)) == "Done."
+    (said,) = [m for m in host.requests[-1].messages if m["role"] == "tool"]
+    assert "cannot" in said["content"]
 
 
 def test_an_agent_in_an_unknown_state(

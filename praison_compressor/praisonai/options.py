@@ -56,7 +56,7 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     summary_max_retries: int = CompressorConfig.summary_max_retries
     timeout_seconds: float = CompressorConfig.timeout_seconds
     store_url: str | None = None
-    redact_secrets: bool = CompressorConfig.redact_secrets
+    redact_secrets: bool | None = None
     namespace: str = CompressorConfig.namespace
 
     def __post_init__(self) -> None:
