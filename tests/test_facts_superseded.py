@@ -81,6 +81,23 @@ def test_the_next_item_of_a_series_replaces_nothing():
     assert [item.superseded_by for item in facts.user] == [None, None]
 
 
+@pytest.mark.parametrize(
+    "series",
+    [
+        "Remember that fact-{n} is X please.",
+        "Please do task {n}: value V00{n}x must be kept.",
+        "Set the limit of queue-{n} to high.",
+        "Turn {n}: look after ledger L-00{n}.",
+        "Use worker-{n} and then use report_{n}.md too.",
+    ],
+)
+def test_sentences_of_one_pattern_are_no_corrections(series):
+    """What is named changes, not what it is set to: a false "superseded" would lose a rule."""
+    texts = [series.format(n=n) for n in (1, 2, 3)]
+    said = extract([{"role": "user", "content": text} for text in texts]).user
+    assert [item.old_values for item in said] == [()] * len(said)
+
+
 def test_a_correction_in_a_later_segment_overrides_an_earlier_one():
     """Merging two segments' facts marks what the later one took back."""
     one = extract([{"role": "user", "content": "use port 8080"}])

@@ -74,6 +74,9 @@ def _records(passage: Passage) -> Iterator[Said]:
 _SETS = re.compile(
     r"\b(?:use|using|set|sets|is|are|be|make|default|defaults|call|name|pick|choose)\b|=", re.I
 )
+_SETTER = re.compile(
+    r"\b(?:use|using|set|sets|is|are|be|make|default|call|name|pick|choose|to)\b|=", re.I
+)
 _ADDS = re.compile(r"\b(?:also|as well|too|another|next|then|additionally|both)\b", re.I)
 
 
@@ -85,7 +88,10 @@ class _Claim(NamedTuple):
     values: dict[str, str]
     topic: frozenset[str]
     corrects: bool
-    sets: bool
+    sets: frozenset[str]
+    """The values that stand behind the word that sets them: before it stands what is set."""
+    frame: str
+    """The sentence with those values left out."""
 
 
 def supersede(records: Sequence[Said]) -> tuple[Said, ...]:
@@ -118,8 +124,21 @@ def _claim(position: int, record: Said) -> _Claim | None:
     if not values:
         return None
     topic = _topic(record.text, values)
-    sets = bool(_SETS.search(record.text)) and not _ADDS.search(record.text)
-    return _Claim(position, record.index, values, topic, bool(_CUE.search(record.text)), sets)
+    corrects = bool(_CUE.search(record.text))
+    sets, frame = _set_values(record.text, values)
+    return _Claim(position, record.index, values, topic, corrects, sets, frame)
+
+
+def _set_values(text: str, values: Iterable[str]) -> tuple[frozenset[str], str]:
+    """What a sentence sets, and its words without that."""
+    if not _SETS.search(text) or _ADDS.search(text):
+        return frozenset(), text
+    setter = max((found.end() for found in _SETTER.finditer(text)), default=len(text))
+    found = frozenset(value for value in values if text.rfind(value) >= setter)
+    for value in found:
+        text = text.replace(value, " ")
+    words = (word for word in re.findall(r"\w+", text.lower()) if word not in _FILLER)
+    return found, " ".join(words)
 
 
 def replaced(earlier: _Claim, later: _Claim) -> tuple[str, ...]:
@@ -141,9 +160,8 @@ def _same_matter(earlier: _Claim, later: _Claim) -> bool:
     shared = len(earlier.topic & later.topic)
     if later.corrects:
         return len(later.topic) <= 2 or shared * 2 >= len(later.topic)
-    if not (earlier.sets and later.sets):
-        return False
-    return shared > 0 and shared * 5 >= len(earlier.topic | later.topic) * 4
+    # Without a word of correction only the very same sentence sets the same thing anew.
+    return bool(earlier.sets and later.sets and later.frame) and earlier.frame == later.frame
 
 
 def _topic(text: str, values: Iterable[str]) -> frozenset[str]:
