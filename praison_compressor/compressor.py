@@ -26,6 +26,7 @@ from .projection import Call, Look, Projector, Quiet
 from .prompts import Summarizer, rendering, unframe
 from .result import CompressResult, Options
 from .shorten import shorten
+from .static import without_added
 from .tokens import TokenCounter
 from .writer import Brief, SummaryWriter, Written, as_summarizer
 
@@ -405,7 +406,7 @@ class ContextCompressor:
             facts=job.facts,
             prose=max(1, min(prose, job.room // 2)),
             by_model=job.by_model,
-            folded=tuple(unframe(segment.rendered) for segment in carried),
+            folded=tuple(without_added(unframe(segment.rendered)) for segment in carried),
             earlier=tuple(unframe(segment.rendered) for segment in kept),
             visible="\n".join(rendering([messages[i] for i in outside])),
         )

@@ -55,7 +55,7 @@ class CompressorConfig:
 
     facts_budget_tokens: int | None = None
     """Room for the deterministic facts beside the prose. None: a tenth of the target, or 3,000
-    where a quarter of the target allows that."""
+    where an eighth of the target allows that."""
 
     fold_ratio: float = 0.25
     """Summaries that together pass this share of the target are folded into one."""

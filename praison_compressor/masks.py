@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from .config import CompressorConfig
-from .messages import Message, ToolCall, is_result, text_of, tool_calls_of
+from .messages import Message, ToolCall, is_result, result_text, tool_calls_of
 from .static import mask_line
 
 __all__ = ["kept_steps", "mask", "maskable", "policy_of"]
@@ -62,7 +62,7 @@ def kept_steps(
 
 def mask(call: ToolCall, result: Mapping[str, object]) -> Message:
     """The result with its content replaced by one line; everything else stays, the id above all."""
-    line = mask_line(call, dict(result)) + _ends(text_of(result)) + WHOLE
+    line = mask_line(call, dict(result)) + _ends(result_text(result)) + WHOLE
     return {**result, "content": line}
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "is_system",
     "is_tools_text",
     "read",
+    "result_text",
     "steps",
     "text_of",
     "to_plain",
@@ -116,6 +117,21 @@ def is_tools_text(message: Mapping[str, Any]) -> bool:
 def text_of(message: Mapping[str, Any]) -> str:
     """The readable text of a message's content; images, audio and files are not text."""
     return _content_text(message.get("content"))
+
+
+def result_text(message: Mapping[str, Any]) -> str:
+    """The text of a tool's result as the tool wrote it.
+
+    Hosts pass results on as JSON string literals: one long line, its breaks and quotes escaped.
+    """
+    text = text_of(message)
+    if not (is_result(message) and len(text) > 1 and text[0] == text[-1] == '"'):
+        return text
+    try:
+        written = json.loads(text)
+    except ValueError:
+        return text
+    return written if isinstance(written, str) else text
 
 
 def _content_text(content: Any) -> str:

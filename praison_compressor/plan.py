@@ -35,9 +35,8 @@ TURN_START_COST = 0.2
 
 
 LEAST_FACTS = 3_000
-"""Tokens of facts where a quarter of the target allows it: how many files and rules a session has
-does not shrink with the window; with a tenth of a target of 8,000 a terse model's summary lost 15
-of 20 files (tests/benchmarks/rounds.py)."""
+"""Tokens of facts where an eighth of the target allows it: how many files and rules a session has
+does not shrink with the window. Half of `fold_ratio`, so that not every summary is a fold."""
 
 MAJOR_SHARE = 0.5
 """Share of the largest stretch below which another one is not worth a call of its own."""
@@ -120,7 +119,7 @@ class Budget:
 
 def _facts_room(target: int) -> int:
     """A tenth of the target; what is certain needs room in a small window too."""
-    return max(target // 10, min(LEAST_FACTS, target // 4))
+    return max(target // 10, min(LEAST_FACTS, target // 8))
 
 
 @dataclass(frozen=True)
@@ -334,13 +333,15 @@ def plan(
     if masked is not None and masked.expected <= enough and _if_it_pays(masked, size, budget):
         return masked
     # Where what cannot be dropped leaves no room under the target, the limit is what counts.
+    least = size
     for goal in (target, budget.limit):
         for attempt in _attempts(layout, budget, goal):
             if attempt.jobs and attempt.expected <= goal:
                 return _if_it_pays(attempt, size, budget)
+            least = min(least, attempt.expected)
         if size <= budget.limit:
             return None
-    raise BudgetTooSmall(kept + SMALLEST_SUMMARY, budget.limit)
+    raise BudgetTooSmall(least, budget.limit)
 
 
 def _most(budget: Budget, target: int) -> int:
@@ -381,7 +382,9 @@ def _attempts(layout: Layout, budget: Budget, target: int) -> Iterator[Plan]:
     attempt = functools.partial(_attempt, layout, target=target, most=most)
     if summaries + wanted <= budget.fold or not summaries:
         yield attempt(full, wanted, facts, fold=False)
-    yield attempt(full, max(wanted, budget.fold // 2), facts, fold=True)
+    # A fold stands for all that came before it, so its facts may take what summaries may.
+    folded = wanted - budget.facts + max(budget.facts, budget.fold)
+    yield attempt(full, folded, max(facts, budget.fold), fold=True)
     tight = min(full, int(target * TIGHT_TAIL))
     for tail, minor in ((tight, WORTH_A_FRAME), (0, WORTH_A_FRAME), (0, 0)):
         yield attempt(tail, None, target, fold=True, minor=minor)

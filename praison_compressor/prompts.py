@@ -252,7 +252,6 @@ def rendering(messages: Iterable[Message]) -> list[str]:
 
 
 def _line(message: Message, names: Mapping[str, str]) -> str:
-    role = message.get("role")
     text = unposed(text_of(message))
     if is_result(message):
         name = names.get(str(message.get("tool_call_id")), message.get("name") or "tool")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from .facts import Facts, extract, missing, render
 from .facts.outcomes import outcome_of
 from .facts.reading import call_text
-from .messages import Message, ToolCall, text_of
+from .messages import Message, ToolCall, result_text
 
 OPENING = "Static summary (no model): facts and verbatim excerpts."
 ADDED = "Facts that it lacks (extracted, verbatim):"
@@ -62,9 +62,14 @@ def repair(
     return _within(f"{ADDED}\n{body}", budget_tokens, count) if body else ""
 
 
+def without_added(summary: str) -> str:
+    """A model's own text, without the facts that were added to it: those are read anew."""
+    return summary.partition(f"\n\n{ADDED}")[0]
+
+
 def mask_line(call: ToolCall, result: Message, *, max_chars: int = MASK_CHARS) -> str:
     """One line for an old tool output: tool, arguments, size, outcome."""
-    text = text_of(result)
+    text = result_text(result)
     outcome = outcome_of(text)
     said = " ".join(call_text(call).split())
     if len(said) > max_chars:

@@ -153,7 +153,8 @@ MODES: dict[str, Mode] = {
 }
 
 
-OLD_HOST = Version(version("praisonaiagents")) < Version("1.7.11")
+HOST = Version(version("praisonaiagents"))
+OLD_HOST = Version("1.7.11") > HOST  # the newest old one that is tested is 1.7.10
 
 LOSES_ITS_CONTEXT = {
     (OPENAI, "chat in a loop"): "sync chat inside a running loop loses its context variables",

@@ -51,7 +51,7 @@ def test_marks_are_set_where_the_provider_takes_them(model, wants):
     assert (marks(marked(session(2), model=model)) != []) is wants
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(transcripts(), st.integers(0, 5))
 def test_marks_change_nothing_but_themselves(messages, given_marks):
     """Digests, order, form and the caller's own list stay; four at most, the host's among them."""

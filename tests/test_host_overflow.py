@@ -16,7 +16,6 @@ from .hosting import (
     EVERY_PATH,
     LITELLM,
     MODES,
-    OPENAI,
     PATHS,
     agent,
     at_home,
@@ -168,17 +167,18 @@ def test_what_is_something_else(words: str) -> None:
 # ---------------------------------------------------------------- strict chat templates
 
 
-@pytest.mark.parametrize(("path", "mode"), [(OPENAI, "chat"), (OPENAI, "achat"), (LITELLM, "chat")])
+@pytest.mark.parametrize("mode", ["chat", "achat", "iter_stream"])
+@pytest.mark.parametrize("path", PATHS)
 def test_a_template_that_wants_roles_in_turns(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any, path: str, mode: str
 ) -> None:
-    """Refused once, met from then on: summary and next question become one message."""
+    """Refused once, met from then on: two user messages in a row become one."""
     strict = LocalProvider(Worker(answer="Noted. " * 12), alternate=True)
     with strict, at_home(monkeypatch, tmp_path, strict) as host:
         host.route("aux", Summarizer(r"L-\d+"))
-        made = agent(host, path, context(host, context_window=3_000))
-        # Short turns: the tail then begins with a user message, behind the summary, another one.
-        answers = MODES[mode](made, [turn(n, words=4) for n in range(60)])
+        made = agent(host, path, context(host))
+        made.chat_history.append({"role": "user", "content": "A question without an answer."})
+        answers = MODES[mode](made, [turn(n) for n in range(16)])
         assert None not in answers
         assert made.context_compressor.context_status == "summarized"
         assert refused_views(host) == 1

@@ -59,7 +59,7 @@ def told(store: Store) -> dict[str, object]:
     return answers
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(histories.map(possible), st.integers(0, 7))
 def test_a_database_is_a_memory_that_lasts(
     history: list[tuple[str, str, int | str]], lost: int

@@ -10,14 +10,18 @@ from hypothesis import given
 
 from praison_compressor.errors import InvalidMessages
 from praison_compressor.messages import (
+    DEEPEST,
     NO_RESULT,
     ORPHAN_OPENS,
     check,
     content_digest,
     digest,
+    is_tools_text,
     read,
+    result_text,
     steps,
     text_of,
+    to_plain,
     tool_calls_of,
 )
 
@@ -212,3 +216,126 @@ def test_text_is_what_is_readable():
     assert (
         text_of({"content": [{"type": "text", "text": "a"}, {"type": "image_url"}, "b"]}) == "a\nb"
     )
+
+
+# ---------------------------------------------------------------- hardly messages
+
+
+@pytest.mark.parametrize("odd", [None, 3, 1.5, True, "text", {"a": 1}, SimpleNamespace(id="x")])
+def test_calls_that_are_no_list_call_nothing(odd):
+    """Whatever a host puts in `tool_calls`, reading it ends, and the view is valid."""
+    got = read([USER, {"role": "assistant", "content": "hm", "tool_calls": odd}])
+    assert check(got.messages) == []
+    assert got.messages[1] == {"role": "assistant", "content": "hm"}
+
+
+@pytest.mark.parametrize("role", ["user", "system", "tool"])
+def test_only_an_assistant_calls(role):
+    """Calls of anybody else are left out: a provider refuses them."""
+    got = read([{"role": role, "content": "x", "tool_calls": [call("a")], "function_call": {}}])
+    assert "tool_calls" not in got.messages[0]
+    assert "function_call" not in got.messages[0]
+    assert check(got.messages) == []
+
+
+def test_an_id_of_a_call_belongs_to_results_only():
+    """A leftover `tool_call_id` on another message is an unknown parameter to a provider."""
+    got = read([{**USER, "tool_call_id": "call_1"}])
+    assert got.messages == (USER,)
+
+
+@pytest.mark.parametrize(
+    ("content", "sent"),
+    [
+        ([], "(empty)"),
+        ([None], "(empty)"),
+        (["a", 5], [{"type": "text", "text": "a"}, {"type": "text", "text": "5"}]),
+        (
+            [{"type": "text", "text": ""}, {"type": "text", "text": "b"}],
+            [{"type": "text", "text": "b"}],
+        ),
+        ([{"text": "no type"}], [{"type": "text", "text": "no type"}]),
+        ({"type": "text", "text": "one"}, [{"type": "text", "text": "one"}]),
+        (7, "7"),
+    ],
+)
+def test_parts_that_are_none_become_text_or_go(content, sent):
+    """What can be read of them is kept; an empty text block is refused, so it goes."""
+    assert read([{"role": "user", "content": content}]).messages[0]["content"] == sent
+
+
+def test_an_assistant_that_only_calls_has_no_empty_list_of_parts():
+    """`content: []` beside calls is refused as an empty array."""
+    asked, result = step("a", "ok")
+    got = read([{**asked, "content": []}, result])
+    assert got.messages[0]["content"] is None
+
+
+def test_a_custom_call_is_passed_on_as_it_is():
+    """OpenAI's custom tools take text instead of JSON."""
+    asked = {"id": "c", "type": "custom", "custom": {"name": "grep", "input": "a b"}}
+    result = {"role": "tool", "tool_call_id": "c", "content": "ok"}
+    messages = [USER, {"role": "assistant", "content": None, "tool_calls": [asked]}, result]
+    got = read(messages)
+    assert [a is b for a, b in zip(got.messages, messages, strict=True)] == [True] * 3
+    assert tool_calls_of(messages[1])[0][:2] == ("c", "grep")
+
+
+def test_a_result_in_the_old_role_answers_a_call_by_id_in_the_new_one():
+    """A function result for a tool call is sent as a tool result, and the other way round."""
+    asked, result = step("a", "ok")
+    assert read([asked, {**result, "role": "function", "name": "f"}]).messages[1]["role"] == "tool"
+    legacy = {
+        "role": "assistant",
+        "content": None,
+        "function_call": {"name": "f", "arguments": "{}"},
+    }
+    answer = read([legacy, {"role": "tool", "tool_call_id": "", "content": "ok"}]).messages[1]
+    assert answer == {"role": "function", "name": "f", "content": "ok"}
+
+
+def test_an_iterator_of_messages_is_read_once():
+    """A generator is a list of messages too."""
+    assert read(message for message in [USER, USER]).messages == (USER, USER)
+
+
+def test_depth_has_an_end_and_a_set_an_order():
+    """The deepest message that is read, and one level more; sets read alike in every process."""
+    value = "core"
+    for _ in range(DEEPEST):
+        value = [value]
+    assert read([{**USER, "extra": value}]).messages[0]["extra"] == value
+    with pytest.raises(InvalidMessages, match=r"messages\[0\]: nested deeper than 100"):
+        read([{**USER, "extra": [value]}])
+    assert to_plain({"role": "user", "tags": {"b", "a"}})["tags"] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("message", "tools"),
+    [
+        ({"role": "user", "content": "[tool result whose call is not in this conversation]"}, True),
+        ({"role": "user", "content": [{"type": "tool_result", "content": "x"}]}, True),
+        ({"role": "user", "content": [{"type": "text", "text": "x"}]}, False),
+        (USER, False),
+    ],
+)
+def test_a_tools_words_in_the_users_role_are_known(message, tools):
+    """Orphan results and tool_result blocks are never the user's words."""
+    assert is_tools_text(message) is tools
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ('"line 1\\nsays \\"no\\""', 'line 1\nsays "no"'),
+        ("plain", "plain"),
+        ('"not closed', '"not closed'),
+        ('"a" and "b"', '"a" and "b"'),
+        ('{"rows": 3}', '{"rows": 3}'),
+        ('""', ""),
+    ],
+)
+def test_a_result_that_a_host_wrote_as_a_json_string_is_read_as_the_tool_wrote_it(content, text):
+    """Facts and masks see lines, not one escaped line; what is sent stays as it came."""
+    assert result_text({"role": "tool", "tool_call_id": "a", "content": content}) == text
+    assert result_text({"role": "user", "content": content}) == content

@@ -73,7 +73,7 @@ def _asks(message):
 # ---------------------------------------------------------------- like anybody else's view
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
 @given(transcripts(max_turns=5), st.integers(1_000, 6_000), st.booleans())
 def test_a_growing_transcript_is_seen_as_a_fresh_compressor_sees_it(messages, window, rebuilt):
     """At every turn that is taken the quiet way: the view, numbers and status of the full way."""
@@ -83,7 +83,7 @@ def test_a_growing_transcript_is_seen_as_a_fresh_compressor_sees_it(messages, wi
     assert projector.differences == []
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
 @given(transcripts(max_turns=4), st.data())
 def test_whatever_the_client_does_to_it_is_noticed(messages, data):
     """Edits, deletions, truncations, going back and forth: as a fresh compressor sees it."""

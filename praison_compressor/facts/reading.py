@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ..messages import Message, ToolCall, is_tools_text, text_of, tool_calls_of
+from ..messages import Message, ToolCall, is_tools_text, result_text, tool_calls_of
 
 # Hosts speak in the user's role too: command echoes, reminders, notices. Nobody said these.
 HOST_PREFIXES = (
@@ -47,7 +47,7 @@ def passages(messages: Sequence[Message], task: int | None = None) -> Iterator[P
     """Every text in order; calls as `name argument argument`, results with the call they answer."""
     calls: dict[str, ToolCall] = {}
     for index, message in enumerate(messages):
-        text = text_of(message)
+        text = result_text(message)
         role = message.get("role")
         if role in ("tool", "function"):
             key = message.get("tool_call_id") or message.get("name") or ""

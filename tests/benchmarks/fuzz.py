@@ -84,7 +84,7 @@ def run(
 
 
 def _checked(made: Case, number: int, static: Workshop, erratic: Workshop) -> list[str]:
-    """One case of eight in full, half of these with a model: event loops cost more than the rest."""
+    """One case of eight in full, half of these with a model: event loops are costly."""
     if number % 8:
         return quickly_broken(made, static, twice=number % 8 == 1)
     return broken_promises(made, erratic if number % 16 else static, twice=number % 32 == 0)

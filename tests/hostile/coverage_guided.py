@@ -50,6 +50,7 @@ def one_input(data: bytes) -> None:
 
 if __name__ == "__main__":
     logging.disable(logging.CRITICAL)
-    assert messages and plan
+    assert messages
+    assert plan
     atheris.Setup(sys.argv, one_input)
     atheris.Fuzz()

@@ -77,7 +77,9 @@ def test_any_answer_of_a_model_leaves_a_valid_view(answer: str) -> None:
 def rows_of(path: Path) -> list[tuple[str, str, int]]:
     """Every cell of every table: table, column, rowid."""
     with contextlib.closing(sqlite3.connect(path)) as db:
-        tables = [name for (name,) in db.execute("select name from sqlite_master where type='table'")]
+        tables = [
+            name for (name,) in db.execute("select name from sqlite_master where type='table'")
+        ]
         plain = [name for name in tables if "fts" not in name and not name.startswith("sqlite")]
         return [
             (name, column[1], rowid)
@@ -115,7 +117,9 @@ def test_a_store_whose_rows_were_changed_ends_no_turn(written: tuple[Path, bytes
             leftover.unlink()
         path.write_bytes(sound)
         with contextlib.closing(sqlite3.connect(path)) as db, contextlib.suppress(sqlite3.Error):
-            db.execute(f'update "{table}" set "{column}"=? where rowid=?', (chance.choice(values), rowid))
+            db.execute(
+                f'update "{table}" set "{column}"=? where rowid=?', (chance.choice(values), rowid)
+            )
             db.commit()
         ours = ContextCompressor(SMALL, store=open_store(path))
         outcomes.append(_outcome(ours, f"{table}.{column}"))
@@ -147,7 +151,7 @@ def test_any_file_given_to_the_command_ends_in_words(tmp_path_factory: Any, give
     shown = io.StringIO()
     with contextlib.redirect_stderr(shown), contextlib.redirect_stdout(shown):
         code = _exit_code("compress", str(path), "--target", "400", "--json")
-    assert code in range(0, 10)
+    assert code in range(10)
     assert "Traceback" not in shown.getvalue()
 
 

@@ -22,7 +22,9 @@ SMALL = CompressorConfig(
     model="gpt-4o", context_window=3_000, protect_last_n_tokens=300, head_tokens=100
 )
 LOOKALIKES = str.maketrans("асерхоіѕ", "acepxois")
-MARK = re.compile(r"^[^\w\\]*\[\W*(user|human|assistant|system|developer|tool|result of|calls|reference)\b", re.I)
+MARK = re.compile(
+    r"^[^\w\\]*\[\W*(user|human|assistant|system|developer|tool|result of|calls|reference)\b", re.I
+)
 
 
 class Recorder:

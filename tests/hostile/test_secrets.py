@@ -22,7 +22,9 @@ SECRETS = {
     "google-key": "AIza" + "a1B2c" * 7,
     "slack-token": "xox" + "b-1234567890-abcdefghij",
     "jwt": "eyJ" + "hbGciOiJIUzI1NiJ9" + ".eyJ" + "zdWIiOiIxMjM0NTY3ODkwIn0" + ".dozjgNryP4J3jVm",
-    "private-key": "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEow1B" * 8 + "\n-----END RSA PRIVATE KEY-----",
+    "private-key": "-----BEGIN RSA PRIVATE KEY-----\n"
+    + "MIIEow1B" * 8
+    + "\n-----END RSA PRIVATE KEY-----",
     "stripe-access-key": "sk_" + "live_" + "a1B2c3D4" * 3,
     "sendgrid-api-key": "SG" + "." + "a1B2c3D4e5F" * 2 + "." + "a" * 43,
     "url-password": "hunter2-s3cr3t",
@@ -34,8 +36,10 @@ TEXTS = {
     "assigned-secret": f"PASSWORD={SECRETS['assigned-secret']}",
 }
 HARMLESS = """commit 9f8e7d6c5b4a39281706f5e4d3c2b1a098765432 in src/app/main.py at 10:32:05
-token = get_token(); password: str; https://example.com/a?b=1 sha256:0a1b2c3d4e5f60718293a4b5c6d7e8f9
-api_key_from_environment and secret_manager_client, user@example.com, 550e8400-e29b-41d4-a716-446655440000"""
+token = get_token(); password: str; https://example.com/a?b=1
+sha256:0a1b2c3d4e5f60718293a4b5c6d7e8f9
+api_key_from_environment and secret_manager_client, user@example.com,
+550e8400-e29b-41d4-a716-446655440000"""
 
 
 @pytest.mark.parametrize("kind", SECRETS)
@@ -56,7 +60,7 @@ def test_what_only_looks_long_is_left_alone() -> None:
 
 
 def test_messages_keep_their_structure() -> None:
-    """Calls, results and ids still belong together; a message without secrets is the same object."""
+    """Calls, results and ids still belong together; what has no secret is the same object."""
     secret = SECRETS["github-token"]
     given = [*step("call_1", f"token {secret}", "bash", command=f"curl -H {secret}"), *session(1)]
     masked, count = Redactor().messages(given)

@@ -1,0 +1,101 @@
+"""Bounded time and memory: the operating system ends whoever takes more.
+
+All loads: `for each in heavy.LOADS: python -m tests.hostile.heavy NAME`.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import resource
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from praison_compressor import CompressorConfig, ContextCompressor, InvalidMessages
+from praison_compressor.messages import DEEPEST, check, read
+from praison_compressor.prompts import escape, unposed
+from praison_compressor.redact import Redactor
+
+from ..transcripts import session
+from .heavy import QUICK
+
+CPU_SECONDS = 40
+"""Ten megabytes in one message take 2 to 8 seconds on one core; a quadratic step takes hours."""
+
+MEMORY_BYTES = 4 << 30
+
+
+def _limited() -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+
+
+@pytest.mark.parametrize("load", QUICK)
+def test_a_heavy_load_is_carried_within_its_bounds(load: str) -> None:
+    """Valid, within the window, and not killed: in a process with limited time and memory."""
+    command = [sys.executable, "-m", "tests.hostile.heavy", load]
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=_limited, check=False)
+    assert done.returncode == 0, done.stderr[-2_000:]
+    assert json.loads(done.stdout)["valid"]
+
+
+def test_hostile_text_is_escaped_and_masked_in_one_pass() -> None:
+    """Openings without end, masks without end, lines without end: read once, not once for each."""
+    for unit in (
+        "<",
+        "< ",
+        "<trans",
+        "&lt;",
+        "[",
+        "\n[",
+        "<\u200b",
+        "-----BEGIN ",
+        "://a:",
+        "token=",
+    ):
+        text = unit * (120_000 // len(unit))
+        assert len(unposed(escape(text))) >= len(text)
+        assert len(Redactor().text(text)[0]) >= len(text) // 2
+
+
+def nested(depth: int) -> Any:
+    """Lists in lists, as deep as that."""
+    value: Any = "core"
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("depth", [DEEPEST * 2, 5_000, 100_000])
+def test_what_is_nested_too_deeply_is_named_not_followed(depth: int) -> None:
+    """Strictly an error with its index; inside a turn it is sent as it came."""
+    messages = session(3)
+    messages[5] = {**messages[5], "extra": nested(depth)}
+    ours = ContextCompressor(CompressorConfig(model="gpt-4o"))
+    with pytest.raises(InvalidMessages, match=r"messages\[5\]: nested deeper"):
+        ours.compress_sync(messages)
+    assert [a is b for a, b in zip(ours.best_view(messages), messages, strict=True)] == [
+        True
+    ] * len(messages)
+
+
+def test_a_message_that_contains_itself_ends() -> None:
+    """A cycle is only a very deep message."""
+    message: dict[str, Any] = {"role": "user", "content": "x"}
+    message["self"] = message
+    with pytest.raises(InvalidMessages, match="nested deeper"):
+        read([message])
+
+
+def test_deep_arguments_are_sent_as_text() -> None:
+    """JSON that a decoder cannot follow is kept, in a shape that it can."""
+    messages = session(3)
+    deep = '{"a":' * 500 + "1" + "}" * 500
+    messages[2] = copy.deepcopy(messages[2])
+    messages[2]["tool_calls"][0]["function"]["arguments"] = deep
+    sent = read(messages).messages[2]["tool_calls"][0]["function"]["arguments"]
+    assert check(read(messages).messages) == []
+    assert json.loads(sent) == {"arguments": deep}
