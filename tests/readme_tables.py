@@ -1,4 +1,4 @@
-"""The tables of README.md and docs/cli.md, made from the code.
+"""The tables of README.md and praison_compressor/docs/cli.md, made from the code.
 
 python -m tests.readme_tables      writes them anew
 """
@@ -19,7 +19,7 @@ from praison_compressor.cli.failures import EXIT_CODES
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-REFERENCE = ROOT / "docs" / "cli.md"
+REFERENCE = ROOT / "praison_compressor" / "docs" / "cli.md"
 
 
 def commands() -> dict[str, Any]:
@@ -70,7 +70,7 @@ def exit_codes() -> str:
 
 
 def reference() -> str:
-    """The whole of docs/cli.md."""
+    """The whole of praison_compressor/docs/cli.md."""
     lines = [
         "# praison-compressor, command by command",
         "",

@@ -1,4 +1,4 @@
-"""README.md and docs/cli.md say what the code does, and their examples run."""
+"""README.md and praison_compressor/docs/cli.md say what the code does, and their examples run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_readmes_tables_are_those_of_the_code() -> None:
 
 
 def test_the_reference_is_that_of_the_code() -> None:
-    """docs/cli.md has every command and every option as it is."""
+    """praison_compressor/docs/cli.md has every command and every option as it is."""
     assert REFERENCE.read_text(encoding="utf-8") == reference(), ANEW
 
 
