@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from praison_compressor.errors import LedgerConflict, LedgerCorrupt, SessionNotFound
-from praison_compressor.ledger import GENESIS, Store, seal, verify
+from praison_compressor.ledger import GENESIS, Store, Usage, lay, seal, verify
 from praison_compressor.messages import digest
 
 from .talks import NAMESPACE, committed, segment, talk
@@ -197,3 +197,34 @@ def test_a_run_is_known_by_its_digests() -> None:
     """The segment of these tests stands for the messages it is given."""
     run = talk(4)
     assert segment(run).run == tuple(map(digest, run))
+
+
+def test_usage_adds_up_number_by_number() -> None:
+    """Tokens are added by kind, costs where they are known."""
+    one = Usage(1, 20, 300, 4_000, 0.5)
+    assert one + one == Usage(2, 40, 600, 8_000, 1.0)
+    assert (one + Usage(1, 1, 1, 1)).cost == 0.5
+    assert (Usage() + Usage()).cost is None
+    assert Usage() == Usage(0, 0, 0, 0, None)
+
+
+def test_a_segment_is_recognized_by_what_it_rendered() -> None:
+    """The digest of the rendered message: by it a view is read as the transcript it stands for."""
+    written = segment(talk(2), "the words")
+    assert written.rendered_digest == digest(written.rendered)
+
+
+def test_segments_are_laid_by_position_between_gaps() -> None:
+    """Gaps before, between and after; what may not be represented stays; each is used once."""
+    first, second = segment(talk(2, "a")), segment(talk(3, "b"))
+    digests = ["x", *first.run, "y", *second.run, *first.run, "z"]
+    tiles = lay(digests, [first, second], [True] * len(digests))
+    assert [(t.start, t.end, t.segment) for t in tiles] == [
+        (0, 1, None),
+        (1, 3, first),
+        (3, 4, None),
+        (4, 7, second),
+        (7, 10, None),
+    ]
+    kept = lay(digests, [first, second], [index != 5 for index in range(len(digests))])
+    assert [t.segment for t in kept if t.segment] == [first]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ..cachemarks import marked
 from ..messages import Message
 from . import responses
 
@@ -45,7 +46,8 @@ class _Chat:
         return _request(params, messages, output, params.get("response_format"))
 
     def write(self, params: Mapping[str, Any], view: Sequence[Message]) -> dict[str, Any]:
-        return {**params, "messages": list(view)}
+        sent = marked(view, model=_text(params.get("model")), tools=params.get("tools") or None)
+        return {**params, "messages": sent}
 
 
 class _Responses:
@@ -70,6 +72,10 @@ CHAT: Shape = _Chat()
 RESPONSES: Shape = _Responses()
 
 
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
 def _all_mappings(items: Any) -> bool:
     return isinstance(items, (list, tuple)) and all(isinstance(item, Mapping) for item in items)
 
@@ -77,11 +83,10 @@ def _all_mappings(items: Any) -> bool:
 def _request(
     params: Mapping[str, Any], messages: Sequence[Message], output: Any, form: Any
 ) -> Request:
-    model = params.get("model")
     tools = params.get("tools")
     return Request(
         messages=_said_once(messages),
-        model=model if isinstance(model, str) else None,
+        model=_text(params.get("model")),
         tools=[tool for tool in tools if isinstance(tool, Mapping)]
         if isinstance(tools, (list, tuple))
         else (),

@@ -25,7 +25,9 @@ def send(
         return go(dict(params))
     view = compressor.view(request)
     try:
-        return go(shape.write(params, view))
+        answer = go(shape.write(params, view))
+        compressor.used(request, view, answer)
+        return answer
     except Exception as error:
         tighter = compressor.tighter_view(request, view, error)
         if tighter is None:
@@ -45,7 +47,9 @@ async def asend(
         return await go(dict(params))
     view = await compressor.aview(request)
     try:
-        return await go(shape.write(params, view))
+        answer = await go(shape.write(params, view))
+        compressor.used(request, view, answer)
+        return answer
     except Exception as error:
         tighter = await compressor.atighter_view(request, view, error)
         if tighter is None:

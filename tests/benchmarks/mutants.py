@@ -219,7 +219,8 @@ def main() -> int:
             break
     killed = tried - len(alive)
     print(
-        f"{options.module}: {killed} of {tried} killed ({killed / tried:.0%}), {len(found)} possible"
+        f"{options.module}: {killed} of {tried} killed ({killed / tried:.0%}), "
+        f"{len(found)} possible"
     )
     return 0
 
