@@ -43,7 +43,11 @@ class SummaryReply:
 
 
 class Summarizer(Protocol):
-    """Writes summaries: an auxiliary model behind one method."""
+    """Writes summaries: an auxiliary model behind one method.
+
+    One that takes long to get ready may have `async def prepare(self) -> None` too: it is awaited
+    before each call and does not count as the model's time.
+    """
 
     @property
     def window(self) -> int | None:

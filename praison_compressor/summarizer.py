@@ -117,6 +117,10 @@ class LiteLLMSummarizer:
         models = (self.model, *self.fallback_models)
         return min(model_limits(model, self._context_window).window for model in models)
 
+    async def prepare(self) -> None:
+        """Import litellm: that takes seconds, which are not the model's."""
+        await asyncio.wrap_future(_in_thread(_litellm))
+
     async def summarize(
         self,
         messages: list[Message],

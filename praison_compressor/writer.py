@@ -362,6 +362,9 @@ class SummaryWriter:
     async def _call(self, messages: list[Message], cap: int, model: str | None) -> SummaryReply:
         assert self._summarizer is not None
         seconds = self._config.timeout_seconds
+        prepare = getattr(self._summarizer, "prepare", None)
+        if prepare is not None:
+            await prepare()
         try:
             return await asyncio.wait_for(
                 self._summarizer.summarize(

@@ -34,7 +34,7 @@ PEERS = (
 
 
 def conversation(number: int, turns: int = 38) -> list[Message]:
-    """One round: 30 facts by the user, 30 at the ends of tool results, two in the first exchange."""
+    """30 facts by the user, 30 at the ends of tool results, two in the first exchange."""
     messages: list[Message] = []
     for t in range(turns):
         planted = f" Remember FACT-USER-{number}-{t}." if t < 30 else ""
