@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .background import Background
 from .breaker import Breaker
+from .budget import Budget
 from .config import CompressorConfig
 from .errors import BudgetTooSmall, CompressorError, LedgerConflict, LedgerError
 from .events import Event, Listener
 from .flights import Flights, leased
+from .layout import Layout
 from .ledger import MemoryStore, Segment, Session, Store, Usage
 from .messages import Message, as_list, read, to_plain
 from .models import model_limits
-from .plan import Budget, Job, Layout, Plan
+from .plan import Job, Plan
 from .projection import Call, Look, Projector, Quiet
 from .prompts import Summarizer, rendering, unframe
 from .result import CompressResult, Options

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from .config import CompressorConfig
+from .budget import Budget
 from .errors import BudgetTooSmall
-from .ledger import Segment, Tile, lay
-from .messages import ORPHAN_OPENS, Message, Transcript, text_of
+from .layout import Layout, users_of
+from .ledger import Segment, Tile
 
-__all__ = ["Budget", "Job", "Layout", "Plan", "arrange", "lay_masks", "plan", "users_of"]
+__all__ = ["SMALLEST_SUMMARY", "Job", "Plan", "plan"]
 
 SMALLEST_SUMMARY = 80
 """Tokens below which a framed summary says nothing."""
@@ -33,154 +33,11 @@ TAIL_FLOOR = 0.25
 TURN_START_COST = 0.2
 """Share of the tail that a cut on a turn start may cost."""
 
-
-LEAST_FACTS = 3_000
-"""Tokens of facts where an eighth of the target allows it: how many files and rules a session has
-does not shrink with the window. Half of `fold_ratio`, so that not every summary is a fold."""
-
 MAJOR_SHARE = 0.5
 """Share of the largest stretch below which another one is not worth a call of its own."""
 
 WORTH_A_FRAME = 5 * SMALLEST_SUMMARY
 """Tokens below which a small stretch says more by itself than in a frame."""
-
-
-@dataclass(frozen=True)
-class Budget:
-    """Tokens, all of them; what each is for."""
-
-    limit: int
-    """A view above it is refused by the provider: window - reserve - overhead."""
-    trigger: int
-    target: int
-    tail: int
-    head: int
-    prose: int | None
-    """Asked of the model; None: 5 % of the segment, 750 to 8,000."""
-    facts: int
-    fold: int
-    """All summaries together; above it the oldest are folded."""
-    min_gain: float = 0.05
-    recent_turns: int = 0
-    mask_recent: int = 0
-    """Newest tokens whose tool outputs are not masked."""
-    exact: bool = False
-    """The target is a size asked for: facts may fill what the prose leaves of it."""
-
-    @classmethod
-    def of(cls, config: CompressorConfig, window: int, overhead: int = 0) -> Budget:
-        """The budget for a window, by the ratios of the configuration.
-
-        Raises:
-            BudgetTooSmall: reserve and overhead leave nothing.
-        """
-        reserve = config.output_reserve
-        if reserve is None:
-            reserve = min(8_000, window // 4)
-        usable = window - reserve - overhead
-        if usable <= 0:
-            raise BudgetTooSmall(reserve + overhead, window, "output_reserve and tool schemas")
-        floor = min(config.token_floor, usable)
-        trigger = max(int(usable * config.trigger_ratio), floor)
-        return cls._with_target(config, usable, trigger, int(trigger * config.target_ratio))
-
-    @classmethod
-    def exactly(cls, config: CompressorConfig, target: int) -> Budget:
-        """A view of at most `target` tokens: replaces window, reserve, trigger and target."""
-        return replace(cls._with_target(config, target, target, target), exact=True)
-
-    @classmethod
-    def _with_target(
-        cls, config: CompressorConfig, limit: int, trigger: int, target: int
-    ) -> Budget:
-        head, facts = config.head_tokens, config.facts_budget_tokens
-        return cls(
-            limit=limit,
-            trigger=trigger,
-            target=target,
-            tail=config.protect_last_n_tokens,
-            head=limit // 10 if head is None else head,
-            prose=config.summary_target_tokens,
-            facts=_facts_room(target) if facts is None else facts,
-            fold=int(target * config.fold_ratio),
-            min_gain=config.min_gain_ratio,
-            recent_turns=config.keep_recent_turns or 0,
-            mask_recent=min(target // 2, config.protect_last_n_tokens)
-            if config.mask_keep_recent_tokens is None
-            else config.mask_keep_recent_tokens,
-        )
-
-    def prose_for(self, source_tokens: int) -> int:
-        """Tokens to ask of the model for a segment of that size."""
-        if self.prose is not None:
-            return self.prose
-        return min(8_000, max(750, source_tokens // 20))
-
-
-def _facts_room(target: int) -> int:
-    """A tenth of the target; what is certain needs room in a small window too."""
-    return max(target // 10, min(LEAST_FACTS, target // 8))
-
-
-@dataclass(frozen=True)
-class Layout:
-    """A transcript with its counts and the segments found along it."""
-
-    transcript: Transcript
-    digests: tuple[str, ...]
-    tokens: tuple[int, ...]
-    head_tokens: int
-    """Room that the first exchange was given."""
-    head_end: int
-    """The first exchange ends before this index; everything before it stays verbatim."""
-    allowed: tuple[bool, ...]
-    """Which messages may be represented by a segment."""
-    tiles: tuple[Tile, ...]
-    replaced: dict[int, Segment]
-    """Messages outside the summaries that a recorded mask stands for."""
-    kept: frozenset[int] = frozenset()
-    """Messages that a policy keeps out of every summary."""
-
-    def size(self) -> int:
-        """Tokens of the view."""
-        return sum(map(self.tile_tokens, self.tiles))
-
-    def tile_tokens(self, tile: Tile) -> int:
-        """Tokens that the tile takes in the view."""
-        if tile.segment is not None:
-            return tile.segment.tokens
-        return self.span(tile.start, tile.end)
-
-    def span(self, start: int, end: int) -> int:
-        """Tokens of a stretch of messages as they stand outside summaries."""
-        return sum(self.message_tokens(i) for i in range(start, end))
-
-    def message_tokens(self, index: int) -> int:
-        """Tokens of one message as it stands outside summaries."""
-        found = self.replaced.get(index)
-        return self.tokens[index] if found is None else found.tokens
-
-    def source(self, start: int, end: int) -> int:
-        """Tokens of the original messages of a stretch."""
-        return sum(self.tokens[start:end])
-
-    def masked(self) -> int:
-        """How many messages stand in the view as a mask."""
-        gaps = (tile for tile in self.tiles if tile.segment is None)
-        return sum(tile.start <= index < tile.end for tile in gaps for index in self.replaced)
-
-    def view(self) -> list[Message]:
-        """The messages to send."""
-        return [message for tile in self.tiles for message in self._of(tile)]
-
-    def _of(self, tile: Tile) -> Iterator[Message]:
-        if tile.segment is not None:
-            # A copy: a host that marks or edits what it sends must not edit the ledger.
-            yield dict(tile.segment.rendered)
-            return
-        for index in range(tile.start, tile.end):
-            found = self.replaced.get(index)
-            yield self.transcript.messages[index] if found is None else dict(found.rendered)
 
 
 @dataclass(frozen=True)
@@ -212,99 +69,6 @@ class Plan:
     """Tokens of the view afterwards, at most."""
     masks: tuple[int, ...] = ()
     """Tool results to replace by one line each; then there are no jobs."""
-
-
-# ---------------------------------------------------------------- laying out
-
-
-def arrange(
-    transcript: Transcript,
-    digests: Sequence[str],
-    tokens: Sequence[int],
-    segments: Sequence[Segment],
-    head_tokens: int,
-) -> Layout:
-    """Lay what the ledger has along the transcript."""
-    allowed = _allowed(transcript, tokens, head_tokens)
-    tiles = lay(digests, segments, allowed)
-    return Layout(
-        transcript=transcript,
-        digests=tuple(digests),
-        tokens=tuple(tokens),
-        head_tokens=head_tokens,
-        head_end=_head_end(transcript, tokens, allowed, tiles, head_tokens),
-        allowed=tuple(allowed),
-        tiles=tuple(tiles),
-        replaced=lay_masks(digests, segments, allowed),
-    )
-
-
-def lay_masks(
-    digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[bool]
-) -> dict[int, Segment]:
-    """Lay recorded masks along a transcript by position; each is used once.
-
-    A later result of the same words and id (ids come again) is another one: the agent asked for
-    it anew and must see it.
-    """
-    waiting: dict[str, list[Segment]] = {}
-    for segment in segments:
-        if segment.kind == "mask":
-            waiting.setdefault(segment.run[0], []).append(segment)
-    if not waiting:
-        return {}
-    return {
-        index: waiting[found].pop(0)
-        for index, found in enumerate(digests)
-        if allowed[index] and waiting.get(found)
-    }
-
-
-def _allowed(transcript: Transcript, tokens: Sequence[int], head_tokens: int) -> list[bool]:
-    """Leading system messages, the task, the newest user message and the newest step stay."""
-    count = len(transcript.messages)
-    allowed = [index >= transcript.leading for index in range(count)]
-    users = users_of(transcript.messages)
-    if users:
-        # A greeting before the task belongs to the first exchange where it fits.
-        greeting = range(transcript.leading, users[0])
-        fits = sum(tokens[i] for i in greeting) <= head_tokens
-        for index in [users[0], users[-1], *(greeting if fits else ())]:
-            allowed[index] = False
-    if transcript.steps:
-        for index in transcript.steps[-1]:
-            allowed[index] = False
-    return allowed
-
-
-def users_of(messages: Sequence[Message]) -> list[int]:
-    """The indices of the user's messages."""
-    return [
-        index
-        for index, message in enumerate(messages)
-        if message.get("role") == "user" and not text_of(message).startswith(ORPHAN_OPENS)
-    ]
-
-
-def _head_end(
-    transcript: Transcript,
-    tokens: Sequence[int],
-    allowed: Sequence[bool],
-    tiles: Sequence[Tile],
-    head_tokens: int,
-) -> int:
-    """System, task and, where it fits, the first step after the task."""
-    end = 0
-    while end < len(allowed) and not allowed[end]:
-        end += 1
-    if end == transcript.leading or any(tile.segment and tile.start == end for tile in tiles):
-        return end
-    room = head_tokens - sum(tokens[transcript.leading : end])
-    first = next((step for step in transcript.steps if step.start == end), range(end, end))
-    return first.stop if sum(tokens[i] for i in first) <= room else end
-
-
-# ---------------------------------------------------------------- planning
 
 
 def plan(

@@ -13,13 +13,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from .budget import Budget
 from .cache import MessageCache
 from .config import CompressorConfig
 from .errors import BudgetTooSmall, InvalidMessages
+from .layout import Layout, arrange, lay_masks, users_of
 from .ledger import Entry, Segment, Session, Store, lay
 from .masks import kept_steps, mask, maskable
 from .messages import Message, Transcript, is_result, read
-from .plan import Budget, Layout, Plan, arrange, lay_masks, plan, users_of
+from .plan import Plan, plan
 from .tokens import TokenCounter
 
 __all__ = ["Call", "Look", "Projector", "Quiet"]

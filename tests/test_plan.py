@@ -6,11 +6,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from praison_compressor.budget import Budget
 from praison_compressor.config import CompressorConfig
 from praison_compressor.errors import BudgetTooSmall
+from praison_compressor.layout import Layout, arrange
 from praison_compressor.ledger import Segment
 from praison_compressor.messages import digest, read, steps
-from praison_compressor.plan import Budget, Layout, Plan, arrange, plan
+from praison_compressor.plan import Plan, plan
 
 from .transcripts import session, transcripts
 

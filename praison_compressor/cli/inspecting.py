@@ -9,10 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from .. import ContextCompressor
+from ..budget import Budget
 from ..facts import Facts, extract
+from ..layout import Layout
 from ..messages import Message, text_of, tool_calls_of
 from ..models import Limits, model_limits
-from ..plan import Budget, Layout, Plan
+from ..plan import Plan
 from . import parts, transcripts
 from .failures import guarded
 from .options import (

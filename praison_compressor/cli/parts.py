@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from ..layout import Layout
 from ..ledger import Segment
 from ..messages import Message, digest, read
-from ..plan import Layout, Plan
+from ..plan import Plan
 from ..result import CompressResult
 from ..tokens import TokenCounter
 from .terminal import Screen, number

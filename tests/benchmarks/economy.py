@@ -24,8 +24,8 @@ from rich.console import Console
 from rich.table import Table
 
 from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter
+from praison_compressor.budget import Budget
 from praison_compressor.messages import Message, text_of
-from praison_compressor.plan import Budget
 
 from .tokens import words
 

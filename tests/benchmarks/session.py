@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from praison_compressor import CompressorConfig, TokenCounter
-from praison_compressor.plan import Budget
+from praison_compressor.budget import Budget
 from praison_compressor.praisonai import install, uninstall
 from praison_compressor.testing import LocalProvider, Recorded, Summarizer, Worker
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, InvalidMessages
+from praison_compressor.budget import Budget
+from praison_compressor.layout import arrange
 from praison_compressor.messages import (
     ORPHAN_OPENS,
     Transcript,
@@ -18,7 +20,7 @@ from praison_compressor.messages import (
     to_plain,
     tool_calls_of,
 )
-from praison_compressor.plan import Budget, arrange, plan
+from praison_compressor.plan import plan
 from praison_compressor.testing import Refusal, Rules, check_messages
 from praison_compressor.testing.anthropic import Anthropic
 from praison_compressor.tokens import TokenCounter

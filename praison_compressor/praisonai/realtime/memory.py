@@ -8,12 +8,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ...budget import Budget
 from ...config import CompressorConfig
 from ...errors import LedgerConflict, SummaryRejected
 from ...ledger import Entry, Segment, Session, Store
 from ...messages import Message, digest, read, steps, text_of, to_plain, tool_calls_of
 from ...models import model_limits
-from ...plan import SMALLEST_SUMMARY, Budget
+from ...plan import SMALLEST_SUMMARY
 from ...prompts import frame, rendering, unframe
 from ...static import OPENING
 from ...tokens import TokenCounter

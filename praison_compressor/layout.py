@@ -1,0 +1,159 @@
+"""A transcript with its counts and what its ledger has along it: the view is read off it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from .ledger import Segment, Tile, lay
+from .messages import ORPHAN_OPENS, Message, Transcript, text_of
+
+__all__ = ["Layout", "arrange", "lay_masks", "users_of"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A transcript with its counts and the segments found along it."""
+
+    transcript: Transcript
+    digests: tuple[str, ...]
+    tokens: tuple[int, ...]
+    head_tokens: int
+    """Room that the first exchange was given."""
+    head_end: int
+    """The first exchange ends before this index; everything before it stays verbatim."""
+    allowed: tuple[bool, ...]
+    """Which messages may be represented by a segment."""
+    tiles: tuple[Tile, ...]
+    replaced: dict[int, Segment]
+    """Messages outside the summaries that a recorded mask stands for."""
+    kept: frozenset[int] = frozenset()
+    """Messages that a policy keeps out of every summary."""
+
+    def size(self) -> int:
+        """Tokens of the view."""
+        return sum(map(self.tile_tokens, self.tiles))
+
+    def tile_tokens(self, tile: Tile) -> int:
+        """Tokens that the tile takes in the view."""
+        if tile.segment is not None:
+            return tile.segment.tokens
+        return self.span(tile.start, tile.end)
+
+    def span(self, start: int, end: int) -> int:
+        """Tokens of a stretch of messages as they stand outside summaries."""
+        return sum(self.message_tokens(i) for i in range(start, end))
+
+    def message_tokens(self, index: int) -> int:
+        """Tokens of one message as it stands outside summaries."""
+        found = self.replaced.get(index)
+        return self.tokens[index] if found is None else found.tokens
+
+    def source(self, start: int, end: int) -> int:
+        """Tokens of the original messages of a stretch."""
+        return sum(self.tokens[start:end])
+
+    def masked(self) -> int:
+        """How many messages stand in the view as a mask."""
+        gaps = (tile for tile in self.tiles if tile.segment is None)
+        return sum(tile.start <= index < tile.end for tile in gaps for index in self.replaced)
+
+    def view(self) -> list[Message]:
+        """The messages to send."""
+        return [message for tile in self.tiles for message in self._of(tile)]
+
+    def _of(self, tile: Tile) -> Iterator[Message]:
+        if tile.segment is not None:
+            # A copy: a host that marks or edits what it sends must not edit the ledger.
+            yield dict(tile.segment.rendered)
+            return
+        for index in range(tile.start, tile.end):
+            found = self.replaced.get(index)
+            yield self.transcript.messages[index] if found is None else dict(found.rendered)
+
+
+def arrange(
+    transcript: Transcript,
+    digests: Sequence[str],
+    tokens: Sequence[int],
+    segments: Sequence[Segment],
+    head_tokens: int,
+) -> Layout:
+    """Lay what the ledger has along the transcript."""
+    allowed = _allowed(transcript, tokens, head_tokens)
+    tiles = lay(digests, segments, allowed)
+    return Layout(
+        transcript=transcript,
+        digests=tuple(digests),
+        tokens=tuple(tokens),
+        head_tokens=head_tokens,
+        head_end=_head_end(transcript, tokens, allowed, tiles, head_tokens),
+        allowed=tuple(allowed),
+        tiles=tuple(tiles),
+        replaced=lay_masks(digests, segments, allowed),
+    )
+
+
+def lay_masks(
+    digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[bool]
+) -> dict[int, Segment]:
+    """Lay recorded masks along a transcript by position; each is used once.
+
+    A later result of the same words and id (ids come again) is another one: the agent asked for
+    it anew and must see it.
+    """
+    waiting: dict[str, list[Segment]] = {}
+    for segment in segments:
+        if segment.kind == "mask":
+            waiting.setdefault(segment.run[0], []).append(segment)
+    if not waiting:
+        return {}
+    return {
+        index: waiting[found].pop(0)
+        for index, found in enumerate(digests)
+        if allowed[index] and waiting.get(found)
+    }
+
+
+def _allowed(transcript: Transcript, tokens: Sequence[int], head_tokens: int) -> list[bool]:
+    """Leading system messages, the task, the newest user message and the newest step stay."""
+    count = len(transcript.messages)
+    allowed = [index >= transcript.leading for index in range(count)]
+    users = users_of(transcript.messages)
+    if users:
+        # A greeting before the task belongs to the first exchange where it fits.
+        greeting = range(transcript.leading, users[0])
+        fits = sum(tokens[i] for i in greeting) <= head_tokens
+        for index in [users[0], users[-1], *(greeting if fits else ())]:
+            allowed[index] = False
+    if transcript.steps:
+        for index in transcript.steps[-1]:
+            allowed[index] = False
+    return allowed
+
+
+def users_of(messages: Sequence[Message]) -> list[int]:
+    """The indices of the user's messages."""
+    return [
+        index
+        for index, message in enumerate(messages)
+        if message.get("role") == "user" and not text_of(message).startswith(ORPHAN_OPENS)
+    ]
+
+
+def _head_end(
+    transcript: Transcript,
+    tokens: Sequence[int],
+    allowed: Sequence[bool],
+    tiles: Sequence[Tile],
+    head_tokens: int,
+) -> int:
+    """System, task and, where it fits, the first step after the task."""
+    end = 0
+    while end < len(allowed) and not allowed[end]:
+        end += 1
+    if end == transcript.leading or any(tile.segment and tile.start == end for tile in tiles):
+        return end
+    room = head_tokens - sum(tokens[transcript.leading : end])
+    first = next((step for step in transcript.steps if step.start == end), range(end, end))
+    return first.stop if sum(tokens[i] for i in first) <= room else end
