@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import functools
 import logging
 import threading
@@ -577,7 +578,10 @@ def _in_thread(function: Callable[[], T]) -> T:
         except BaseException as error:
             failure.append(error)
 
-    thread = threading.Thread(target=target, name="praison-compressor", daemon=True)
+    context = contextvars.copy_context()
+    thread = threading.Thread(
+        target=context.run, args=(target,), name="praison-compressor", daemon=True
+    )
     thread.start()
     thread.join()
     if failure:

@@ -35,7 +35,10 @@ class Flights:
         with self._lock:
             flying = self._flying.get(key)
             if flying is None:
-                self._flying[key] = Future()
+                ours: Future[None] = Future()
+                # Running: one waiter's cancellation must not cancel what all the others wait for.
+                ours.set_running_or_notify_cancel()
+                self._flying[key] = ours
             return flying
 
     def leave(self, key: Hashable) -> None:

@@ -417,6 +417,29 @@ async def test_a_cancelled_turn_cancels_its_summary_and_frees_the_session():
     assert (await asyncio.wait_for(ours.compress(session(20)), 10)).summary_method == "static"
 
 
+async def test_a_cancelled_waiter_takes_nothing_from_the_others():
+    """One turn that gives up waiting leaves the summary to those who still want it."""
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(messages):
+        begun.set()
+        await go_on.wait()
+        return "## Done\nall of it"
+
+    ours = compressor(slow)
+    messages = session(20)
+    first = asyncio.create_task(ours.compress(messages))
+    await begun.wait()
+    waiting = [asyncio.create_task(ours.compress(messages)) for _ in range(2)]
+    await asyncio.sleep(0.2)
+    waiting[0].cancel()
+    await asyncio.sleep(0.1)
+    go_on.set()
+    assert (await first).summary_method == "model"
+    assert (await waiting[1]).summary_method == "reused"
+    assert waiting[0].cancelled()
+
+
 def test_reading_only_never_moves_the_tip():
     """A request that does not extend the transcript gets its view and leaves no trace."""
     ours = compressor()
