@@ -95,7 +95,8 @@ def test_the_coding_agent_repairs_a_project_larger_than_its_window(
     assert [record.error for record in home.refused] == []
     result = agent.context_compressor.last_result
     assert result.tokens_before > WINDOW
-    assert result.context_status == "summarized"
+    assert result.context_status in ("masked", "summarized")
+    assert result.tokens_saved > 0
     last = home.requests[-1]
     assert "exit code 0" in str(last.messages[-1]["content"])
     assert "page_0.py" in last.text
