@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequenc
 
 from .identifiers import Classifier
 from .model import Excerpt
-from .windows import Span, cut_out, plain_words
+from .windows import Span, Windows
 
 CHARS_PER_TOKEN = 3.3
 OVERHEAD = 2.5
@@ -38,7 +38,7 @@ class Chooser:
         self._weights = weights
         self._count = count
         self._classifier = Classifier()
-        self._anatomy: dict[int, tuple[dict[str, list[Span]], list[Span]]] = {}
+        self._anatomy: dict[int, tuple[dict[str, list[Span]], Windows]] = {}
         self._printed: dict[int, set[str]] = {}
 
     def spend(self, room: float, again: float = 0.0) -> float:
@@ -54,6 +54,14 @@ class Chooser:
         heapq.heapify(heap)
         while heap and room > OVERHEAD:
             stale, position = heapq.heappop(heap)
+            # What it is worth at most, first: cutting a clause costs many times as much.
+            most = min(
+                -stale, self._hope(self._excerpts[position], self._printed.get(position, ()))
+            )
+            if heap and most < -heap[0][0] * 0.999:
+                if most > LEAST_WORTH:
+                    heapq.heappush(heap, (-most, position))
+                continue
             text, keys, worth = self._best_part(position)
             if worth <= LEAST_WORTH:
                 continue
@@ -94,10 +102,10 @@ class Chooser:
             places: dict[str, list[Span]] = {}
             for key, _, start, end in self._classifier.keys(text):
                 places.setdefault(key, []).append((start, end))
-            known = self._anatomy[position] = (places, plain_words(text))
-        places, plain = known
+            known = self._anatomy[position] = (places, Windows(text))
+        places, windows = known
         spans = [span for key in wanted for span in places.get(key, ())[:MENTIONS]]
-        return cut_out(text, spans, plain) if spans else text
+        return windows.cut_out(spans) if spans else text
 
     def _best_part(self, position: int) -> tuple[str, set[str], float]:
         item = self._excerpts[position]

@@ -6,6 +6,7 @@ reader what the line was about, where the line has them.
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Sequence
 
@@ -30,17 +31,30 @@ def plain_words(text: str) -> list[Span]:
     return [found.span() for found in _PLAIN.finditer(text) if found.group().lower() not in _STALE]
 
 
-def cut_out(text: str, spans: Sequence[Span], plain: Sequence[Span] | None = None) -> str:
-    """The parts of `text` that bind the identifiers at `spans`, joined where they nearly touch."""
-    plain = plain_words(text) if plain is None else plain
-    parts: list[list[int]] = []
-    for span in sorted(spans):
-        start, end = _window(text, span, plain)
-        if parts and start - parts[-1][1] <= JOIN_CHARS:
-            parts[-1][1] = max(end, parts[-1][1])
-        else:
-            parts.append([start, end])
-    return ELLIPSIS.join([text[start:end].strip() for start, end in parts])
+class Windows:
+    """One text's windows, each found once: a clause is cut anew whenever its worth changes."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._plain = plain_words(text)
+        self._found: dict[Span, Span] = {}
+
+    def cut_out(self, spans: Sequence[Span]) -> str:
+        """The parts that bind the identifiers at `spans`, joined where they nearly touch."""
+        parts: list[list[int]] = []
+        for span in sorted(spans):
+            start, end = self._window(span)
+            if parts and start - parts[-1][1] <= JOIN_CHARS:
+                parts[-1][1] = max(end, parts[-1][1])
+            else:
+                parts.append([start, end])
+        return ELLIPSIS.join([self._text[start:end].strip() for start, end in parts])
+
+    def _window(self, span: Span) -> Span:
+        found = self._found.get(span)
+        if found is None:
+            found = self._found[span] = _window(self._text, span, self._plain)
+        return found
 
 
 def _window(text: str, span: Span, plain: Sequence[Span]) -> Span:
@@ -48,11 +62,12 @@ def _window(text: str, span: Span, plain: Sequence[Span]) -> Span:
     after = _WORD.search(text, last)
     start = _word_before(text, first)
     end = after.end() if after else last
+    begin = bisect.bisect_left(plain, (first - REACH_CHARS, 0))
+    stop = bisect.bisect_right(plain, (last + REACH_CHARS, 0))
     near = [
         word
-        for word in plain
-        if (first - REACH_CHARS <= word[0] and word[1] <= first)
-        or (last <= word[0] and word[1] <= last + REACH_CHARS)
+        for word in plain[begin:stop]
+        if word[1] <= first or (last <= word[0] and word[1] <= last + REACH_CHARS)
     ]
     if len(near) > PLAIN_WORDS:
         near.sort(key=lambda word: max(start - word[0], word[1] - end))

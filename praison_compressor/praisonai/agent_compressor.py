@@ -19,8 +19,10 @@ from ..result import CompressResult
 from . import conversation, overflow, roles
 from .conversation import same_model
 from .engines import Engines
+from .ledgers import place_of
 from .loops import off_loop
 from .manager import PassThroughManager, manager_for
+from .mirror import Mirror
 from .notices import Notices
 from .options import Asked
 from .pruning import prune
@@ -45,6 +47,7 @@ class AgentCompressor:
         self._engines = Engines(
             asked.config(_model_of(agent), defaults), self._agent, asked.own_model, self._notices
         )
+        self._mirror = Mirror(self._agent, lambda: self._engines.ledger)
         self._failures: set[str] = set()
         self._alternating: set[str | None] = set()
         self._lock = threading.Lock()
@@ -151,6 +154,7 @@ class AgentCompressor:
                         request.messages, session_id=self.session_id, overhead_tokens=overhead
                     )
                 )
+                self._mirror.show(engine.config.namespace, result)
                 return self._sent(request, result, overhead)
         except Exception as error:
             return self._best(request, error)
@@ -165,6 +169,7 @@ class AgentCompressor:
                 result = await engine.compress(
                     request.messages, session_id=self.session_id, overhead_tokens=overhead
                 )
+                await asyncio.to_thread(self._mirror.show, engine.config.namespace, result)
                 return self._sent(request, result, overhead)
         except Exception as error:
             return await asyncio.to_thread(self._best, request, error)
@@ -265,6 +270,7 @@ class AgentCompressor:
             session_id=self.session_id,
             overhead=self._last_overhead,
             window=self._engines.window(None),
+            store=place_of(self.ledger),
         )
 
     def compress(self, focus: str | None = None) -> CompressResult:
@@ -280,6 +286,7 @@ class AgentCompressor:
                     request.messages, session_id=self.session_id, force=True
                 )
             )
+        self._mirror.show(self.config.namespace, result)
         self._sent(request, result, self._last_overhead)
         return result
 
@@ -290,6 +297,7 @@ class AgentCompressor:
             result = await self._engines.focused(focus).compress(
                 request.messages, session_id=self.session_id, force=True
             )
+        await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
         self._sent(request, result, self._last_overhead)
         return result
 

@@ -11,13 +11,14 @@ from typing import Any
 from ..compressor import ContextCompressor
 from ..config import CompressorConfig
 from ..events import Listener
-from ..ledger import MemoryStore, Store
+from ..ledger import Store
 from ..messages import Message
 from ..models import model_limits
 from ..prompts import Summarizer
 from ..tokens import TokenCounter
 from . import endpoint
 from .conversation import same_model
+from .ledgers import ledger_of
 from .overflow import Overflow
 from .shapes import Request
 
@@ -91,7 +92,7 @@ class Engines:
         """Opened when it is first needed."""
         with self._lock:
             if self._store is None:
-                self._store = _store(self.config)
+                self._store = ledger_of(self.config, self._agent())
             return self._store
 
     def _summarizer(self) -> Summarizer | None:
@@ -156,11 +157,3 @@ class Engines:
             self._learned[name] = window
             self._made[name] = self._make(self._config_for(name))
             return window
-
-
-def _store(config: CompressorConfig) -> Store:
-    if config.store_url is None:
-        return MemoryStore()
-    from ..store import open_store
-
-    return open_store(config.store_url)

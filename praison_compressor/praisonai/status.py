@@ -28,6 +28,8 @@ class Status:
     kept_tokens: int = 0
     tool_tokens: int = 0
     summaries: int = 0
+    store: str = "memory"
+    """Where the ledger is."""
 
     @property
     def tokens(self) -> int:
@@ -50,10 +52,11 @@ def status_of(
     session_id: str,
     overhead: int,
     window: int,
+    store: str,
 ) -> Status:
     """The status after a result; before the first request nothing is used."""
     if result is None:
-        return Status(session_id, session_id, "full", engine.config.model, window, 0)
+        return Status(session_id, session_id, "full", engine.config.model, window, 0, store=store)
     count = engine.tokens.message
     system = sum(count(message) for message in result.messages if is_system(message))
     summaries = sum(segment.tokens for segment in result.segments)
@@ -69,6 +72,7 @@ def status_of(
         kept_tokens=max(0, result.tokens_after - system - summaries),
         tool_tokens=overhead,
         summaries=len(result.segments),
+        store=store,
     )
 
 

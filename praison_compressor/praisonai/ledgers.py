@@ -1,0 +1,111 @@
+"""In which store an agent's ledger is: where its own session is kept, or where it was told."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, NamedTuple
+
+from ..config import CompressorConfig
+from ..errors import LedgerError
+from ..ledger import MemoryStore, Store
+
+__all__ = ["HostSession", "host_session", "is_encrypted", "ledger_of", "place_of"]
+
+log = logging.getLogger(__name__)
+
+ENCRYPTED = "ledger-encrypted.db"
+"""Beside the plain one: a file is either encrypted with one key or not at all."""
+
+
+class HostSession(NamedTuple):
+    """An agent's session in a store of the host that writes to this machine's disk."""
+
+    store: Any
+    id: str
+
+
+def host_session(agent: Any) -> HostSession | None:
+    """The agent's persistent session; None where the host forgets it, or keeps it elsewhere.
+
+    A database adapter (`db=`) or a store without a directory may be on another machine: what is
+    said there is no reason to write it to a disk here.
+    """
+    session_id = getattr(agent, "_session_id", None) or getattr(agent, "_history_session_id", None)
+    if not isinstance(session_id, str) or getattr(agent, "_db", None) is not None:
+        return None
+    store = getattr(agent, "_session_store", None)
+    if store is None:
+        if getattr(agent, "_session_store_initialized", False):
+            return None  # the host tried and gave it up
+        # The host looks for its store in the first turn; this is the one that it will find.
+        from praisonaiagents.session import get_default_session_store
+
+        store = get_default_session_store()
+    return HostSession(store, session_id) if _on_disk(store) else None
+
+
+def _on_disk(store: Any) -> bool:
+    directory, database = getattr(store, "session_dir", None), getattr(store, "db_path", None)
+    return isinstance(directory, str) and database != ":memory:"
+
+
+def is_encrypted(store: Any) -> bool:
+    """Whether a store of the host, or of anyone else, encrypts what it keeps."""
+    return any("encrypt" in kind.__name__.lower() for kind in type(store).__mro__)
+
+
+def ledger_of(config: CompressorConfig, agent: Any) -> Store:
+    """The store for an agent's ledger; which one it is, is logged. Never raises for a default.
+
+    Raises:
+        StoreUnavailable: the configured URL cannot be read.
+    """
+    store = _chosen(config, host_session(agent), getattr(agent, "_session_store", None))
+    log.info("agent %s: its ledger is in %s", getattr(agent, "name", None), place_of(store))
+    return store
+
+
+def place_of(store: Store) -> str:
+    """Where a ledger is, in words that hold no secret."""
+    return str(getattr(store, "place", "memory"))
+
+
+def _chosen(config: CompressorConfig, session: HostSession | None, given: Any) -> Store:
+    keeper = session.store if session is not None else given
+    if config.store_url is None and session is None:
+        return MemoryStore()
+    if keeper is not None and is_encrypted(keeper):
+        return _encrypted(config.store_url, keeper)
+    from ..store import open_store
+
+    if config.store_url is not None:
+        return open_store(config.store_url)
+    return _reached(None, None)
+
+
+def _encrypted(url: str | None, keeper: Any) -> Store:
+    """With the key of the host's store; never plain beside it."""
+    codec = getattr(keeper, "_fernet", None)
+    if not (hasattr(codec, "encrypt") and hasattr(codec, "decrypt")):
+        log.error(
+            "the agent's sessions are encrypted by a %s whose key cannot be used; its ledger "
+            "stays in memory",
+            type(keeper).__name__,
+        )
+        return MemoryStore()
+    from ..store import default_path
+
+    return _reached(url or str(default_path().with_name(ENCRYPTED)), codec)
+
+
+def _reached(url: str | None, codec: Any) -> Store:
+    """A store that nobody named must not cost an agent its compression when it fails."""
+    from ..store import open_store
+
+    try:
+        store = open_store(url, codec=codec)
+        store.check()
+    except LedgerError as error:
+        log.error("the ledger stays in memory and ends with this process: %s", error)
+        return MemoryStore()
+    return store
