@@ -9,18 +9,14 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from praisonaiagents import Agent, MemoryConfig
-from praisonaiagents.session import (
-    EncryptedSessionStore,
-    HierarchicalSessionStore,
-    get_default_session_store,
-)
+from praisonaiagents.session import HierarchicalSessionStore, get_default_session_store
 from praisonaiagents.session import store as host_stores
-from praisonaiagents.session.encrypted_store import generate_session_key
 
 from praison_compressor.ledger import MemoryStore
 from praison_compressor.praisonai import mirror
@@ -284,13 +280,26 @@ def test_a_failing_mirror_harms_nothing(
 
 # ---------------------------------------------------------------- encrypted
 
+ENCRYPTS = pytest.mark.skipif(
+    find_spec("praisonaiagents.session.encrypted_store") is None,
+    reason="praisonaiagents 1.7.4 has no EncryptedSessionStore",
+)
 
+
+def encrypted(store: Any) -> Any:
+    """The host's wrapper around a store, with a new key."""
+    from praisonaiagents.session.encrypted_store import EncryptedSessionStore, generate_session_key
+
+    return EncryptedSessionStore(store, key=generate_session_key())
+
+
+@ENCRYPTS
 def test_an_encrypted_session_has_an_encrypted_ledger(
     host: LocalProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the host's key: not a word of the conversation is plain in any file."""
     plain = get_default_session_store()
-    use_as_default(monkeypatch, EncryptedSessionStore(plain, key=generate_session_key()))
+    use_as_default(monkeypatch, encrypted(plain))
     compressor = talk(kept(host))
     assert "ledger-encrypted.db" in compressor.status().store
     assert not default_path().exists()
@@ -302,32 +311,35 @@ def test_an_encrypted_session_has_an_encrypted_ledger(
     assert turn(1) in [m["content"] for m in archived]  # the first turn is head, never compressed
 
 
+@ENCRYPTS
 def test_the_mirror_of_an_encrypted_session_is_encrypted(
     host: LocalProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The child is there, and readable through the host's store."""
     store = get_default_session_store()
-    wrapped = use_as_default(monkeypatch, EncryptedSessionStore(store, key=generate_session_key()))
+    wrapped = use_as_default(monkeypatch, encrypted(store))
     compressor = talk(kept(host))
     child = compressor.ledger.lineage("default", SESSION)[-1].id
     assert "L-001" in wrapped.get_session(child).messages[0].content
     assert "L-001" not in store.get_session(child).messages[0].content
 
 
+@ENCRYPTS
 def test_another_key_is_refused_and_nothing_is_plain(
     host: LocalProvider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A ledger of another key stays as it is; this one is in memory, and the log says why."""
     store = get_default_session_store()
-    use_as_default(monkeypatch, EncryptedSessionStore(store, key=generate_session_key()))
+    use_as_default(monkeypatch, encrypted(store))
     talk(kept(host))
-    use_as_default(monkeypatch, EncryptedSessionStore(store, key=generate_session_key()))
+    use_as_default(monkeypatch, encrypted(store))
     compressor = talk(kept(host, session="another"))
     assert isinstance(compressor.ledger, MemoryStore)
     assert "encrypted with another key" in caplog.text
     assert b"the parser reads each line" not in bytes_kept()
 
 
+@ENCRYPTS
 def test_a_plain_url_is_not_used_beside_an_encrypted_session(
     host: LocalProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,7 +347,7 @@ def test_a_plain_url_is_not_used_beside_an_encrypted_session(
     told = tmp_path / "told.db"
     open_store(told).check()
     store = get_default_session_store()
-    use_as_default(monkeypatch, EncryptedSessionStore(store, key=generate_session_key()))
+    use_as_default(monkeypatch, encrypted(store))
     compressor = talk(kept(host, asked=context(host, store_url=str(told))))
     assert isinstance(compressor.ledger, MemoryStore)
     assert open_store(told).sessions("default") == []
