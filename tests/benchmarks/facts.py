@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +27,7 @@ from praison_compressor.static import static_summary
 from ..transcripts import session
 
 TOKENS = 400_000
-ROUNDS = 3
+ROUNDS = 9
 
 
 def transcript(path: Path | None) -> list[dict[str, Any]]:
@@ -42,14 +43,11 @@ def transcript(path: Path | None) -> list[dict[str, Any]]:
     return list(read(found).messages)
 
 
-def best(work: Callable[[], Any]) -> float:
-    """The shortest of a few runs, in seconds: what the work itself takes."""
-    times = []
-    for _ in range(ROUNDS):
-        begun = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begun)
-    return min(times)
+def seconds(work: Callable[[], Any]) -> float:
+    """How long one run takes."""
+    begun = time.perf_counter()
+    work()
+    return time.perf_counter() - begun
 
 
 def main() -> None:
@@ -58,16 +56,22 @@ def main() -> None:
     parser.add_argument("--file", type=Path)
     messages = transcript(parser.parse_args().file)
     count = TokenCounter("gpt-4o").text
-    count("warm")
     tokens = TokenCounter("gpt-4o").messages(messages)
-    tokenize = best(lambda: TokenCounter("gpt-4o").messages(messages))
-    facts = best(lambda: extract(messages))
-    both = best(lambda: static_summary(messages, budget_tokens=20_000, count=count))
-    table = Table("measure", "seconds", "of one tokenization", "to reach")
-    table.add_row(f"tokenize {tokens:,} tokens", f"{tokenize:.3f}", "1.0", "")
-    table.add_row("facts", f"{facts:.3f}", f"{facts / tokenize:.1f}", "")
-    table.add_row("facts + static, 20,000 tokens", f"{both:.3f}", f"{both / tokenize:.1f}", "5")
-    Console().print(table)
+    works: list[Callable[[], Any]] = [
+        lambda: TokenCounter("gpt-4o").messages(messages),
+        lambda: extract(messages),
+        lambda: static_summary(messages, budget_tokens=20_000, count=count),
+    ]
+    # One after the other in each round: a machine's speed drifts, a round's ratio does not.
+    rounds = [[seconds(work) for work in works] for _ in range(ROUNDS)]
+    names = (f"tokenize {tokens:,} tokens", "facts", "facts + static, 20,000 tokens")
+    table = Table("measure", "seconds", "of one tokenization, median (least, most)", "to reach")
+    for column, (name, limit) in enumerate(zip(names, ("", "", "5"), strict=True)):
+        ratios = sorted(times[column] / times[0] for times in rounds)
+        middle = statistics.median(ratios)
+        spread = f"{middle:.1f} ({ratios[0]:.1f}, {ratios[-1]:.1f})"
+        table.add_row(name, f"{min(times[column] for times in rounds):.3f}", spread, limit)
+    Console(width=110).print(table)
 
 
 if __name__ == "__main__":
