@@ -17,16 +17,17 @@ from .background import Background
 from .breaker import Breaker
 from .budget import Budget
 from .config import CompressorConfig
+from .defaults import default_store, default_summarizer
 from .errors import BudgetTooSmall, CompressorError, LedgerConflict, LedgerError
 from .events import Event, Listener
 from .flights import Flights, leased
 from .layout import Layout
-from .ledger import MemoryStore, Segment, Session, Store, Usage
+from .ledger import Segment, Session, Store, Usage
 from .messages import Message, as_list, read, to_plain
 from .models import model_limits
 from .plan import Job, Plan
 from .projection import Call, Look, Projector, Quiet
-from .prompts import Summarizer, rendering, unframe
+from .prompts import rendering, unframe
 from .result import CompressResult, Options
 from .shorten import shorten
 from .static import without_added
@@ -70,7 +71,7 @@ class ContextCompressor:
     ) -> None:
         self.config = (config or CompressorConfig()).with_environment()
         self.tokens = tokens or TokenCounter(self.config.model)
-        self.store = store if store is not None else _default_store(self.config)
+        self.store = store if store is not None else default_store(self.config)
         self.session_id = f"session-{uuid.uuid4().hex}"
         self.breaker = Breaker()
         self.background = Background()
@@ -378,7 +379,7 @@ class ContextCompressor:
 
     def _writer(self, call: Call) -> SummaryWriter:
         if self._summarizer is None and call.pays:
-            self._summarizer = _default_summarizer(self.config, call.model)
+            self._summarizer = default_summarizer(self.config, call.model)
         return SummaryWriter(
             self.config, self._summarizer, self.tokens, self._emit, breaker=self.breaker
         )
@@ -539,24 +540,6 @@ def _archived(look: Look, start: int, end: int) -> list[Message]:
     """The caller's own messages of a run, as they came and in their order."""
     origins = look.layout.transcript.origins[start:end]
     return [to_plain(look.raw[i]) for i in sorted(o for o in origins if o is not None)]
-
-
-def _default_summarizer(config: CompressorConfig, model: str | None) -> Summarizer:
-    from .summarizer import LiteLLMSummarizer
-
-    name = model or config.auxiliary_model
-    assert name is not None
-    return LiteLLMSummarizer(
-        name, api_base=config.auxiliary_api_base, api_key=config.auxiliary_api_key
-    )
-
-
-def _default_store(config: CompressorConfig) -> Store:
-    if config.store_url is None:
-        return MemoryStore()
-    from .store import open_store
-
-    return open_store(config.store_url)
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

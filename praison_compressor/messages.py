@@ -47,7 +47,6 @@ NO_RESULT = "[no result was recorded for this tool call]"
 ORPHAN_OPENS = "[tool result whose call is not in this conversation]"
 
 _VOLATILE = frozenset({"id", "cache_control", "timestamp", "created_at", "created", "index"})
-_NOT_READ = frozenset({"image_url", "input_image", "image", "input_audio", "audio", "file"})
 
 
 class ToolCall(NamedTuple):

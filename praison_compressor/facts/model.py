@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-ACTIONS = ("read", "created", "edited", "deleted", "moved")
-
 
 @dataclass(frozen=True)
 class Said:

@@ -17,9 +17,10 @@ from urllib.parse import parse_qs, quote, urlsplit
 from praisonaiagents.agent.realtime_agent import RealtimeAgent as HostRealtimeAgent
 
 from ...config import CompressorConfig
+from ...defaults import default_store, default_summarizer
 from ...errors import ConfigError
 from ...events import Event as CompressorEvent
-from ...ledger import MemoryStore, Segment, Store
+from ...ledger import Segment, Store
 from ...prompts import Summarizer
 from ...tokens import TokenCounter
 from ...writer import SummaryWriter, as_summarizer
@@ -110,7 +111,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             context_window=given.context_window or REALTIME_WINDOW,
         )
         self._tokens = tokens or TokenCounter(options.model)
-        self.store = store if store is not None else _store(options)
+        self.store = store if store is not None else default_store(options)
         self._on_fold = on_fold
         chosen = _summarizer(options, summarizer)
         writer = SummaryWriter(options, chosen, self._tokens, self._tell)
@@ -412,21 +413,7 @@ def _url(url: str, model: str) -> str:
     return parts._replace(query=f"{query}model={quote(model)}").geturl()
 
 
-def _store(config: CompressorConfig) -> Store:
-    if config.store_url is None:
-        return MemoryStore()
-    from ...store import open_store
-
-    return open_store(config.store_url)
-
-
 def _summarizer(config: CompressorConfig, given: Any) -> Summarizer | None:
     if given is not None or config.auxiliary_model is None:
         return as_summarizer(given)
-    from ...summarizer import LiteLLMSummarizer
-
-    return LiteLLMSummarizer(
-        config.auxiliary_model,
-        api_base=config.auxiliary_api_base,
-        api_key=config.auxiliary_api_key,
-    )
+    return default_summarizer(config, None)
