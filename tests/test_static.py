@@ -97,7 +97,7 @@ def test_earlier_summaries_are_cut_only_where_the_facts_need_the_room():
     assert rules in short
     long = static_summary(session(60), budget_tokens=400, count=count, previous=[rules])
     assert "Rule 0 of the house holds." in long
-    assert "handler_59.py" in long
+    assert "the handler number 59 as well" in long
 
 
 def test_a_tools_words_are_never_the_users():
