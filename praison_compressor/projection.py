@@ -6,6 +6,7 @@ out before, message by message, and adds the rest; whatever is unusual takes the
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 from collections import Counter, OrderedDict
@@ -118,15 +119,17 @@ class Projector:
 
     def plan(self, call: Call, layout: Layout) -> Plan | None:
         """What to do about this layout; tools whose outputs are to be kept yield to the window."""
-        masks = self._masks(call, layout)
         self._report(call, layout)
+        decide = functools.partial(
+            plan, force=call.force, masks=self._masks(call, layout), by_model=call.pays
+        )
         try:
-            return plan(layout, call.budget, force=call.force, masks=masks)
+            return decide(layout, call.budget)
         except BudgetTooSmall:
             if not layout.kept:
                 raise
             layout = replace(layout, kept=frozenset())
-            return plan(layout, call.budget, force=call.force, masks=masks)
+            return decide(layout, call.budget)
 
     def _report(self, call: Call, layout: Layout) -> None:
         """Say once per session that its fixed part alone is above the trigger: it is not fought."""
