@@ -165,9 +165,10 @@ class Projector:
 
     def _arranged(self, call: Call, transcript: Transcript, session: Session) -> Layout:
         messages = transcript.messages
+        aliases = _aliases(session)
         layout = arrange(
             transcript,
-            [seen.digest for seen in self._cache.all(messages)],
+            [aliases.get(seen.digest, seen.digest) for seen in self._cache.all(messages)],
             [self._tokens.message(message) for message in messages],
             [self.recounted(entry.segment) for entry in session.entries],
             call.budget.head,
@@ -336,7 +337,7 @@ class Projector:
         if lay_masks(layout.digests, segments, everywhere) != layout.replaced:
             return None
         laid = [tile.segment for tile in layout.tiles]
-        unlaid = {found for s in segments if s not in laid for found in s.run}
+        unlaid = {found for s in segments if s not in laid for found in (*s.run, *s.aliases())}
         if layout.digests[-1] in unlaid:
             return None
         return frozenset(unlaid.union(self._rendered(look.session)))
@@ -355,6 +356,15 @@ class Projector:
 
 
 _NONE: Iterator[Entry] = iter(())
+
+
+def _aliases(session: Session) -> dict[str, str]:
+    """What is archived with its secrets masked, by the digest of what it was archived for."""
+    return {
+        masked: original
+        for entry in session.entries
+        for masked, original in entry.segment.aliases().items()
+    }
 
 
 def _is_same(now: Session, before: Session) -> bool:
