@@ -39,7 +39,7 @@ def render(facts: Facts, *, budget_tokens: int, count: Count, visible: str = "")
         least = LEAST_TOKENS if room >= 5 * LEAST_TOKENS else 0
         parts.append(fitted(section(facts), max(int(room * share), least), count))
     text = "\n".join(part for part in parts if part)
-    classifier = Classifier()
+    classifier = Classifier(facts.patterns)
     covered = set(classifier.names(f"{said}\n{visible}"))
     half = set(classifier.names(text)) - covered
     room = budget_tokens - count(text) - 4

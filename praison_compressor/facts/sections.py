@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from .audit import short
-from .importance import importance
+from .identifiers import Classifier
+from .importance import worth
 from .model import Excerpt, Facts, FileFact, Said
 from .roots import Roots
 from .selection import Chooser
@@ -183,10 +184,11 @@ def details(
     pool = [
         replace(item, text=roots.strip(item.text)) if "/" in item.text else item for item in pool
     ]
-    weights = weights_of(facts)
+    weights = worth(facts)
     for key in half or ():
         weights[key] = weights.get(key, 0.0) * LISTED
-    chooser = Chooser(pool, {k: w for k, w in weights.items() if k not in (covered or ())}, count)
+    left = {key: weight for key, weight in weights.items() if key not in (covered or ())}
+    chooser = Chooser(pool, left, count, Classifier(facts.patterns))
     chooser.spend(room, AGAIN)
     chosen = chooser.chosen()
     body = excerpts_text(chosen)
@@ -194,11 +196,6 @@ def details(
         chosen = chosen[: max(0, len(chosen) - 1 - len(chosen) // 20)]
         body = excerpts_text(chosen)
     return heading + body + "\n" if body else ""
-
-
-def weights_of(facts: Facts) -> dict[str, float]:
-    """The worth of each identifier."""
-    return {item.text: importance(item, facts.messages) for item in facts.identifiers}
 
 
 def squeeze(text: str) -> str:

@@ -7,7 +7,7 @@ are chosen, so the one on top of the heap is the best as soon as its fresh worth
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 
 from .identifiers import Classifier
 from .model import Excerpt
@@ -33,11 +33,12 @@ class Chooser:
         excerpts: Sequence[Excerpt],
         weights: MutableMapping[str, float],
         count: Callable[[str], int],
+        classifier: Classifier | None = None,
     ) -> None:
         self._excerpts = excerpts
         self._weights = weights
         self._count = count
-        self._classifier = Classifier()
+        self._classifier = classifier or Classifier()
         self._anatomy: dict[int, tuple[dict[str, list[Span]], Windows]] = {}
         self._printed: dict[int, set[str]] = {}
 
@@ -142,17 +143,3 @@ class Chooser:
     def _worth(self, keys: Sequence[str], text: str) -> float:
         gain = sum(self._weights.get(key, 0.0) for key in keys)
         return gain / (len(text) / CHARS_PER_TOKEN + OVERHEAD)
-
-
-def choose(
-    excerpts: Sequence[Excerpt],
-    weights: Mapping[str, float],
-    budget_tokens: int,
-    count: Callable[[str], int],
-    covered: set[str] | None = None,
-) -> list[Excerpt]:
-    """The chosen excerpts, cut to what they newly bind, in the order of the transcript."""
-    worth = {key: weight for key, weight in weights.items() if key not in (covered or ())}
-    chooser = Chooser(excerpts, worth, count)
-    chooser.spend(budget_tokens)
-    return chooser.chosen()
