@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from ..compressor import ContextCompressor
 from ..facts import Coverage, coverage, extract
 from ..ledger import Entry, Epoch, Segment, Store, Usage
 from ..messages import Message, read, text_of
+from ..models import input_price
 from ..prompts import is_framed, rendering, unframe
 from ..static import ADDED
 from ..tokens import TokenCounter
@@ -23,6 +24,10 @@ MOST_POINTS = 600
 
 LONGEST_TEXT = 20_000
 """Characters of one original on the page; a store keeps the rest."""
+
+
+KINDS = {"user": "said by the user", "todos": "to-do list"}
+"""Kinds of facts whose own names say too little."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,10 @@ class Life:
     requests: bool = True
     """Whether the points are requests, so that their tokens add up to what was sent."""
     usage: Usage = field(default_factory=Usage)
+    price: float | None = None
+    """US dollars that the reading model's provider lists for one input token."""
+    requests_of: Mapping[str, int] = field(default_factory=dict)
+    """The request at which each epoch began, where the points are requests."""
 
     @property
     def compressions(self) -> int:
@@ -96,6 +105,11 @@ class Life:
         """Tokens that all requests together would have had more."""
         return sum(point.whole - point.view for point in self.points) if self.requests else 0
 
+    @property
+    def not_paid(self) -> float | None:
+        """US dollars for those tokens at the listed price: a prompt cache makes them cheaper."""
+        return self.price * self.not_sent if self.price and self.requests else None
+
 
 # ---------------------------------------------------------------- a transcript, lived again
 
@@ -106,8 +120,11 @@ def life_of_transcript(
     *,
     title: str,
     session_id: str | None = None,
+    on_request: Callable[[int, int], None] | None = None,
 ) -> Life:
     """The transcript sent as it grew, step by step, through the compressor.
+
+    `on_request` hears after each request how many of how many there were.
 
     Raises:
         CompressorError: as `ContextCompressor.compress`.
@@ -115,16 +132,27 @@ def life_of_transcript(
     session = session_id or compressor.session_id
     points = []
     facts: dict[str, tuple[Fact, ...]] = {}
-    epoch: str | None = None
-    for end in _ends(messages):
+    epochs = {session: 1}
+    ends = _ends(messages)
+    for number, end in enumerate(ends, 1):
         done = compressor.compress_sync(messages[:end], session_id=session)
-        is_new = epoch is not None and done.session_id != epoch
-        epoch = done.session_id
+        is_new = done.session_id not in epochs
         points.append(Point(end, done.tokens_before, done.tokens_after, is_new))
+        epochs.setdefault(done.session_id, len(points))
         facts.update(_counted(done.written))
+        if on_request is not None:
+            on_request(number, len(ends))
     told, _ = _told(compressor.store, compressor.config.namespace, session, facts)
     note = "The transcript, sent again as it grew, with these options."
-    return replace(told, title=title, note=note, points=tuple(points), requests=True)
+    return replace(
+        told,
+        title=title,
+        note=note,
+        points=tuple(points),
+        requests=True,
+        requests_of=epochs,
+        price=input_price(compressor.config.model),
+    )
 
 
 def _counted(written: Iterable[Written]) -> Iterator[tuple[str, tuple[Fact, ...]]]:
@@ -265,4 +293,6 @@ def _shown(originals: Sequence[Message]) -> Iterator[tuple[str, str]]:
 
 def _facts(alone: Coverage, whole: Coverage) -> Iterator[Fact]:
     for kind, (held, total) in whole.by_kind.items():
-        yield Fact(kind.replace("_", " "), alone.by_kind.get(kind, (0, 0))[0], held, total)
+        yield Fact(
+            KINDS.get(kind, kind.replace("_", " ")), alone.by_kind.get(kind, (0, 0))[0], held, total
+        )
