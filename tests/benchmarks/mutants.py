@@ -19,9 +19,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+MESSAGES = ("shapes", "digests", "validity", "cleaning", "pairing", "reading")
 TESTS = {
     "plan": ["tests/test_plan.py"],
-    "messages": ["tests/test_messages.py"],
+    **{f"messages.{part}": ["tests/test_messages.py"] for part in MESSAGES},
     "ledger": ["tests/test_ledger.py", "tests/test_ledger_model.py"],
 }
 SECONDS = 150
@@ -183,7 +184,7 @@ def _tests_with(module: str, tree: ast.Module) -> int:
     settings.load_profile("mutants")
     for name in [n for n in sys.modules if n.startswith(("praison_compressor", "tests."))]:
         del sys.modules[name]
-    path = ROOT / "praison_compressor" / f"{module}.py"
+    path = ROOT / "praison_compressor" / f"{module.replace('.', '/')}.py"
     sys.meta_path.insert(0, _Finder(f"praison_compressor.{module}", path, tree))  # type: ignore[arg-type]
     return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *TESTS[module]]))
 
@@ -198,7 +199,9 @@ def main() -> int:
     os.chdir(ROOT)
     import praison_compressor.testing  # noqa: F401 - imported before the forks, which share it
 
-    source = (ROOT / "praison_compressor" / f"{options.module}.py").read_text(encoding="utf-8")
+    source = (ROOT / "praison_compressor" / f"{options.module.replace('.', '/')}.py").read_text(
+        encoding="utf-8"
+    )
     if not survives(options.module, ast.parse(source)):
         print("the tests fail without any mutant")
         return 2
