@@ -292,9 +292,10 @@ class ContextCompressor:
             *(writer.write(brief, model=call.model, session_id=name) for brief in briefs)
         )
         entries = self._segments(call, look, todo, written)
-        await asyncio.to_thread(self.store.commit, look.session, entries)
-        after = await asyncio.to_thread(self._projector.look, replace(call, force=False))
-        result = self._result(call, after, written)
+        session = await asyncio.to_thread(self.store.commit, look.session, entries)
+        # The commit was compare-and-set: nobody else has written, there is nothing to read again.
+        after = self._projector.with_segments(look, [segment for segment, _ in entries])
+        result = self._result(call, replace(after, session=session), written)
         self._emit(_committed(result, look, seconds=time.monotonic() - started))
         return result
 
@@ -373,7 +374,7 @@ class ContextCompressor:
         return self._uncommitted(call, look, look.plan).messages
 
     def _size(self, messages: Sequence[Message]) -> int:
-        return sum(map(self.tokens.message, messages))
+        return sum(self.tokens.each(self.tokens.cache.all(messages)))
 
     # -------------------------------------------------------------- pieces
 
@@ -420,16 +421,23 @@ class ContextCompressor:
     ) -> list[tuple[Segment, list[Message]]]:
         """What the plan adds to the ledger, each with the caller's own messages."""
         summaries = [
-            (self._summary(look, job, text), _archived(look, job.start, job.end))
+            (self._summary(look, job, text), self._archived(look, job.start, job.end))
             for job, text in zip(todo.jobs, written, strict=True)
         ]
         chosen = set(todo.masks)
         masks = self._projector.masked(call, look.layout) if chosen else []
         return summaries + [
-            (self._mask(look, index, message), _archived(look, index, index + 1))
+            (self._mask(look, index, message), self._archived(look, index, index + 1))
             for index, message in masks
             if index in chosen
         ]
+
+    def _archived(self, look: Look, start: int, end: int) -> list[Message]:
+        """The caller's own messages of a run, as they came and in their order."""
+        origins = look.layout.transcript.origins[start:end]
+        return self._projector.copies(
+            [look.raw[i] for i in sorted(o for o in origins if o is not None)]
+        )
 
     def _summary(self, look: Look, job: Job, text: Written) -> Segment:
         return Segment(
@@ -462,8 +470,9 @@ class ContextCompressor:
         masked = layout.masked()
         methods = {text.method for text in written}
         method = "model" if "model" in methods else "static" if methods else None
-        before = self.tokens.messages(call.transcript.messages)
-        after = self.tokens.messages(view)
+        opening = self.tokens.messages([])
+        before = self._size(call.transcript.messages) + opening
+        after = layout.size() + opening
         if not written and look.plan is None:
             self._projector.remember(call, look, before, after)
         return CompressResult(
@@ -534,12 +543,6 @@ def _bare(layout: Layout) -> list[Message]:
     """Only what may not be dropped: for a window that does not even take that."""
     pairs = zip(layout.transcript.messages, layout.allowed, strict=True)
     return [message for message, may_go in pairs if not may_go]
-
-
-def _archived(look: Look, start: int, end: int) -> list[Message]:
-    """The caller's own messages of a run, as they came and in their order."""
-    origins = look.layout.transcript.origins[start:end]
-    return [to_plain(look.raw[i]) for i in sorted(o for o in origins if o is not None)]
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
