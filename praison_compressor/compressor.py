@@ -289,13 +289,15 @@ class ContextCompressor:
         written = await asyncio.gather(
             *(writer.write(brief, model=call.model, session_id=name) for brief in briefs)
         )
-        entries = self._segments(call, look, todo, written)
-        session = await asyncio.to_thread(self.store.commit, look.session, entries)
-        # The commit was compare-and-set: nobody else has written, there is nothing to read again.
-        after = self._projector.with_segments(look, [segment for segment, _ in entries])
-        result = self._result(call, replace(after, session=session), written)
+        result = await asyncio.to_thread(self._commit, call, look, todo, written)
         self._emit(result.committed(look, seconds=time.monotonic() - started))
         return result
+
+    def _commit(
+        self, call: Call, look: Look, todo: Plan, written: Sequence[Written]
+    ) -> CompressResult:
+        session = self.store.commit(look.session, self._segments(call, look, todo, written))
+        return self._result(call, self._projector.within(look, session), written)
 
     # -------------------------------------------------------------- without waiting
 

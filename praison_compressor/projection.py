@@ -6,6 +6,7 @@ out before, message by message, and adds the rest; whatever is unusual takes the
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 from collections import Counter, OrderedDict
@@ -116,15 +117,17 @@ class Projector:
 
     def plan(self, call: Call, layout: Layout) -> Plan | None:
         """What to do about this layout; tools whose outputs are to be kept yield to the window."""
-        masks = self._masks(call, layout)
         self._report(call, layout)
+        decide = functools.partial(
+            plan, force=call.force, masks=self._masks(call, layout), by_model=call.pays
+        )
         try:
-            return plan(layout, call.budget, force=call.force, masks=masks)
+            return decide(layout, call.budget)
         except BudgetTooSmall:
             if not layout.kept:
                 raise
             layout = replace(layout, kept=frozenset())
-            return plan(layout, call.budget, force=call.force, masks=masks)
+            return decide(layout, call.budget)
 
     def _report(self, call: Call, layout: Layout) -> None:
         """Say once per session that its fixed part alone is above the trigger: it is not fought."""
@@ -160,10 +163,11 @@ class Projector:
 
     def _arranged(self, call: Call, transcript: Transcript, session: Session) -> Layout:
         messages = transcript.messages
+        aliases = _aliases(session)
         seen = self._cache.all(messages)
         layout = arrange(
             transcript,
-            [entry.digest for entry in seen],
+            [aliases.get(entry.digest, entry.digest) for entry in seen],
             self._tokens.each(seen),
             [self.recounted(entry.segment) for entry in session.entries],
             call.budget.head,
@@ -176,13 +180,17 @@ class Projector:
         return [seen.plain for seen in self._cache.all(messages)]
 
     def with_segments(self, look: Look, segments: Sequence[Segment]) -> Look:
-        """The look as it is with these segments in the ledger, without a plan."""
+        """The look as it would be with these segments in the ledger, without a plan."""
         known = [self.recounted(entry.segment) for entry in look.session.entries]
-        old = look.layout
-        layout = arrange(
-            old.transcript, old.digests, old.tokens, [*known, *segments], old.head_tokens
-        )
-        return replace(look, layout=layout, plan=None)
+        return replace(look, layout=_relaid(look.layout, [*known, *segments]), plan=None)
+
+    def within(self, look: Look, session: Session) -> Look:
+        """The look as it is after we have committed: `session` is what the store made of it.
+
+        Nothing is read again: the commit was compare-and-set, so nobody else has written.
+        """
+        segments = [self.recounted(entry.segment) for entry in session.entries]
+        return replace(look, session=session, layout=_relaid(look.layout, segments), plan=None)
 
     def recounted(self, segment: Segment) -> Segment:
         """The segment as this model counts it: it may have been written under another."""
@@ -336,7 +344,7 @@ class Projector:
         if lay_masks(layout.digests, segments, everywhere) != layout.replaced:
             return None
         laid = [tile.segment for tile in layout.tiles]
-        unlaid = {found for s in segments if s not in laid for found in s.run}
+        unlaid = {found for s in segments if s not in laid for found in (*s.run, *s.aliases())}
         if layout.digests[-1] in unlaid:
             return None
         return frozenset(unlaid.union(self._rendered(look.session)))
@@ -357,6 +365,15 @@ class Projector:
 _NONE: Iterator[Entry] = iter(())
 
 
+def _aliases(session: Session) -> dict[str, str]:
+    """What is archived with its secrets masked, by the digest of what it was archived for."""
+    return {
+        masked: original
+        for entry in session.entries
+        for masked, original in entry.segment.aliases().items()
+    }
+
+
 def _is_same(now: Session, before: Session) -> bool:
     """Whether nobody committed to the session or forgot a part of it meanwhile."""
     return (
@@ -365,6 +382,10 @@ def _is_same(now: Session, before: Session) -> bool:
         and [entry.forgotten for entry in now.entries]
         == [entry.forgotten for entry in before.entries]
     )
+
+
+def _relaid(old: Layout, segments: Sequence[Segment]) -> Layout:
+    return arrange(old.transcript, old.digests, old.tokens, segments, old.head_tokens)
 
 
 def _pieces(layout: Layout) -> Iterator[slice | Message]:
