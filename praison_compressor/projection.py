@@ -14,13 +14,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .budget import Budget
-from .cache import MessageCache
+from .cache import MessageCache, Seen
 from .config import CompressorConfig
-from .errors import BudgetTooSmall, InvalidMessages
+from .errors import BudgetTooSmall, InvalidMessages, LedgerConflict
 from .layout import Layout, arrange, lay_masks, users_of
-from .ledger import Entry, Segment, Session, Store, lay
+from .ledger import Entry, Outline, Segment, Session, Store, lay
 from .masks import kept_steps, mask, maskable
 from .messages import Message, Transcript, is_result, read
+from .outline import outline_of
 from .plan import Plan, plan
 from .tokens import TokenCounter
 
@@ -172,14 +173,37 @@ class Projector:
         kept = kept_steps(messages, transcript.steps, call.config)
         return replace(layout, kept=kept) if kept else layout
 
+    def settled(self, look: Look) -> Look:
+        """The look with private copies of its messages, as they were when it was laid out.
+
+        An agent may edit its own while a model writes: what is archived must be what was digested.
+
+        Raises:
+            LedgerConflict: they were edited since; look again.
+        """
+        seen = self._cache.all(look.layout.transcript.messages)
+        if tuple(each.digest for each in seen) != look.layout.digests:
+            raise LedgerConflict(f"session {look.session.id}: its messages were edited meanwhile")
+        messages = tuple(each.plain for each in seen)
+        transcript = replace(look.layout.transcript, messages=messages)
+        raw = [each.plain for each in self._cache.all(look.raw)]
+        return replace(look, raw=raw, layout=replace(look.layout, transcript=transcript))
+
     def with_segments(self, look: Look, segments: Sequence[Segment]) -> Look:
         """The look as it would be with these segments in the ledger."""
+        return replace(look, layout=self._with(look, segments)[0], plan=None)
+
+    def outline(self, look: Look, segments: Sequence[Segment] = ()) -> Outline:
+        """The whole transcript as the ledger will hold it with these segments in it."""
+        return outline_of(look.raw, *self._with(look, segments))
+
+    def _with(self, look: Look, segments: Sequence[Segment]) -> tuple[Layout, list[Segment]]:
         known = [self.recounted(entry.segment) for entry in look.session.entries]
-        old = look.layout
-        layout = arrange(
-            old.transcript, old.digests, old.tokens, [*known, *segments], old.head_tokens
+        old, everything = look.layout, [*known, *segments]
+        return (
+            arrange(old.transcript, old.digests, old.tokens, everything, old.head_tokens),
+            everything,
         )
-        return replace(look, layout=layout, plan=None)
 
     def recounted(self, segment: Segment) -> Segment:
         """The segment as this model counts it: it may have been written under another."""
@@ -337,6 +361,16 @@ class Projector:
         if layout.digests[-1] in unlaid:
             return None
         return frozenset(unlaid.union(self._rendered(look.session)))
+
+    def remembered(self) -> list[tuple[tuple[str, str], list[Message]]]:
+        """The sessions whose newest transcripts are known, each by its key, as private copies."""
+        with self._lock:
+            known = list(self._quiet.items())
+        return [
+            (key, [m.plain if isinstance(m, Seen) else m for m in quiet.known])
+            for key, quiet in known
+            if quiet.session.entries
+        ]
 
     def _keep(self, quiet: Quiet) -> None:
         with self._lock:

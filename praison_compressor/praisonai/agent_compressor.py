@@ -318,13 +318,22 @@ class AgentCompressor:
         self._last, self._last_overhead = None, 0
         return self._session.renew()
 
-    def resume(self, session_id: str) -> str:
+    def resume(self, session_id: str, token_budget: int | None = None) -> str:
         """Go on with a session that the store has; any of its epochs' ids names it.
+
+        The agent's history becomes that session's as of its last compression: in full where it
+        fits `token_budget` (None: what the model takes), else its view. An agent that is in that
+        session already keeps its own, which is newer.
 
         Raises:
             SessionNotFound: the store has none of that name in this namespace.
+            BudgetTooSmall: what cannot be dropped exceeds `token_budget`.
         """
         root = self.ledger.lineage(self.config.namespace, session_id)[-1].session_id
+        agent = self._agent()
+        if agent is not None and not (root == self.session_id and agent.chat_history):
+            conversation.replace(agent, self.engine().resume(root, token_budget).messages)
+            self._last, self._last_overhead = None, 0
         return self._session.take(root)
 
 

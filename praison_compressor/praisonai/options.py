@@ -56,6 +56,7 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     summary_max_retries: int = CompressorConfig.summary_max_retries
     timeout_seconds: float = CompressorConfig.timeout_seconds
     store_url: str | None = None
+    store_key: str | None = field(default=None, repr=False)
     redact_secrets: bool | None = None
     namespace: str = CompressorConfig.namespace
 
