@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,10 @@ from .failures import FOUND_FAULT, Unusable, guarded
 from .options import AsJson, Namespace, Store
 from .stores import Out, SessionArgument, open_at, when
 from .terminal import Screen, number
+
+if TYPE_CHECKING:
+    from ..praisonai.forgetting import Forgotten
+    from ..store import SqlStore
 
 __all__ = ["export", "forget", "import_", "new", "verify"]
 
@@ -92,15 +96,17 @@ def forget(
 ) -> None:
     """Erase a session or one message, and every summary that was written in its light.
 
-    There is no way back. The chain keeps a tombstone and still verifies.
+    There is no way back. The chain keeps a tombstone and still verifies. The child sessions by
+    which the host shows its compressions go too; what is left there is said.
     """
     if not yes and not typer.confirm(f"Erase {target} for good?", err=True):
         raise Unusable("nothing was erased")
     screen = Screen()
     with open_at(store) as opened:
-        done = opened.forget(namespace, target)
+        found = _forgotten(opened, namespace, target)
+    done = found.erased
     if as_json:
-        screen.json(asdict(done))
+        screen.json({**asdict(done), "mirrored": found.mirrored, "left": found.left})
         return
     screen.say(f"Forgotten: {number(done.messages)} messages, {number(done.segments)} segments.")
     for name in done.still_in:
@@ -108,8 +114,18 @@ def forget(
     for copy in done.exports:
         note = f": {copy.note}" if copy.note else ""
         screen.say(f"Exported {when(copy.created)}{note}; see to that copy.", "yellow")
+    for name in found.mirrored:
+        screen.say(f"The host's session {name} is gone too.")
+    for sentence in found.left:
+        screen.say(f"Left: {sentence}.", "yellow")
     if not done.pages_cleared:
         screen.say("Freed pages could not be cleared yet; run it again later.", "yellow")
+
+
+def _forgotten(opened: SqlStore, namespace: str, target: str) -> Forgotten:
+    from ..praisonai.forgetting import default_host, forget
+
+    return forget(opened, namespace, target, default_host())
 
 
 @guarded
