@@ -13,9 +13,10 @@ from typing import Protocol, runtime_checkable
 
 from .errors import CompressorError
 from .ledger import Entry, Session, Store
-from .messages import Message, content_digest, text_of, tool_calls_of
+from .messages import Message, content_digest
 from .store.searching import Hit
 from .store.words import rank, readable, snippet
+from .wording import in_words
 
 __all__ = ["Recall", "recall_tools"]
 
@@ -131,7 +132,7 @@ class Recall:
     ) -> str:
         answer = _OPENS
         for place in range(first, last + 1):
-            text = _verbatim(originals[place - 1])[offset:]
+            text = in_words(originals[place - 1])[offset:]
             piece = f"\n\n[s{number}.{place}] {originals[place - 1].get('role')}\n{text}"
             more = f'\n\n(more: read "s{number}.{place}+")'
             if self.count(answer + piece + more) > self.budget_tokens:
@@ -232,18 +233,3 @@ def _hit(
         snippet=snippet(query, text),
         score=score,
     )
-
-
-def _verbatim(message: Message) -> str:
-    """A message in words: its text, the calls it makes, how much of it is no text."""
-    lines = [text_of(message)]
-    lines += [f"-> {call.name}({call.arguments})" for call in tool_calls_of(message)]
-    content = message.get("content")
-    others = (
-        [part for part in content if isinstance(part, dict) and part.get("type") != "text"]
-        if isinstance(content, list)
-        else []
-    )
-    if others:
-        lines.append(f"[{len(others)} parts that are no text: not shown]")
-    return "\n".join(line for line in lines if line)

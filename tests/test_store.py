@@ -231,7 +231,7 @@ def test_migrations_are_recorded_once(store_url: str, execute: Execute) -> None:
     """Each has its name and time; opening again applies none."""
     open_store(store_url).check()
     before = execute("SELECT name, applied FROM compressor_migrations ORDER BY name")
-    assert [name for name, _ in before] == ["0001 ledger", "0002 search"]
+    assert [name for name, _ in before] == ["0001 ledger", "0002 search", "0003 transcripts"]
     open_store(store_url).check()
     assert execute("SELECT name, applied FROM compressor_migrations ORDER BY name") == before
 

@@ -6,13 +6,17 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..errors import StoreUnavailable
 from ..ledger import Epoch, Store
 from ..messages import Message, text_of
 from ..prompts import unframe
 from ..result import CompressResult
 from .ledgers import host_session, is_encrypted
+
+if TYPE_CHECKING:
+    from .forgetting import Forgotten
 
 __all__ = ["Mirror"]
 
@@ -44,6 +48,24 @@ class Mirror:
                 self._write(namespace, result)
             except Exception:
                 self._say()
+
+    def forget(self, namespace: str, target: str) -> Forgotten:
+        """Remove a session or a message from the ledger, and the children that showed it.
+
+        Raises:
+            LedgerError: as `SqlStore.forget` does, or the ledger is this process's memory.
+        """
+        from ..store import SqlStore
+        from .forgetting import forget
+
+        ledger = self._ledger()
+        if not isinstance(ledger, SqlStore):
+            raise StoreUnavailable(
+                "the ledger is in memory: nothing of it is kept, and it ends with this process"
+            )
+        session = host_session(self._agent())
+        with self._lock:
+            return forget(ledger, namespace, target, None if session is None else session.store)
 
     def _say(self) -> None:
         if not self._failed:
