@@ -120,6 +120,10 @@ class CompressorConfig:
     """Mask keys and tokens in what a summary is written from. None: where the auxiliary model is
     another than the agent's own, or the ledger is on disk. More kinds with the [redact] extra."""
 
+    redact_archive: bool = True
+    """Mask keys and tokens in what is written to a ledger on disk: originals, summaries, index.
+    What is read back from there has the masks. A ledger in memory keeps originals as they are."""
+
     summary_max_retries: int = 2
     """Further tries with one model after a failure that may pass."""
 

@@ -32,7 +32,7 @@ from .prompts import (
     unframe,
 )
 from .redact import Redactor, wants_redaction
-from .static import ADDED, OPENING, repair, static_summary
+from .static import ADDED, repair, static_summary
 from .tokens import TokenCounter
 
 __all__ = ["Brief", "SummaryWriter", "Written", "as_summarizer"]
@@ -423,7 +423,7 @@ def _unreserved(text: str) -> str:
 
 
 _RESERVED = re.compile(
-    rf"^[^\w\n]{{0,20}}(the user said\b|{re.escape(ADDED[:30])}|{re.escape(OPENING[:30])})",
+    rf"^[^\w\n]{{0,20}}(the user said\b|{re.escape(ADDED[:30])})",
     re.IGNORECASE | re.MULTILINE,
 )
 

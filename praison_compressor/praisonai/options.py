@@ -60,6 +60,7 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     timeout_seconds: float = CompressorConfig.timeout_seconds
     store_url: str | None = None
     redact_secrets: bool | None = None
+    redact_archive: bool = CompressorConfig.redact_archive
     namespace: str = CompressorConfig.namespace
 
     def __post_init__(self) -> None:

@@ -26,11 +26,16 @@ __all__ = [
 
 
 def open_store(
-    url: str | os.PathLike[str] | None = None, *, codec: Codec | None = None
+    url: str | os.PathLike[str] | None = None,
+    *,
+    codec: Codec | None = None,
+    mask_secrets: bool = True,
 ) -> SqlStore:
     """The store at a path, `sqlite:///path` or `postgresql://…`; None: the platform's directory.
+
+    With a `codec` payloads are encrypted; without `mask_secrets` keys and tokens are archived too.
 
     Raises:
         StoreUnavailable: the URL cannot be read; the store itself is reached at first use.
     """
-    return SqlStore(url, codec=codec)
+    return SqlStore(url, codec=codec, mask_secrets=mask_secrets)

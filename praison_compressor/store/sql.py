@@ -16,6 +16,7 @@ from .archive import Archive
 from .audit import Fault, audit
 from .database import Database
 from .erasure import Erased, erase_message, erase_session, reclaim
+from .masking import without_secrets
 from .pack import Codec
 from .reading import SessionInfo
 from .schema import entries, sessions
@@ -35,15 +36,21 @@ class SqlStore:
 
     `url` is a path, `sqlite:///path`, `postgresql://…`, or None for a file in the platform's
     data directory. With a `codec` every payload is encrypted, and a search reads the messages
-    of its session instead of an index.
+    of its session instead of an index. With `mask_secrets` keys and tokens are masked in all
+    that is written: originals, summaries and index.
 
     Raises:
         StoreUnavailable: the URL cannot be read; the store itself is reached at first use.
     """
 
     def __init__(
-        self, url: str | os.PathLike[str] | None = None, *, codec: Codec | None = None
+        self,
+        url: str | os.PathLike[str] | None = None,
+        *,
+        codec: Codec | None = None,
+        mask_secrets: bool = True,
     ) -> None:
+        self.mask_secrets = mask_secrets
         self._database = Database(url, codec=codec)
         self._snapshots = Snapshots()
 
@@ -97,6 +104,8 @@ class SqlStore:
             StoreUnavailable: nothing was written.
         """
         plain = [(segment, [to_plain(m) for m in originals]) for segment, originals in segments]
+        if self.mask_secrets:
+            plain = without_secrets(session.namespace, plain)
         return self._snapshots.keep(
             self._write(lambda archive: self._committed(archive, session, plain))
         )
