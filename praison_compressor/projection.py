@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .budget import Budget
-from .cache import MessageCache
 from .config import CompressorConfig
 from .errors import BudgetTooSmall, InvalidMessages
 from .layout import Layout, arrange, lay_masks, users_of
@@ -89,8 +88,7 @@ class Projector:
     def __init__(self, store: Store, tokens: TokenCounter) -> None:
         self._store = store
         self._tokens = tokens
-        found = getattr(tokens, "cache", None)
-        self._cache: MessageCache = MessageCache() if found is None else found
+        self._cache = tokens.cache
         self._lock = threading.Lock()
         self._quiet: OrderedDict[tuple[str, str], Quiet] = OrderedDict()
         self._reported: OrderedDict[tuple[str, str], None] = OrderedDict()
@@ -153,7 +151,7 @@ class Projector:
 
     def snapshot(self, call: Call) -> Call:
         """The call with private copies of its messages: nobody can edit them meanwhile."""
-        return replace(call, given=[seen.plain for seen in self._cache.all(call.given)])
+        return replace(call, given=self.copies(call.given))
 
     def project(self, call: Call, session: Session) -> tuple[Sequence[Message], Layout]:
         """The transcript along a session's ledger, and the messages it was read from."""
@@ -166,24 +164,33 @@ class Projector:
     def _arranged(self, call: Call, transcript: Transcript, session: Session) -> Layout:
         messages = transcript.messages
         aliases = _aliases(session)
+        seen = self._cache.all(messages)
         layout = arrange(
             transcript,
-            [aliases.get(seen.digest, seen.digest) for seen in self._cache.all(messages)],
-            [self._tokens.message(message) for message in messages],
+            [aliases.get(entry.digest, entry.digest) for entry in seen],
+            self._tokens.each(seen),
             [self.recounted(entry.segment) for entry in session.entries],
             call.budget.head,
         )
         kept = kept_steps(messages, transcript.steps, call.config)
         return replace(layout, kept=kept) if kept else layout
 
+    def copies(self, messages: Sequence[Any]) -> list[Message]:
+        """Private copies of messages, which nobody edits: the cache has them."""
+        return [seen.plain for seen in self._cache.all(messages)]
+
     def with_segments(self, look: Look, segments: Sequence[Segment]) -> Look:
-        """The look as it would be with these segments in the ledger."""
+        """The look as it would be with these segments in the ledger, without a plan."""
         known = [self.recounted(entry.segment) for entry in look.session.entries]
-        old = look.layout
-        layout = arrange(
-            old.transcript, old.digests, old.tokens, [*known, *segments], old.head_tokens
-        )
-        return replace(look, layout=layout, plan=None)
+        return replace(look, layout=_relaid(look.layout, [*known, *segments]), plan=None)
+
+    def within(self, look: Look, session: Session) -> Look:
+        """The look as it is after we have committed: `session` is what the store made of it.
+
+        Nothing is read again: the commit was compare-and-set, so nobody else has written.
+        """
+        segments = [self.recounted(entry.segment) for entry in session.entries]
+        return replace(look, session=session, layout=_relaid(look.layout, segments), plan=None)
 
     def recounted(self, segment: Segment) -> Segment:
         """The segment as this model counts it: it may have been written under another."""
@@ -280,7 +287,7 @@ class Projector:
             return None
         if known.comparable and not all(entry.comparable for entry in seen):
             return None
-        added = sum(self._tokens.message(message) for message in new)
+        added = sum(self._tokens.each(seen))
         return replace(
             known,
             known=known.known + ([s.plain for s in seen] if known.comparable else seen),
@@ -352,7 +359,7 @@ class Projector:
 
     @property
     def _ratio(self) -> float:
-        return float(getattr(self._tokens, "ratio", 1.0))
+        return self._tokens.ratio
 
 
 _NONE: Iterator[Entry] = iter(())
@@ -375,6 +382,10 @@ def _is_same(now: Session, before: Session) -> bool:
         and [entry.forgotten for entry in now.entries]
         == [entry.forgotten for entry in before.entries]
     )
+
+
+def _relaid(old: Layout, segments: Sequence[Segment]) -> Layout:
+    return arrange(old.transcript, old.digests, old.tokens, segments, old.head_tokens)
 
 
 def _pieces(layout: Layout) -> Iterator[slice | Message]:
