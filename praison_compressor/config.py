@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -14,6 +15,9 @@ __all__ = ["CompressorConfig"]
 STORE_VARIABLE = "PRAISON_COMPRESSOR_STORE"
 KEY_VARIABLE = "PRAISONAI_SESSION_KEY"
 """The host's own, for its `EncryptedSessionStore`."""
+
+FILE_ACTIONS = ("read", "created", "edited", "deleted", "moved")
+OTHER_ACTIONS = ("command", "search", "fetch", "none")
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,19 @@ class CompressorConfig:
     """Newest tokens whose outputs are not masked. None: as `protect_last_n_tokens`, but no more
     than half the target."""
 
+    fact_tools: Mapping[str, str] = field(default_factory=dict)
+    """What your own tools do, by name or pattern, for the facts beside each summary: "read",
+    "created", "edited", "deleted" or "moved" (a file or document), "command", "search", "fetch",
+    or "none". "edited:sheet" says that the argument `sheet` names it. The usual tools are known."""
+
+    fact_patterns: Mapping[str, str] = field(default_factory=dict)
+    """Identifiers of your domain: a kind and the regular expression that finds it, such as
+    {"order": "ORD [0-9]{4}"}. They come before all others in the facts."""
+
+    host_prefixes: tuple[str, ...] = ()
+    """How texts begin that your application writes in the user's role: not the user's words. Those
+    of well-known hosts ("<system-reminder") are known."""
+
     recall: bool = False
     """The agent has the recall tools: each summary says how to read its originals with them."""
 
@@ -105,6 +122,10 @@ class CompressorConfig:
     """Mask keys and tokens in what a summary is written from. None: where the auxiliary model is
     another than the agent's own, or the ledger is on disk. More kinds with the [redact] extra."""
 
+    redact_archive: bool = True
+    """Mask keys and tokens in what is written to a ledger on disk: originals, summaries, index.
+    What is read back from there has the masks. A ledger in memory keeps originals as they are."""
+
     summary_max_retries: int = 2
     """Further tries with one model after a failure that may pass."""
 
@@ -124,6 +145,9 @@ class CompressorConfig:
     def __post_init__(self) -> None:
         object.__setattr__(self, "fallback_models", tuple(self.fallback_models))
         object.__setattr__(self, "tool_policies", _policies(self.tool_policies))
+        object.__setattr__(self, "fact_tools", _fact_tools(self.fact_tools))
+        object.__setattr__(self, "fact_patterns", _fact_patterns(self.fact_patterns))
+        object.__setattr__(self, "host_prefixes", _prefixes(self.host_prefixes))
         for name in ("trigger_ratio", "target_ratio", "fold_ratio", "soft_ratio"):
             self._require(name, "a number above 0 and up to 1", lambda v: 0 < v <= 1)
         self._require("min_gain_ratio", "a number from 0 up to 1", lambda v: 0 <= v < 1)
@@ -194,3 +218,40 @@ def _policies(given: Any) -> dict[str, str]:
             '"mask", "summarize" or "keep", or one of "keep_all", "keep_none"'
         )
     return {str(name): value for name, value in given.items()}
+
+
+def _fact_tools(given: Any) -> dict[str, str]:
+    """What tools do, as a dictionary, checked."""
+    known = (*FILE_ACTIONS, *OTHER_ACTIONS)
+    sound = isinstance(given, Mapping) and all(
+        isinstance(rule, str) and rule.partition(":")[0] in known and not rule.endswith(":")
+        for rule in given.values()
+    )
+    if not sound:
+        raise ConfigError(
+            f"fact_tools={given!r}: expected a mapping of tool names or patterns to one of "
+            f'{", ".join(known)}, with ":" and the argument that names it where it is unusual'
+        )
+    return {str(name): rule for name, rule in given.items()}
+
+
+def _fact_patterns(given: Any) -> dict[str, str]:
+    """Kinds of identifiers with their expressions, checked."""
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"fact_patterns={given!r}: expected a mapping of kinds to expressions")
+    for kind, pattern in given.items():
+        try:
+            matches_nothing = re.compile(pattern).match("") is not None
+        except (re.error, TypeError) as error:
+            raise ConfigError(f"fact_patterns: {kind!r}: {pattern!r}: {error}") from error
+        if matches_nothing:
+            raise ConfigError(f"fact_patterns: {kind!r}: {pattern!r} also finds the empty text")
+    return {str(kind): str(pattern) for kind, pattern in given.items()}
+
+
+def _prefixes(given: Any) -> tuple[str, ...]:
+    """Openings of a host's texts, checked: a text alone would be read letter by letter."""
+    sound = isinstance(given, (list, tuple)) and all(isinstance(p, str) and p for p in given)
+    if not sound:
+        raise ConfigError(f"host_prefixes={given!r}: expected a list of texts that are not empty")
+    return tuple(given)

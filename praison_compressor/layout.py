@@ -58,6 +58,13 @@ class Layout:
         gaps = (tile for tile in self.tiles if tile.segment is None)
         return sum(tile.start <= index < tile.end for tile in gaps for index in self.replaced)
 
+    def secrets(self) -> int:
+        """How many keys and tokens are masked in the archive of what is replaced in the view."""
+        gaps = [tile for tile in self.tiles if tile.segment is None]
+        masks = (s for i, s in self.replaced.items() if any(t.start <= i < t.end for t in gaps))
+        summaries = (tile.segment for tile in self.tiles if tile.segment is not None)
+        return sum(segment.secrets for segment in (*summaries, *masks))
+
     def view(self) -> list[Message]:
         """The messages to send."""
         return [message for tile in self.tiles for message in self._of(tile)]

@@ -82,10 +82,23 @@ class Segment:
     usage: Usage = Usage()
     created: float = 0.0
     """Seconds since 1970."""
+    archived_as: tuple[tuple[int, str], ...] = ()
+    """Places in the run whose messages the archive holds with secrets masked, each with the
+    canonical digest of the masked message."""
+    secrets: int = 0
+    """How many keys and tokens are masked in the archived originals."""
 
     def payload(self) -> str:
         """Everything that the seal covers, as canonical JSON."""
-        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        found = asdict(self)
+        if not self.secrets:
+            # Sealed as it was before these fields were known: old chains still verify.
+            del found["archived_as"], found["secrets"]
+        return json.dumps(found, sort_keys=True, separators=(",", ":"))
+
+    def aliases(self) -> dict[str, str]:
+        """The digests of masked messages, each with that of the message it stands for."""
+        return {masked: self.run[place] for place, masked in self.archived_as}
 
     @property
     def rendered_digest(self) -> str:

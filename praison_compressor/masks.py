@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from .config import CompressorConfig
-from .messages import Message, ToolCall, is_result, result_text, tool_calls_of
+from .messages import Message, ToolCall, is_result, result_text, to_plain, tool_calls_of
 from .static import mask_line
 
 __all__ = ["kept_steps", "mask", "maskable", "policy_of"]
@@ -63,7 +63,8 @@ def kept_steps(
 def mask(call: ToolCall, result: Mapping[str, object]) -> Message:
     """The result with its content replaced by one line; everything else stays, the id above all."""
     line = mask_line(call, dict(result)) + _ends(result_text(result)) + WHOLE
-    return {**result, "content": line}
+    # Plain, because it is stored: a host may hang objects of its own on a message.
+    return to_plain({**result, "content": line})
 
 
 WHOLE = " | whole: in the archive of this conversation, or call again"

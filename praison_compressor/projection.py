@@ -6,6 +6,7 @@ out before, message by message, and adds the rest; whatever is unusual takes the
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 from collections import Counter, OrderedDict
@@ -119,15 +120,17 @@ class Projector:
 
     def plan(self, call: Call, layout: Layout) -> Plan | None:
         """What to do about this layout; tools whose outputs are to be kept yield to the window."""
-        masks = self._masks(call, layout)
         self._report(call, layout)
+        decide = functools.partial(
+            plan, force=call.force, masks=self._masks(call, layout), by_model=call.pays
+        )
         try:
-            return plan(layout, call.budget, force=call.force, masks=masks)
+            return decide(layout, call.budget)
         except BudgetTooSmall:
             if not layout.kept:
                 raise
             layout = replace(layout, kept=frozenset())
-            return plan(layout, call.budget, force=call.force, masks=masks)
+            return decide(layout, call.budget)
 
     def _report(self, call: Call, layout: Layout) -> None:
         """Say once per session that its fixed part alone is above the trigger: it is not fought."""
@@ -163,9 +166,10 @@ class Projector:
 
     def _arranged(self, call: Call, transcript: Transcript, session: Session) -> Layout:
         messages = transcript.messages
+        aliases = _aliases(session)
         layout = arrange(
             transcript,
-            [seen.digest for seen in self._cache.all(messages)],
+            [aliases.get(seen.digest, seen.digest) for seen in self._cache.all(messages)],
             [self._tokens.message(message) for message in messages],
             [self.recounted(entry.segment) for entry in session.entries],
             call.budget.head,
@@ -357,7 +361,7 @@ class Projector:
         if lay_masks(layout.digests, segments, everywhere) != layout.replaced:
             return None
         laid = [tile.segment for tile in layout.tiles]
-        unlaid = {found for s in segments if s not in laid for found in s.run}
+        unlaid = {found for s in segments if s not in laid for found in (*s.run, *s.aliases())}
         if layout.digests[-1] in unlaid:
             return None
         return frozenset(unlaid.union(self._rendered(look.session)))
@@ -386,6 +390,15 @@ class Projector:
 
 
 _NONE: Iterator[Entry] = iter(())
+
+
+def _aliases(session: Session) -> dict[str, str]:
+    """What is archived with its secrets masked, by the digest of what it was archived for."""
+    return {
+        masked: original
+        for entry in session.entries
+        for masked, original in entry.segment.aliases().items()
+    }
 
 
 def _is_same(now: Session, before: Session) -> bool:

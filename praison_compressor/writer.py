@@ -16,7 +16,7 @@ from .breaker import Breaker
 from .config import CompressorConfig
 from .errors import SummarizerUnavailable, SummaryError, SummaryRejected
 from .events import Event
-from .facts import Coverage, Facts, coverage, extract
+from .facts import Coverage, Domain, Facts, coverage, extract
 from .facts.identifiers import Classifier
 from .ledger import Usage
 from .messages import Message, steps
@@ -31,7 +31,7 @@ from .prompts import (
     unframe,
 )
 from .redact import Redactor, wants_redaction
-from .static import ADDED, OPENING, repair, static_summary
+from .static import ADDED, repair, static_summary
 from .tokens import TokenCounter
 
 __all__ = ["Brief", "SummaryWriter", "Written", "as_summarizer"]
@@ -103,6 +103,7 @@ class SummaryWriter:
         breaker: Breaker | None = None,
     ) -> None:
         self._config = config
+        self._domain = Domain.of(config)
         self._summarizer = summarizer
         self._tokens = tokens
         self._emit = emit
@@ -111,7 +112,7 @@ class SummaryWriter:
     async def write(self, brief: Brief, *, model: str | None, session_id: str) -> Written:
         """A summary that fits the brief's room; never raises for what a model does."""
         brief = await asyncio.to_thread(self._redacted, brief, model, session_id)
-        facts = await asyncio.to_thread(extract, brief.messages)
+        facts = await asyncio.to_thread(extract, brief.messages, domain=self._domain)
         size = self._tokens.messages(brief.messages)
         spent = _Spent()
         for name in self._models(model) if brief.by_model else []:
@@ -155,7 +156,7 @@ class SummaryWriter:
         self, brief: Brief, facts: Facts | None = None, usage: Usage | None = None
     ) -> Written:
         """The summary without a model, in the brief's room."""
-        facts = extract(brief.messages) if facts is None else facts
+        facts = extract(brief.messages, domain=self._domain) if facts is None else facts
         budget = brief.room - self._frame_tokens(brief, "static")
         while True:
             text = static_summary(
@@ -390,7 +391,7 @@ def _unreserved(text: str) -> str:
 
 
 _RESERVED = re.compile(
-    rf"^[^\w\n]{{0,20}}(the user said\b|{re.escape(ADDED[:30])}|{re.escape(OPENING[:30])})",
+    rf"^[^\w\n]{{0,20}}(the user said\b|{re.escape(ADDED[:30])})",
     re.IGNORECASE | re.MULTILINE,
 )
 

@@ -81,13 +81,6 @@ def test_a_failed_edit_changes_nothing():
     assert trail(read, failed)["a/b.py"] == "read"
 
 
-def test_an_unknown_tool_can_be_taught():
-    """`vocabulary` maps a host's own tool to what it does."""
-    messages = turn("obliterate", {"path": "a/b.py"})
-    facts = extract(messages, vocabulary={"obliterate": "deleted"})
-    assert facts.files[0].action == "deleted"
-
-
 def test_a_merge_keeps_the_last_action_and_adds_the_counts():
     """Segments fold without a model and without losing a file."""
     one = extract(turn("Read", {"file_path": "a/b.py"}) + turn("Edit", {"file_path": "a/c.py"}))

@@ -10,7 +10,7 @@ import typer
 
 from .. import ContextCompressor
 from ..budget import Budget
-from ..facts import Facts, extract
+from ..facts import Domain, Facts, extract
 from ..layout import Layout
 from ..messages import Message, text_of, tool_calls_of
 from ..models import Limits, model_limits
@@ -78,7 +78,8 @@ class Outlook:
         """What was found in the messages that would be summarized."""
         jobs = self.plan.jobs if self.plan is not None else ()
         found = [m for job in jobs for m in self.layout.transcript.messages[job.start : job.end]]
-        return extract(found) if found else None
+        domain = Domain.of(self.compressor.config)
+        return extract(found, domain=domain) if found else None
 
 
 @guarded

@@ -1,6 +1,7 @@
 """What must survive a segment, read by a machine for certain rather than remembered by a model."""
 
 from .audit import Coverage, coverage, missing
+from .domain import Domain
 from .extracting import extract
 from .model import (
     CommandFact,
@@ -18,6 +19,7 @@ from .render import render
 __all__ = [
     "CommandFact",
     "Coverage",
+    "Domain",
     "ErrorFact",
     "Excerpt",
     "Facts",

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from .identifiers import Classifier
-from .importance import importance
-from .model import Facts, Identifier
+from .importance import worth
+from .model import Facts
 
 MATTERS = 0.05
 
@@ -29,9 +29,9 @@ class Coverage:
 class Text:
     """A text prepared for look-ups: its identifiers, and its words with whitespace flattened."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, patterns: Mapping[str, str]) -> None:
         self.flat = " ".join(text.split())
-        self.keys = set(Classifier().names(text))
+        self.keys = set(Classifier(patterns).names(text))
 
     def says(self, text: str) -> bool:
         return " ".join(text.split()) in self.flat
@@ -49,16 +49,17 @@ def coverage(facts: Facts, text: str) -> Coverage:
         for name in kinds
         if getattr(facts, name)
     }
-    ranked, left = _ranked(facts), _ranked(lacking)
-    if ranked:
-        by_kind["identifiers"] = (len(ranked) - len(left), len(ranked))
+    matter = {key for key, weight in worth(facts).items() if weight >= MATTERS}
+    if matter:
+        left = sum(item.text in matter for item in lacking.identifiers)
+        by_kind["identifiers"] = (len(matter) - left, len(matter))
     covered = sum(pair[0] for pair in by_kind.values())
     return Coverage(covered, sum(pair[1] for pair in by_kind.values()), by_kind)
 
 
 def missing(facts: Facts, text: str) -> Facts:
     """The facts without those that the text already holds."""
-    seen = Text(text)
+    seen = Text(text, facts.patterns)
     return replace(
         facts,
         user=tuple(item for item in facts.user if not seen.says(item.text)),
@@ -77,7 +78,3 @@ def short(path: str) -> str:
     """The last two parts of a path: enough to recognise it."""
     parts = [part for part in path.split("/") if part not in ("", ".", "..", "~")]
     return "/".join(parts[-2:]) if len(parts) >= 3 else path
-
-
-def _ranked(facts: Facts) -> list[Identifier]:
-    return [item for item in facts.identifiers if importance(item, facts.messages) >= MATTERS]

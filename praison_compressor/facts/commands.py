@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..messages import ToolCall
-from .files import SHELL_KEYS
+from .domain import GENERAL, Domain, Rule
+from .files import command_texts
 from .model import CommandFact
 from .outcomes import Outcome, outcome_of
 from .reading import arguments_of
@@ -18,13 +19,16 @@ _RUN = re.compile(r"bash|shell|terminal|exec|run|command|python|console", re.I)
 COMMAND_CHARS = 240
 
 
-def command_fact(call: ToolCall, result: str, index: int) -> CommandFact | None:
+def command_fact(
+    call: ToolCall, result: str, index: int, domain: Domain = GENERAL
+) -> CommandFact | None:
     """The call as a command with its outcome, or None if it is neither command nor search."""
     arguments = arguments_of(call)
-    kind = _kind(call.name, arguments)
+    rule = domain.rule(call.name)
+    kind = _kind(call.name, arguments) if rule is None else _ruled(rule)
     if kind is None:
         return None
-    text = _spoken(call, arguments, kind)
+    text = _spoken(call, arguments, kind, rule)
     if not text:
         return None
     if kind != "command":
@@ -37,28 +41,28 @@ def _kind(name: str, arguments: Any) -> str | None:
     if _FETCH.search(name) and isinstance(arguments, Mapping) and "url" in arguments:
         return "fetch"
     if isinstance(arguments, Mapping) and _RUN.search(name):
-        return "command" if _command(arguments) else None
+        return "command" if command_texts(arguments) else None
     return "search" if _SEARCH.search(name) and isinstance(arguments, Mapping) else None
 
 
-def _command(arguments: Mapping[str, Any]) -> str:
-    for key in SHELL_KEYS:
-        value = arguments.get(key)
-        if isinstance(value, str):
-            return value
-        if isinstance(value, list):
-            return " && ".join(item for item in value if isinstance(item, str))
-    return ""
+def _ruled(rule: Rule) -> str | None:
+    return rule.action if rule.action in ("command", "search", "fetch") else None
 
 
-def _spoken(call: ToolCall, arguments: Any, kind: str) -> str:
-    if kind == "command":
-        text = _command(arguments)
-    else:
-        values = [str(value) for value in arguments.values() if isinstance(value, (str, int))]
-        text = f"{call.name} {' '.join(values)}"
+def _spoken(call: ToolCall, arguments: Any, kind: str, rule: Rule | None) -> str:
+    text = " && ".join(command_texts(arguments, rule)) if kind == "command" else ""
+    if not text:
+        text = f"{call.name} {' '.join(_values(arguments, rule))}"
     flat = " ".join(text.split())
     return flat if len(flat) <= COMMAND_CHARS else flat[: COMMAND_CHARS - 1] + "…"
+
+
+def _values(arguments: Any, rule: Rule | None) -> list[str]:
+    if not isinstance(arguments, Mapping):
+        return [str(arguments)]
+    if rule is not None and rule.argument:
+        return [str(arguments.get(rule.argument, ""))]
+    return [str(value) for value in arguments.values() if isinstance(value, (str, int))]
 
 
 def _found(result: str) -> Outcome:

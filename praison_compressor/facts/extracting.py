@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ..messages import Message, ToolCall
 from .commands import command_fact
+from .domain import GENERAL, Domain
 from .excerpts import excerpts_of
 from .files import Ledger, effects_of
 from .identifiers import Classifier
@@ -50,9 +51,9 @@ class _Tally:
 class _Reader:
     """One pass over the passages."""
 
-    def __init__(self, vocabulary: Mapping[str, str] | None) -> None:
-        self.vocabulary = vocabulary
-        self.classifier = Classifier()
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
+        self.classifier = Classifier(domain.patterns)
         self.tallies: dict[str, _Tally] = {}
         self.excerpts: dict[str, Excerpt] = {}
         self.files = Ledger()
@@ -122,9 +123,9 @@ class _Reader:
                 self.unanswered.append(line)
 
     def _answered(self, call: ToolCall, passage: Passage, failed: bool) -> None:
-        for effect in effects_of(call, self.vocabulary):
+        for effect in effects_of(call, self.domain):
             self.files.add(effect, passage.at, ok=not failed)
-        fact = command_fact(call, passage.text, passage.at)
+        fact = command_fact(call, passage.text, passage.at, self.domain)
         if fact is not None:
             known = self.commands.pop(fact.text, None)
             runs = known.runs + 1 if known else 1
@@ -136,14 +137,14 @@ class _Reader:
         return tuple(tally.frozen(text) for text, tally in self.tallies.items())
 
 
-def extract(messages: Sequence[Message], *, vocabulary: Mapping[str, str] | None = None) -> Facts:
-    """The facts of a segment; `vocabulary` maps tool names to what they do to a file.
+def extract(messages: Sequence[Message], *, domain: Domain = GENERAL) -> Facts:
+    """The facts of a segment; `domain` adds what no general vocabulary knows.
 
     >>> extract([{"role": "user", "content": "Use port 9090."}]).user[0].text
     'Use port 9090.'
     """
-    reader = _Reader(vocabulary)
-    spoken = list(passages(messages))
+    reader = _Reader(domain)
+    spoken = list(passages(messages, domain.host_prefixes))
     for passage in spoken:
         reader.read(passage)
     return Facts(
@@ -157,4 +158,5 @@ def extract(messages: Sequence[Message], *, vocabulary: Mapping[str, str] | None
         todos=reader.todos.todos(),
         identifiers=reader.identifiers(),
         excerpts=tuple(sorted(reader.excerpts.values(), key=lambda item: item.index)),
+        patterns=dict(domain.patterns),
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..messages import ToolCall
+from .domain import GENERAL, Domain, Rule
 from .model import FileFact
 from .reading import arguments_of
 from .shell import Effect, effects
@@ -36,9 +37,12 @@ _PATCH_VERB = {"Add": "created", "Update": "edited", "Delete": "deleted"}
 _MAX_PATH = 300
 
 
-def effects_of(call: ToolCall, vocabulary: Mapping[str, str] | None = None) -> list[Effect]:
-    """The files one call touches; `vocabulary` maps further tool names to an action."""
+def effects_of(call: ToolCall, domain: Domain = GENERAL) -> list[Effect]:
+    """The files one call touches; what the domain says of a tool counts before its name."""
     arguments = arguments_of(call)
+    rule = domain.rule(call.name)
+    if rule is not None:
+        return _ruled(call, rule, arguments)
     if isinstance(arguments, str):
         return [*_patched(call.name, arguments), *_shelled(call, arguments)]
     if not isinstance(arguments, dict):
@@ -46,7 +50,7 @@ def effects_of(call: ToolCall, vocabulary: Mapping[str, str] | None = None) -> l
     found = list(_patched(call.name, *_strings(arguments, ("patch", "input", "diff", "content"))))
     if found:
         return found
-    action = (vocabulary or {}).get(call.name) or action_of(call.name, arguments)
+    action = action_of(call.name, arguments)
     if action:
         found = list(_named(call.name, action, arguments))
     return found or [
@@ -68,8 +72,35 @@ def _verb(name: str) -> str | None:
     return next((action for action, pattern in _VERBS if pattern.search(name)), None)
 
 
+def _ruled(call: ToolCall, rule: Rule, arguments: Any) -> list[Effect]:
+    """The files of a tool whose rule is known."""
+    if rule.action == "command":
+        return [found for text in command_texts(arguments, rule) for found in effects(text)]
+    if not rule.touches_a_file or not isinstance(arguments, dict):
+        return []
+    if rule.argument:
+        target = _target(arguments) if rule.action == "moved" else ""
+        paths = _path_values(arguments.get(rule.argument))
+        return [Effect(path, rule.action, call.name, target) for path in paths]
+    return list(_named(call.name, rule.action, arguments))
+
+
+def command_texts(arguments: Any, rule: Rule | None = None) -> list[str]:
+    """The command lines among a call's arguments: those of the first argument that has any."""
+    if isinstance(arguments, str):
+        return [arguments]
+    if not isinstance(arguments, Mapping):
+        return []
+    keys = (rule.argument,) if rule is not None and rule.argument else SHELL_KEYS
+    return next((found for key in keys if (found := _strings(arguments, (key,)))), [])
+
+
+def _target(arguments: Mapping[str, Any]) -> str:
+    return next((str(arguments[key]) for key in _TARGET_KEYS if arguments.get(key)), "")
+
+
 def _named(via: str, action: str, arguments: Mapping[str, Any]) -> Iterator[Effect]:
-    target = next((str(arguments[key]) for key in _TARGET_KEYS if arguments.get(key)), "")
+    target = _target(arguments)
     for key, value in arguments.items():
         if key.lower() in _PATH_KEYS:
             for path in _path_values(value):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 # One pass, one alternation, nothing that backtracks: the text may be a megabyte of dashes.
 TOKEN = re.compile(r"https?://[^\s\"'<>()\[\]{}`\\|]+|[\w~#@./][\w@./+~-]*")
@@ -39,10 +39,14 @@ MAX_LENGTH = 200
 
 
 class Classifier:
-    """Names the identifiers in a text; what it learned of a token it remembers for one reading."""
+    """Names the identifiers in a text; what it learned of a token it remembers for one reading.
 
-    def __init__(self) -> None:
+    `patterns` find a domain's own: kind -> regular expression.
+    """
+
+    def __init__(self, patterns: Mapping[str, str] | None = None) -> None:
         self._known: dict[str, tuple[tuple[str, str], ...]] = {}
+        self._own = [(kind, re.compile(pattern)) for kind, pattern in (patterns or {}).items()]
 
     def keys(self, text: str) -> list[tuple[str, str, int, int]]:
         """(key, kind, start, end) for each identifier of the text, parts of a path included."""
@@ -57,6 +61,8 @@ class Classifier:
                 names = known[raw] = tuple(_names(raw))
             for key, kind in names:
                 out.append((key, kind, found.start(), found.end()))
+        for kind, pattern in self._own:
+            out += [(m.group(), kind, m.start(), m.end()) for m in pattern.finditer(text)]
         return out
 
     def names(self, text: str) -> dict[str, str]:
@@ -70,6 +76,8 @@ class Classifier:
                     names = known[raw] = tuple(_names(raw))
                 if names:
                     out.update(names)
+        for kind, pattern in self._own:
+            out.update((found.group(), kind) for found in pattern.finditer(text))
         return out
 
 

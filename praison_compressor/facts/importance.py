@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from .model import Identifier
+from .model import Facts, Identifier
 
 SHARPNESS = 2.0
 _BASE = -2.2
@@ -55,3 +55,11 @@ def importance(item: Identifier, messages: int) -> float:
     score += _FOUNDATION * (messages - item.first) / max(1, messages)
     score += _LENGTH * math.log(max(1, len(item.text)))
     return 1.0 / (1.0 + math.exp(-SHARPNESS * score))
+
+
+def worth(facts: Facts) -> dict[str, float]:
+    """The weight of each identifier; one of the domain's own is worth all there is."""
+    return {
+        item.text: 1.0 if item.kind in facts.patterns else importance(item, facts.messages)
+        for item in facts.identifiers
+    }

@@ -30,6 +30,7 @@ def merge(earlier: Facts, later: Facts) -> Facts:
         todos=tuple(moved(later.todos)) or earlier.todos,
         identifiers=_identifiers(earlier.identifiers, moved(later.identifiers)),
         excerpts=_excerpts([*earlier.excerpts, *moved(later.excerpts)]),
+        patterns={**earlier.patterns, **later.patterns},
     )
 
 

@@ -126,6 +126,8 @@ class Facts:
     todos: tuple[Todo, ...] = ()
     identifiers: tuple[Identifier, ...] = ()
     excerpts: tuple[Excerpt, ...] = ()
+    patterns: Mapping[str, str] = field(default_factory=dict)
+    """By which the domain's own identifiers were found: kind -> regular expression."""
 
     def merge(self, later: Facts) -> Facts:
         """These facts followed by `later`: counts add, the last word wins."""
@@ -152,10 +154,11 @@ class Facts:
             "excerpts": Excerpt,
         }
         parts = {name: _records(kind, value.get(name, ())) for name, kind in kinds.items()}
-        return cls(messages=int(value.get("messages", 0)), **parts)
+        return cls(int(value.get("messages", 0)), **parts, patterns=value.get("patterns", {}))
 
     def __bool__(self) -> bool:
-        return any(getattr(self, item.name) for item in fields(self) if item.name != "messages")
+        kinds = (item.name for item in fields(self) if item.name not in ("messages", "patterns"))
+        return any(getattr(self, name) for name in kinds)
 
 
 def shifted(record: Any, by: int) -> Any:

@@ -43,7 +43,7 @@ class Passage(NamedTuple):
 LEAD_CHARS = 80
 
 
-def passages(messages: Sequence[Message], task: int | None = None) -> Iterator[Passage]:
+def passages(messages: Sequence[Message], host_prefixes: tuple[str, ...] = ()) -> Iterator[Passage]:
     """Every text in order; calls as `name argument argument`, results with the call they answer."""
     calls: dict[str, ToolCall] = {}
     for index, message in enumerate(messages):
@@ -54,7 +54,7 @@ def passages(messages: Sequence[Message], task: int | None = None) -> Iterator[P
             yield Passage(index, "result", text, calls.get(str(key)))
             continue
         if text.strip():
-            yield Passage(index, _speaker(message, text), text)
+            yield Passage(index, _speaker(message, text, host_prefixes), text)
         for call in tool_calls_of(message):
             calls[call.id] = calls[call.name] = call
             spoken = call_text(call)
@@ -67,7 +67,7 @@ def _last_words(text: str) -> str:
     return flat if len(flat) <= LEAD_CHARS else flat[flat.find(" ", len(flat) - LEAD_CHARS) + 1 :]
 
 
-def _speaker(message: Message, text: str) -> str:
+def _speaker(message: Message, text: str, host_prefixes: tuple[str, ...]) -> str:
     role = message.get("role")
     if role == "assistant":
         return "assistant"
@@ -76,12 +76,8 @@ def _speaker(message: Message, text: str) -> str:
     if is_tools_text(message):
         return "result"
     named = bool(message.get("name"))
-    return "host" if named or is_host_text(text) else "user"
-
-
-def is_host_text(text: str) -> bool:
-    """True for what a host wrote in the user's role."""
-    return text.lstrip().startswith(HOST_PREFIXES)
+    opens = text.lstrip().startswith((*HOST_PREFIXES, *host_prefixes))
+    return "host" if named or opens else "user"
 
 
 def call_text(call: ToolCall) -> str:

@@ -27,8 +27,18 @@ LEAST_TOKENS = 40
 """A section that a person looks for first gets a line or two even in a small summary."""
 
 
-def render(facts: Facts, *, budget_tokens: int, count: Count, visible: str = "") -> str:
-    """The facts within the budget: the user's words, then state, files, errors and details."""
+def render(
+    facts: Facts,
+    *,
+    budget_tokens: int,
+    count: Count,
+    visible: str = "",
+    beside_prose: bool = False,
+) -> str:
+    """The facts within the budget: the user's words, then state, files, errors and details.
+
+    `beside_prose`: a model's text stands above, which a person looks at first.
+    """
     if budget_tokens < 20:
         return ""
     flat = " ".join(visible.split())
@@ -36,10 +46,10 @@ def render(facts: Facts, *, budget_tokens: int, count: Count, visible: str = "")
     room = budget_tokens - count(said)
     parts = [said]
     for section, share in SHARES:
-        least = LEAST_TOKENS if room >= 5 * LEAST_TOKENS else 0
+        least = LEAST_TOKENS if room >= 5 * LEAST_TOKENS and not beside_prose else 0
         parts.append(fitted(section(facts), max(int(room * share), least), count))
     text = "\n".join(part for part in parts if part)
-    classifier = Classifier()
+    classifier = Classifier(facts.patterns)
     covered = set(classifier.names(f"{said}\n{visible}"))
     half = set(classifier.names(text)) - covered
     room = budget_tokens - count(text) - 4

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from .audit import short
-from .importance import importance
+from .identifiers import Classifier
+from .importance import worth
 from .model import Excerpt, Facts, FileFact, Said
 from .roots import Roots
 from .selection import Chooser
@@ -17,6 +18,11 @@ Count = Callable[[str], int]
 LISTED = 0.5
 AGAIN = 0.15
 ROOT_SAMPLE = 1_500
+ROOTS_PAY_TOKENS = 600
+"""Below it the note on what is left out of paths costs more than it saves."""
+FILLINGS = 3
+LEFT_OVER = 0.01
+"""Share of the room that is not worth another round."""
 MARKS = {"call": "> ", "result": "= ", "assistant": "", "user": "user: ", "host": "host: "}
 
 
@@ -46,7 +52,7 @@ def user_section(facts: Facts, hidden: str = "") -> Section:
         if item.superseded_by or not (hidden and item.text in hidden):
             kept[item.text] = (position, item)
     ranked = sorted(kept.values(), key=lambda pair: (_rank(pair[1]), -pair[1].index, pair[0]))
-    lines = (Line(at, _said(item), f"[{item.index}]") for at, item in ranked)
+    lines = (Line(at, _said(item), str(item.index)) for at, item in ranked)
     return Section("The user said", tuple(lines))
 
 
@@ -58,7 +64,7 @@ def _said(item: Said) -> str:
     if not item.superseded_by:
         return item.text
     values = ", ".join(item.old_values)
-    return f"{item.text} (superseded at [{item.superseded_at}]: {values} no longer holds)"
+    return f"{item.text} (superseded later: {values} no longer holds)"
 
 
 def state_section(facts: Facts) -> Section:
@@ -129,7 +135,7 @@ def fitted(section: Section, budget_tokens: int, count: Count) -> str:
     for line in section.lines:
         cost = count(line.text) + 1
         if not line.group or line.group not in groups:
-            cost += count(f"- {line.group}")
+            cost += count("- ")
         if cost <= room:
             room -= cost
             kept.append(line)
@@ -145,7 +151,7 @@ def _bullets(lines: Iterable[Line]) -> Iterable[str]:
         if line.group and line.group == last:
             yield line.text
         else:
-            yield f"- {line.group} {line.text}" if line.group else f"- {line.text}"
+            yield f"- {line.text}"
         last = line.group
 
 
@@ -175,30 +181,38 @@ def details(
     `covered` identifiers are bound elsewhere in the view, `half` ones only listed there.
     """
     pool = [item for item in facts.excerpts if item.source != "user"]
-    roots = Roots([item.text for item in pool if "/" in item.text][-ROOT_SAMPLE:])
-    heading = f"## Details, verbatim, in order (> call, = result) {roots.note()}".strip() + "\n"
+    sample = [item.text for item in pool if "/" in item.text][-ROOT_SAMPLE:]
+    roots = Roots(sample if budget_tokens >= ROOTS_PAY_TOKENS else ())
+    heading = f"## Details (> call, = result) {roots.note()}".strip() + "\n"
     room = budget_tokens - count(heading)
     if room < 20:
         return ""
     pool = [
         replace(item, text=roots.strip(item.text)) if "/" in item.text else item for item in pool
     ]
-    weights = weights_of(facts)
+    weights = worth(facts)
     for key in half or ():
         weights[key] = weights.get(key, 0.0) * LISTED
-    chooser = Chooser(pool, {k: w for k, w in weights.items() if k not in (covered or ())}, count)
-    chooser.spend(room, AGAIN)
-    chosen = chooser.chosen()
-    body = excerpts_text(chosen)
-    while chosen and count(body) > room:
-        chosen = chosen[: max(0, len(chosen) - 1 - len(chosen) // 20)]
-        body = excerpts_text(chosen)
+    left = {key: weight for key, weight in weights.items() if key not in (covered or ())}
+    chooser = Chooser(pool, left, count, Classifier(facts.patterns))
+    body = _filled(chooser, room, count)
     return heading + body + "\n" if body else ""
 
 
-def weights_of(facts: Facts) -> dict[str, float]:
-    """The worth of each identifier."""
-    return {item.text: importance(item, facts.messages) for item in facts.identifiers}
+def _filled(chooser: Chooser, room: int, count: Count) -> str:
+    """The clauses that fill the room: what each costs is known only when all are printed."""
+    body, left = "", room
+    for _ in range(FILLINGS):
+        chooser.spend(left, AGAIN)
+        body = excerpts_text(chooser.chosen())
+        left = room - count(body)
+        if left <= LEFT_OVER * room:
+            break
+    while body and left < 0:
+        chooser.give_back(-left)
+        body = excerpts_text(chooser.chosen())
+        left = room - count(body)
+    return body
 
 
 def squeeze(text: str) -> str:

@@ -7,7 +7,7 @@ are chosen, so the one on top of the heap is the best as soon as its fresh worth
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 
 from .identifiers import Classifier
 from .model import Excerpt
@@ -33,25 +33,24 @@ class Chooser:
         excerpts: Sequence[Excerpt],
         weights: MutableMapping[str, float],
         count: Callable[[str], int],
+        classifier: Classifier | None = None,
     ) -> None:
         self._excerpts = excerpts
         self._weights = weights
         self._count = count
-        self._classifier = Classifier()
+        self._classifier = classifier or Classifier()
         self._anatomy: dict[int, tuple[dict[str, list[Span]], Windows]] = {}
         self._printed: dict[int, set[str]] = {}
+        self._heap: list[tuple[float, int]] | None = None
+        self._too_large: list[tuple[float, int]] = []
+        self._taken: list[tuple[int, frozenset[str], float]] = []
 
-    def spend(self, room: float, again: float = 0.0) -> float:
-        """Choose clauses until the room is spent; what is left of it is returned.
+    def spend(self, room: float, again: float = 0.0) -> None:
+        """Choose clauses until the room is spent; called again, it goes on where it stopped.
 
         A covered identifier keeps `again` of its weight: a second mention says more.
         """
-        heap = [
-            (-worth, position)
-            for position, item in enumerate(self._excerpts)
-            if (worth := self._hope(item)) > 0
-        ]
-        heapq.heapify(heap)
+        heap = self._waiting()
         while heap and room > OVERHEAD:
             stale, position = heapq.heappop(heap)
             # What it is worth at most, first: cutting a clause costs many times as much.
@@ -70,13 +69,38 @@ class Chooser:
                 continue
             cost = self._count(text) + OVERHEAD
             if cost > room:
+                self._too_large.append((-worth, position))
                 continue
             room -= cost
             self._take(position, text, keys, again)
+            self._taken.append((position, frozenset(keys), cost))
             rest = self._hope(self._excerpts[position], self._printed[position])
             if rest > 0:
                 heapq.heappush(heap, (-rest, position))
-        return room
+
+    def _waiting(self) -> list[tuple[float, int]]:
+        """The clauses that are not yet chosen, the most promising on top."""
+        if self._heap is None:
+            self._heap = [
+                (-worth, position)
+                for position, item in enumerate(self._excerpts)
+                if (worth := self._hope(item)) > 0
+            ]
+        self._heap += self._too_large
+        self._too_large.clear()
+        heapq.heapify(self._heap)
+        return self._heap
+
+    def give_back(self, tokens: float) -> None:
+        """Take back what was chosen last, at least so many tokens of it."""
+        while self._taken and tokens > 0:
+            position, keys, cost = self._taken.pop()
+            tokens -= cost
+            left = self._printed[position] - keys
+            if left:
+                self._printed[position] = left
+            else:
+                del self._printed[position]
 
     def chosen(self) -> list[Excerpt]:
         """The chosen parts in the order of the transcript."""
@@ -142,17 +166,3 @@ class Chooser:
     def _worth(self, keys: Sequence[str], text: str) -> float:
         gain = sum(self._weights.get(key, 0.0) for key in keys)
         return gain / (len(text) / CHARS_PER_TOKEN + OVERHEAD)
-
-
-def choose(
-    excerpts: Sequence[Excerpt],
-    weights: Mapping[str, float],
-    budget_tokens: int,
-    count: Callable[[str], int],
-    covered: set[str] | None = None,
-) -> list[Excerpt]:
-    """The chosen excerpts, cut to what they newly bind, in the order of the transcript."""
-    worth = {key: weight for key, weight in weights.items() if key not in (covered or ())}
-    chooser = Chooser(excerpts, worth, count)
-    chooser.spend(budget_tokens)
-    return chooser.chosen()

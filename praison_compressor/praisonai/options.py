@@ -45,6 +45,9 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     tool_policies: Mapping[str, str] = field(default_factory=dict)
     mask_above_tokens: int = CompressorConfig.mask_above_tokens
     mask_keep_recent_tokens: int | None = None
+    fact_tools: Mapping[str, str] = field(default_factory=dict)
+    fact_patterns: Mapping[str, str] = field(default_factory=dict)
+    host_prefixes: tuple[str, ...] = ()
     recall: bool = CompressorConfig.recall
     background: bool = CompressorConfig.background
     soft_ratio: float = CompressorConfig.soft_ratio
@@ -58,6 +61,7 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     store_url: str | None = None
     store_key: str | None = field(default=None, repr=False)
     redact_secrets: bool | None = None
+    redact_archive: bool = CompressorConfig.redact_archive
     namespace: str = CompressorConfig.namespace
 
     def __post_init__(self) -> None:

@@ -16,6 +16,7 @@ from .archive import Archive
 from .audit import Fault, audit
 from .database import Database
 from .erasure import Erased, erase_message, erase_session, reclaim
+from .masking import outline_without_secrets, without_secrets
 from .pack import Codec
 from .reading import SessionInfo
 from .schema import entries, sessions
@@ -36,6 +37,8 @@ class SqlStore:
     `url` is a path, `sqlite:///path`, `postgresql://…`, or None for a file in the platform's
     data directory. With a `codec` every payload is encrypted, and a search reads the messages
     of its session instead of an index; `plain_too` lets a store that is not encrypted stay so.
+    With `mask_secrets` keys and tokens are masked in all that is written: originals, summaries,
+    transcripts and index.
 
     Raises:
         StoreUnavailable: the URL cannot be read; the store itself is reached at first use.
@@ -47,7 +50,9 @@ class SqlStore:
         *,
         codec: Codec | None = None,
         plain_too: bool = False,
+        mask_secrets: bool = True,
     ) -> None:
+        self.mask_secrets = mask_secrets
         self._database = Database(url, codec=codec, plain_too=plain_too)
         self._snapshots = Snapshots()
 
@@ -106,7 +111,9 @@ class SqlStore:
             StoreUnavailable: nothing was written.
         """
         plain = [(segment, [to_plain(m) for m in originals]) for segment, originals in segments]
-        whole = None if outline is None else _plain(outline)
+        whole = None if outline is None else self._recorded(session, outline)
+        if self.mask_secrets:
+            plain = without_secrets(session.namespace, plain)
         return self._snapshots.keep(
             self._write(lambda archive: self._committed(archive, session, plain, whole))
         )
@@ -114,7 +121,7 @@ class SqlStore:
     def keep(self, session: Session, outline: Outline) -> bool:
         """Record the transcript as it stands now; False where nothing of the session was ever
         committed, or somebody committed since `session` was read."""
-        whole = _plain(outline)
+        whole = self._recorded(session, outline)
         return self._write(lambda archive: writing.keep(archive, session, whole))
 
     def transcript(self, session: Session) -> list[Message]:
@@ -236,6 +243,10 @@ class SqlStore:
 
     # -------------------------------------------------------------- inside
 
+    def _recorded(self, session: Session, outline: Outline) -> Outline:
+        plain = tuple(item if isinstance(item, int) else to_plain(item) for item in outline)
+        return outline_without_secrets(session.namespace, plain) if self.mask_secrets else plain
+
     def _read(self, work: Callable[[Archive], T]) -> T:
         return self._database.read(lambda connection: work(self._archive(connection)))
 
@@ -311,7 +322,3 @@ def _whole(archive: Archive, session: Session) -> list[Message]:
     if row is None or found is not None:
         return found or []
     return _archived(archive, session.namespace, session.id)
-
-
-def _plain(outline: Outline) -> Outline:
-    return tuple(item if isinstance(item, int) else to_plain(item) for item in outline)
