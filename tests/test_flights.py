@@ -58,17 +58,17 @@ def test_a_lease_is_renewed_while_it_is_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Work that takes longer than a lease lasts is not interrupted by another's."""
-    monkeypatch.setattr(flights, "LEASE_SECONDS", 1.0)
+    monkeypatch.setattr(flights, "LEASE_SECONDS", 4.0)
     store = open_store(tmp_path / "ledger.db")
     session = store.open(NAMESPACE, "s")
 
     async def hold() -> bool:
         async with leased(store, session):
-            await asyncio.sleep(2.5)
-            return store.claim(session, "another", 1.0)
+            await asyncio.sleep(5)
+            return store.claim(session, "another", 4.0)
 
     assert asyncio.run(hold()) is False
-    assert store.claim(session, "another", 1.0)
+    assert store.claim(session, "another", 4.0)
     store.close()
 
 
