@@ -20,7 +20,7 @@ from .config import CompressorConfig
 from .errors import BudgetTooSmall, InvalidMessages, LedgerConflict
 from .layout import Layout, arrange, lay_masks, users_of
 from .ledger import Entry, Outline, Segment, Session, Store, lay
-from .masks import kept_steps, mask, maskable
+from .masks import kept_steps, mask, maskable, reference_of
 from .messages import Message, Transcript, is_result, read
 from .outline import outline_of
 from .plan import Plan, plan
@@ -271,7 +271,13 @@ class Projector:
         """The results that may be masked, and what each would say."""
         messages = layout.transcript.messages
         allowed = maskable(messages, layout.tokens, call.config)
-        return [(index, mask(found, messages[index])) for index, found in allowed.items()]
+        return [
+            (index, mask(found, messages[index], self._reference(call, messages[index])))
+            for index, found in allowed.items()
+        ]
+
+    def _reference(self, call: Call, message: Message) -> str | None:
+        return reference_of(self._cache(message).digest) if call.config.recall else None
 
     # -------------------------------------------------------------- the quiet way
 
