@@ -15,13 +15,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .budget import Budget
-from .cache import MessageCache
+from .cache import Seen
 from .config import CompressorConfig
-from .errors import BudgetTooSmall, InvalidMessages
+from .errors import BudgetTooSmall, InvalidMessages, LedgerConflict
 from .layout import Layout, arrange, lay_masks, users_of
-from .ledger import Entry, Segment, Session, Store, lay
-from .masks import kept_steps, mask, maskable
+from .ledger import Entry, Outline, Segment, Session, Store, lay
+from .masks import kept_steps, mask, maskable, reference_of
 from .messages import Message, Transcript, is_result, read
+from .outline import outline_of
 from .plan import Plan, plan
 from .tokens import TokenCounter
 
@@ -89,8 +90,7 @@ class Projector:
     def __init__(self, store: Store, tokens: TokenCounter) -> None:
         self._store = store
         self._tokens = tokens
-        found = getattr(tokens, "cache", None)
-        self._cache: MessageCache = MessageCache() if found is None else found
+        self._cache = tokens.cache
         self._lock = threading.Lock()
         self._quiet: OrderedDict[tuple[str, str], Quiet] = OrderedDict()
         self._reported: OrderedDict[tuple[str, str], None] = OrderedDict()
@@ -153,7 +153,7 @@ class Projector:
 
     def snapshot(self, call: Call) -> Call:
         """The call with private copies of its messages: nobody can edit them meanwhile."""
-        return replace(call, given=[seen.plain for seen in self._cache.all(call.given)])
+        return replace(call, given=self.copies(call.given))
 
     def project(self, call: Call, session: Session) -> tuple[Sequence[Message], Layout]:
         """The transcript along a session's ledger, and the messages it was read from."""
@@ -165,24 +165,56 @@ class Projector:
 
     def _arranged(self, call: Call, transcript: Transcript, session: Session) -> Layout:
         messages = transcript.messages
+        seen = self._cache.all(messages)
         layout = arrange(
             transcript,
-            [seen.digest for seen in self._cache.all(messages)],
-            [self._tokens.message(message) for message in messages],
+            _digests(seen, session),
+            self._tokens.each(seen),
             [self.recounted(entry.segment) for entry in session.entries],
             call.budget.head,
         )
         kept = kept_steps(messages, transcript.steps, call.config)
         return replace(layout, kept=kept) if kept else layout
 
+    def copies(self, messages: Sequence[Any]) -> list[Message]:
+        """Private copies of messages, which nobody edits: the cache has them."""
+        return [seen.plain for seen in self._cache.all(messages)]
+
     def with_segments(self, look: Look, segments: Sequence[Segment]) -> Look:
-        """The look as it would be with these segments in the ledger."""
+        """The look as it would be with these segments in the ledger, without a plan."""
         known = [self.recounted(entry.segment) for entry in look.session.entries]
-        old = look.layout
-        layout = arrange(
-            old.transcript, old.digests, old.tokens, [*known, *segments], old.head_tokens
+        return replace(look, layout=_relaid(look.layout, [*known, *segments]), plan=None)
+
+    def within(self, look: Look, session: Session) -> Look:
+        """The look as it is after we have committed: `session` is what the store made of it.
+
+        Nothing is read again: the commit was compare-and-set, so nobody else has written.
+        """
+        segments = [self.recounted(entry.segment) for entry in session.entries]
+        return replace(look, session=session, layout=_relaid(look.layout, segments), plan=None)
+
+    def outline(self, look: Look, segments: Sequence[Segment] = ()) -> Outline:
+        """The whole transcript as the ledger will hold it with these segments in it."""
+        known = [self.recounted(entry.segment) for entry in look.session.entries]
+        everything = [*known, *segments]
+        return outline_of(look.raw, _relaid(look.layout, everything), everything)
+
+    def settled(self, look: Look) -> Look:
+        """The look with private copies of its messages, as they were when it was laid out.
+
+        An agent may edit its own while a model writes: what is archived must be what was digested.
+
+        Raises:
+            LedgerConflict: they were edited since; look again.
+        """
+        seen = self._cache.all(look.layout.transcript.messages)
+        if tuple(_digests(seen, look.session)) != look.layout.digests:
+            raise LedgerConflict(f"session {look.session.id}: its messages were edited meanwhile")
+        messages = tuple(each.plain for each in seen)
+        transcript = replace(look.layout.transcript, messages=messages)
+        return replace(
+            look, raw=self.copies(look.raw), layout=replace(look.layout, transcript=transcript)
         )
-        return replace(look, layout=layout, plan=None)
 
     def recounted(self, segment: Segment) -> Segment:
         """The segment as this model counts it: it may have been written under another."""
@@ -239,7 +271,13 @@ class Projector:
         """The results that may be masked, and what each would say."""
         messages = layout.transcript.messages
         allowed = maskable(messages, layout.tokens, call.config)
-        return [(index, mask(found, messages[index])) for index, found in allowed.items()]
+        return [
+            (index, mask(found, messages[index], self._reference(call, messages[index])))
+            for index, found in allowed.items()
+        ]
+
+    def _reference(self, call: Call, message: Message) -> str | None:
+        return reference_of(self._cache(message).digest) if call.config.recall else None
 
     # -------------------------------------------------------------- the quiet way
 
@@ -279,7 +317,7 @@ class Projector:
             return None
         if known.comparable and not all(entry.comparable for entry in seen):
             return None
-        added = sum(self._tokens.message(message) for message in new)
+        added = sum(self._tokens.each(seen))
         return replace(
             known,
             known=known.known + ([s.plain for s in seen] if known.comparable else seen),
@@ -336,10 +374,20 @@ class Projector:
         if lay_masks(layout.digests, segments, everywhere) != layout.replaced:
             return None
         laid = [tile.segment for tile in layout.tiles]
-        unlaid = {found for s in segments if s not in laid for found in s.run}
+        unlaid = {found for s in segments if s not in laid for found in (*s.run, *s.aliases())}
         if layout.digests[-1] in unlaid:
             return None
         return frozenset(unlaid.union(self._rendered(look.session)))
+
+    def remembered(self) -> list[tuple[tuple[str, str], list[Message]]]:
+        """The sessions whose newest transcripts are known, each by its key, as private copies."""
+        with self._lock:
+            known = list(self._quiet.items())
+        return [
+            (key, [m.plain if isinstance(m, Seen) else m for m in quiet.known])
+            for key, quiet in known
+            if quiet.session.entries
+        ]
 
     def _keep(self, quiet: Quiet) -> None:
         with self._lock:
@@ -351,10 +399,25 @@ class Projector:
 
     @property
     def _ratio(self) -> float:
-        return float(getattr(self._tokens, "ratio", 1.0))
+        return self._tokens.ratio
 
 
 _NONE: Iterator[Entry] = iter(())
+
+
+def _digests(seen: Sequence[Seen], session: Session) -> list[str]:
+    """What the ledger knows the messages by: those read back masked, by what they stand for."""
+    aliases = _aliases(session)
+    return [aliases.get(each.digest, each.digest) for each in seen]
+
+
+def _aliases(session: Session) -> dict[str, str]:
+    """What is archived with its secrets masked, by the digest of what it was archived for."""
+    return {
+        masked: original
+        for entry in session.entries
+        for masked, original in entry.segment.aliases().items()
+    }
 
 
 def _is_same(now: Session, before: Session) -> bool:
@@ -365,6 +428,10 @@ def _is_same(now: Session, before: Session) -> bool:
         and [entry.forgotten for entry in now.entries]
         == [entry.forgotten for entry in before.entries]
     )
+
+
+def _relaid(old: Layout, segments: Sequence[Segment]) -> Layout:
+    return arrange(old.transcript, old.digests, old.tokens, segments, old.head_tokens)
 
 
 def _pieces(layout: Layout) -> Iterator[slice | Message]:

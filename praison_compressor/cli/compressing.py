@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -35,7 +36,7 @@ from .options import (
     window_of,
 )
 from .parts import Part
-from .terminal import Screen, number, one_line
+from .terminal import Screen, number, one_line, progress
 
 __all__ = ["compress"]
 
@@ -124,29 +125,10 @@ class _Watch:
     @contextlib.contextmanager
     def progress(self, *, shown: bool) -> Iterator[None]:
         """A bar over the parts on stderr, where a person is waiting for a model."""
-        screen = Screen(sys.stderr)
-        if not (shown and screen.is_terminal):
-            yield
-            return
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            SpinnerColumn,
-            TextColumn,
-            TimeElapsedColumn,
-        )
-
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn())
-        with Progress(
-            *columns,
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=screen.console,
-            transient=True,
-        ) as bar:
-            task = bar.add_task("the model reads, part", total=None)
-            self._on_part = lambda event: bar.update(task, total=event.data["parts"] + 1, advance=1)
+        with progress("the model reads, part", shown=shown) as update:
+            # Parts are read side by side: how many are done is counted, not read off their number.
+            done = itertools.count(1)
+            self._on_part = lambda event: update(next(done), event.data["parts"] + 1)
             yield
 
 

@@ -1,0 +1,57 @@
+"""Chat messages as they really come: read once, repaired only in the view, grouped, digested.
+
+A *step* is one atom that is never split: an assistant message with its tool calls and all their
+results; every other message is a step alone. A *turn* starts with a user message.
+
+`shapes` reads one message, `digests` tells two apart, `validity` says what a provider would
+refuse, `cleaning` mends one message, `pairing` brings calls and results together, and `reading`
+makes of a whole list a `Transcript`.
+"""
+
+from __future__ import annotations
+
+from .cleaning import EMPTY
+from .digests import canonical, content_digest, digest
+from .pairing import NO_RESULT
+from .reading import Transcript, as_list, read, steps
+from .shapes import (
+    DEEPEST,
+    ORPHAN_OPENS,
+    Message,
+    ToolCall,
+    is_result,
+    is_system,
+    is_tools_text,
+    makes_calls,
+    result_text,
+    text_of,
+    to_plain,
+    tool_calls_of,
+)
+from .validity import Problem, check
+
+__all__ = [
+    "DEEPEST",
+    "EMPTY",
+    "NO_RESULT",
+    "ORPHAN_OPENS",
+    "Message",
+    "Problem",
+    "ToolCall",
+    "Transcript",
+    "as_list",
+    "canonical",
+    "check",
+    "content_digest",
+    "digest",
+    "is_result",
+    "is_system",
+    "is_tools_text",
+    "makes_calls",
+    "read",
+    "result_text",
+    "steps",
+    "text_of",
+    "to_plain",
+    "tool_calls_of",
+]

@@ -1,0 +1,118 @@
+"""Pairing: every call followed at once by its results, in time linear in the messages."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from .shapes import ORPHAN_OPENS, Message, ToolCall, is_result, makes_calls, text_of, tool_calls_of
+
+__all__ = ["NO_RESULT", "Placed", "paired"]
+
+NO_RESULT = "[no result was recorded for this tool call]"
+
+Placed = tuple["int | None", Message]
+"""A message and its index in the caller's list; None for a stub that repair put in."""
+
+
+def paired(clean: Sequence[Message]) -> Iterator[Placed]:
+    """Every call followed at once by its results, every other result turned into text."""
+    taken: set[int] = set()
+    for index, message in enumerate(clean):
+        if makes_calls(message):
+            yield from _step(clean, index, taken)
+        elif not is_result(message):
+            yield index, message
+        elif index not in taken:
+            yield index, _orphan(message)
+
+
+def _step(clean: Sequence[Message], index: int, taken: set[int]) -> Iterator[Placed]:
+    message = _with_unique_ids(clean[index])
+    calls = tool_calls_of(message)
+    results = _Results(clean, index + 1)
+    answers = [(call, results.take(call)) for call in calls]
+    yield index, message
+    # In the order they came: a provider asks only that they follow at once.
+    for found, call in sorted((at, call) for call, at in answers if at is not None):
+        taken.add(found)
+        yield found, _answering(call, clean[found])
+    for call, at in answers:
+        if at is None:
+            yield None, _stub(call)
+
+
+class _Results:
+    """The results before the next message that makes calls; each is taken once.
+
+    In a queue for each id, or for each name where they carry no id: a search through all of them
+    for every call would make thousands of parallel calls quadratic.
+    """
+
+    def __init__(self, clean: Sequence[Message], start: int) -> None:
+        self._by_id: dict[str, deque[int]] = {}
+        self._by_name: dict[str | None, deque[int]] = {}
+        for index in range(start, len(clean)):
+            message = clean[index]
+            if is_result(message):
+                self._waiting(message).append(index)
+            elif makes_calls(message):
+                break
+
+    def _waiting(self, message: Message) -> deque[int]:
+        given, name = message.get("tool_call_id"), message.get("name")
+        if given:
+            return self._by_id.setdefault(str(given), deque())
+        return self._by_name.setdefault(None if name is None else str(name), deque())
+
+    def take(self, call: ToolCall) -> int | None:
+        """The index of the first result that can be this call's."""
+        queues = [queue for queue in self._queues(call) if queue]
+        return min(queues, key=lambda queue: queue[0]).popleft() if queues else None
+
+    def _queues(self, call: ToolCall) -> Iterator[deque[int] | None]:
+        if not call.id:  # a legacy call: whichever result is not another's
+            yield from self._by_name.values()
+            return
+        yield self._by_id.get(call.id)
+        yield self._by_id.get(call.id.partition(_AGAIN)[0])
+        yield self._by_name.get(None)
+        yield self._by_name.get(call.name)
+
+
+def _answering(call: ToolCall, message: Message) -> Message:
+    """The result as a provider wants it for this call: by id, or by name for a legacy call."""
+    if call.id and (message["role"] != "tool" or message.get("tool_call_id") != call.id):
+        return {**message, "role": "tool", "tool_call_id": call.id}
+    if not call.id and (message["role"] != "function" or "tool_call_id" in message):
+        rest = {key: value for key, value in message.items() if key != "tool_call_id"}
+        return {**rest, "role": "function", "name": call.name}
+    return message
+
+
+_AGAIN = "--again"  # marks the second of two calls that came with one id
+
+
+def _with_unique_ids(message: Message) -> Message:
+    calls = message.get("tool_calls") or []
+    ids = [call["id"] for call in calls]
+    if len(set(ids)) == len(ids):
+        return message
+    seen: dict[str, int] = {}
+    renamed = []
+    for call in calls:
+        nth = seen[call["id"]] = seen.get(call["id"], 0) + 1
+        renamed.append(call if nth == 1 else {**call, "id": f"{call['id']}{_AGAIN}{nth}"})
+    return {**message, "tool_calls": renamed}
+
+
+def _stub(call: ToolCall) -> Message:
+    if not call.id:
+        return {"role": "function", "name": call.name, "content": NO_RESULT}
+    return {"role": "tool", "tool_call_id": call.id, "content": NO_RESULT}
+
+
+def _orphan(message: Message) -> Message:
+    name = message.get("name")
+    by = f" ({name})" if isinstance(name, str) and name else ""
+    return {"role": "user", "content": f"{ORPHAN_OPENS}{by}\n{text_of(message)}"}

@@ -1,0 +1,216 @@
+"""What one chat message is, whatever its shape: its text, its tool calls, its plain copy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..errors import InvalidMessages
+
+__all__ = [
+    "DEEPEST",
+    "ORPHAN_OPENS",
+    "TOO_DEEP",
+    "Message",
+    "ToolCall",
+    "calls_in",
+    "is_deep",
+    "is_result",
+    "is_system",
+    "is_tools_text",
+    "json_text",
+    "makes_calls",
+    "part_text",
+    "plain_value",
+    "read_call",
+    "result_text",
+    "text_of",
+    "to_plain",
+    "tool_calls_of",
+]
+
+Message = dict[str, Any]
+
+DEEPEST = 100
+"""Levels of lists and mappings in one message; more is no chat message, and a cycle has no end."""
+
+TOO_DEEP = (f"nested deeper than {DEEPEST} levels", "content that a provider can read")
+ORPHAN_OPENS = "[tool result whose call is not in this conversation]"
+
+
+class ToolCall(NamedTuple):
+    """One call an assistant message makes; `arguments` is always a JSON string."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+def is_system(message: Mapping[str, Any]) -> bool:
+    """Whether the message is an instruction of the host (system or developer)."""
+    return message.get("role") in ("system", "developer")
+
+
+def is_result(message: Mapping[str, Any]) -> bool:
+    """Whether the message is the result of a tool or function call."""
+    return message.get("role") in ("tool", "function")
+
+
+def is_tools_text(message: Mapping[str, Any]) -> bool:
+    """Whether a message in the user's role carries a tool's words, not the user's."""
+    content = message.get("content")
+    if isinstance(content, list):
+        return any(
+            isinstance(part, Mapping) and part.get("type") == "tool_result" for part in content
+        )
+    return isinstance(content, str) and content.startswith(ORPHAN_OPENS)
+
+
+# ---------------------------------------------------------------- reading one message
+
+
+def text_of(message: Mapping[str, Any]) -> str:
+    """The readable text of a message's content; images, audio and files are not text."""
+    return _content_text(message.get("content"))
+
+
+def result_text(message: Mapping[str, Any]) -> str:
+    """The text of a tool's result as the tool wrote it.
+
+    Hosts pass results on as JSON string literals: one long line, its breaks and quotes escaped.
+    """
+    text = text_of(message)
+    if not (is_result(message) and len(text) > 1 and text[0] == text[-1] == '"'):
+        return text
+    try:
+        written = json.loads(text)
+    except ValueError:
+        return text
+    return written if isinstance(written, str) else text
+
+
+def _content_text(content: Any) -> str:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, Mapping):
+        return part_text(content)
+    if isinstance(content, Sequence) and not isinstance(content, (bytes, bytearray)):
+        return "\n".join(text for text in map(part_text, content) if text)
+    return str(content)
+
+
+def part_text(part: Any) -> str:
+    """The text of one part of a content; "" where it has none."""
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, Mapping):
+        return ""
+    if isinstance(part.get("text"), str):
+        return str(part["text"])
+    if part.get("type") == "tool_result":
+        return _content_text(part.get("content"))
+    return ""
+
+
+def tool_calls_of(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
+    """The tool calls of a message, whatever their shape; a legacy function_call has id ""."""
+    given, legacy = message.get("tool_calls"), message.get("function_call")
+    if not given and not legacy:
+        return ()
+    calls = tuple(map(read_call, calls_in(given)))
+    if legacy:
+        calls += (read_call({"id": "", "function": legacy}),)
+    return calls
+
+
+def makes_calls(message: Mapping[str, Any]) -> bool:
+    """Whether `tool_calls_of` finds any, without reading them."""
+    given, legacy = message.get("tool_calls"), message.get("function_call")
+    return bool(legacy or (given and calls_in(given)))
+
+
+def calls_in(value: Any) -> Sequence[Any]:
+    """The value of `tool_calls` where it is a list; whatever else stands there calls nothing."""
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+def read_call(call: Any) -> ToolCall:
+    """One entry of `tool_calls`, in whatever shape."""
+    function = call.get("function") if type(call) is dict else None
+    if type(function) is dict:  # the shape that nearly all have
+        found = (call.get("id"), function.get("name"), function.get("arguments"))
+        if set(map(type, found)) == {str}:
+            return ToolCall(*found)  # type: ignore[arg-type]
+    function = _field(call, "function") or _field(call, "custom")
+    # An object of ours or of a client without "function" carries name and arguments itself.
+    source = function or call
+    arguments = _field(source, "arguments")
+    if arguments is None:
+        arguments = _field(source, "input")
+    return ToolCall(
+        str(_field(call, "id") or ""), str(_field(source, "name") or ""), json_text(arguments)
+    )
+
+
+def _field(thing: Any, name: str) -> Any:
+    if type(thing) is dict or isinstance(thing, Mapping):
+        return thing.get(name)
+    return getattr(thing, name, None)
+
+
+def json_text(arguments: Any) -> str:
+    """A call's arguments as they are sent: a string as it is, anything else as JSON."""
+    if isinstance(arguments, str):
+        return arguments
+    return json.dumps(plain_value({} if arguments is None else arguments), ensure_ascii=False)
+
+
+def to_plain(message: Any) -> Message:
+    """The message as a dictionary of plain JSON values, sharing nothing with the original."""
+    plain = plain_value(message)
+    if not isinstance(plain, dict):
+        raise InvalidMessages(None, f"a {type(message).__name__}", "a mapping with a role")
+    return plain
+
+
+def plain_value(value: Any, room: int = DEEPEST) -> Any:
+    """The value in plain JSON types, sharing no list or dictionary with the original."""
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    if isinstance(value, (bytes, bytearray)):
+        return value.decode("utf-8", "replace")
+    if room < 0:
+        raise InvalidMessages(None, *TOO_DEEP)
+    room -= 1
+    # `type` first: a check against an abstract class costs more than all the rest.
+    if type(value) is dict or isinstance(value, Mapping):
+        return {
+            str(key): item if type(item) is str else plain_value(item, room)
+            for key, item in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [plain_value(item, room) for item in value]
+    if isinstance(value, (set, frozenset)):
+        # Sets have no order of their own: two processes would read two messages.
+        return sorted((plain_value(item, room) for item in value), key=repr)
+    dump = getattr(value, "model_dump", None)
+    if callable(dump) and not isinstance(value, type):
+        return plain_value(dump(exclude_none=True), room)
+    if hasattr(value, "__dict__") and not isinstance(value, type):
+        named = ((str(key), item) for key, item in vars(value).items())
+        return {key: plain_value(item, room) for key, item in named if not key.startswith("_")}
+    return str(value)
+
+
+def is_deep(value: Any, room: int = DEEPEST) -> bool:
+    """Whether lists and mappings are nested deeper than `room` levels."""
+    if type(value) is dict or isinstance(value, Mapping):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return False
+    if room < 0:
+        return True
+    return any(is_deep(item, room - 1) for item in value if type(item) is not str)
