@@ -31,6 +31,7 @@ from .result import CompressResult, Options, of_look, of_quiet
 from .resuming import in_full, transcript_of
 from .shorten import shorten
 from .tokens import TokenCounter
+from .widening import widened
 from .writer import SummaryWriter, Written, as_summarizer
 
 if TYPE_CHECKING:
@@ -350,9 +351,23 @@ class ContextCompressor:
         written = await asyncio.gather(
             *(writer.write(brief, model=call.model, session_id=name) for brief in briefs)
         )
+        todo, written = await asyncio.to_thread(self._widened, call, look, todo, written)
         result = await asyncio.to_thread(self._commit, call, look, todo, written)
         self._emit(result.committed(look, seconds=time.monotonic() - started))
         return result
+
+    def _widened(
+        self, call: Call, look: Look, todo: Plan, written: Sequence[Written]
+    ) -> tuple[Plan, list[Written]]:
+        return widened(
+            call,
+            look,
+            todo,
+            written,
+            decide=lambda call, look: self._projector.plan(call, look.layout),
+            writer=self._writer(call),
+            size=self.tokens.message,
+        )
 
     def _commit(
         self, call: Call, look: Look, todo: Plan, written: Sequence[Written]
@@ -402,6 +417,7 @@ class ContextCompressor:
         writer = self._writer(call)
         briefs = briefs_for(call, look, todo)
         written = [writer.static(brief) for brief in briefs]
+        todo, written = self._widened(call, look, todo, written)
         segments = [segment for segment, _ in self._segments(call, look, todo, written)]
         return self._result(call, self._projector.with_segments(look, segments), written)
 
