@@ -22,6 +22,7 @@ from .ledger import Entry, Segment, Session, Store, lay
 from .masks import kept_steps, mask, maskable
 from .messages import Message, Transcript, is_result, read
 from .plan import Plan, plan
+from .redact import Redactor, masks_secrets
 from .tokens import TokenCounter
 
 __all__ = ["Call", "Look", "Projector", "Quiet"]
@@ -78,6 +79,7 @@ class Quiet:
     tokens_after: int
     segments: tuple[Segment, ...]
     masked: int
+    secrets: int
     view: list[Message] = field(default_factory=list)
     """Built anew for every caller, from the messages of his call: his to edit."""
 
@@ -247,7 +249,11 @@ class Projector:
         """The results that may be masked, and what each would say."""
         messages = layout.transcript.messages
         allowed = maskable(messages, layout.tokens, call.config)
-        return [(index, mask(found, messages[index])) for index, found in allowed.items()]
+        found = [mask(tool_call, messages[index]) for index, tool_call in allowed.items()]
+        if masks_secrets(self._store):
+            # As the store would write them, so that the plan counts what will be sent.
+            found = [*Redactor(call.key[0]).messages(found).messages]
+        return list(zip(allowed, found, strict=True))
 
     # -------------------------------------------------------------- the quiet way
 
@@ -322,6 +328,7 @@ class Projector:
                 tokens_after=after,
                 segments=tuple(t.segment for t in layout.tiles if t.segment is not None),
                 masked=layout.masked(),
+                secrets=layout.secrets(),
             )
         )
 
