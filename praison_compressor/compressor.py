@@ -20,7 +20,6 @@ from .config import CompressorConfig
 from .defaults import default_store, default_summarizer
 from .errors import BudgetTooSmall, CompressorError, LedgerConflict, LedgerError
 from .events import Event, Listener
-from .facts import Domain
 from .flights import Flights, leased
 from .layout import Layout
 from .ledger import Segment, Session, Store
@@ -30,6 +29,7 @@ from .plan import Job, Plan
 from .preview import Preview, preview_of
 from .projection import Call, Look, Projector, Quiet
 from .result import CompressResult, Options, of_look, of_quiet
+from .resuming import in_full, transcript_of
 from .shorten import shorten
 from .telemetry import Telemetry
 from .tokens import TokenCounter
@@ -168,24 +168,64 @@ class ContextCompressor:
         """
         self._check(options)
         call = replace(self._call(messages, options), extends=False)
-        look = self._projector.look(call)
-        chosen = look.plan.masks if look.plan is not None else ()
-        found = dict(self._projector.masked(call, look.layout)) if chosen else {}
-        return preview_of(
-            look.layout,
-            look.plan,
-            {index: self.tokens.message(found[index]) for index in chosen},
-            budget=call.budget,
-            limits=model_limits(call.config.model, call.config.context_window),
-            opening=self.tokens.messages([]),
-            domain=Domain.of(call.config),
-        )
+        return preview_of(call, self._projector, self.tokens)
 
-    def verbatim(self, messages: Sequence[Any], *, session_id: str | None = None) -> list[Message]:
-        """The transcript that a view stands for: every summary replaced by its originals."""
-        session = self.store.open(self.config.namespace, session_id or self.session_id)
+    def verbatim(
+        self, messages: Sequence[Any] | None = None, *, session_id: str | None = None
+    ) -> list[Message]:
+        """The transcript that a view stands for: every summary replaced by its originals.
+
+        Without `messages` the session's, whole, as the store has it: as of its last compression,
+        or of the last `save`.
+
+        Raises:
+            SessionNotFound: without `messages`, and nothing of the session was ever compressed.
+        """
+        name = session_id or self.session_id
+        if messages is None:
+            return transcript_of(self.store, self.config.namespace, name)
+        session = self.store.open(self.config.namespace, name)
         expanded = self._projector.expanded(list(messages), session)
         return [to_plain(message) for message in (messages if expanded is None else expanded)]
+
+    def resume(self, session_id: str, token_budget: int | None = None) -> CompressResult:
+        """A stored session's messages, to go on from: in full where they fit, else its view.
+
+        From the store alone: as of its last compression, or of the last `save`. No model is asked
+        and nothing is written. `token_budget` is None for what this compressor's model takes.
+        What is sent on under the same session is projected through its ledger as ever.
+
+        Raises:
+            SessionNotFound: nothing of that name was ever compressed in this store.
+            BudgetTooSmall: what cannot be dropped exceeds `token_budget`.
+            LedgerError: the store cannot be read.
+        """
+        messages = transcript_of(self.store, self.config.namespace, session_id)
+        size = self.tokens.messages(messages)
+        fits = self._budget(self.config, {}).trigger if token_budget is None else token_budget
+        if size <= fits:
+            session = self.store.open(self.config.namespace, session_id)
+            return in_full(messages, session, size)
+        return self.compress_sync(
+            messages, session_id=session_id, target_tokens=token_budget, extends=False
+        )
+
+    def save(self, messages: Sequence[Any], *, session_id: str | None = None) -> bool:
+        """Record the transcript as it is now, for `resume` and `verbatim`; compresses nothing.
+
+        A compression does it by itself, a quiet turn does not. False where nothing of the session
+        was ever compressed: then there is nothing to go on from but the caller's own messages.
+
+        Raises:
+            InvalidMessages: not a list of chat messages.
+            LedgerError: the store cannot be written.
+        """
+        call = replace(self._call(messages, {"session_id": session_id}), extends=False)
+        session = self._projector.open(call)
+        if not session.entries:
+            return False
+        raw, layout = self._projector.project(call, session)
+        return self.store.keep(session, self._projector.outline(Look(session, raw, layout, None)))
 
     def recall_tools(
         self, session_id: str | None = None, *, budget_tokens: int = 2_000
@@ -205,8 +245,16 @@ class ContextCompressor:
         return recall_tools(self.store, session, self.tokens.text, budget_tokens=budget_tokens)
 
     def close(self) -> None:
-        """Cancel what is written in the background and close the store."""
+        """Cancel what is written in the background, save the newest transcripts, close the store.
+
+        Only of sessions that were compressed. A store that cannot be written is logged.
+        """
         self.background.close()
+        for (_, session_id), messages in self._projector.remembered():
+            try:
+                self.save(messages, session_id=session_id)
+            except CompressorError as error:
+                logger.warning("session %s: its last turns are not saved: %s", session_id, error)
         self.store.close()
 
     # -------------------------------------------------------------- reading
@@ -310,6 +358,7 @@ class ContextCompressor:
         return self._result(call, look)
 
     async def _carry_out(self, call: Call, look: Look, todo: Plan) -> CompressResult:
+        look = self._projector.settled(look)
         started = time.monotonic()
         numbers = {"tokens": look.layout.size(), "messages": len(look.layout.tokens)}
         self._emit(Event("started", look.session.id, numbers))
@@ -333,7 +382,9 @@ class ContextCompressor:
     def _commit(
         self, call: Call, look: Look, todo: Plan, written: Sequence[Written]
     ) -> CompressResult:
-        session = self.store.commit(look.session, self._segments(call, look, todo, written))
+        entries = self._segments(call, look, todo, written)
+        outline = self._projector.outline(look, [segment for segment, _ in entries])
+        session = self.store.commit(look.session, entries, outline)
         return self._result(call, self._projector.within(look, session), written)
 
     # -------------------------------------------------------------- without waiting
@@ -441,9 +492,7 @@ class ContextCompressor:
     def _archived(self, look: Look, start: int, end: int) -> list[Message]:
         """The caller's own messages of a run, as they came and in their order."""
         origins = look.layout.transcript.origins[start:end]
-        return self._projector.copies(
-            [look.raw[i] for i in sorted(o for o in origins if o is not None)]
-        )
+        return [look.raw[i] for i in sorted(o for o in origins if o is not None)]
 
     def _summary(self, look: Look, job: Job, text: Written) -> Segment:
         return Segment(

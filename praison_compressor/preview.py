@@ -11,8 +11,10 @@ from .facts import Domain, Facts, extract
 from .layout import Layout
 from .ledger import Segment
 from .messages import Message
-from .models import Limits
+from .models import Limits, model_limits
 from .plan import Plan
+from .projection import Call, Projector
+from .tokens import TokenCounter
 
 __all__ = ["Part", "Preview", "named", "preview_of"]
 
@@ -83,31 +85,28 @@ class Preview:
                 yield index, part.name if summarized else masked
 
 
-def preview_of(
-    layout: Layout,
-    plan: Plan | None,
-    masks: Mapping[int, int],
-    *,
-    budget: Budget,
-    limits: Limits,
-    opening: int,
-    domain: Domain,
-) -> Preview:
-    """The preview of a plan; `masks` are the tokens of what it would mask."""
+def preview_of(call: Call, projector: Projector, tokens: TokenCounter) -> Preview:
+    """The preview of a call, as it stands in its ledger now."""
+    look = projector.look(call)
+    layout, plan = look.layout, look.plan
+    chosen = plan.masks if plan is not None else ()
+    found = dict(projector.masked(call, layout)) if chosen else {}
+    masks = {index: tokens.message(found[index]) for index in chosen}
     parts = _of_layout(layout, plan, masks)
+    opening = tokens.messages([])
     return Preview(
-        parts=tuple(replace(part, why=_why(part, budget, layout)) for part in parts),
+        parts=tuple(replace(part, why=_why(part, call.budget, layout)) for part in parts),
         messages=tuple(layout.transcript.messages),
         message_tokens=layout.tokens,
         masks=frozenset((*masks, *layout.replaced)),
-        budget=budget,
-        limits=limits,
+        budget=call.budget,
+        limits=model_limits(call.config.model, call.config.context_window),
         opening=opening,
         tokens=layout.size() + opening,
         would_compress=plan is not None,
         new_masks=len(masks),
         repaired=layout.transcript.repaired,
-        domain=domain,
+        domain=Domain.of(call.config),
     )
 
 

@@ -15,12 +15,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .budget import Budget
+from .cache import Seen
 from .config import CompressorConfig
-from .errors import BudgetTooSmall, InvalidMessages
+from .errors import BudgetTooSmall, InvalidMessages, LedgerConflict
 from .layout import Layout, arrange, lay_masks, users_of
-from .ledger import Entry, Segment, Session, Store, lay
-from .masks import kept_steps, mask, maskable
+from .ledger import Entry, Outline, Segment, Session, Store, lay
+from .masks import kept_steps, mask, maskable, reference_of
 from .messages import Message, Transcript, is_result, read
+from .outline import outline_of
 from .plan import Plan, plan
 from .tokens import TokenCounter
 
@@ -163,11 +165,10 @@ class Projector:
 
     def _arranged(self, call: Call, transcript: Transcript, session: Session) -> Layout:
         messages = transcript.messages
-        aliases = _aliases(session)
         seen = self._cache.all(messages)
         layout = arrange(
             transcript,
-            [aliases.get(entry.digest, entry.digest) for entry in seen],
+            _digests(seen, session),
             self._tokens.each(seen),
             [self.recounted(entry.segment) for entry in session.entries],
             call.budget.head,
@@ -191,6 +192,29 @@ class Projector:
         """
         segments = [self.recounted(entry.segment) for entry in session.entries]
         return replace(look, session=session, layout=_relaid(look.layout, segments), plan=None)
+
+    def outline(self, look: Look, segments: Sequence[Segment] = ()) -> Outline:
+        """The whole transcript as the ledger will hold it with these segments in it."""
+        known = [self.recounted(entry.segment) for entry in look.session.entries]
+        everything = [*known, *segments]
+        return outline_of(look.raw, _relaid(look.layout, everything), everything)
+
+    def settled(self, look: Look) -> Look:
+        """The look with private copies of its messages, as they were when it was laid out.
+
+        An agent may edit its own while a model writes: what is archived must be what was digested.
+
+        Raises:
+            LedgerConflict: they were edited since; look again.
+        """
+        seen = self._cache.all(look.layout.transcript.messages)
+        if tuple(_digests(seen, look.session)) != look.layout.digests:
+            raise LedgerConflict(f"session {look.session.id}: its messages were edited meanwhile")
+        messages = tuple(each.plain for each in seen)
+        transcript = replace(look.layout.transcript, messages=messages)
+        return replace(
+            look, raw=self.copies(look.raw), layout=replace(look.layout, transcript=transcript)
+        )
 
     def recounted(self, segment: Segment) -> Segment:
         """The segment as this model counts it: it may have been written under another."""
@@ -247,7 +271,13 @@ class Projector:
         """The results that may be masked, and what each would say."""
         messages = layout.transcript.messages
         allowed = maskable(messages, layout.tokens, call.config)
-        return [(index, mask(found, messages[index])) for index, found in allowed.items()]
+        return [
+            (index, mask(found, messages[index], self._reference(call, messages[index])))
+            for index, found in allowed.items()
+        ]
+
+    def _reference(self, call: Call, message: Message) -> str | None:
+        return reference_of(self._cache(message).digest) if call.config.recall else None
 
     # -------------------------------------------------------------- the quiet way
 
@@ -349,6 +379,16 @@ class Projector:
             return None
         return frozenset(unlaid.union(self._rendered(look.session)))
 
+    def remembered(self) -> list[tuple[tuple[str, str], list[Message]]]:
+        """The sessions whose newest transcripts are known, each by its key, as private copies."""
+        with self._lock:
+            known = list(self._quiet.items())
+        return [
+            (key, [m.plain if isinstance(m, Seen) else m for m in quiet.known])
+            for key, quiet in known
+            if quiet.session.entries
+        ]
+
     def _keep(self, quiet: Quiet) -> None:
         with self._lock:
             key = (quiet.session.namespace, quiet.session.id)
@@ -363,6 +403,12 @@ class Projector:
 
 
 _NONE: Iterator[Entry] = iter(())
+
+
+def _digests(seen: Sequence[Seen], session: Session) -> list[str]:
+    """What the ledger knows the messages by: those read back masked, by what they stand for."""
+    aliases = _aliases(session)
+    return [aliases.get(each.digest, each.digest) for each in seen]
 
 
 def _aliases(session: Session) -> dict[str, str]:

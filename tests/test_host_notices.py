@@ -15,7 +15,6 @@ from praison_compressor import Event, SessionNotFound
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
 
 from .hosting import (
-    LOSES_ITS_CONTEXT,
     MODES,
     PATHS,
     agent,
@@ -65,7 +64,7 @@ def hooks(hook: Any) -> HookRegistry:
     return registry
 
 
-@pytest.mark.parametrize(("path", "mode"), cells(PATHS, LOSES_ITS_CONTEXT))
+@pytest.mark.parametrize(("path", "mode"), cells(PATHS))
 def test_the_hosts_hooks_fire_once_for_each_compression(
     host: LocalProvider, path: str, mode: str
 ) -> None:

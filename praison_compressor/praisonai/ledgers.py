@@ -6,15 +6,13 @@ import logging
 from typing import Any, NamedTuple
 
 from ..config import CompressorConfig
+from ..defaults import default_store
 from ..errors import LedgerError
 from ..ledger import MemoryStore, Store
 
 __all__ = ["HostSession", "host_session", "is_encrypted", "ledger_of", "place_of"]
 
 log = logging.getLogger(__name__)
-
-ENCRYPTED = "ledger-encrypted.db"
-"""Beside the plain one: a file is either encrypted with one key or not at all."""
 
 
 class HostSession(NamedTuple):
@@ -76,10 +74,8 @@ def _chosen(config: CompressorConfig, session: HostSession | None, given: Any) -
         return MemoryStore()
     if keeper is not None and is_encrypted(keeper):
         return _encrypted(config, keeper)
-    from ..store import open_store
-
     if config.store_url is not None:
-        return open_store(config.store_url, mask_secrets=config.redact_archive)
+        return default_store(config)
     return _reached(config, None, None)
 
 
@@ -95,7 +91,7 @@ def _encrypted(config: CompressorConfig, keeper: Any) -> Store:
         return MemoryStore()
     from ..store import default_path
 
-    url = config.store_url or str(default_path().with_name(ENCRYPTED))
+    url = config.store_url or str(default_path(encrypted=True))
     return _reached(config, url, codec)
 
 

@@ -59,6 +59,7 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     summary_max_retries: int = CompressorConfig.summary_max_retries
     timeout_seconds: float = CompressorConfig.timeout_seconds
     store_url: str | None = None
+    store_key: str | None = field(default=None, repr=False)
     redact_secrets: bool | None = None
     redact_archive: bool = CompressorConfig.redact_archive
     namespace: str = CompressorConfig.namespace

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ..ledger import Segment
+from ..ledger import Outline, Segment
 from ..messages import Message, digest, read
 from ..redact import Redactor, masks_in
 
-__all__ = ["without_secrets"]
+__all__ = ["outline_without_secrets", "without_secrets"]
 
 Recorded = tuple[Segment, list[Message]]
 
@@ -23,6 +23,13 @@ def without_secrets(namespace: str, segments: Iterable[Recorded]) -> list[Record
     """The segments and originals to store; those without a secret as they are."""
     redactor = Redactor(namespace)
     return [_masked(redactor, segment, originals) for segment, originals in segments]
+
+
+def outline_without_secrets(namespace: str, outline: Outline) -> Outline:
+    """The outline to store: what stands in it word for word, masked as in the archive."""
+    held = [item for item in outline if not isinstance(item, int)]
+    masked = iter(Redactor(namespace).messages(held)[0])
+    return tuple(item if isinstance(item, int) else next(masked) for item in outline)
 
 
 def _masked(redactor: Redactor, segment: Segment, originals: list[Message]) -> Recorded:

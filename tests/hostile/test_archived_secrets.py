@@ -38,6 +38,7 @@ def written(path: Path, store: SqlStore) -> tuple[str, set[str]]:
     with sqlite3.connect(path / "ledger.db") as connection:
         packed = [row[0] for row in connection.execute("SELECT body FROM compressor_blocks")]
         packed += [row[0] for row in connection.execute("SELECT sealed FROM compressor_entries")]
+        packed += [row[0] for row in connection.execute("SELECT body FROM compressor_transcripts")]
         connection.execute(
             "CREATE VIRTUAL TABLE temp.found USING fts5vocab('main', 'compressor_search', 'row')"
         )
@@ -93,6 +94,34 @@ def test_no_secret_is_on_the_disk(
     assert store.verify() == []
     verify(store.open("default", "s").entries)
     assert sum(e.segment.secrets for e in store.open("default", "s").entries) >= len(SECRETS)
+
+
+def with_secrets_at_the_end() -> list[Message]:
+    """A session whose secrets are in the newest messages, which no segment covers."""
+    return [*session(20), *step("call_env", "\n".join(TEXTS.values()), "bash", command="env")]
+
+
+def test_the_newest_messages_are_recorded_without_secrets(tmp_path: Path) -> None:
+    """The whole transcript is kept for a resume; its end is not archived with any segment."""
+    mine = ours(tmp_path)
+    result = mine.compress_sync(with_secrets_at_the_end(), session_id="s")
+    assert isinstance(mine.store, SqlStore)
+    assert leaked(tmp_path, mine.store) == set()
+    assert SECRETS["github-token"] in str(result.messages)
+    mine.close()
+    assert leaked(tmp_path, open_store(tmp_path / "ledger.db")) == set()
+
+
+def test_a_session_resumed_with_masks_goes_on(tmp_path: Path) -> None:
+    """What was read back masked is compressed again when it has grown, and nothing is lost."""
+    ours(tmp_path).compress_sync(with_secrets(), session_id="s")
+    again = ours(tmp_path)
+    resumed = again.resume("s", 100_000).messages
+    grown = [*resumed, *session(20)[1:]]
+    result = again.compress_sync(grown, session_id="s")
+    assert len(again.store.open("default", "s").entries) == 2
+    assert again.store.verify() == []
+    assert again.verbatim(result.messages, session_id="s") == grown
 
 
 def test_the_search_of_these_tests_would_find_them(tmp_path: Path) -> None:
