@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 
 from .ledger import Segment, Tile, lay
 from .messages import ORPHAN_OPENS, Message, Transcript, text_of
@@ -42,7 +44,12 @@ class Layout:
 
     def span(self, start: int, end: int) -> int:
         """Tokens of a stretch of messages as they stand outside summaries."""
-        return sum(self.message_tokens(i) for i in range(start, end))
+        return self._sums[max(start, end)] - self._sums[start]
+
+    @cached_property
+    def _sums(self) -> tuple[int, ...]:
+        """Tokens of the messages before each index: a plan asks for many stretches."""
+        return (0, *accumulate(map(self.message_tokens, range(len(self.tokens)))))
 
     def message_tokens(self, index: int) -> int:
         """Tokens of one message as it stands outside summaries."""

@@ -13,7 +13,7 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from .errors import LedgerConflict, LedgerCorrupt, SessionNotFound
@@ -90,7 +90,8 @@ class Segment:
 
     def payload(self) -> str:
         """Everything that the seal covers, as canonical JSON."""
-        found = asdict(self)
+        # Not `asdict`, which copies every digest of the run one by one.
+        found = {**vars(self), "usage": vars(self.usage)}
         if not self.secrets:
             # Sealed as it was before these fields were known: old chains still verify.
             del found["archived_as"], found["secrets"]

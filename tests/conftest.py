@@ -14,6 +14,8 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 from praison_compressor.testing import LocalProvider
 
+from . import host_faults
+
 # Time is no property of ours: a busy machine must not turn a promise red.
 settings.register_profile(
     "anywhere", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
@@ -26,3 +28,8 @@ def provider() -> Iterator[LocalProvider]:
     """A strict local provider on a free loopback port, stopped after the test."""
     with LocalProvider() as running:
         yield running
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """On an older host the faults of that host are expected, by name."""
+    host_faults.expect(items)

@@ -13,11 +13,9 @@ from praison_compressor.testing import LocalProvider, Summarizer, Worker
 
 from .hosting import (
     EVERY_PATH,
-    LOSES_ITS_CONTEXT,
     MODES,
     OPENAI,
     PATHS,
-    STREAMS_NO_ANSWER,
     agent,
     at_home,
     cells,
@@ -77,7 +75,7 @@ def test_sixty_turns_past_the_window(host: LocalProvider, path: str) -> None:
     assert sorted(steady)[len(steady) // 2] >= (0.95 if path == PATHS[0] else 0.85)
 
 
-@pytest.mark.parametrize(("path", "mode"), cells(EVERY_PATH, LOSES_ITS_CONTEXT))
+@pytest.mark.parametrize(("path", "mode"), cells(EVERY_PATH))
 def test_every_mode(host: LocalProvider, path: str, mode: str) -> None:
     """Whatever the agent is called by, nothing is refused and the summaries are used again."""
     made = agent(host, path, context(host))
@@ -90,9 +88,7 @@ def test_every_mode(host: LocalProvider, path: str, mode: str) -> None:
     assert len(made.chat_history) == 32
 
 
-@pytest.mark.parametrize(
-    ("path", "mode"), cells(EVERY_PATH, {**LOSES_ITS_CONTEXT, **STREAMS_NO_ANSWER})
-)
+@pytest.mark.parametrize(("path", "mode"), cells(EVERY_PATH))
 def test_a_tool_loop_with_parallel_calls(host: LocalProvider, path: str, mode: str) -> None:
     """Within one turn two dozen parallel calls outgrow the window and every pair stays whole."""
     rounds, parallel = ROUNDS.get((path, mode), (8, 3))

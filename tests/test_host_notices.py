@@ -15,7 +15,6 @@ from praison_compressor import Event, SessionNotFound
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
 
 from .hosting import (
-    LOSES_ITS_CONTEXT,
     MODES,
     PATHS,
     agent,
@@ -65,7 +64,7 @@ def hooks(hook: Any) -> HookRegistry:
     return registry
 
 
-@pytest.mark.parametrize(("path", "mode"), cells(PATHS, LOSES_ITS_CONTEXT))
+@pytest.mark.parametrize(("path", "mode"), cells(PATHS))
 def test_the_hosts_hooks_fire_once_for_each_compression(
     host: LocalProvider, path: str, mode: str
 ) -> None:
@@ -124,7 +123,7 @@ def test_events_the_line_and_the_stream(
         MODES[mode](made, [turn(n) for n in range(12)])
 
     names = [event.name for event in events]
-    assert names[:2] == ["started", "committed"]
+    assert names[:3] == ["started", "model_called", "committed"]
     assert events[0].data["tokens"] > 0
     assert LINE.fullmatch(made.context_compressor.notice)
     assert made.context_compressor.notice in caplog.text

@@ -9,7 +9,6 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -387,11 +386,6 @@ def test_memory_has_nothing_to_forget(host: LocalProvider) -> None:
 
 # ---------------------------------------------------------------- encrypted
 
-ENCRYPTS = pytest.mark.skipif(
-    find_spec("praisonaiagents.session.encrypted_store") is None,
-    reason="praisonaiagents 1.7.4 has no EncryptedSessionStore",
-)
-
 
 def encrypted(store: Any) -> Any:
     """The host's wrapper around a store, with a new key."""
@@ -400,7 +394,6 @@ def encrypted(store: Any) -> Any:
     return EncryptedSessionStore(store, key=generate_session_key())
 
 
-@ENCRYPTS
 def test_an_encrypted_session_has_an_encrypted_ledger(
     host: LocalProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -418,7 +411,6 @@ def test_an_encrypted_session_has_an_encrypted_ledger(
     assert turn(1) in [m["content"] for m in archived]  # the first turn is head, never compressed
 
 
-@ENCRYPTS
 def test_the_mirror_of_an_encrypted_session_is_encrypted(
     host: LocalProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -431,7 +423,6 @@ def test_the_mirror_of_an_encrypted_session_is_encrypted(
     assert "L-001" not in store.get_session(child).messages[0].content
 
 
-@ENCRYPTS
 def test_another_key_is_refused_and_nothing_is_plain(
     host: LocalProvider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -446,7 +437,6 @@ def test_another_key_is_refused_and_nothing_is_plain(
     assert b"the parser reads each line" not in bytes_kept()
 
 
-@ENCRYPTS
 def test_a_plain_url_is_not_used_beside_an_encrypted_session(
     host: LocalProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

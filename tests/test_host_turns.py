@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from packaging.version import Version
 from praisonaiagents import Agent
 from praisonaiagents.llm.llm import LLM
 
 from praison_compressor.praisonai import identity
 from praison_compressor.testing import Asked, LocalProvider, Reply, Summarizer, Worker
 
-from .hosting import HOST, LITELLM, OPENAI, PATHS, agent, at_home, context, of_agent, turn
+from .hosting import LITELLM, OPENAI, PATHS, agent, at_home, context, of_agent, turn
 
 LONG = 40  # messages of a conversation that nobody compressed
 
@@ -152,11 +151,6 @@ def test_a_stream_takes_what_is_thrown(host: LocalProvider) -> None:
     assert identity.current() is None
 
 
-@pytest.mark.xfail(
-    Version("1.7.10") > HOST,
-    reason="praisonaiagents < 1.7.10 takes no model object as llm",
-    strict=True,
-)
 def test_a_shared_model_object(host: LocalProvider) -> None:
     """Two agents on one `LLM` object: the turn decides, not the object."""
     host.set_window(100_000)

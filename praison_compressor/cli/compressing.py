@@ -14,6 +14,7 @@ import typer
 from ..compressor import ContextCompressor
 from ..events import Event, Listener
 from ..ledger import Segment
+from ..preview import Part
 from ..prompts import unframe
 from ..result import CompressResult
 from . import parts, transcripts
@@ -35,7 +36,6 @@ from .options import (
     config_of,
     window_of,
 )
-from .parts import Part
 from .terminal import Screen, number, one_line, progress
 
 __all__ = ["compress"]
@@ -174,6 +174,8 @@ def _method(
             f"Method: model ({model}: {number(used.prompt_tokens)} tokens read, "
             f"{number(used.completion_tokens)} written{cost})."
         )
+    if result.masked_secrets:
+        yield f"Keys and tokens masked in the archive: {number(result.masked_secrets)}."
     for failure in watch.failures:
         yield f"  {failure}"
 
@@ -217,6 +219,7 @@ def _as_json(
         "tokens_before": result.tokens_before,
         "tokens_after": result.tokens_after,
         "tokens_saved": result.tokens_saved,
+        "masked_secrets": result.masked_secrets,
         "usage": asdict(result.usage),
         "failures": watch.failures,
         "parts": [

@@ -137,10 +137,12 @@ class Keeper:
     async def stop(self) -> None:
         """Cancel what is under way; the connection is gone, and with it the server's side."""
         self._acks.cancel()
-        while self._work is not None:
-            self._work.cancel()
+        while (work := self._work) is not None:
+            work.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._work
+                await work
+            if self._work is work:  # cancelled before its first step, it has cleared nothing
+                self._work = None
         self._memory_id, self._told, self._resume_at = None, "", 0
         self._creating = ("", "")
         self._renamed.clear()

@@ -12,6 +12,7 @@
     pen.save();
     pen.strokeStyle = colour("--hit");
     pen.setLineDash([4, 4]);
+    pen.globalAlpha = data.compressed.length > 12 ? 0.45 : 0.9;
     for (const index of data.compressed) {
       const x = Math.round(chart.valToPos(steps[index], "x", true));
       pen.beginPath();
