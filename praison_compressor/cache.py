@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from itertools import chain
 from typing import Any
 
-from .messages import Message, content_digest, digest, to_plain
+from .messages import Message, digest, to_plain
+from .messages.digests import is_bare, sha256_of
 
 __all__ = ["MessageCache", "Seen"]
 
@@ -22,6 +23,8 @@ Key = tuple[Any, ...]
 class Seen:
     """One message's content and what is known of it; shared by all messages of equal content."""
 
+    __slots__ = ("_content_digest", "_digest", "comparable", "plain", "tokens")
+
     def __init__(self, plain: Message, comparable: bool = False) -> None:
         self.plain = plain
         """A private copy in plain JSON values: it outlives edits of the original."""
@@ -29,16 +32,23 @@ class Seen:
         """Whether `==` finds every edit: not with numbers in it, since 1 == True == 1.0."""
         self.tokens: dict[str, int] = {}
         """Token counts by the rules that made them."""
+        self._digest = self._content_digest = ""
 
-    @cached_property
+    # Not `cached_property`: until Python 3.12 it takes a lock for every message.
+    @property
     def digest(self) -> str:
         """The canonical digest, by which the message is matched."""
-        return digest(self.plain)
+        if not self._digest:
+            bare = is_bare(self.plain)
+            self._digest = self.content_digest if bare else digest(self.plain)
+        return self._digest
 
-    @cached_property
+    @property
     def content_digest(self) -> str:
         """The digest of everything in the dictionary, by which it is archived."""
-        return content_digest(self.plain)
+        if not self._content_digest:
+            self._content_digest = sha256_of(self.plain)
+        return self._content_digest
 
 
 class MessageCache:
@@ -83,20 +93,29 @@ class MessageCache:
         return found
 
     def _find(self, message: Mapping[str, Any]) -> Seen:
+        if type(message) is dict and set(map(type, chain(message, message.values()))) == {str}:
+            # Strings alone, as in most messages: the pairs are the key.
+            frozen: Key = tuple(message.items())
+            seen = self._young.get(frozen) or self._keep(
+                frozen, chain(message, message.values()), message
+            )
+            self._know(message, seen)
+            return seen
         key: list[Any] = []
         plain = _read(message, key)
         frozen = tuple(key)
-        seen = self._young.get(frozen)
-        if seen is None:
-            seen = self._keep(
-                frozen, self._old.get(frozen) or Seen(_copy(plain), _NUMBER not in key)
-            )
+        seen = self._young.get(frozen) or self._keep(
+            frozen, [part for part in key if isinstance(part, str)], plain, _NUMBER not in key
+        )
         if plain is message and seen.comparable:
             self._know(message, seen)
         return seen
 
-    def _keep(self, key: Key, seen: Seen) -> Seen:
-        weight = sum(len(part) for part in key if isinstance(part, str))
+    def _keep(
+        self, key: Key, texts: Iterable[str], plain: Message, comparable: bool = True
+    ) -> Seen:
+        seen = self._old.get(key) or Seen(_copy(plain), comparable)
+        weight = sum(map(len, texts))
         with self._lock:
             if len(self._young) >= self._max_messages or self._chars + weight > self._max_chars:
                 self._old, self._young, self._chars = self._young, {}, 0
@@ -122,7 +141,7 @@ class _NotPlain(Exception):
     """The message holds an object: only a plain copy of it can be compared."""
 
 
-def _read(message: Mapping[str, Any], key: list[Any]) -> Mapping[str, Any]:
+def _read(message: Mapping[str, Any], key: list[Any]) -> Message:
     """Write the message's content to `key`, strings by reference; return what was read.
 
     That is the message itself, or a plain copy where it holds objects.
@@ -141,6 +160,8 @@ def _read(message: Mapping[str, Any], key: list[Any]) -> Mapping[str, Any]:
 
 def _read_dict(value: dict[Any, Any], key: list[Any]) -> None:
     for name, item in value.items():
+        if type(name) is not str:
+            raise _NotPlain
         key.append(name)
         if type(item) is str or item is None:
             key.append(item)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import functools
 import logging
-import threading
 import time
 import uuid
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from .anywhere import run
 from .background import Background
 from .breaker import Breaker
+from .briefs import briefs_for
 from .budget import Budget
 from .config import CompressorConfig
 from .defaults import default_store, default_summarizer
@@ -22,17 +22,19 @@ from .errors import BudgetTooSmall, CompressorError, LedgerConflict, LedgerError
 from .events import Event, Listener
 from .flights import Flights, leased
 from .layout import Layout
-from .ledger import Segment, Session, Store, Usage
+from .ledger import Segment, Session, Store
 from .messages import Message, as_list, read, to_plain
 from .models import model_limits
 from .plan import Job, Plan
+from .preview import Preview, preview_of
 from .projection import Call, Look, Projector, Quiet
-from .prompts import rendering, unframe
-from .result import CompressResult, Options
+from .redact import masks_secrets
+from .result import CompressResult, Options, of_look, of_quiet
+from .resuming import in_full, transcript_of
 from .shorten import shorten
-from .static import without_added
+from .telemetry import Telemetry
 from .tokens import TokenCounter
-from .writer import Brief, SummaryWriter, Written, as_summarizer
+from .writer import SummaryWriter, Written, as_summarizer
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -57,7 +59,8 @@ class ContextCompressor:
 
     Without a summarizer and without `auxiliary_model` summaries are static. Without a store the
     ledger is in memory, or where `config.store_url` says. Without a `session_id` all calls belong
-    to one random session of this object: give each conversation its own.
+    to one random session of this object: give each conversation its own. `on_event` hears what
+    happens; `telemetry` does too, and is `Telemetry()` with the global providers where left out.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class ContextCompressor:
         store: Store | None = None,
         tokens: TokenCounter | None = None,
         on_event: Listener | None = None,
+        telemetry: Listener | None = None,
     ) -> None:
         self.config = (config or CompressorConfig()).with_environment()
         self.tokens = tokens or TokenCounter(self.config.model)
@@ -79,6 +83,7 @@ class ContextCompressor:
         self._projector = Projector(self.store, self.tokens)
         self._flights = Flights()
         self._listener = on_event
+        self._telemetry = telemetry or Telemetry()
 
     # -------------------------------------------------------------- public
 
@@ -130,7 +135,7 @@ class ContextCompressor:
         started = self._start(messages, options)
         if isinstance(started, CompressResult):
             return started
-        return _run(self._compress(*started))
+        return run(self._compress(*started))
 
     def best_view(self, messages: Sequence[Any], **options: Unpack[Options]) -> list[Message]:
         """The best valid view that needs no model and no store write; never raises.
@@ -156,11 +161,72 @@ class ContextCompressor:
             nothing = Session(call.key[0], call.key[1], call.key[1], call.parent_id)
             return self._static_view(call, nothing)
 
-    def verbatim(self, messages: Sequence[Any], *, session_id: str | None = None) -> list[Message]:
-        """The transcript that a view stands for: every summary replaced by its originals."""
-        session = self.store.open(self.config.namespace, session_id or self.session_id)
+    def preview(self, messages: Sequence[Any], **options: Unpack[Options]) -> Preview:
+        """What `compress` would keep, mask and summarize, and why; nothing is asked or written.
+
+        Raises:
+            CompressorError: as `compress` would.
+        """
+        self._check(options)
+        call = replace(self._call(messages, options), extends=False)
+        return preview_of(call, self._projector, self.tokens)
+
+    def verbatim(
+        self, messages: Sequence[Any] | None = None, *, session_id: str | None = None
+    ) -> list[Message]:
+        """The transcript that a view stands for: every summary replaced by its originals.
+
+        Without `messages` the session's, whole, as the store has it: as of its last compression,
+        or of the last `save`.
+
+        Raises:
+            SessionNotFound: without `messages`, and nothing of the session was ever compressed.
+        """
+        name = session_id or self.session_id
+        if messages is None:
+            return transcript_of(self.store, self.config.namespace, name)
+        session = self.store.open(self.config.namespace, name)
         expanded = self._projector.expanded(list(messages), session)
         return [to_plain(message) for message in (messages if expanded is None else expanded)]
+
+    def resume(self, session_id: str, token_budget: int | None = None) -> CompressResult:
+        """A stored session's messages, to go on from: in full where they fit, else its view.
+
+        From the store alone: as of its last compression, or of the last `save`. No model is asked
+        and nothing is written. `token_budget` is None for what this compressor's model takes.
+        What is sent on under the same session is projected through its ledger as ever.
+
+        Raises:
+            SessionNotFound: nothing of that name was ever compressed in this store.
+            BudgetTooSmall: what cannot be dropped exceeds `token_budget`.
+            LedgerError: the store cannot be read.
+        """
+        messages = transcript_of(self.store, self.config.namespace, session_id)
+        size = self.tokens.messages(messages)
+        fits = self._budget(self.config, {}).trigger if token_budget is None else token_budget
+        if size <= fits:
+            session = self.store.open(self.config.namespace, session_id)
+            return in_full(messages, session, size)
+        return self.compress_sync(
+            messages, session_id=session_id, target_tokens=token_budget, extends=False
+        )
+
+    def save(self, messages: Sequence[Any], *, session_id: str | None = None) -> bool:
+        """Record the transcript as it is now, for `resume` and `verbatim`; compresses nothing.
+
+        A compression does it by itself, a quiet turn does not. False where nothing of the session
+        was ever compressed: then there is nothing to go on from but the caller's own messages.
+
+        Raises:
+            InvalidMessages: not a list of chat messages.
+            LedgerError: the store cannot be written.
+        """
+        call = replace(self._call(messages, {"session_id": session_id}), extends=False)
+        session = self._projector.open(call)
+        if not session.entries:
+            return False
+        raw, layout = self._projector.project(call, session)
+        return self.store.keep(session, self._projector.outline(Look(session, raw, layout, None)))
 
     def recall_tools(
         self, session_id: str | None = None, *, budget_tokens: int = 2_000
@@ -180,8 +246,16 @@ class ContextCompressor:
         return recall_tools(self.store, session, self.tokens.text, budget_tokens=budget_tokens)
 
     def close(self) -> None:
-        """Cancel what is written in the background and close the store."""
+        """Cancel what is written in the background, save the newest transcripts, close the store.
+
+        Only of sessions that were compressed. A store that cannot be written is logged.
+        """
         self.background.close()
+        for (_, session_id), messages in self._projector.remembered():
+            try:
+                self.save(messages, session_id=session_id)
+            except CompressorError as error:
+                logger.warning("session %s: its last turns are not saved: %s", session_id, error)
         self.store.close()
 
     # -------------------------------------------------------------- reading
@@ -190,12 +264,10 @@ class ContextCompressor:
         self, messages: Sequence[Any], options: Options
     ) -> CompressResult | tuple[Call, Look]:
         """The result, where nothing has to be waited for; else what to carry out."""
-        unknown = sorted(set(options) - set(Options.__annotations__))
-        if unknown:
-            raise TypeError(f"compress() got an unexpected keyword argument {unknown[0]!r}")
+        self._check(options)
         quiet = self._quiet(messages, options)
         if quiet is not None:
-            return _as_before(quiet)
+            return of_quiet(quiet)
         call = self._call(messages, options)
         look = self._projector.look(call)
         if self._in_background(call):
@@ -205,6 +277,11 @@ class ContextCompressor:
         if not call.extends:
             return self._uncommitted(call, look, look.plan)
         return call, look
+
+    def _check(self, options: Options) -> None:
+        unknown = sorted(set(options) - set(Options.__annotations__))
+        if unknown:
+            raise TypeError(f"compress() got an unexpected keyword argument {unknown[0]!r}")
 
     def _quiet(self, messages: Sequence[Any], options: Options) -> Quiet | None:
         if options.get("force") or options.get("target_tokens") is not None:
@@ -282,21 +359,34 @@ class ContextCompressor:
         return self._result(call, look)
 
     async def _carry_out(self, call: Call, look: Look, todo: Plan) -> CompressResult:
+        look = self._projector.settled(look)
         started = time.monotonic()
         numbers = {"tokens": look.layout.size(), "messages": len(look.layout.tokens)}
         self._emit(Event("started", look.session.id, numbers))
+        try:
+            written = await self._write(call, look, todo)
+            result = await asyncio.to_thread(self._commit, call, look, todo, written)
+        except BaseException as error:
+            self._emit(Event("abandoned", look.session.id, {"error": type(error).__name__}))
+            raise
+        self._emit(result.committed(look, seconds=time.monotonic() - started))
+        return result
+
+    async def _write(self, call: Call, look: Look, todo: Plan) -> list[Written]:
         writer = self._writer(call)
         name = look.session.id
-        briefs = self._briefs(look, todo, call)
-        written = await asyncio.gather(
+        briefs = briefs_for(call, look, todo)
+        return await asyncio.gather(
             *(writer.write(brief, model=call.model, session_id=name) for brief in briefs)
         )
+
+    def _commit(
+        self, call: Call, look: Look, todo: Plan, written: Sequence[Written]
+    ) -> CompressResult:
         entries = self._segments(call, look, todo, written)
-        await asyncio.to_thread(self.store.commit, look.session, entries)
-        after = await asyncio.to_thread(self._projector.look, replace(call, force=False))
-        result = self._result(call, after, written)
-        self._emit(_committed(result, look, seconds=time.monotonic() - started))
-        return result
+        outline = self._projector.outline(look, [segment for segment, _ in entries])
+        session = self.store.commit(look.session, entries, outline)
+        return self._result(call, self._projector.within(look, session), written)
 
     # -------------------------------------------------------------- without waiting
 
@@ -326,7 +416,7 @@ class ContextCompressor:
         key = (look.session.namespace, look.session.id)
         if self._flights.enter(key) is None:
             try:
-                return _run(self._carry_out(call, look, todo))
+                return run(self._carry_out(call, look, todo))
             except LedgerConflict:
                 logger.debug("session %s moved on: its masks are not recorded", key[1])
             finally:
@@ -336,7 +426,7 @@ class ContextCompressor:
     def _uncommitted(self, call: Call, look: Look, todo: Plan) -> CompressResult:
         """The view with what is missing written without a model, and recorded nowhere."""
         writer = self._writer(call)
-        briefs = self._briefs(look, todo, call)
+        briefs = briefs_for(call, look, todo)
         written = [writer.static(brief) for brief in briefs]
         segments = [segment for segment, _ in self._segments(call, look, todo, written)]
         return self._result(call, self._projector.with_segments(look, segments), written)
@@ -373,7 +463,7 @@ class ContextCompressor:
         return self._uncommitted(call, look, look.plan).messages
 
     def _size(self, messages: Sequence[Message]) -> int:
-        return sum(map(self.tokens.message, messages))
+        return sum(self.tokens.each(self.tokens.cache.all(messages)))
 
     # -------------------------------------------------------------- pieces
 
@@ -381,38 +471,12 @@ class ContextCompressor:
         if self._summarizer is None and call.pays:
             self._summarizer = default_summarizer(self.config, call.model)
         return SummaryWriter(
-            self.config, self._summarizer, self.tokens, self._emit, breaker=self.breaker
-        )
-
-    def _briefs(self, look: Look, todo: Plan, call: Call) -> list[Brief]:
-        briefs = [self._brief(look, job, todo, call) for job in todo.jobs]
-        if not call.config.recall:
-            return briefs
-        # The number that the segment will have in the session's ledger once it is committed.
-        first = len(look.session.entries) + 1
-        return [replace(brief, recall=f"s{n}") for n, brief in enumerate(briefs, first)]
-
-    def _brief(self, look: Look, job: Job, todo: Plan, call: Call) -> Brief:
-        layout, messages = look.layout, look.layout.transcript.messages
-        # A static text is written anew from the originals; only a model's prose is carried on.
-        carried = [segment for segment in job.folds if segment.method == "model"]
-        covered = {i for t in layout.tiles if t.segment in carried for i in range(t.start, t.end)}
-        found = [t.segment for t in layout.tiles if t.segment is not None]
-        kept = [segment for segment in found if segment not in job.folds]
-        outside = [*range(layout.head_end), *range(todo.tail_start, len(messages))]
-        # A fold carries more than one segment did.
-        prose = call.budget.prose_for(job.source_tokens) * (2 if carried else 1)
-        return Brief(
-            messages=messages[job.start : job.end],
-            shown=tuple(messages[i] for i in range(job.start, job.end) if i not in covered),
-            room=job.room,
-            most=job.most,
-            facts=job.facts,
-            prose=max(1, min(prose, job.room // 2)),
-            by_model=job.by_model,
-            folded=tuple(without_added(unframe(segment.rendered)) for segment in carried),
-            earlier=tuple(unframe(segment.rendered) for segment in kept),
-            visible="\n".join(rendering([messages[i] for i in outside])),
+            self.config,
+            self._summarizer,
+            self.tokens,
+            self._emit,
+            breaker=self.breaker,
+            on_disk=masks_secrets(self.store),
         )
 
     def _segments(
@@ -420,16 +484,21 @@ class ContextCompressor:
     ) -> list[tuple[Segment, list[Message]]]:
         """What the plan adds to the ledger, each with the caller's own messages."""
         summaries = [
-            (self._summary(look, job, text), _archived(look, job.start, job.end))
+            (self._summary(look, job, text), self._archived(look, job.start, job.end))
             for job, text in zip(todo.jobs, written, strict=True)
         ]
         chosen = set(todo.masks)
         masks = self._projector.masked(call, look.layout) if chosen else []
         return summaries + [
-            (self._mask(look, index, message), _archived(look, index, index + 1))
+            (self._mask(look, index, message), self._archived(look, index, index + 1))
             for index, message in masks
             if index in chosen
         ]
+
+    def _archived(self, look: Look, start: int, end: int) -> list[Message]:
+        """The caller's own messages of a run, as they came and in their order."""
+        origins = look.layout.transcript.origins[start:end]
+        return [look.raw[i] for i in sorted(o for o in origins if o is not None)]
 
     def _summary(self, look: Look, job: Job, text: Written) -> Segment:
         return Segment(
@@ -456,31 +525,15 @@ class ContextCompressor:
         )
 
     def _result(self, call: Call, look: Look, written: Sequence[Written] = ()) -> CompressResult:
-        layout = look.layout
-        view = layout.view()
-        segments = tuple(t.segment for t in layout.tiles if t.segment is not None)
-        masked = layout.masked()
-        methods = {text.method for text in written}
-        method = "model" if "model" in methods else "static" if methods else None
-        before = self.tokens.messages(call.transcript.messages)
-        after = self.tokens.messages(view)
+        opening = self.tokens.messages([])
+        before = self._size(call.transcript.messages) + opening
+        result = of_look(look, written, before=before, opening=opening)
         if not written and look.plan is None:
-            self._projector.remember(call, look, before, after)
-        return CompressResult(
-            messages=view,
-            context_status=_status(segments, masked),
-            tokens_before=before,
-            tokens_after=after,
-            session_id=look.session.tip,
-            parent_session_id=look.session.parent,
-            summary_method=method or ("reused" if segments else None),
-            usage=functools.reduce(Usage.__add__, (text.usage for text in written), Usage()),
-            segments=segments,
-            masked=masked,
-            written=tuple(written),
-        )
+            self._projector.remember(call, look, before, result.tokens_after)
+        return result
 
     def _emit(self, event: Event) -> None:
+        self._telemetry(event)
         if self._listener is None:
             return
         try:
@@ -489,84 +542,7 @@ class ContextCompressor:
             logger.exception("a listener failed at %s", event.name)
 
 
-# ---------------------------------------------------------------- helpers
-
-
-def _status(segments: Sequence[Segment], masked: int) -> str:
-    return "summarized" if segments else "masked" if masked else "full"
-
-
-def _as_before(quiet: Quiet) -> CompressResult:
-    return CompressResult(
-        messages=quiet.view,
-        context_status=_status(quiet.segments, quiet.masked),
-        tokens_before=quiet.tokens_before,
-        tokens_after=quiet.tokens_after,
-        session_id=quiet.session.tip,
-        parent_session_id=quiet.session.parent,
-        summary_method="reused" if quiet.segments else None,
-        segments=quiet.segments,
-        masked=quiet.masked,
-    )
-
-
-def _committed(result: CompressResult, look: Look, *, seconds: float) -> Event:
-    usage = result.usage
-    return Event(
-        "committed",
-        look.session.id,
-        {
-            "tokens_before": look.layout.size(),
-            "tokens_after": result.tokens_after,
-            "method": result.summary_method,
-            "masked": result.masked,
-            "epoch": result.session_id,
-            "parent": result.parent_session_id,
-            "prompt_tokens": usage.prompt_tokens,
-            "completion_tokens": usage.completion_tokens,
-            "cost": usage.cost,
-            "seconds": seconds,
-        },
-    )
-
-
 def _bare(layout: Layout) -> list[Message]:
     """Only what may not be dropped: for a window that does not even take that."""
     pairs = zip(layout.transcript.messages, layout.allowed, strict=True)
     return [message for message, may_go in pairs if not may_go]
-
-
-def _archived(look: Look, start: int, end: int) -> list[Message]:
-    """The caller's own messages of a run, as they came and in their order."""
-    origins = look.layout.transcript.origins[start:end]
-    return [to_plain(look.raw[i]) for i in sorted(o for o in origins if o is not None)]
-
-
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, in this thread or, inside a running loop, in another one."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    return _in_thread(lambda: asyncio.run(work))
-
-
-def _in_thread(function: Callable[[], T]) -> T:
-    outcome: list[T] = []
-    failure: list[BaseException] = []
-
-    def target() -> None:
-        try:
-            outcome.append(function())
-        except BaseException as error:
-            failure.append(error)
-
-    context = contextvars.copy_context()
-    thread = threading.Thread(
-        target=context.run, args=(target,), name="praison-compressor", daemon=True
-    )
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
-    return outcome[0]

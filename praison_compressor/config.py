@@ -13,6 +13,8 @@ from .errors import ConfigError
 __all__ = ["CompressorConfig"]
 
 STORE_VARIABLE = "PRAISON_COMPRESSOR_STORE"
+KEY_VARIABLE = "PRAISONAI_SESSION_KEY"
+"""The host's own, for its `EncryptedSessionStore`."""
 
 FILE_ACTIONS = ("read", "created", "edited", "deleted", "moved")
 OTHER_ACTIONS = ("command", "search", "fetch", "none")
@@ -93,7 +95,8 @@ class CompressorConfig:
     of well-known hosts ("<system-reminder") are known."""
 
     recall: bool = False
-    """The agent has the recall tools: each summary says how to read its originals with them."""
+    """The agent has the recall tools: each summary and each masked output says how to read its
+    originals with them."""
 
     background: bool = False
     """Write summaries off the request path: no turn waits for a model."""
@@ -120,6 +123,10 @@ class CompressorConfig:
     """Mask keys and tokens in what a summary is written from. None: where the auxiliary model is
     another than the agent's own, or the ledger is on disk. More kinds with the [redact] extra."""
 
+    redact_archive: bool = True
+    """Mask keys and tokens in what is written to a ledger on disk: originals, summaries, index.
+    What is read back from there has the masks. A ledger in memory keeps originals as they are."""
+
     summary_max_retries: int = 2
     """Further tries with one model after a failure that may pass."""
 
@@ -128,6 +135,10 @@ class CompressorConfig:
 
     store_url: str | None = None
     """Where the ledger is kept. None: memory."""
+
+    store_key: str | None = field(default=None, repr=False)
+    """The key (Fernet) of an encrypted store. A new store is encrypted with it, a plain one stays
+    plain. None: the variable PRAISONAI_SESSION_KEY, as for the host's encrypted sessions."""
 
     namespace: str = "default"
     """Keeps tenants apart: nothing is ever looked up across namespaces."""
@@ -191,8 +202,9 @@ class CompressorConfig:
     def with_environment(self, environ: Mapping[str, str] | None = None) -> CompressorConfig:
         """This configuration with what the environment adds where nothing was given."""
         environ = os.environ if environ is None else environ
-        url = environ.get(STORE_VARIABLE)
-        return replace(self, store_url=url) if url and not self.store_url else self
+        url = self.store_url or environ.get(STORE_VARIABLE) or None
+        key = self.store_key or environ.get(KEY_VARIABLE) or None
+        return replace(self, store_url=url, store_key=key)
 
 
 def _policies(given: Any) -> dict[str, str]:

@@ -29,4 +29,4 @@ def default_store(config: CompressorConfig) -> Store:
         return MemoryStore()
     from .store import open_store
 
-    return open_store(config.store_url)
+    return open_store(config.store_url, key=config.store_key, mask_secrets=config.redact_archive)

@@ -13,8 +13,9 @@ __all__ = ["Event", "Listener"]
 class Event:
     """One thing that happened in a session.
 
-    `name` is one of "started", "part_summarized", "fell_back", "committed", "skipped", "failed",
-    "redacted"; `data` carries the numbers (tokens, messages, model, reason).
+    `name` is one of "started", "model_called", "part_summarized", "fell_back", "committed",
+    "abandoned", "skipped", "failed", "redacted"; `data` carries the numbers (tokens, messages,
+    seconds, model, reason). Each "started" is ended by one "committed" or "abandoned".
     """
 
     name: str

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 
 from .ledger import Segment, Tile, lay
 from .messages import ORPHAN_OPENS, Message, Transcript, text_of
@@ -42,7 +44,12 @@ class Layout:
 
     def span(self, start: int, end: int) -> int:
         """Tokens of a stretch of messages as they stand outside summaries."""
-        return sum(self.message_tokens(i) for i in range(start, end))
+        return self._sums[max(start, end)] - self._sums[start]
+
+    @cached_property
+    def _sums(self) -> tuple[int, ...]:
+        """Tokens of the messages before each index: a plan asks for many stretches."""
+        return (0, *accumulate(map(self.message_tokens, range(len(self.tokens)))))
 
     def message_tokens(self, index: int) -> int:
         """Tokens of one message as it stands outside summaries."""
@@ -57,6 +64,13 @@ class Layout:
         """How many messages stand in the view as a mask."""
         gaps = (tile for tile in self.tiles if tile.segment is None)
         return sum(tile.start <= index < tile.end for tile in gaps for index in self.replaced)
+
+    def secrets(self) -> int:
+        """How many keys and tokens are masked in the archive of what is replaced in the view."""
+        gaps = [tile for tile in self.tiles if tile.segment is None]
+        masks = (s for i, s in self.replaced.items() if any(t.start <= i < t.end for t in gaps))
+        summaries = (tile.segment for tile in self.tiles if tile.segment is not None)
+        return sum(segment.secrets for segment in (*summaries, *masks))
 
     def view(self) -> list[Message]:
         """The messages to send."""

@@ -13,7 +13,7 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from .errors import LedgerConflict, LedgerCorrupt, SessionNotFound
@@ -25,6 +25,7 @@ __all__ = [
     "Entry",
     "Epoch",
     "MemoryStore",
+    "Outline",
     "Segment",
     "Session",
     "Store",
@@ -81,10 +82,24 @@ class Segment:
     usage: Usage = Usage()
     created: float = 0.0
     """Seconds since 1970."""
+    archived_as: tuple[tuple[int, str], ...] = ()
+    """Places in the run whose messages the archive holds with secrets masked, each with the
+    canonical digest of the masked message."""
+    secrets: int = 0
+    """How many keys and tokens are masked in the archived originals."""
 
     def payload(self) -> str:
         """Everything that the seal covers, as canonical JSON."""
-        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        # Not `asdict`, which copies every digest of the run one by one.
+        found = {**vars(self), "usage": vars(self.usage)}
+        if not self.secrets:
+            # Sealed as it was before these fields were known: old chains still verify.
+            del found["archived_as"], found["secrets"]
+        return json.dumps(found, sort_keys=True, separators=(",", ":"))
+
+    def aliases(self) -> dict[str, str]:
+        """The digests of masked messages, each with that of the message it stands for."""
+        return {masked: self.run[place] for place, masked in self.archived_as}
 
     @property
     def rendered_digest(self) -> str:
@@ -142,6 +157,11 @@ class Session:
     """Oldest first, those of the session it was forked from before its own."""
 
 
+Outline = tuple[Message | int, ...]
+"""A whole transcript in order: messages as they came, and for each run that a segment holds the
+segment's place in `Session.entries`."""
+
+
 class Store(Protocol):
     """Where a ledger is kept; every method is by namespace and session.
 
@@ -154,14 +174,28 @@ class Store(Protocol):
         """The session that `session_id` (stable or an epoch's) names; a new one if none does."""
 
     def commit(
-        self, session: Session, segments: Sequence[tuple[Segment, Sequence[Message]]]
+        self,
+        session: Session,
+        segments: Sequence[tuple[Segment, Sequence[Message]]],
+        outline: Outline | None = None,
     ) -> Session:
         """Archive the originals and append the segments in one transaction; a new epoch opens.
+
+        `outline` is the whole transcript as it stands with these segments; it replaces the one
+        recorded before. None leaves that one.
 
         Raises:
             LedgerConflict: the tip is no longer `session.tip`.
             StoreUnavailable: nothing was written.
         """
+
+    def keep(self, session: Session, outline: Outline) -> bool:
+        """Record the transcript as it stands now; False where nothing of the session was ever
+        committed, or somebody committed since `session` was read."""
+
+    def transcript(self, session: Session) -> list[Message]:
+        """The whole transcript as it was last recorded, exactly as it came; where none was, the
+        originals in the order in which they were compressed."""
 
     def originals(self, session: Session, entry: Entry) -> list[Message] | None:
         """The archived messages of an entry, exactly as they came; None once forgotten."""
@@ -305,6 +339,7 @@ class _Kept:
     epochs: list[Epoch] = field(default_factory=list)
     above: tuple[Epoch, ...] = ()
     """The lineage that it was forked from."""
+    outline: Outline | None = None
 
 
 class MemoryStore:
@@ -328,13 +363,17 @@ class MemoryStore:
     def _create(self, namespace: str, session_id: str, parent_id: str | None) -> None:
         entries: tuple[Entry, ...] = ()
         above: tuple[Epoch, ...] = ()
+        outline = None
         if parent_id is not None and (namespace, parent_id) in self._stable:
             entries = self._at(namespace, parent_id)
             above = tuple(self._lineage(namespace, parent_id))
+            parent = self._sessions[namespace, self._stable[namespace, parent_id]]
+            # Of an older epoch's transcript only its segments are known.
+            outline = parent.outline if entries == parent.session.entries else None
         head = entries[-1].hash if entries else GENESIS
         session = Session(namespace, session_id, session_id, parent_id, head, entries)
         root = Epoch(session_id, parent_id, session_id, time.time())
-        self._sessions[namespace, session_id] = _Kept(session, [root], above)
+        self._sessions[namespace, session_id] = _Kept(session, [root], above, outline)
         self._stable[namespace, session_id] = session_id
 
     def _at(self, namespace: str, epoch_id: str) -> tuple[Entry, ...]:
@@ -347,7 +386,10 @@ class MemoryStore:
         return tuple(entry for entry in kept.session.entries if entry.epoch not in later)
 
     def commit(
-        self, session: Session, segments: Sequence[tuple[Segment, Sequence[Message]]]
+        self,
+        session: Session,
+        segments: Sequence[tuple[Segment, Sequence[Message]]],
+        outline: Outline | None = None,
     ) -> Session:
         with self._lock:
             kept = self._sessions[session.namespace, session.id]
@@ -364,7 +406,34 @@ class MemoryStore:
                 kept.session, tip=epoch, parent=session.tip, head_hash=head, entries=entries
             )
             self._stable[session.namespace, epoch] = session.id
+            if outline is not None:
+                kept.outline = _copied(outline)
             return kept.session
+
+    def keep(self, session: Session, outline: Outline) -> bool:
+        with self._lock:
+            kept = self._sessions.get((session.namespace, session.id))
+            if kept is None or kept.session.tip != session.tip or not session.entries:
+                return False
+            kept.outline = _copied(outline)
+            return True
+
+    def transcript(self, session: Session) -> list[Message]:
+        with self._lock:
+            kept = self._sessions.get((session.namespace, session.id))
+            if kept is None:
+                return []
+            outline, entries = kept.outline, kept.session.entries
+        if outline is None:
+            found = {content_digest(m): m for entry in entries for m in entry.originals}
+            return copy.deepcopy(list(found.values()))
+        return copy.deepcopy(
+            [
+                message
+                for item in outline
+                for message in (entries[item].originals if isinstance(item, int) else (item,))
+            ]
+        )
 
     def originals(self, session: Session, entry: Entry) -> list[Message] | None:
         return copy.deepcopy(list(entry.originals))
@@ -393,3 +462,7 @@ class MemoryStore:
 
     def close(self) -> None:
         return None
+
+
+def _copied(outline: Outline) -> Outline:
+    return tuple(item if isinstance(item, int) else to_plain(item) for item in outline)

@@ -13,7 +13,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-__all__ = ["GUESSED_WINDOW", "Limits", "bare_names", "litellm_folder", "model_limits"]
+__all__ = [
+    "GUESSED_WINDOW",
+    "Limits",
+    "bare_names",
+    "input_price",
+    "litellm_folder",
+    "model_limits",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +65,17 @@ def model_limits(model: str | None, context_window: int | None = None) -> Limits
     if known.guessed:
         _warn(model, known.window, known.source)
     return known
+
+
+def input_price(model: str | None) -> float | None:
+    """US dollars for one input token, as listed; None where no table has the model's price."""
+    for table, _ in _tables():
+        for name in _names(model):
+            entry = table.get(name)
+            price = entry.get("input_cost_per_token") if isinstance(entry, Mapping) else None
+            if isinstance(price, (int, float)) and price > 0:
+                return float(price)
+    return None
 
 
 @lru_cache(maxsize=256)
@@ -107,13 +125,13 @@ def _positive(value: Any) -> int | None:
 
 @lru_cache(maxsize=1)
 def _file_table() -> dict[str, dict[str, Any]]:
-    """The chat models of litellm's file, without prices: 3 MB of JSON are read once."""
+    """The chat models of litellm's file: 3 MB of JSON are read once."""
     folder = litellm_folder()
     path = folder / "model_prices_and_context_window_backup.json" if folder else None
     if path is None or not path.is_file():
         logger.warning("litellm's wheel carries no model table: context windows are guessed")
         return {}
-    wanted = ("max_input_tokens", "max_output_tokens", "max_tokens")
+    wanted = ("max_input_tokens", "max_output_tokens", "max_tokens", "input_cost_per_token")
     table = json.loads(path.read_bytes())
     return {
         name: {field: entry.get(field) for field in wanted}

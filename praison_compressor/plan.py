@@ -36,6 +36,9 @@ TURN_START_COST = 0.2
 MAJOR_SHARE = 0.5
 """Share of the largest stretch below which another one is not worth a call of its own."""
 
+MOST_SAID = 1_000
+"""Tokens of one user's message that are the user's words rather than material."""
+
 WORTH_A_FRAME = 5 * SMALLEST_SUMMARY
 """Tokens below which a small stretch says more by itself than in a frame."""
 
@@ -72,12 +75,18 @@ class Plan:
 
 
 def plan(
-    layout: Layout, budget: Budget, *, force: bool = False, masks: Mapping[int, int] | None = None
+    layout: Layout,
+    budget: Budget,
+    *,
+    force: bool = False,
+    masks: Mapping[int, int] | None = None,
+    by_model: bool = False,
 ) -> Plan | None:
     """What to do so that the view fits, or None while it does or nothing is gained.
 
     `masks` are the tool results that may become one line, with the tokens of that line: where
-    this is enough, nothing is summarized.
+    this is enough, nothing is summarized. `by_model` says that a model is there to write: its
+    prose needs room that is not the smaller stretches' to share.
 
     Raises:
         BudgetTooSmall: what cannot be dropped exceeds the limit.
@@ -99,7 +108,7 @@ def plan(
     # Where what cannot be dropped leaves no room under the target, the limit is what counts.
     least = size
     for goal in (target, budget.limit):
-        for attempt in _attempts(layout, budget, goal):
+        for attempt in _attempts(layout, budget, goal, by_model):
             if attempt.jobs and attempt.expected <= goal:
                 return _if_it_pays(attempt, size, budget)
             least = min(least, attempt.expected)
@@ -136,14 +145,15 @@ def _if_it_pays(found: Plan, size: int, budget: Budget) -> Plan | None:
     return found if pays or size > budget.limit else None
 
 
-def _attempts(layout: Layout, budget: Budget, target: int) -> Iterator[Plan]:
+def _attempts(layout: Layout, budget: Budget, target: int, by_model: bool) -> Iterator[Plan]:
     """From the plan that keeps most to the one that keeps only what cannot be dropped."""
     summaries = sum(tile.segment.tokens for tile in layout.tiles if tile.segment is not None)
     full = max(budget.tail, _turn_tokens(layout, budget.recent_turns))
     wanted = budget.prose_for(layout.size()) + budget.facts
     most = _most(budget, target)
     facts = target if budget.exact else budget.facts
-    attempt = functools.partial(_attempt, layout, target=target, most=most)
+    prose = budget.prose_for(layout.size()) if by_model else 0
+    attempt = functools.partial(_attempt, layout, target=target, most=most, prose=prose)
     if summaries + wanted <= budget.fold or not summaries:
         yield attempt(full, wanted, facts, fold=False)
     # A fold stands for all that came before it, so its facts may take what summaries may.
@@ -170,6 +180,7 @@ def _attempt(
     fold: bool,
     target: int,
     most: int,
+    prose: int,
     minor: int | None = None,
 ) -> Plan:
     """One plan with a tail of at most `tail` tokens; `wanted` None: all that `target` leaves.
@@ -181,7 +192,7 @@ def _attempt(
     spans = _worthwhile(layout, spans, minor)
     kept = layout.size() - sum(_view_tokens(layout, start, end) for start, end in spans)
     room = max(0, target - kept)
-    jobs = tuple(_jobs(layout, spans, room, max(0, most - kept), facts))
+    jobs = tuple(_jobs(layout, spans, room, max(0, most - kept), facts, prose))
     least = SMALLEST_SUMMARY * len(spans)
     taken = max(least, room) if wanted is None else max(least, wanted)
     return Plan(jobs, tail_start, kept + taken)
@@ -265,28 +276,48 @@ def _view_tokens(layout: Layout, start: int, end: int) -> int:
 
 
 def _jobs(
-    layout: Layout, spans: Sequence[tuple[int, int]], room: int, most: int, facts: int
+    layout: Layout, spans: Sequence[tuple[int, int]], room: int, most: int, facts: int, prose: int
 ) -> Iterator[Job]:
-    """A job for each span: the least that says something for each, the rest shared by size."""
+    """A job for each span: the least that says something, a model's prose and the user's words
+    first, the rest by size."""
     sizes = [layout.source(start, end) for start, end in spans]
-    for (start, end), size in zip(spans, sizes, strict=True):
+    major = [size >= MAJOR_SHARE * max(sizes) for size in sizes]
+    proses = [prose if large else 0 for large in major]
+    users = users_of(layout.transcript.messages)
+    said = [_said(layout, users, start, end) for start, end in spans]
+    rooms, mosts = _shares(room, sizes, proses, said), _shares(most, sizes, proses, said)
+    for number, (start, end) in enumerate(spans):
         present = _view_tokens(layout, start, end)
-        share = functools.partial(_share, of=size, among=sum(sizes), jobs=len(spans))
         yield Job(
             start,
             end,
-            room=min(share(room), present - 1),
-            most=min(share(most), present - 1),
-            facts=facts * size // max(1, sum(sizes)),
-            source_tokens=size,
-            by_model=size >= MAJOR_SHARE * max(sizes),
+            room=min(rooms[number], present - 1),
+            most=min(mosts[number], present - 1),
+            facts=facts * sizes[number] // max(1, sum(sizes)),
+            source_tokens=sizes[number],
+            by_model=major[number],
             folds=_inside(layout.tiles, start, end),
         )
 
 
-def _share(room: int, *, of: int, among: int, jobs: int) -> int:
-    spare = max(0, room - SMALLEST_SUMMARY * jobs)
-    return SMALLEST_SUMMARY + spare * of // max(1, among)
+def _said(layout: Layout, users: Iterable[int], start: int, end: int) -> int:
+    """Tokens of what the user said in a stretch: it is kept verbatim."""
+    return sum(min(layout.tokens[i], MOST_SAID) for i in users if start <= i < end)
+
+
+def _shares(
+    room: int, sizes: Sequence[int], proses: Sequence[int], said: Sequence[int]
+) -> list[int]:
+    """What each gets of the room: half of it goes by the user's words at most."""
+    given = [SMALLEST_SUMMARY for _ in sizes]
+    left = room - sum(given)
+    for wanted, most in ((proses, left), (said, (left - sum(proses)) // 2), (sizes, left)):
+        spare = max(0, min(most, room - sum(given)))
+        if wanted is not sizes:
+            spare = min(spare, sum(wanted))
+        whole = max(1, sum(wanted))
+        given = [have + spare * want // whole for have, want in zip(given, wanted, strict=True)]
+    return given
 
 
 def _inside(tiles: Iterable[Tile], start: int, end: int) -> tuple[Segment, ...]:

@@ -6,6 +6,7 @@ out before, message by message, and adds the rest; whatever is unusual takes the
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 from collections import Counter, OrderedDict
@@ -14,14 +15,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .budget import Budget
-from .cache import MessageCache
+from .cache import Seen
 from .config import CompressorConfig
-from .errors import BudgetTooSmall, InvalidMessages
+from .errors import BudgetTooSmall, InvalidMessages, LedgerConflict
 from .layout import Layout, arrange, lay_masks, users_of
-from .ledger import Entry, Segment, Session, Store, lay
-from .masks import kept_steps, mask, maskable
+from .ledger import Entry, Outline, Segment, Session, Store, lay
+from .masks import kept_steps, mask, maskable, reference_of
 from .messages import Message, Transcript, is_result, read
+from .outline import outline_of
 from .plan import Plan, plan
+from .redact import Redactor, masks_secrets
 from .tokens import TokenCounter
 
 __all__ = ["Call", "Look", "Projector", "Quiet"]
@@ -78,6 +81,7 @@ class Quiet:
     tokens_after: int
     segments: tuple[Segment, ...]
     masked: int
+    secrets: int
     view: list[Message] = field(default_factory=list)
     """Built anew for every caller, from the messages of his call: his to edit."""
 
@@ -88,8 +92,7 @@ class Projector:
     def __init__(self, store: Store, tokens: TokenCounter) -> None:
         self._store = store
         self._tokens = tokens
-        found = getattr(tokens, "cache", None)
-        self._cache: MessageCache = MessageCache() if found is None else found
+        self._cache = tokens.cache
         self._lock = threading.Lock()
         self._quiet: OrderedDict[tuple[str, str], Quiet] = OrderedDict()
         self._reported: OrderedDict[tuple[str, str], None] = OrderedDict()
@@ -118,15 +121,17 @@ class Projector:
 
     def plan(self, call: Call, layout: Layout) -> Plan | None:
         """What to do about this layout; tools whose outputs are to be kept yield to the window."""
-        masks = self._masks(call, layout)
         self._report(call, layout)
+        decide = functools.partial(
+            plan, force=call.force, masks=self._masks(call, layout), by_model=call.pays
+        )
         try:
-            return plan(layout, call.budget, force=call.force, masks=masks)
+            return decide(layout, call.budget)
         except BudgetTooSmall:
             if not layout.kept:
                 raise
             layout = replace(layout, kept=frozenset())
-            return plan(layout, call.budget, force=call.force, masks=masks)
+            return decide(layout, call.budget)
 
     def _report(self, call: Call, layout: Layout) -> None:
         """Say once per session that its fixed part alone is above the trigger: it is not fought."""
@@ -150,7 +155,7 @@ class Projector:
 
     def snapshot(self, call: Call) -> Call:
         """The call with private copies of its messages: nobody can edit them meanwhile."""
-        return replace(call, given=[seen.plain for seen in self._cache.all(call.given)])
+        return replace(call, given=self.copies(call.given))
 
     def project(self, call: Call, session: Session) -> tuple[Sequence[Message], Layout]:
         """The transcript along a session's ledger, and the messages it was read from."""
@@ -162,24 +167,56 @@ class Projector:
 
     def _arranged(self, call: Call, transcript: Transcript, session: Session) -> Layout:
         messages = transcript.messages
+        seen = self._cache.all(messages)
         layout = arrange(
             transcript,
-            [seen.digest for seen in self._cache.all(messages)],
-            [self._tokens.message(message) for message in messages],
+            _digests(seen, session),
+            self._tokens.each(seen),
             [self.recounted(entry.segment) for entry in session.entries],
             call.budget.head,
         )
         kept = kept_steps(messages, transcript.steps, call.config)
         return replace(layout, kept=kept) if kept else layout
 
+    def copies(self, messages: Sequence[Any]) -> list[Message]:
+        """Private copies of messages, which nobody edits: the cache has them."""
+        return [seen.plain for seen in self._cache.all(messages)]
+
     def with_segments(self, look: Look, segments: Sequence[Segment]) -> Look:
-        """The look as it would be with these segments in the ledger."""
+        """The look as it would be with these segments in the ledger, without a plan."""
         known = [self.recounted(entry.segment) for entry in look.session.entries]
-        old = look.layout
-        layout = arrange(
-            old.transcript, old.digests, old.tokens, [*known, *segments], old.head_tokens
+        return replace(look, layout=_relaid(look.layout, [*known, *segments]), plan=None)
+
+    def within(self, look: Look, session: Session) -> Look:
+        """The look as it is after we have committed: `session` is what the store made of it.
+
+        Nothing is read again: the commit was compare-and-set, so nobody else has written.
+        """
+        segments = [self.recounted(entry.segment) for entry in session.entries]
+        return replace(look, session=session, layout=_relaid(look.layout, segments), plan=None)
+
+    def outline(self, look: Look, segments: Sequence[Segment] = ()) -> Outline:
+        """The whole transcript as the ledger will hold it with these segments in it."""
+        known = [self.recounted(entry.segment) for entry in look.session.entries]
+        everything = [*known, *segments]
+        return outline_of(look.raw, _relaid(look.layout, everything), everything)
+
+    def settled(self, look: Look) -> Look:
+        """The look with private copies of its messages, as they were when it was laid out.
+
+        An agent may edit its own while a model writes: what is archived must be what was digested.
+
+        Raises:
+            LedgerConflict: they were edited since; look again.
+        """
+        seen = self._cache.all(look.layout.transcript.messages)
+        if tuple(_digests(seen, look.session)) != look.layout.digests:
+            raise LedgerConflict(f"session {look.session.id}: its messages were edited meanwhile")
+        messages = tuple(each.plain for each in seen)
+        transcript = replace(look.layout.transcript, messages=messages)
+        return replace(
+            look, raw=self.copies(look.raw), layout=replace(look.layout, transcript=transcript)
         )
-        return replace(look, layout=layout, plan=None)
 
     def recounted(self, segment: Segment) -> Segment:
         """The segment as this model counts it: it may have been written under another."""
@@ -236,7 +273,17 @@ class Projector:
         """The results that may be masked, and what each would say."""
         messages = layout.transcript.messages
         allowed = maskable(messages, layout.tokens, call.config)
-        return [(index, mask(found, messages[index])) for index, found in allowed.items()]
+        found = [
+            mask(tool_call, messages[index], self._reference(call, messages[index]))
+            for index, tool_call in allowed.items()
+        ]
+        if masks_secrets(self._store):
+            # As the store would write them, so that the plan counts what will be sent.
+            found = [*Redactor(call.key[0]).messages(found).messages]
+        return list(zip(allowed, found, strict=True))
+
+    def _reference(self, call: Call, message: Message) -> str | None:
+        return reference_of(self._cache(message).digest) if call.config.recall else None
 
     # -------------------------------------------------------------- the quiet way
 
@@ -276,7 +323,7 @@ class Projector:
             return None
         if known.comparable and not all(entry.comparable for entry in seen):
             return None
-        added = sum(self._tokens.message(message) for message in new)
+        added = sum(self._tokens.each(seen))
         return replace(
             known,
             known=known.known + ([s.plain for s in seen] if known.comparable else seen),
@@ -311,6 +358,7 @@ class Projector:
                 tokens_after=after,
                 segments=tuple(t.segment for t in layout.tiles if t.segment is not None),
                 masked=layout.masked(),
+                secrets=layout.secrets(),
             )
         )
 
@@ -333,10 +381,20 @@ class Projector:
         if lay_masks(layout.digests, segments, everywhere) != layout.replaced:
             return None
         laid = [tile.segment for tile in layout.tiles]
-        unlaid = {found for s in segments if s not in laid for found in s.run}
+        unlaid = {found for s in segments if s not in laid for found in (*s.run, *s.aliases())}
         if layout.digests[-1] in unlaid:
             return None
         return frozenset(unlaid.union(self._rendered(look.session)))
+
+    def remembered(self) -> list[tuple[tuple[str, str], list[Message]]]:
+        """The sessions whose newest transcripts are known, each by its key, as private copies."""
+        with self._lock:
+            known = list(self._quiet.items())
+        return [
+            (key, [m.plain if isinstance(m, Seen) else m for m in quiet.known])
+            for key, quiet in known
+            if quiet.session.entries
+        ]
 
     def _keep(self, quiet: Quiet) -> None:
         with self._lock:
@@ -348,10 +406,25 @@ class Projector:
 
     @property
     def _ratio(self) -> float:
-        return float(getattr(self._tokens, "ratio", 1.0))
+        return self._tokens.ratio
 
 
 _NONE: Iterator[Entry] = iter(())
+
+
+def _digests(seen: Sequence[Seen], session: Session) -> list[str]:
+    """What the ledger knows the messages by: those read back masked, by what they stand for."""
+    aliases = _aliases(session)
+    return [aliases.get(each.digest, each.digest) for each in seen]
+
+
+def _aliases(session: Session) -> dict[str, str]:
+    """What is archived with its secrets masked, by the digest of what it was archived for."""
+    return {
+        masked: original
+        for entry in session.entries
+        for masked, original in entry.segment.aliases().items()
+    }
 
 
 def _is_same(now: Session, before: Session) -> bool:
@@ -362,6 +435,10 @@ def _is_same(now: Session, before: Session) -> bool:
         and [entry.forgotten for entry in now.entries]
         == [entry.forgotten for entry in before.entries]
     )
+
+
+def _relaid(old: Layout, segments: Sequence[Segment]) -> Layout:
+    return arrange(old.transcript, old.digests, old.tokens, segments, old.head_tokens)
 
 
 def _pieces(layout: Layout) -> Iterator[slice | Message]:

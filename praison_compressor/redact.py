@@ -1,4 +1,5 @@
-"""Keys and tokens masked before a text leaves the agent's own provider; the same mask every time.
+"""Keys and tokens masked before a text leaves the agent's own provider, or is written to a disk.
+The same secret has the same mask every time.
 
 Detected by detect-secrets, where the `[redact]` extra is installed, through its plugins' published
 patterns: its own scanner keeps global settings and is not thread-safe. What it lacks, and the
@@ -13,37 +14,49 @@ import importlib
 import importlib.util
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from .config import CompressorConfig
 from .messages import Message
 
-__all__ = ["Redacted", "Redactor", "wants_redaction"]
+__all__ = ["Redacted", "Redactor", "masks_in", "masks_secrets", "wants_redaction"]
 
 logger = logging.getLogger(__name__)
+
+_NAMES = r"(?:(?<=a)pi[_-]?key|(?<=s)ecret|(?<=p)asswo?r?d|(?<=p)asswd|(?<=t)oken)"
+
+
+def _begins(prefix: str, rest: str) -> str:
+    """A key of that beginning: not inside a word, but also after a line break escaped in JSON.
+
+    The prefix comes first, so that a search passes over text without it at the speed of C.
+    """
+    return rf"{prefix}(?:(?<!\w{prefix})|(?<=\\[bfnrt]{prefix})){rest}"
+
 
 _OWN = (
     (
         "private-key",
         r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[^-]{16,20000}-----END [A-Z ]{0,40}-----",
     ),
-    ("jwt", r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{5,}"),
-    ("anthropic-key", r"\bsk-ant-[\w-]{20,}"),
-    ("openai-key", r"\bsk-(?:proj-|svcacct-)?[A-Za-z0-9_-]{20,}"),
-    ("google-key", r"\bAIza[\w-]{35}"),
-    ("github-token", r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_\w{40,})"),
-    ("aws-key", r"\b(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}\b"),
-    ("slack-token", r"\bxox[abposr]-[A-Za-z0-9-]{10,}"),
+    ("jwt", _begins("eyJ", r"[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{5,}")),
+    ("anthropic-key", _begins("sk-ant-", r"[\w-]{20,}")),
+    ("openai-key", _begins("sk-", r"(?:proj-|svcacct-)?[A-Za-z0-9_-]{20,}")),
+    ("google-key", _begins("AIza", r"[\w-]{35}")),
+    ("github-token", _begins("gh", r"[pousr]_[A-Za-z0-9]{36,}")),
+    ("github-token", _begins("github_pat_", r"\w{40,}")),
+    ("aws-key", _begins("A", r"(?:3T[A-Z0-9]|BIA|CCA|KIA|SIA)[0-9A-Z]{16}\b")),
+    ("slack-token", _begins("xox", r"[abposr]-[A-Za-z0-9-]{10,}")),
     # Not the library's pattern: its `.+` reads a long line once for every "//" in it.
-    ("npm-token", r"\bnpm_[A-Za-z0-9]{36,}"),
-    ("hugging-face-token", r"\bhf_[A-Za-z0-9]{30,}"),
-    ("bearer-token", r"(?i:\bbearer )(?P<secret>[\w.~+/=-]{20,})"),
+    ("npm-token", _begins("npm_", r"[A-Za-z0-9]{36,}")),
+    ("hugging-face-token", _begins("hf_", r"[A-Za-z0-9]{30,}")),
+    ("bearer-token", r"[Bb](?<!\w[Bb])(?i:earer )(?P<secret>[\w.~+/=-]{20,})"),
     ("url-password", r"://[^\s:/@\"']{1,64}:(?P<secret>[^\s:/@\"']{1,128})@"),
     (
         "assigned-secret",
-        # A digit in it tells a secret from the name of one.
-        r"(?i:(?:api[_-]?key|secret|passwo?r?d|passwd|token)[\"']?\s{0,4}[:=]\s{0,4}[\"']?)"
+        # A digit in it tells a secret from the name of one; JSON within JSON escapes its quotes.
+        rf"[aAsSpPtT](?i:{_NAMES}\\{{0,3}}[\"']?\s{{0,4}}[:=]\s{{0,4}}\\{{0,3}}[\"']?)"
         r"(?P<secret>(?=[^\s\"',;]{0,64}\d)[A-Za-z0-9_/+.!@#$%^&*=~-]{12,200})",
     ),
 )
@@ -60,6 +73,8 @@ _LIBRARY = {
     "telegram_token": "TelegramBotTokenDetector",
     "twilio": "TwilioKeyDetector",
 }
+_TELLING = re.compile(f"[aspt]{_NAMES}$", re.IGNORECASE)
+_IMAGE = re.compile(r"data:[\w.+-]+/[\w.+;=-]{1,80};base64,")
 _MASK = re.compile(r"(\[secret:[\w-]+:[0-9a-f]{8}\])")
 
 
@@ -106,11 +121,18 @@ class Redactor:
         short = hashlib.blake2s(data, key=self._key, digest_size=4).hexdigest()
         return whole.replace(secret, f"[secret:{kind}:{short}]")
 
+    def _named(self, key: str, text: str) -> tuple[str, int]:
+        """A text under its key: `{"password": "..."}` says by its name what it holds."""
+        if not _TELLING.search(key) or text.startswith("[secret:"):
+            return self.text(text)
+        masked, count = self.text(f"{key}={text}")
+        return masked.partition("=")[2], count
+
     def _value(self, value: Any, key: str = "") -> tuple[Any, int]:
         if isinstance(value, str):
             # Names and ids pair calls with results; images are not read by these patterns.
-            unread = key in _STRUCTURE or value.startswith("data:")
-            return (value, 0) if unread else self.text(value)
+            unread = key in _STRUCTURE or _IMAGE.match(value)
+            return (value, 0) if unread else self._named(key, value)
         if isinstance(value, dict):
             pairs = {name: self._value(item, str(name)) for name, item in value.items()}
             return {name: new for name, (new, _) in pairs.items()}, sum(
@@ -125,13 +147,32 @@ class Redactor:
 _STRUCTURE = frozenset({"role", "id", "tool_call_id", "type", "name", "signature", "data"})
 
 
-def wants_redaction(config: CompressorConfig, model: str | None = None) -> bool:
+def masks_secrets(store: object) -> bool:
+    """Whether a store writes to a disk, and masks what it writes."""
+    return bool(getattr(store, "mask_secrets", False))
+
+
+def masks_in(messages: Sequence[Message]) -> int:
+    """How many secrets are masked in these messages."""
+    return sum(map(_masks_in, messages))
+
+
+def _masks_in(value: Any) -> int:
+    if isinstance(value, str):
+        return len(_MASK.findall(value)) if "[secret:" in value else 0
+    inner = value.values() if isinstance(value, dict) else value
+    return sum(map(_masks_in, inner)) if isinstance(inner, Iterable) else 0
+
+
+def wants_redaction(
+    config: CompressorConfig, model: str | None = None, *, on_disk: bool = False
+) -> bool:
     """Whether a summary is written from masked texts: by somebody else's model, or for a disk."""
     if config.redact_secrets is not None:
         return config.redact_secrets
     asked = model or config.auxiliary_model
     others = asked not in (None, config.model) or bool(config.fallback_models)
-    return others or bool(config.auxiliary_api_base) or bool(config.store_url)
+    return others or bool(config.auxiliary_api_base) or bool(config.store_url) or on_disk
 
 
 @functools.lru_cache(maxsize=1)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypedDict
 
+from .events import Event
 from .facts import Coverage
 from .ledger import Segment, Usage
 from .messages import Message
+from .projection import Look, Quiet
 from .writer import Written
 
-__all__ = ["CompressResult", "Options"]
+__all__ = ["CompressResult", "Options", "of_look", "of_quiet"]
 
 
 class Options(TypedDict, total=False):
@@ -47,6 +51,8 @@ class CompressResult:
     """The summaries that stand in the view, in order."""
     masked: int = 0
     """How many tool outputs stand in the view as one line."""
+    masked_secrets: int = 0
+    """How many keys and tokens are masked in the archive of what the view leaves out."""
     written: tuple[Written, ...] = ()
     """What this call wrote, with the coverage of facts before and after repair."""
 
@@ -64,3 +70,69 @@ class CompressResult:
     def coverage_after(self) -> Coverage | None:
         """Facts that the finished summary holds; None where none was written."""
         return next((text.after for text in self.written if text.after), None)
+
+    def committed(self, look: Look, *, seconds: float) -> Event:
+        """The event of this result; `look` is what was before it, `seconds` what it took."""
+        return Event(
+            "committed",
+            look.session.id,
+            {
+                "tokens_before": look.layout.size(),
+                "tokens_after": self.tokens_after,
+                "method": self.summary_method,
+                "status": self.context_status,
+                "model": next((text.model for text in self.written if text.model), None),
+                "masked": self.masked,
+                "secrets": self.masked_secrets,
+                "epoch": self.session_id,
+                "parent": self.parent_session_id,
+                "prompt_tokens": self.usage.prompt_tokens,
+                "completion_tokens": self.usage.completion_tokens,
+                "cache_read_tokens": self.usage.cache_read_tokens,
+                "cost": self.usage.cost,
+                "seconds": seconds,
+            },
+        )
+
+
+def of_look(look: Look, written: Sequence[Written], *, before: int, opening: int) -> CompressResult:
+    """The result that a look shows, after `written`; `opening` tokens frame every request."""
+    layout = look.layout
+    segments = tuple(tile.segment for tile in layout.tiles if tile.segment is not None)
+    masked = layout.masked()
+    methods = {text.method for text in written}
+    method = "model" if "model" in methods else "static" if methods else None
+    return CompressResult(
+        messages=layout.view(),
+        context_status=_status(segments, masked),
+        tokens_before=before,
+        tokens_after=layout.size() + opening,
+        session_id=look.session.tip,
+        parent_session_id=look.session.parent,
+        summary_method=method or ("reused" if segments else None),
+        usage=functools.reduce(Usage.__add__, (text.usage for text in written), Usage()),
+        segments=segments,
+        masked=masked,
+        masked_secrets=layout.secrets(),
+        written=tuple(written),
+    )
+
+
+def of_quiet(quiet: Quiet) -> CompressResult:
+    """The result of a turn to which nothing had to be done."""
+    return CompressResult(
+        messages=quiet.view,
+        context_status=_status(quiet.segments, quiet.masked),
+        tokens_before=quiet.tokens_before,
+        tokens_after=quiet.tokens_after,
+        session_id=quiet.session.tip,
+        parent_session_id=quiet.session.parent,
+        summary_method="reused" if quiet.segments else None,
+        segments=quiet.segments,
+        masked=quiet.masked,
+        masked_secrets=quiet.secrets,
+    )
+
+
+def _status(segments: Sequence[Segment], masked: int) -> str:
+    return "summarized" if segments else "masked" if masked else "full"

@@ -9,9 +9,9 @@ from .facts.outcomes import outcome_of
 from .facts.reading import call_text
 from .messages import Message, ToolCall, result_text
 
-OPENING = "Static summary (no model): facts and verbatim excerpts."
 ADDED = "Facts that it lacks (extracted, verbatim):"
 MASK_CHARS = 160
+CARRIED = "## Carried over from earlier summaries"
 CARRIED_SHARE = 0.4
 
 
@@ -31,18 +31,23 @@ def static_summary(
     """
     known = extract(messages) if facts is None else facts
     carried = _carried(previous, int(budget_tokens * CARRIED_SHARE), count)
-    opening = f"{OPENING}\n{carried}"
-    room = budget_tokens - count(opening) - 2
+    room = budget_tokens - count(carried) - 2
     body = render(known, budget_tokens=room, count=count, visible=f"{visible}\n{carried}")
-    return _within(f"{opening}\n{body}".strip(), budget_tokens, count)
+    # Where there are few facts the earlier summaries need not be cut.
+    carried = _carried(previous, budget_tokens - count(body) - 2, count)
+    return _within(f"{carried}\n{body}".strip(), budget_tokens, count)
 
 
 def _carried(previous: Sequence[str], budget_tokens: int, count: Callable[[str], int]) -> str:
     if not previous:
         return ""
+    room = budget_tokens - count(f"{CARRIED}\n")
+    whole = "\n".join([CARRIED, *previous])
+    if count(whole) <= budget_tokens:
+        return whole
     # Each its share: cut as one text, the newest would go first.
-    shares = [_within(text, budget_tokens // len(previous), count) for text in previous]
-    return "\n".join(["## Carried over from earlier summaries", *shares])
+    shares = [_within(text, room // len(previous), count) for text in previous]
+    return "\n".join([CARRIED, *shares])
 
 
 def repair(
@@ -58,7 +63,8 @@ def repair(
     known = facts or extract(messages)
     lacking = missing(known, summary)
     room = budget_tokens - count(ADDED) - 2
-    body = render(lacking, budget_tokens=room, count=count, visible=f"{visible}\n{summary}")
+    shown = f"{visible}\n{summary}"
+    body = render(lacking, budget_tokens=room, count=count, visible=shown, beside_prose=True)
     return _within(f"{ADDED}\n{body}", budget_tokens, count) if body else ""
 
 

@@ -40,7 +40,8 @@ SEALED_CHARS_PER_TOKEN = 5
 class TokenCounter:
     """Counts for one model; thread-safe; every message is counted once while the cache holds it.
 
-    `cache` may be shared with whatever else is worked out about the same messages.
+    `cache` may be shared with whatever else is worked out about the same messages. A subclass with
+    rules of its own overrides `count`.
     """
 
     def __init__(self, model: str | None = None, *, cache: MessageCache | None = None) -> None:
@@ -48,8 +49,9 @@ class TokenCounter:
         self.cache = MessageCache() if cache is None else cache
         self._vocabulary = vocabulary_for(model)
         self._image_rule = image_rule(model)
-        self._rules = f"{self._vocabulary.source} {self._image_rule}"
+        self._rules = f"{type(self).__name__} {self._vocabulary.source} {self._image_rule}"
         self._tool_tokens = 7 if self._vocabulary.source.endswith("o200k_base") else 10
+        self._words: dict[str, int] = {}
         self._observed = (0.0, 0.0)
         self._ratio = 1.0
 
@@ -85,11 +87,13 @@ class TokenCounter:
 
     def seen(self, messages: Iterable[Seen]) -> int:
         """The same for messages that the cache has already looked up."""
+        return REPLY_TOKENS + sum(self.each(messages))
+
+    def each(self, messages: Iterable[Seen]) -> list[int]:
+        """`message` for each of them."""
         rules = self._rules
         counts = [entry.tokens.get(rules) or self._raw(entry) for entry in messages]
-        if self._ratio == 1.0:
-            return REPLY_TOKENS + sum(counts)
-        return REPLY_TOKENS + sum(map(self._scaled, counts))
+        return counts if self._ratio == 1.0 else list(map(self._scaled, counts))
 
     def tools(self, tools: Sequence[Mapping[str, Any]] | None) -> int:
         """Tokens of the tool schemas sent with a request."""
@@ -127,18 +131,28 @@ class TokenCounter:
     def _raw(self, seen: Seen) -> int:
         known = seen.tokens.get(self._rules)
         if known is None:
-            known = seen.tokens[self._rules] = self._count(seen.plain)
+            known = seen.tokens[self._rules] = self.count(seen.plain)
         return known
 
-    def _count(self, message: Message) -> int:
-        count = self._vocabulary.count
-        tokens = MESSAGE_TOKENS + count(str(message.get("role") or ""))
+    def count(self, message: Message) -> int:
+        """Tokens of a plain message by the rules of the model, uncorrected and not remembered."""
+        tokens = MESSAGE_TOKENS + self._word(str(message.get("role") or ""))
         name = message.get("name")
         if isinstance(name, str) and name:
-            tokens += NAME_TOKENS + count(name)
+            tokens += NAME_TOKENS + self._word(name)
         for call in tool_calls_of(message):
-            tokens += CALL_TOKENS + count(call.name) + count(call.arguments)
-        return tokens + self._content(message.get("content")) + self._reasoning(message)
+            tokens += CALL_TOKENS + self._word(call.name) + self._vocabulary.count(call.arguments)
+        tokens += self._content(message.get("content"))
+        return tokens if message.keys() <= _PLAIN_KEYS else tokens + self._reasoning(message)
+
+    def _word(self, text: str) -> int:
+        """Tokens of a role or a name: a few of them come in every message."""
+        known = self._words.get(text)
+        if known is None:
+            if len(self._words) >= REMEMBERED_WORDS:
+                self._words = {}
+            known = self._words[text] = self._vocabulary.count(text)
+        return known
 
     def _reasoning(self, message: Message) -> int:
         """Thinking that is sent back: blocks, or else the same as one text."""
@@ -235,6 +249,11 @@ class TokenCounter:
 
 
 EXACT_TOLERANCE = 0.02
+
+REMEMBERED_WORDS = 1_024
+
+_PLAIN_KEYS = frozenset({"role", "content", "name", "tool_calls", "tool_call_id"})
+"""A message with no other keys sends no thinking back."""
 
 TOOLS_TOKENS = 12
 """Once for all tools of a request."""

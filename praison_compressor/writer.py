@@ -7,8 +7,9 @@ import functools
 import inspect
 import logging
 import re
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from .background import in_thread
@@ -31,7 +32,7 @@ from .prompts import (
     unframe,
 )
 from .redact import Redactor, wants_redaction
-from .static import ADDED, OPENING, repair, static_summary
+from .static import ADDED, repair, static_summary
 from .tokens import TokenCounter
 
 __all__ = ["Brief", "SummaryWriter", "Written", "as_summarizer"]
@@ -101,6 +102,7 @@ class SummaryWriter:
         emit: Callable[[Event], None],
         *,
         breaker: Breaker | None = None,
+        on_disk: bool = False,
     ) -> None:
         self._config = config
         self._domain = Domain.of(config)
@@ -108,6 +110,7 @@ class SummaryWriter:
         self._tokens = tokens
         self._emit = emit
         self._breaker = breaker or Breaker()
+        self._on_disk = on_disk
 
     async def write(self, brief: Brief, *, model: str | None, session_id: str) -> Written:
         """A summary that fits the brief's room; never raises for what a model does."""
@@ -136,7 +139,7 @@ class SummaryWriter:
 
     def _redacted(self, brief: Brief, model: str | None, session_id: str) -> Brief:
         """The brief without secrets: neither a summarizer nor a stored summary is to have them."""
-        if not wants_redaction(self._config, model):
+        if not wants_redaction(self._config, model, on_disk=self._on_disk):
             return brief
         redactor = Redactor(self._config.namespace)
         messages, count = redactor.messages(brief.messages)
@@ -239,7 +242,9 @@ class SummaryWriter:
             groups = [*([(text, 0)] for text in brief.folded), *groups]
             make, space = self._request(brief, ())
         parts = self._pack(groups, space)
-        ask = functools.partial(self._ask, brief=brief, model=model, spent=spent)
+        ask = functools.partial(
+            self._ask, brief=brief, model=model, spent=spent, session_id=session_id
+        )
         if len(parts) == 1:
             spent.parts.append(len(brief.shown))
             return await ask(self._chat(make, parts[0], brief.prose))
@@ -334,7 +339,13 @@ class SummaryWriter:
         return texts[0]
 
     async def _ask(
-        self, messages: list[Message], *, brief: Brief, model: str | None, spent: _Spent
+        self,
+        messages: list[Message],
+        *,
+        brief: Brief,
+        model: str | None,
+        spent: _Spent,
+        session_id: str,
     ) -> str:
         """One accepted text.
 
@@ -344,7 +355,7 @@ class SummaryWriter:
         rejected = failed = 0
         while True:
             try:
-                reply = await self._call(messages, 2 * brief.prose, model)
+                reply = await self._call(messages, 2 * brief.prose, model, session_id)
                 spent.add(reply)
                 return accept(reply, messages)
             except SummaryRejected:
@@ -360,15 +371,34 @@ class SummaryWriter:
                     raise
                 await asyncio.sleep(wait)
 
-    async def _call(self, messages: list[Message], cap: int, model: str | None) -> SummaryReply:
+    async def _call(
+        self, messages: list[Message], cap: int, model: str | None, session_id: str
+    ) -> SummaryReply:
+        """One answer, and an event that tells what it took."""
         assert self._summarizer is not None
-        seconds = self._config.timeout_seconds
         prepare = getattr(self._summarizer, "prepare", None)
         if prepare is not None:
             await prepare()
+        began = time.monotonic()
+        told = {"model": model or getattr(self._summarizer, "model", None)}
+        try:
+            reply = await self._answer(self._summarizer, messages, cap, model)
+        except SummaryError as error:
+            told["error"] = getattr(error, "kind", type(error).__name__)
+            self._emit(Event("model_called", session_id, {**told, **_took(began)}))
+            raise
+        numbers = asdict(reply.usage)
+        told["model"] = reply.model or told["model"]
+        self._emit(Event("model_called", session_id, {**told, **numbers, **_took(began)}))
+        return reply
+
+    async def _answer(
+        self, summarizer: Summarizer, messages: list[Message], cap: int, model: str | None
+    ) -> SummaryReply:
+        seconds = self._config.timeout_seconds
         try:
             return await asyncio.wait_for(
-                self._summarizer.summarize(
+                summarizer.summarize(
                     messages, max_tokens=cap, model=model, timeout_seconds=seconds
                 ),
                 seconds,
@@ -381,6 +411,10 @@ class SummaryWriter:
             raise SummarizerUnavailable(f"{type(error).__name__}: {error}") from error
 
 
+def _took(began: float) -> dict[str, float]:
+    return {"seconds": time.monotonic() - began}
+
+
 _PASSING = frozenset({"network", "provider", "quota"})
 """Kinds of failure that another try may mend; a timeout has already cost its whole time."""
 
@@ -391,7 +425,7 @@ def _unreserved(text: str) -> str:
 
 
 _RESERVED = re.compile(
-    rf"^[^\w\n]{{0,20}}(the user said\b|{re.escape(ADDED[:30])}|{re.escape(OPENING[:30])})",
+    rf"^[^\w\n]{{0,20}}(the user said\b|{re.escape(ADDED[:30])})",
     re.IGNORECASE | re.MULTILINE,
 )
 

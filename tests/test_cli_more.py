@@ -123,16 +123,32 @@ def test_a_fork_shares_what_was_compressed(run: Run, stored: Path) -> None:
     assert again["messages"] == json.loads((stored.parent / "view.json").read_text())
 
 
-def test_resumed_messages_stand_for_all_that_was_archived(run: Run, stored: Path) -> None:
-    """They are those of the view, and restored they are the originals again."""
-    messages = json.loads(run("resume", SESSION).out)
+def test_a_session_is_resumed_from_the_store_alone(run: Run, stored: Path) -> None:
+    """Its view where the whole does not fit, the whole where it does; restored it is the input."""
+    whole = json.loads(stored.read_text())
     view = json.loads((stored.parent / "view.json").read_text())
-    assert messages
-    assert all(message in view for message in messages)
+    assert json.loads(run("resume", SESSION, "--window", 8_000).out) == view
+    assert json.loads(run("resume", SESSION, "--budget", 500_000).out) == whole
     resumed = stored.parent / "resumed.json"
-    run("resume", SESSION, "--out", resumed)
-    restored = json.loads(run("restore", SESSION, "--view", resumed).out)
-    assert restored == json.loads(run("restore", SESSION).out)
+    told = run("resume", SESSION, "--window", 8_000, "--out", resumed, "--json").json
+    assert (told["context_status"], told["messages"]) == ("summarized", len(view))
+    assert json.loads(run("restore", SESSION, "--view", resumed).out) == whole
+    assert run("resume", SESSION, "--budget", 1).code == 3
+    assert run("resume", "nowhere").code == 4
+
+
+def test_a_whole_session_is_restored_and_shown(run: Run, stored: Path) -> None:
+    """Every message as it came; `--archive` only what was compressed."""
+    whole = json.loads(stored.read_text())
+    assert json.loads(run("restore", SESSION).out) == whole
+    archived = json.loads(run("restore", SESSION, "--archive").out)
+    assert 0 < len(archived) < len(whole)
+    assert all(message in whole for message in archived)
+    assert run("show", SESSION, "--verbatim", "--json").json == whole
+    shown = run("show", SESSION, "--verbatim").out
+    assert f"--- {len(whole) - 1} {whole[-1]['role']}" in shown.splitlines()
+    assert run("show", SESSION, "--verbatim", "--segment", 1).code == 2
+    assert run("restore", SESSION, "--archive", "--view", stored).code == 2
 
 
 # ---------------------------------------------------------------- completion

@@ -8,8 +8,14 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from cryptography.fernet import Fernet
+from praisonaiagents.paths import get_sessions_dir
+from praisonaiagents.session import HierarchicalSessionStore
+
+from praison_compressor.store import default_path, open_store
 
 from .cli import Run, runner
+from .talks import NAMESPACE, committed, talk
 from .test_cli import transcript
 
 SESSION = "audit-1"
@@ -19,6 +25,8 @@ SESSION = "audit-1"
 def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
     """The command with a store in a folder of the test's own, found by the environment."""
     monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", f"sqlite:///{tmp_path / 'ledger.db'}")
+    # `forget` looks into the sessions of the host too: not into those of whoever runs the tests.
+    monkeypatch.setenv("PRAISONAI_HOME", str(tmp_path / "praisonai"))
     return runner(monkeypatch, capfd)
 
 
@@ -87,8 +95,7 @@ def test_the_originals_come_back_exactly(run: Run, view: Path, tmp_path: Path) -
     out = tmp_path / "back.json"
     assert run("restore", SESSION, "--view", view, "--out", out).code == 0
     assert json.loads(out.read_text()) == transcript()
-    archived = json.loads(run("restore", SESSION).out)
-    assert all(message in transcript() for message in archived)
+    assert json.loads(run("restore", SESSION).out) == transcript()
 
 
 def test_a_sound_ledger_verifies_and_a_damaged_one_does_not(
@@ -126,6 +133,19 @@ def test_what_is_forgotten_is_gone_and_the_chain_still_verifies(run: Run, view: 
     assert "forgotten" in run("show", SESSION).out + run("show", SESSION).err
 
 
+def test_what_the_host_shows_of_a_session_goes_with_it(run: Run, view: Path) -> None:
+    """The mirrored child is removed; the host's own transcript is named and left."""
+    epoch = run("lineage", SESSION, "--json").json[-1]["id"]
+    host = HierarchicalSessionStore(str(get_sessions_dir()))
+    for name in (SESSION, epoch):
+        host.add_message(name, "user", "FACT-3 is what it was about")
+    done = run("forget", SESSION, "--yes")
+    assert f"The host's session {epoch} is gone too." in done.out
+    assert f"the host's own session {SESSION} has its transcript" in done.out
+    assert not host.session_exists(epoch)
+    assert host.session_exists(SESSION)
+
+
 def test_nothing_is_erased_without_a_yes(
     run: Run, view: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,3 +180,40 @@ def test_tenants_do_not_see_each_other(run: Run, view: Path) -> None:
     """Another namespace has no such session."""
     assert run("show", SESSION, "--namespace", "other").code == 4
     assert SESSION not in run("sessions", "--namespace", "other").out
+
+
+def test_an_encrypted_store_is_opened_with_the_key_in_the_environment(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Written and read with it; without it, and with another, one line and exit code 4."""
+    store = f"sqlite:///{tmp_path / 'secret.db'}"
+    (tmp_path / "transcript.json").write_text(json.dumps(transcript()))
+    monkeypatch.setenv("PRAISONAI_SESSION_KEY", Fernet.generate_key().decode())
+    arguments = ("--window", 8_000, "--session", SESSION, "--store", store, "--out", tmp_path / "v")
+    assert run("compress", tmp_path / "transcript.json", *arguments).code == 0
+    assert json.loads(run("restore", SESSION, "--store", store).out) == transcript()
+    assert "FACT-3" in run("search", "FACT-3", "--store", store).out
+    assert run("verify", "--store", store).code == 0
+    monkeypatch.setenv("PRAISONAI_SESSION_KEY", Fernet.generate_key().decode())
+    refused = run("restore", SESSION, "--store", store)
+    assert (refused.code, len(refused.err.splitlines())) == (4, 1)
+    assert "another key" in refused.err
+    monkeypatch.setenv("PRAISONAI_SESSION_KEY", "hunter2")
+    assert run("sessions", "--store", store).code == 2
+    monkeypatch.delenv("PRAISONAI_SESSION_KEY")
+    missing = run("sessions", "--store", store)
+    assert (missing.code, len(missing.err.splitlines())) == (4, 1)
+    assert "PRAISONAI_SESSION_KEY" in missing.err
+
+
+def test_without_a_plain_ledger_the_agents_encrypted_one_is_read(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where an agent whose sessions are encrypted keeps it."""
+    monkeypatch.delenv("PRAISON_COMPRESSOR_STORE")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    key = Fernet.generate_key().decode()
+    committed(open_store(default_path(encrypted=True), key=key), "kept", talk(4))
+    monkeypatch.setenv("PRAISONAI_SESSION_KEY", key)
+    assert "kept" in run("sessions", "--namespace", NAMESPACE).out

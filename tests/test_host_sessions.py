@@ -17,12 +17,14 @@ from praisonaiagents import Agent, MemoryConfig
 from praisonaiagents.session import HierarchicalSessionStore, get_default_session_store
 from praisonaiagents.session import store as host_stores
 
+from praison_compressor.errors import StoreUnavailable
 from praison_compressor.ledger import MemoryStore
+from praison_compressor.messages import content_digest
 from praison_compressor.praisonai import mirror
 from praison_compressor.store import SqlStore, default_path, open_store
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
 
-from .hosting import OPENAI, PATHS, agent, at_home, context, of_agent, turn
+from .hosting import MODES, OPENAI, PATHS, agent, at_home, context, of_agent, turn
 
 SESSION = "books-of-1900"
 TURNS = 16
@@ -219,6 +221,39 @@ def test_achat_goes_on_too(host: LocalProvider) -> None:
     assert again.context_compressor.last_result.summary_method == "reused"
 
 
+@pytest.mark.parametrize("path", PATHS)
+def test_an_agent_takes_up_a_session_that_its_host_has_forgotten(
+    host: LocalProvider, path: str, tmp_path: Path
+) -> None:
+    """From our store alone: its history and its view, and nobody is asked for a summary."""
+    told = str(tmp_path / "told.db")
+    first = agent(host, path, context(host, store_url=told))
+    before = talk(first).last_result
+    asked = summaries_asked(host)
+    again = agent(host, path, context(host, store_url=told))
+    compressor = again.context_compressor
+    assert compressor.resume(before.session_id) == first.context_compressor.session_id
+    assert len(again.chat_history) < TURNS
+    again.chat("And the next one?")
+    assert summaries_asked(host) == asked > 0
+    assert compressor.last_result.segments == before.segments
+    assert compressor.last_result.session_id == before.session_id
+    compressor.new_session()
+    compressor.resume(before.session_id, 100_000)
+    said = [m["content"] for m in again.chat_history if m["role"] == "user"]
+    assert said == [turn(n) for n in range(len(said))] != []
+
+
+def test_an_agent_keeps_its_own_newer_words(host: LocalProvider, tmp_path: Path) -> None:
+    """Resuming the session that it is in already does not put the store's older state back."""
+    made = agent(host, OPENAI, context(host, store_url=str(tmp_path / "told.db")))
+    talk(made)
+    made.chat("One more thing.")
+    history = list(made.chat_history)
+    made.context_compressor.resume(made.context_compressor.session_id)
+    assert made.chat_history == history
+
+
 # ---------------------------------------------------------------- mirrored
 
 
@@ -241,6 +276,20 @@ def test_the_host_sees_the_child_session(host: LocalProvider) -> None:
     assert "L-001" in exported["messages"][0]["content"]
     hits = store.search("L-001")
     assert [hit.session_id in chain for hit in hits] == [True]
+
+
+def test_the_host_sees_the_children_of_an_agent_that_only_awaits(host: LocalProvider) -> None:
+    """The host itself keeps nothing of `achat`; what we compressed is there all the same."""
+    made = kept(host)
+    MODES["achat"](made, [turn(n) for n in range(TURNS)])
+    compressor = made.context_compressor
+    assert compressor.context_status == "summarized"
+    store = get_default_session_store()
+    tree = HierarchicalSessionStore(store.session_dir)
+    chain = [e.id for e in compressor.ledger.lineage("default", SESSION)]
+    assert [tree.get_parent(one) for one in chain[1:]] == chain[:-1]
+    assert "L-001" in tree.export_session(chain[-1])["messages"][0]["content"]
+    assert len(store.search("L-001")) == 1
 
 
 def test_the_host_keeps_its_own_transcript(host: LocalProvider) -> None:
@@ -275,6 +324,60 @@ def test_a_failing_mirror_harms_nothing(
     said = [r for r in caplog.records if r.name == mirror.__name__]
     assert len(said) == 1
     assert isinstance(compressor.ledger, SqlStore)
+
+
+# ---------------------------------------------------------------- forgotten
+
+
+def children(compressor: Any) -> list[str]:
+    """The ids of the session's epochs."""
+    return [e.id for e in compressor.ledger.lineage("default", SESSION)[1:]]
+
+
+def test_a_forgotten_session_is_gone_from_the_hosts_mirror_too(host: LocalProvider) -> None:
+    """Its summaries are in no file of ours, and in no child of the host's; its own is named."""
+    compressor = talk(kept(host))
+    store = get_default_session_store()
+    mirrored = [child for child in children(compressor) if store.session_exists(child)]
+    done = compressor.forget()
+    assert list(done.mirrored) == mirrored != []
+    assert [store.session_exists(child) for child in mirrored] == [False] * len(mirrored)
+    assert done.erased.sessions == (SESSION,)
+    (left,) = done.left
+    assert f"the host's own session {SESSION}" in left
+    assert compressor.ledger.verify() == []
+
+
+def test_a_forgotten_message_is_gone_from_the_hosts_mirror_too(host: LocalProvider) -> None:
+    """A child may repeat it, as a summary or word for word: none is left that could."""
+    compressor = talk(kept(host))
+    store = get_default_session_store()
+    (told,) = [m for m in compressor.ledger.archived("default", SESSION) if m["content"] == turn(2)]
+    done = compressor.forget(content_digest(told))
+    assert done.erased.messages == 1
+    assert len(done.mirrored) > 0
+    assert [c for c in children(compressor) if store.session_exists(c)] == []
+
+
+def test_what_could_not_be_removed_is_named(
+    host: LocalProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host that refuses keeps its child, and the caller learns which."""
+    compressor = talk(kept(host))
+    store = get_default_session_store()
+    monkeypatch.setattr(type(store), "delete_session", lambda *_: False)
+    done = compressor.forget()
+    assert done.mirrored == ()
+    refused = [line for line in done.left if "could not be removed" in line]
+    assert [child for child in children(compressor) if any(child in r for r in refused)] != []
+    assert done.erased.messages > 0
+
+
+def test_memory_has_nothing_to_forget(host: LocalProvider) -> None:
+    """Said in one clear error, before anything is touched."""
+    compressor = talk(agent(host, OPENAI, context(host)))
+    with pytest.raises(StoreUnavailable, match="in memory"):
+        compressor.forget()
 
 
 # ---------------------------------------------------------------- encrypted

@@ -11,6 +11,7 @@ import pytest
 from praison_compressor import CompressorConfig, ConfigError, ContextCompressor, MemoryStore
 from praison_compressor.masks import kept_steps, maskable, policy_of
 from praison_compressor.messages import check, steps, text_of
+from praison_compressor.store import open_store
 
 from .transcripts import step
 
@@ -247,3 +248,15 @@ def test_threads_record_their_masks_once():
     for thread in threads:
         thread.join()
     assert len(store.lineage("default", ours.session_id)) == 2
+
+
+def test_what_a_host_hangs_on_a_message_does_not_stop_its_mask(tmp_path):
+    """A class, bytes: in the view and in the store the mask is plain."""
+    messages = outputs(20)
+    for message in messages:
+        message["cache_control"] = object
+    kept = open_store(tmp_path / "ledger.db")
+    result = ContextCompressor(config(), summarizer=Model(), store=kept).compress_sync(messages)
+    assert result.context_status == "masked"
+    assert {m["cache_control"] for m in masks_of(result.messages)} == {str(object)}
+    assert kept.verify() == []

@@ -298,7 +298,7 @@ async def test_without_a_usable_text_the_static_summary_stands_in(answer):
         await caller.script(range(6))
         await agent.settled()
         assert {segment.method for segment in agent.segments} == {"static"}
-        assert "Static summary" in agent.memory
+        assert "without a model" in agent.memory
         assert f"fact-0 is {value_of('fact-0')}" in agent.memory
         assert memories(server) == [agent.memory]
 

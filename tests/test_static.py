@@ -68,11 +68,6 @@ def test_the_summary_fits_any_budget(budget):
     assert 0 < count(text) <= budget
 
 
-def test_the_summary_says_what_it_is():
-    """A reader must know that no model wrote it."""
-    assert "no model" in static_summary(session(), budget_tokens=300, count=count).splitlines()[0]
-
-
 def test_the_same_messages_give_the_same_bytes():
     """The view is cached by the provider: the summary must not vary."""
     one = static_summary(session(), budget_tokens=900, count=count)
@@ -83,7 +78,7 @@ def test_a_small_summary_still_holds_rule_open_work_and_newest_file():
     """Most valuable first: a standing rule, the pending item, the file last changed."""
     text = static_summary(session(), budget_tokens=700, count=count)
     assert "Always run the linter before you commit." in text
-    assert "[ ] Write the changelog" in text
+    assert "- next: Write the changelog" in text
     assert "handler_29.py" in text
 
 
@@ -93,6 +88,16 @@ def test_an_earlier_summary_is_carried_forward():
         session(2), budget_tokens=400, count=count, previous=["The API key rotates weekly."]
     )
     assert "The API key rotates weekly." in text
+
+
+def test_earlier_summaries_are_cut_only_where_the_facts_need_the_room():
+    """A short new stretch leaves them whole; a long one takes no more than its share."""
+    rules = "\n".join(f"Rule {n} of the house holds." for n in range(40))
+    short = static_summary(session(0), budget_tokens=480, count=count, previous=[rules])
+    assert rules in short
+    long = static_summary(session(60), budget_tokens=400, count=count, previous=[rules])
+    assert "Rule 0 of the house holds." in long
+    assert "the handler number 59 as well" in long
 
 
 def test_a_tools_words_are_never_the_users():
@@ -155,4 +160,19 @@ def test_a_run_of_dashes_costs_no_more_than_its_length():
 def test_an_empty_segment_has_an_empty_summary_of_facts():
     """Nothing to say is said without an error."""
     assert not extract([])
-    assert static_summary([], budget_tokens=200, count=count)
+    assert static_summary([], budget_tokens=200, count=count) == ""
+
+
+def test_a_short_summary_is_filled_to_its_room():
+    """What is left over would have held another fact."""
+    for budget in (300, 900, 2_500):
+        text = static_summary(session(60), budget_tokens=budget, count=count)
+        assert 0.93 * budget <= count(text) <= budget
+
+
+def test_a_repair_leaves_its_few_tokens_to_what_the_prose_cannot_know():
+    """A model tells what is done; the words of the user and names are what it loses."""
+    facts = extract(session(4))
+    added = repair("The handlers were fixed.", facts, budget_tokens=220, count=count)
+    assert "Please look at the handler number 3 as well." in added
+    assert "Fix the parser" not in added

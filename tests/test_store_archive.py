@@ -13,6 +13,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from praison_compressor.errors import (
+    ConfigError,
     LedgerConflict,
     LedgerCorrupt,
     SessionNotFound,
@@ -421,3 +422,29 @@ def test_a_plain_store_does_not_become_encrypted(sql_store: SqlStore, store_url:
     committed(sql_store, "s", talk(3))
     with pytest.raises(StoreUnavailable, match="is not encrypted"):
         open_store(store_url, codec=Fernet(Fernet.generate_key())).open(NAMESPACE, "s")
+
+
+def test_a_key_opens_what_is_encrypted_and_leaves_plain_what_is_plain(store_url: str) -> None:
+    """One key in the environment for all stores: a new one is encrypted with it."""
+    key = Fernet.generate_key().decode()
+    committed(open_store(store_url, key=key), "s", talk(3))
+    assert open_store(store_url, key=key).archived(NAMESPACE, "s") == talk(3)
+    assert open_store(store_url, codec=Fernet(key)).archived(NAMESPACE, "s") == talk(3)
+    with pytest.raises(StoreUnavailable, match="PRAISONAI_SESSION_KEY"):
+        open_store(store_url).sessions(NAMESPACE)
+    with pytest.raises(StoreUnavailable, match="encrypted with another key"):
+        open_store(store_url, key=Fernet.generate_key().decode()).sessions(NAMESPACE)
+    with pytest.raises(ConfigError, match="is no Fernet key") as error:
+        open_store(store_url, key="hunter2")
+    assert "hunter2" not in str(error.value)
+
+
+def test_a_plain_store_is_read_and_searched_as_before_with_a_key(
+    sql_store: SqlStore, store_url: str
+) -> None:
+    """Its full-text index goes on: nothing is half encrypted."""
+    committed(sql_store, "s", talk(6))
+    keyed = open_store(store_url, key=Fernet.generate_key().decode())
+    committed(keyed, "t", talk(6, "other"))
+    assert [hit.session_id for hit in sql_store.search(NAMESPACE, "other number3")][:1] == ["t"]
+    assert sql_store.verify() == []

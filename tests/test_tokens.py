@@ -292,7 +292,7 @@ def test_a_counted_message_is_not_counted_again(monkeypatch: pytest.MonkeyPatch)
     assert encoded == []
     transcript[7]["content"] = "edited in its place, to something longer"
     assert counter.messages(transcript) != before
-    assert encoded == ["user", "edited in its place, to something longer"]
+    assert encoded == ["edited in its place, to something longer"]
 
 
 def test_the_sum_of_messages_is_the_count_of_the_list() -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .archives import export, forget, import_, new, restore, resume, verify
+from .archives import export, forget, import_, new, verify
 from .compressing import compress
 from .demonstrating import demo
 from .doctoring import doctor
@@ -20,6 +20,7 @@ from .inspecting import inspect
 from .ledgers import lineage, search, sessions, show, status
 from .masking import mask
 from .reporting import report
+from .restoring import restore, resume
 
 __all__ = ["build", "main"]
 

@@ -1,103 +1,27 @@
-"""The commands that take out of a store, prove it, and erase from it."""
+"""The commands that fork, prove, erase and move what is in a store."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .. import CompressorConfig, ContextCompressor
-from ..ledger import Entry, lay
-from ..messages import Message, digest, read
 from . import transcripts
 from .failures import FOUND_FAULT, Unusable, guarded
 from .options import AsJson, Namespace, Store
-from .stores import Out, SessionArgument, entries_of, open_at, when
+from .stores import Out, SessionArgument, open_at, when
 from .terminal import Screen, number
 
-__all__ = ["export", "forget", "import_", "new", "restore", "resume", "verify"]
+if TYPE_CHECKING:
+    from ..praisonai.forgetting import Forgotten
+    from ..store import SqlStore
 
-
-@guarded
-def restore(
-    session: SessionArgument,
-    view: Annotated[
-        str | None,
-        typer.Option(
-            "--view",
-            metavar="FILE",
-            help="A view of this session: its summaries give way to their originals.",
-        ),
-    ] = None,
-    out: Out = "-",
-    store: Store = None,
-    namespace: Namespace = "default",
-    as_json: AsJson = False,
-) -> None:
-    """Write the original messages back, exactly as they came.
-
-    Without --view every original in the session's archive; with it the whole transcript that the
-    view stands for.
-    """
-    with open_at(store) as opened:
-        opened.lineage(namespace, session)
-        if view is None:
-            messages = opened.archived(namespace, session)
-        else:
-            compressor = ContextCompressor(CompressorConfig(namespace=namespace), store=opened)
-            messages = compressor.verbatim(transcripts.read_one(view), session_id=session)
-    transcripts.write(out or "-", messages, source=view or "-")
-    if out not in (None, "-"):
-        screen = Screen()
-        if as_json:
-            screen.json({"session": session, "messages": len(messages), "out": out})
-        else:
-            screen.say(f"{number(len(messages))} messages written to {out}")
-
-
-@guarded
-def resume(
-    session: SessionArgument,
-    out: Out = "-",
-    store: Store = None,
-    namespace: Namespace = "default",
-    as_json: AsJson = False,
-) -> None:
-    """Write the summaries that stand for a session's past, for an agent to go on from.
-
-    Put them after the system prompt and before the newest messages. Passed on under the same
-    session, they are known again, and the originals stay within reach.
-    """
-    with open_at(store) as opened:
-        entries = entries_of(opened, namespace, session)
-        archived = opened.archived(namespace, session)
-    messages = _standing(entries, archived)
-    transcripts.write(out or "-", messages, source="-")
-    if out not in (None, "-"):
-        screen = Screen()
-        if as_json:
-            screen.json({"session": session, "messages": len(messages), "out": out})
-        else:
-            screen.say(f"{number(len(messages))} messages written to {out}")
-
-
-def _standing(entries: Sequence[Entry], archived: Sequence[Message]) -> list[Message]:
-    """The newest representation of everything archived."""
-    known = [entry.segment for entry in entries if not entry.forgotten]
-    messages = read(archived).messages
-    tiles = lay([digest(message) for message in messages], known, [True] * len(messages))
-    return [
-        message
-        for tile in tiles
-        for message in (
-            [tile.segment.rendered] if tile.segment else messages[tile.start : tile.end]
-        )
-    ]
+__all__ = ["export", "forget", "import_", "new", "verify"]
 
 
 @guarded
@@ -172,15 +96,17 @@ def forget(
 ) -> None:
     """Erase a session or one message, and every summary that was written in its light.
 
-    There is no way back. The chain keeps a tombstone and still verifies.
+    There is no way back. The chain keeps a tombstone and still verifies. The child sessions by
+    which the host shows its compressions go too; what is left there is said.
     """
     if not yes and not typer.confirm(f"Erase {target} for good?", err=True):
         raise Unusable("nothing was erased")
     screen = Screen()
     with open_at(store) as opened:
-        done = opened.forget(namespace, target)
+        found = _forgotten(opened, namespace, target)
+    done = found.erased
     if as_json:
-        screen.json(asdict(done))
+        screen.json({**asdict(done), "mirrored": found.mirrored, "left": found.left})
         return
     screen.say(f"Forgotten: {number(done.messages)} messages, {number(done.segments)} segments.")
     for name in done.still_in:
@@ -188,8 +114,18 @@ def forget(
     for copy in done.exports:
         note = f": {copy.note}" if copy.note else ""
         screen.say(f"Exported {when(copy.created)}{note}; see to that copy.", "yellow")
+    for name in found.mirrored:
+        screen.say(f"The host's session {name} is gone too.")
+    for sentence in found.left:
+        screen.say(f"Left: {sentence}.", "yellow")
     if not done.pages_cleared:
         screen.say("Freed pages could not be cleared yet; run it again later.", "yellow")
+
+
+def _forgotten(opened: SqlStore, namespace: str, target: str) -> Forgotten:
+    from ..praisonai.forgetting import default_host, forget
+
+    return forget(opened, namespace, target, default_host())
 
 
 @guarded

@@ -141,7 +141,7 @@ def _store(config: CompressorConfig) -> Check:
     try:
         from ..store import open_store
 
-        store = open_store(config.store_url)
+        store = open_store(config.store_url, key=config.store_key)
         try:
             store.check()
             place = store.place

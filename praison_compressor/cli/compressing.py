@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -13,6 +14,7 @@ import typer
 from ..compressor import ContextCompressor
 from ..events import Event, Listener
 from ..ledger import Segment
+from ..preview import Part
 from ..prompts import unframe
 from ..result import CompressResult
 from . import parts, transcripts
@@ -34,8 +36,7 @@ from .options import (
     config_of,
     window_of,
 )
-from .parts import Part
-from .terminal import Screen, number, one_line
+from .terminal import Screen, number, one_line, progress
 
 __all__ = ["compress"]
 
@@ -124,29 +125,10 @@ class _Watch:
     @contextlib.contextmanager
     def progress(self, *, shown: bool) -> Iterator[None]:
         """A bar over the parts on stderr, where a person is waiting for a model."""
-        screen = Screen(sys.stderr)
-        if not (shown and screen.is_terminal):
-            yield
-            return
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            SpinnerColumn,
-            TextColumn,
-            TimeElapsedColumn,
-        )
-
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn())
-        with Progress(
-            *columns,
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=screen.console,
-            transient=True,
-        ) as bar:
-            task = bar.add_task("the model reads, part", total=None)
-            self._on_part = lambda event: bar.update(task, total=event.data["parts"] + 1, advance=1)
+        with progress("the model reads, part", shown=shown) as update:
+            # Parts are read side by side: how many are done is counted, not read off their number.
+            done = itertools.count(1)
+            self._on_part = lambda event: update(next(done), event.data["parts"] + 1)
             yield
 
 
@@ -192,6 +174,8 @@ def _method(
             f"Method: model ({model}: {number(used.prompt_tokens)} tokens read, "
             f"{number(used.completion_tokens)} written{cost})."
         )
+    if result.masked_secrets:
+        yield f"Keys and tokens masked in the archive: {number(result.masked_secrets)}."
     for failure in watch.failures:
         yield f"  {failure}"
 
@@ -235,6 +219,7 @@ def _as_json(
         "tokens_before": result.tokens_before,
         "tokens_after": result.tokens_after,
         "tokens_saved": result.tokens_saved,
+        "masked_secrets": result.masked_secrets,
         "usage": asdict(result.usage),
         "failures": watch.failures,
         "parts": [

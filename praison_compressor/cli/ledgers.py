@@ -12,6 +12,7 @@ from ..ledger import Entry, Epoch
 from ..messages import Message, text_of, tool_calls_of
 from ..prompts import rendering, unframe
 from ..report.family import lines
+from ..wording import in_words
 from .failures import Unusable, guarded
 from .options import AsJson, Namespace, Store
 from .stores import SessionArgument, entries_of, open_at, when
@@ -88,14 +89,26 @@ def show(
     originals: Annotated[
         bool, typer.Option("--originals", help="With --segment: the messages it stands for too.")
     ] = False,
+    verbatim: Annotated[
+        bool, typer.Option("--verbatim", help="The whole transcript instead, word for word.")
+    ] = False,
     store: Store = None,
     namespace: Namespace = "default",
     as_json: AsJson = False,
 ) -> None:
-    """Show what a session's ledger holds: its segments, or one of them in full."""
+    """Show what a session's ledger holds: its segments, or one of them in full.
+
+    With --verbatim every message as of the last compression, without a summary among them.
+    """
+    if verbatim and segment is not None:
+        raise Unusable("--verbatim and --segment: one of them")
     screen = Screen()
     with open_at(store) as opened:
         entries = entries_of(opened, namespace, session)
+        if verbatim:
+            whole = opened.transcript(opened.open(namespace, session))
+            _print_transcript(screen, whole, as_json=as_json)
+            return
         if segment is None:
             _print_segments(screen, session, entries, as_json=as_json)
             return
@@ -105,6 +118,15 @@ def show(
         snapshot = opened.open(namespace, session)
         messages = opened.originals(snapshot, entry) if originals else None
     _print_segment(screen, segment, entry, messages, as_json=as_json)
+
+
+def _print_transcript(screen: Screen, messages: Sequence[Message], *, as_json: bool) -> None:
+    if as_json:
+        screen.json(messages)
+        return
+    for n, message in enumerate(messages):
+        screen.say(f"--- {n} {message.get('role')}", "bold")
+        screen.say(in_words(message))
 
 
 def _print_segments(

@@ -90,7 +90,8 @@ Store = Annotated[
         "--store",
         metavar="URL",
         help="Where the ledger is kept, such as sqlite:///ledger.db; "
-        "else the variable PRAISON_COMPRESSOR_STORE.",
+        "else the variable PRAISON_COMPRESSOR_STORE. An encrypted one is opened with the key in "
+        "PRAISONAI_SESSION_KEY.",
     ),
 ]
 Namespace = Annotated[

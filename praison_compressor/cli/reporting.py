@@ -24,7 +24,7 @@ from .options import (
     window_of,
 )
 from .stores import open_at
-from .terminal import Screen, number
+from .terminal import Screen, number, progress
 
 if TYPE_CHECKING:
     from ..report.life import Life
@@ -94,7 +94,8 @@ def _of_file(path: str, conversation: int | None, compressor: ContextCompressor)
     from ..report.life import life_of_transcript
 
     messages = transcripts.read_one(path, conversation)
-    return life_of_transcript(messages, compressor, title=Path(path).name)
+    with progress("request") as update:
+        return life_of_transcript(messages, compressor, title=Path(path).name, on_request=update)
 
 
 def _of_session(session: str, store: str | None, namespace: str, model: str | None) -> Life:

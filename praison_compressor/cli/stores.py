@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated
@@ -20,11 +21,17 @@ __all__ = ["Out", "SessionArgument", "entries_of", "open_at", "when"]
 
 @contextlib.contextmanager
 def open_at(url: str | None) -> Iterator[SqlStore]:
-    """The store at `url`, else where the environment says, else in the user's data directory."""
-    from ..store import open_store
+    """The store at `url`, else where the environment says, else in the user's data directory.
+
+    An encrypted one with the key in the environment: on a command line others would read it.
+    """
+    from ..store import default_path, open_store
 
     config = CompressorConfig(store_url=url).with_environment()
-    store = open_store(config.store_url)
+    place: str | os.PathLike[str] | None = config.store_url
+    if place is None and config.store_key and not default_path().exists():
+        place = default_path(encrypted=True)
+    store = open_store(place, key=config.store_key)
     try:
         yield store
     finally:

@@ -5,9 +5,10 @@ Every text from a transcript passes `clean`, and no text is ever read as markup.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, Any
 
 from rich import box
@@ -18,7 +19,7 @@ from rich.text import Text
 
 from ..plaintext import clean, excerpt, one_line
 
-__all__ = ["Screen", "clean", "excerpt", "number", "one_line"]
+__all__ = ["Screen", "clean", "excerpt", "number", "one_line", "progress"]
 
 PIPED_WIDTH = 10_000
 """Wide enough that nothing wraps: a line of a piped table is a row."""
@@ -99,3 +100,26 @@ class Screen:
     def json(self, value: Any) -> None:
         """A value for a program: escaped to ASCII, so that no terminal obeys it either."""
         self.console.file.write(json.dumps(value, indent=2, default=str) + "\n")
+
+
+@contextlib.contextmanager
+def progress(what: str, *, shown: bool = True) -> Iterator[Callable[[int, int], None]]:
+    """A bar on stderr where a person is waiting; yields what moves it: done, of how many."""
+    screen = Screen(sys.stderr)
+    if not (shown and screen.is_terminal):
+        yield lambda done, total: None
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn())
+    counted = (MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, *counted, console=screen.console, transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

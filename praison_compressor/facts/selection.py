@@ -41,18 +41,16 @@ class Chooser:
         self._classifier = classifier or Classifier()
         self._anatomy: dict[int, tuple[dict[str, list[Span]], Windows]] = {}
         self._printed: dict[int, set[str]] = {}
+        self._heap: list[tuple[float, int]] | None = None
+        self._too_large: list[tuple[float, int]] = []
+        self._taken: list[tuple[int, frozenset[str], float]] = []
 
-    def spend(self, room: float, again: float = 0.0) -> float:
-        """Choose clauses until the room is spent; what is left of it is returned.
+    def spend(self, room: float, again: float = 0.0) -> None:
+        """Choose clauses until the room is spent; called again, it goes on where it stopped.
 
         A covered identifier keeps `again` of its weight: a second mention says more.
         """
-        heap = [
-            (-worth, position)
-            for position, item in enumerate(self._excerpts)
-            if (worth := self._hope(item)) > 0
-        ]
-        heapq.heapify(heap)
+        heap = self._waiting()
         while heap and room > OVERHEAD:
             stale, position = heapq.heappop(heap)
             # What it is worth at most, first: cutting a clause costs many times as much.
@@ -71,13 +69,38 @@ class Chooser:
                 continue
             cost = self._count(text) + OVERHEAD
             if cost > room:
+                self._too_large.append((-worth, position))
                 continue
             room -= cost
             self._take(position, text, keys, again)
+            self._taken.append((position, frozenset(keys), cost))
             rest = self._hope(self._excerpts[position], self._printed[position])
             if rest > 0:
                 heapq.heappush(heap, (-rest, position))
-        return room
+
+    def _waiting(self) -> list[tuple[float, int]]:
+        """The clauses that are not yet chosen, the most promising on top."""
+        if self._heap is None:
+            self._heap = [
+                (-worth, position)
+                for position, item in enumerate(self._excerpts)
+                if (worth := self._hope(item)) > 0
+            ]
+        self._heap += self._too_large
+        self._too_large.clear()
+        heapq.heapify(self._heap)
+        return self._heap
+
+    def give_back(self, tokens: float) -> None:
+        """Take back what was chosen last, at least so many tokens of it."""
+        while self._taken and tokens > 0:
+            position, keys, cost = self._taken.pop()
+            tokens -= cost
+            left = self._printed[position] - keys
+            if left:
+                self._printed[position] = left
+            else:
+                del self._printed[position]
 
     def chosen(self) -> list[Excerpt]:
         """The chosen parts in the order of the transcript."""

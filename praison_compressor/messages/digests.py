@@ -64,18 +64,20 @@ def digest(message: Mapping[str, Any]) -> str:
 
 def content_digest(message: Mapping[str, Any]) -> str:
     """The digest of everything in the dictionary, by which the original is archived."""
-    return sha256_of(plain_value(message))
+    return sha256_of(message if is_bare(message) else plain_value(message))
 
 
-def is_bare(message: Message) -> bool:
+def is_bare(message: Any) -> bool:
     """Whether the message is its own canonical form, so that its two digests are one: plain text
     and whose it is. Most messages are."""
+    if type(message) is not dict:
+        return False
     return message.keys() <= _BARE and set(map(type, message.values())) == {str}
 
 
 def sha256_of(value: Any) -> str:
     """The digest of a plain JSON value."""
-    data = _flat(value) if type(value) is dict and is_bare(value) else _json(value)
+    data = _flat(value) if is_bare(value) else _json(value)
     return "sha256:" + hashlib.sha256(data.encode("ascii")).hexdigest()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ..errors import InvalidMessages
@@ -24,7 +25,7 @@ class Transcript:
     """For each message its index in the caller's list; None for a stub that repair put in."""
     steps: tuple[range, ...]
 
-    @property
+    @cached_property
     def leading(self) -> int:
         """How many system and developer messages stand in front."""
         count = 0

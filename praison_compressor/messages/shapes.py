@@ -187,7 +187,10 @@ def plain_value(value: Any, room: int = DEEPEST) -> Any:
     room -= 1
     # `type` first: a check against an abstract class costs more than all the rest.
     if type(value) is dict or isinstance(value, Mapping):
-        return {str(key): plain_value(item, room) for key, item in value.items()}
+        return {
+            str(key): item if type(item) is str else plain_value(item, room)
+            for key, item in value.items()
+        }
     if isinstance(value, (list, tuple)):
         return [plain_value(item, room) for item in value]
     if isinstance(value, (set, frozenset)):

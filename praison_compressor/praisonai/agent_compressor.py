@@ -8,7 +8,7 @@ import operator
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..compressor import ContextCompressor
 from ..config import CompressorConfig
@@ -30,6 +30,9 @@ from .recalling import RecallTools
 from .sessions import SessionName
 from .shapes import Request
 from .status import Status, status_of
+
+if TYPE_CHECKING:
+    from .forgetting import Forgotten
 
 __all__ = ["AgentCompressor"]
 
@@ -315,14 +318,33 @@ class AgentCompressor:
         self._last, self._last_overhead = None, 0
         return self._session.renew()
 
-    def resume(self, session_id: str) -> str:
+    def resume(self, session_id: str, token_budget: int | None = None) -> str:
         """Go on with a session that the store has; any of its epochs' ids names it.
+
+        The agent's history becomes that session's as of its last compression: in full where it
+        fits `token_budget` (None: what the model takes), else its view. An agent that is in that
+        session already keeps its own, which is newer.
 
         Raises:
             SessionNotFound: the store has none of that name in this namespace.
+            BudgetTooSmall: what cannot be dropped exceeds `token_budget`.
         """
         root = self.ledger.lineage(self.config.namespace, session_id)[-1].session_id
+        agent = self._agent()
+        if agent is not None and not (root == self.session_id and agent.chat_history):
+            conversation.replace(agent, self.engine().resume(root, token_budget).messages)
+            self._last, self._last_overhead = None, 0
         return self._session.take(root)
+
+    def forget(self, target: str | None = None) -> Forgotten:
+        """Remove a session (None: this one) or a message (by its digest) from the ledger, and what
+        the host's session store shows of it. The agent's own history is left as it is.
+
+        Raises:
+            SessionNotFound: the store has none of that name in this namespace.
+            StoreUnavailable: it cannot be reached, or it is this process's memory.
+        """
+        return self._mirror.forget(self.config.namespace, target or self.session_id)
 
 
 def _state(agent: Any) -> tuple[Any, Any, Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 from ..messages import Message, digest, is_system, text_of
 from .shapes import Request
 
-__all__ = ["extends", "now", "same_model"]
+__all__ = ["extends", "now", "replace", "same_model"]
 
 
 def extends(agent: Any, messages: Sequence[Message]) -> bool:
@@ -29,6 +30,14 @@ def now(agent: Any) -> Request:
     """The agent's conversation as it stands between two turns."""
     history = list(getattr(agent, "chat_history", None) or ())
     return Request(messages=history, model=None, tools=(), output_tokens=0, schema="")
+
+
+def replace(agent: Any, messages: Sequence[Message]) -> None:
+    """Put another conversation in the place of the agent's, without its leading system messages:
+    the host writes its own at every turn."""
+    said = itertools.dropwhile(is_system, messages)
+    agent.clear_history()
+    agent.chat_history = list(said)
 
 
 def same_model(one: str | None, other: str | None) -> bool:

@@ -6,15 +6,13 @@ import logging
 from typing import Any, NamedTuple
 
 from ..config import CompressorConfig
+from ..defaults import default_store
 from ..errors import LedgerError
 from ..ledger import MemoryStore, Store
 
 __all__ = ["HostSession", "host_session", "is_encrypted", "ledger_of", "place_of"]
 
 log = logging.getLogger(__name__)
-
-ENCRYPTED = "ledger-encrypted.db"
-"""Beside the plain one: a file is either encrypted with one key or not at all."""
 
 
 class HostSession(NamedTuple):
@@ -75,15 +73,13 @@ def _chosen(config: CompressorConfig, session: HostSession | None, given: Any) -
     if config.store_url is None and session is None:
         return MemoryStore()
     if keeper is not None and is_encrypted(keeper):
-        return _encrypted(config.store_url, keeper)
-    from ..store import open_store
-
+        return _encrypted(config, keeper)
     if config.store_url is not None:
-        return open_store(config.store_url)
-    return _reached(None, None)
+        return default_store(config)
+    return _reached(config, None, None)
 
 
-def _encrypted(url: str | None, keeper: Any) -> Store:
+def _encrypted(config: CompressorConfig, keeper: Any) -> Store:
     """With the key of the host's store; never plain beside it."""
     codec = getattr(keeper, "_fernet", None)
     if not (hasattr(codec, "encrypt") and hasattr(codec, "decrypt")):
@@ -95,15 +91,16 @@ def _encrypted(url: str | None, keeper: Any) -> Store:
         return MemoryStore()
     from ..store import default_path
 
-    return _reached(url or str(default_path().with_name(ENCRYPTED)), codec)
+    url = config.store_url or str(default_path(encrypted=True))
+    return _reached(config, url, codec)
 
 
-def _reached(url: str | None, codec: Any) -> Store:
+def _reached(config: CompressorConfig, url: str | None, codec: Any) -> Store:
     """A store that nobody named must not cost an agent its compression when it fails."""
     from ..store import open_store
 
     try:
-        store = open_store(url, codec=codec)
+        store = open_store(url, codec=codec, mask_secrets=config.redact_archive)
         store.check()
     except LedgerError as error:
         log.error("the ledger stays in memory and ends with this process: %s", error)

@@ -6,13 +6,17 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..errors import StoreUnavailable
 from ..ledger import Epoch, Store
 from ..messages import Message, text_of
 from ..prompts import unframe
 from ..result import CompressResult
 from .ledgers import host_session, is_encrypted
+
+if TYPE_CHECKING:
+    from .forgetting import Forgotten
 
 __all__ = ["Mirror"]
 
@@ -45,6 +49,24 @@ class Mirror:
             except Exception:
                 self._say()
 
+    def forget(self, namespace: str, target: str) -> Forgotten:
+        """Remove a session or a message from the ledger, and the children that showed it.
+
+        Raises:
+            LedgerError: as `SqlStore.forget` does, or the ledger is this process's memory.
+        """
+        from ..store import SqlStore
+        from .forgetting import forget
+
+        ledger = self._ledger()
+        if not isinstance(ledger, SqlStore):
+            raise StoreUnavailable(
+                "the ledger is in memory: nothing of it is kept, and it ends with this process"
+            )
+        session = host_session(self._agent())
+        with self._lock:
+            return forget(ledger, namespace, target, None if session is None else session.store)
+
     def _say(self) -> None:
         if not self._failed:
             self._failed = True
@@ -59,8 +81,10 @@ class Mirror:
         if not chain or store.session_exists(chain[-1].id):
             return
         child, stable = chain[-1], chain[-1].session_id
-        if not store.session_exists(stable):
+        if stable != session.id and not store.session_exists(stable):
             return  # a session that a command began: the host does not know it
+        # An agent that only ever used `achat` has its session's name, and no transcript there: the
+        # host opens its store in `chat` alone. The child then opens the parent.
         parent = next((e.id for e in reversed(chain[:-1]) if store.session_exists(e.id)), stable)
         known = {
             "parent_id": parent,

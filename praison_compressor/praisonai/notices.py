@@ -15,6 +15,7 @@ from typing import Any
 from ..events import Event, Listener
 from ..messages import Message
 from ..result import CompressResult
+from .display import Display
 from .loops import apart
 from .shapes import Request
 from .status import Status, line, short
@@ -31,8 +32,9 @@ _during: contextvars.ContextVar[_Request | None] = contextvars.ContextVar(
 class _Request:
     """The request that is being compressed here, and what it still has to tell on its loop."""
 
-    def __init__(self, messages: Sequence[Message]) -> None:
+    def __init__(self, messages: Sequence[Message], display: Display) -> None:
         self.messages = messages
+        self.display = display
         self.on_loop = False
         self._telling: list[asyncio.Task[Any]] = []
         self._token: contextvars.Token[_Request | None] | None = None
@@ -52,6 +54,7 @@ class _Request:
     def __exit__(self, *failure: object) -> None:
         assert self._token is not None
         _during.reset(self._token)
+        self.display.stop()
 
     async def __aenter__(self) -> None:
         self.on_loop = True
@@ -78,6 +81,7 @@ class Notices:
         self._agent = agent
         self._listeners: list[Listener] = []
         self._newest: Sequence[Message] = ()
+        self._display = Display(agent)
 
     def subscribe(self, listener: Listener) -> None:
         """Pass every event on to `listener` too."""
@@ -86,7 +90,7 @@ class Notices:
     def during(self, request: Request) -> _Request:
         """A block, plain or `async with`, in which that request is compressed."""
         self._newest = request.messages
-        return _Request(request.messages)
+        return _Request(request.messages, self._display)
 
     def __call__(self, event: Event) -> None:
         """Take an event of the compressor."""
@@ -100,7 +104,9 @@ class Notices:
         request = _during.get()
         if request is None:
             self._off_the_request(event)
-        elif event.name == "started":
+            return
+        request.display(event)
+        if event.name == "started":
             request.tell(
                 lambda: self._before(event, request.messages),
                 lambda: self._abefore(event, request.messages),
@@ -122,6 +128,7 @@ class Notices:
         """Say it in one line, in the log and in the agent's stream."""
         self.line = line(status)
         log.info("%s", self.line)
+        self._display.tell(self.line)
         numbers = {"tokens_before": result.tokens_before, "tokens_after": result.tokens_after}
         self._on_stream(Event("committed", status.session_id, numbers), self.line)
 

@@ -59,7 +59,9 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     summary_max_retries: int = CompressorConfig.summary_max_retries
     timeout_seconds: float = CompressorConfig.timeout_seconds
     store_url: str | None = None
+    store_key: str | None = field(default=None, repr=False)
     redact_secrets: bool | None = None
+    redact_archive: bool = CompressorConfig.redact_archive
     namespace: str = CompressorConfig.namespace
 
     def __post_init__(self) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..compressor import ContextCompressor
-from ..facts import coverage, extract
+from ..facts import Coverage, coverage, extract
 from ..ledger import Entry, Epoch, Segment, Store, Usage
 from ..messages import Message, read, text_of
+from ..models import input_price
 from ..prompts import is_framed, rendering, unframe
 from ..static import ADDED
 from ..tokens import TokenCounter
+from ..writer import Written
 
 __all__ = ["Card", "Life", "Point", "life_of_session", "life_of_transcript"]
 
@@ -22,6 +24,10 @@ MOST_POINTS = 600
 
 LONGEST_TEXT = 20_000
 """Characters of one original on the page; a store keeps the rest."""
+
+
+KINDS = {"user": "said by the user", "todos": "to-do list"}
+"""Kinds of facts whose own names say too little."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +90,10 @@ class Life:
     requests: bool = True
     """Whether the points are requests, so that their tokens add up to what was sent."""
     usage: Usage = field(default_factory=Usage)
+    price: float | None = None
+    """US dollars that the reading model's provider lists for one input token."""
+    requests_of: Mapping[str, int] = field(default_factory=dict)
+    """The request at which each epoch began, where the points are requests."""
 
     @property
     def compressions(self) -> int:
@@ -91,9 +101,20 @@ class Life:
         return len({card.epoch for card in (*self.cards, *self.masks)})
 
     @property
+    def secrets(self) -> int:
+        """How many keys and tokens are masked in the archive of what is in the view now."""
+        cards = (*self.cards, *self.masks)
+        return sum(card.segment.secrets for card in cards if card.standing)
+
+    @property
     def not_sent(self) -> int:
         """Tokens that all requests together would have had more."""
         return sum(point.whole - point.view for point in self.points) if self.requests else 0
+
+    @property
+    def not_paid(self) -> float | None:
+        """US dollars for those tokens at the listed price: a prompt cache makes them cheaper."""
+        return self.price * self.not_sent if self.price and self.requests else None
 
 
 # ---------------------------------------------------------------- a transcript, lived again
@@ -105,33 +126,46 @@ def life_of_transcript(
     *,
     title: str,
     session_id: str | None = None,
+    on_request: Callable[[int, int], None] | None = None,
 ) -> Life:
     """The transcript sent as it grew, step by step, through the compressor.
+
+    `on_request` hears after each request how many of how many there were.
 
     Raises:
         CompressorError: as `ContextCompressor.compress`.
     """
     session = session_id or compressor.session_id
     points = []
-    epoch: str | None = None
-    for end in _ends(messages):
+    facts: dict[str, tuple[Fact, ...]] = {}
+    epochs = {session: 1}
+    ends = _ends(messages)
+    for number, end in enumerate(ends, 1):
         done = compressor.compress_sync(messages[:end], session_id=session)
-        is_new = epoch is not None and done.session_id != epoch
-        epoch = done.session_id
+        is_new = done.session_id not in epochs
         points.append(Point(end, done.tokens_before, done.tokens_after, is_new))
-    namespace = compressor.config.namespace
+        epochs.setdefault(done.session_id, len(points))
+        facts.update(_counted(done.written))
+        if on_request is not None:
+            on_request(number, len(ends))
+    told, _ = _told(compressor.store, compressor.config.namespace, session, facts)
     note = "The transcript, sent again as it grew, with these options."
-    life = life_of_session(compressor.store, namespace, session, compressor.tokens, title=title)
-    return Life(
+    return replace(
+        told,
         title=title,
         note=note,
         points=tuple(points),
-        cards=life.cards,
-        masks=life.masks,
-        epochs=life.epochs,
-        forgotten=life.forgotten,
-        usage=life.usage,
+        requests=True,
+        requests_of=epochs,
+        price=input_price(compressor.config.model),
     )
+
+
+def _counted(written: Iterable[Written]) -> Iterator[tuple[str, tuple[Fact, ...]]]:
+    """The facts as they were counted when the summaries were written, by their text."""
+    for text in written:
+        if text.after is not None:
+            yield text_of(text.message), tuple(_facts(text.before or text.after, text.after))
 
 
 def _ends(messages: Sequence[Any]) -> list[int]:
@@ -157,83 +191,103 @@ def life_of_session(
     Raises:
         LedgerError: the store cannot be read, or has no such session.
     """
+    told, kept = _told(store, namespace, session_id, {})
+    points = _archived_points(kept, tokens)
+    return replace(told, title=title or told.title, points=tuple(points))
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """An entry of the ledger with what it stands for, read once."""
+
+    number: int
+    entry: Entry
+    originals: Sequence[Message]
+    run: frozenset[str]
+
+
+def _told(
+    store: Store, namespace: str, session_id: str, facts: Mapping[str, tuple[Fact, ...]]
+) -> tuple[Life, list[_Kept]]:
+    """All but the points; `facts` are those that were counted before, by the summary's text."""
     # A store for one machine or many knows the whole family; the one in memory only the chain.
     epochs = getattr(store, "tree", store.lineage)(namespace, session_id)
     session = store.open(namespace, session_id)
-    known = {
-        number: (entry, store.originals(session, entry) or [])
-        for number, entry in enumerate(session.entries, 1)
+    kept = [
+        _Kept(n, entry, store.originals(session, entry) or [], frozenset(entry.segment.run))
+        for n, entry in enumerate(session.entries, 1)
         if not entry.forgotten
-    }
-    found = [
-        _card(number, entry, originals, session.entries)
-        for number, (entry, originals) in known.items()
     ]
-    usages = [entry.segment.usage for entry, _ in known.values()]
-    return Life(
-        title=title or session.id,
+    cards = _cards(kept, facts)
+    life = Life(
+        title=session.id,
         note="What was compressed; the first exchange and the newest messages are in no store.",
-        points=tuple(_archived_points(list(known.values()), tokens)),
-        cards=tuple(card for card in found if card.segment.kind == "summary"),
-        masks=tuple(card for card in found if card.segment.kind != "summary"),
+        points=(),
+        cards=tuple(card for card in cards if card.segment.kind == "summary"),
+        masks=tuple(card for card in cards if card.segment.kind != "summary"),
         epochs=tuple(epochs),
-        forgotten=len(session.entries) - len(known),
+        forgotten=len(session.entries) - len(kept),
         requests=False,
-        usage=functools.reduce(Usage.__add__, usages, Usage()),
+        usage=functools.reduce(Usage.__add__, (k.entry.segment.usage for k in kept), Usage()),
     )
+    return life, kept
 
 
-def _archived_points(
-    entries: Sequence[tuple[Entry, Sequence[Message]]], tokens: TokenCounter
-) -> Iterator[Point]:
+def _archived_points(kept: Sequence[_Kept], tokens: TokenCounter) -> Iterator[Point]:
     """The archive as it grew, message by message, and what stood for it after each entry."""
-    standing: list[Segment] = []
+    standing: list[_Kept] = []
+    known: set[str] = set()
     messages = whole = view = 0
-    for entry, originals in entries:
-        new = entry.segment
-        known = {name for segment in standing for name in segment.run}
-        for size in _sizes(new, originals, known, tokens):
+    for new in kept:
+        for size in _sizes(new, known, tokens):
             messages, whole, view = messages + 1, whole + size, view + size
             yield Point(messages, whole, view)
-        standing = [s for s in standing if not set(s.run) <= set(new.run)] + [new]
-        view = sum(segment.tokens for segment in standing)
+        known |= new.run
+        standing = [old for old in standing if not old.run <= new.run] + [new]
+        view = sum(one.entry.segment.tokens for one in standing)
         yield Point(messages, whole, view, compressed=True)
 
 
-def _sizes(
-    segment: Segment, originals: Sequence[Message], known: set[str], tokens: TokenCounter
-) -> list[int]:
+def _sizes(new: _Kept, known: set[str], tokens: TokenCounter) -> list[int]:
     """Tokens of each message that the segment is the first to represent."""
-    if len(originals) != len(segment.run):  # a stub that repair put in has no original
-        return [] if known & set(segment.run) else [segment.source_tokens]
-    pairs = zip(segment.run, originals, strict=True)
+    segment = new.entry.segment
+    if len(new.originals) != len(segment.run):  # a stub that repair put in has no original
+        return [] if known & new.run else [segment.source_tokens]
+    pairs = zip(segment.run, new.originals, strict=True)
     return [tokens.message(message) for name, message in pairs if name not in known]
 
 
-def _card(
-    number: int, entry: Entry, originals: Sequence[Message], entries: Sequence[Entry]
-) -> Card:
-    segment = entry.segment
+def _cards(kept: Sequence[_Kept], facts: Mapping[str, tuple[Fact, ...]]) -> list[Card]:
+    later: list[frozenset[str]] = []
+    cards = []
+    for one in reversed(kept):
+        cards.append(_card(one, facts, standing=not any(one.run <= run for run in later)))
+        if one.entry.segment.kind == "summary":
+            later.append(one.run)
+    return cards[::-1]
+
+
+def _card(one: _Kept, facts: Mapping[str, tuple[Fact, ...]], *, standing: bool) -> Card:
+    segment = one.entry.segment
     framed = is_framed(segment.rendered)
     whole = unframe(segment.rendered) if framed else text_of(segment.rendered)
     text, _, added = whole.partition(ADDED) if segment.method == "model" else (whole, "", "")
-    standing = not any(_covers(other, segment) for other in entries[number:])
+    counted = facts.get(text_of(segment.rendered))
+    if counted is None and framed and standing:
+        found = extract(one.originals)
+        counted = tuple(_facts(coverage(found, text), coverage(found, whole)))
     return Card(
-        number=number,
-        epoch=entry.epoch,
+        number=one.number,
+        epoch=one.entry.epoch,
         segment=segment,
         text=text.strip(),
         added=added.strip(),
-        # What a later summary took over is shown there: a page must not hold everything twice.
-        originals=tuple(_shown(originals)) if standing else (),
-        facts=tuple(_facts(originals, text, whole)) if framed else (),
+        # What a later summary took over is shown there: a page must not hold everything twice,
+        # nor read it again for each summary that once stood for it.
+        originals=tuple(_shown(one.originals)) if standing else (),
+        facts=counted or (),
         standing=standing,
     )
-
-
-def _covers(other: Entry, segment: Segment) -> bool:
-    is_summary = not other.forgotten and other.segment.kind == "summary"
-    return is_summary and set(segment.run) <= set(other.segment.run)
 
 
 def _shown(originals: Sequence[Message]) -> Iterator[tuple[str, str]]:
@@ -243,8 +297,8 @@ def _shown(originals: Sequence[Message]) -> Iterator[tuple[str, str]]:
         yield str(message.get("role")), cut.partition("\n")[2] or cut
 
 
-def _facts(originals: Sequence[Message], alone: str, whole: str) -> Iterator[Fact]:
-    found = extract(list(originals))
-    first, last = coverage(found, alone).by_kind, coverage(found, whole).by_kind
-    for kind, (held, total) in last.items():
-        yield Fact(kind.replace("_", " "), first.get(kind, (0, 0))[0], held, total)
+def _facts(alone: Coverage, whole: Coverage) -> Iterator[Fact]:
+    for kind, (held, total) in whole.by_kind.items():
+        yield Fact(
+            KINDS.get(kind, kind.replace("_", " ")), alone.by_kind.get(kind, (0, 0))[0], held, total
+        )

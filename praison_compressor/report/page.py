@@ -32,6 +32,8 @@ def render(life: Life) -> str:
         last=life.points[-1] if life.points else Point(0, 0, 0),
         largest=max((point.view for point in life.points), default=0),
         columns=_columns(life),
+        standing=[card for card in life.cards if card.standing],
+        folded=[card for card in life.cards if not card.standing],
         family=list(lines(life.epochs)),
         style=_part("templates/page.css") + _part("vendor/uPlot.min.css"),
         library=_part("vendor/uPlot.iife.min.js"),
@@ -66,7 +68,9 @@ def _share(part: int, whole: int) -> str:
 
 
 def _money(value: float | None) -> str:
-    return "-" if value is None else f"${value:.4f}"
+    if value is None:
+        return "-"
+    return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
 
 
 def _when(seconds: float) -> str:

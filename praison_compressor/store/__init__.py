@@ -26,11 +26,23 @@ __all__ = [
 
 
 def open_store(
-    url: str | os.PathLike[str] | None = None, *, codec: Codec | None = None
+    url: str | os.PathLike[str] | None = None,
+    *,
+    codec: Codec | None = None,
+    key: str | None = None,
+    mask_secrets: bool = True,
 ) -> SqlStore:
     """The store at a path, `sqlite:///path` or `postgresql://…`; None: the platform's directory.
 
+    With a `codec` it is encrypted or refused. With a `key` (Fernet) it is encrypted if it is new or
+    was so before; a plain one stays plain. Without `mask_secrets` keys and tokens are archived too.
+
     Raises:
         StoreUnavailable: the URL cannot be read; the store itself is reached at first use.
+        ConfigError: the key is none.
     """
-    return SqlStore(url, codec=codec)
+    if codec is None and key is not None:
+        from .keys import codec_of
+
+        return SqlStore(url, codec=codec_of(key), plain_too=True, mask_secrets=mask_secrets)
+    return SqlStore(url, codec=codec, mask_secrets=mask_secrets)

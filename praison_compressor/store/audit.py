@@ -14,8 +14,9 @@ from ..ledger import Usage, archive_digest, commitment, link
 from ..messages import content_digest
 from .archive import Archive
 from .pack import Packer, load
-from .schema import blocks, entries, epochs, links, messages, sessions, usage
-from .snapshots import name_of, opened
+from .schema import blocks, entries, epochs, links, messages, sessions, transcripts, usage
+from .snapshots import name_of, opened, scope_of
+from .transcripts import names_of, unpacked
 
 __all__ = ["Fault", "audit"]
 
@@ -69,7 +70,8 @@ class _Chain:
         self._name = f"session {row.id} ({row.namespace})"
 
     def faults(self) -> list[Fault]:
-        return [*self._base(), *self._epochs(), *self._entries(), *self._usage()]
+        found = [*self._base(), *self._epochs(), *self._entries(), *self._usage()]
+        return [*found, *self._transcript()]
 
     def _base(self) -> Iterator[Fault]:
         row = self._row
@@ -158,6 +160,22 @@ class _Chain:
         for row in self._connection.execute(query):
             if self._spent(row.sealed) not in (None, _usage_of(row)):
                 yield Fault(self._name, f"usage of entry {row.position} is not the segment's")
+
+    def _transcript(self) -> Iterator[Fault]:
+        query = select(transcripts).where(transcripts.c.session_key == self._row.key)
+        row = self._connection.execute(query).first()
+        if row is None:
+            return
+        try:
+            recorded = unpacked(self._packer, row.body)
+        except LedgerCorrupt as error:
+            yield Fault(self._name, str(error))
+            return
+        if names_of(self._packer, recorded) != bytes(row.names):
+            yield Fault(self._name, "the names of its recorded transcript are not its messages'")
+        length = sum(length for _, length in scope_of(self._connection, self._row))
+        if any(isinstance(item, int) and item >= length for item in recorded):
+            yield Fault(self._name, "its recorded transcript names an entry that is not there")
 
     def _spent(self, payload: bytes) -> Usage | None:
         try:

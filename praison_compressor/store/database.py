@@ -31,9 +31,13 @@ _TRIES = 3
 _REST = 10
 
 
-def default_path() -> Path:
-    """Where the ledger is when no path is given: the platform's directory for a user's data."""
-    return Path(platformdirs.user_data_dir("praison-compressor")) / "ledger.db"
+def default_path(*, encrypted: bool = False) -> Path:
+    """Where the ledger is when no path is given: the platform's directory for a user's data.
+
+    The encrypted one is beside the plain one: a file is encrypted with one key, or not at all.
+    """
+    name = "ledger-encrypted.db" if encrypted else "ledger.db"
+    return Path(platformdirs.user_data_dir("praison-compressor")) / name
 
 
 def parse(url: str | os.PathLike[str] | None) -> URL:
@@ -84,11 +88,16 @@ class Database:
     """Runs work in transactions; everything that it raises is a `LedgerError`."""
 
     def __init__(
-        self, url: str | os.PathLike[str] | None = None, *, codec: Codec | None = None
+        self,
+        url: str | os.PathLike[str] | None = None,
+        *,
+        codec: Codec | None = None,
+        plain_too: bool = False,
     ) -> None:
         self.url = parse(url)
         self.place = _place(self.url)
         self._codec = codec
+        self._plain_too = plain_too
         self._start()
 
     def _start(self) -> None:
@@ -109,7 +118,7 @@ class Database:
     @property
     def encrypted(self) -> bool:
         """Whether payloads are encrypted; there is no full-text index then."""
-        return self._codec is not None
+        return self.packer.encrypts
 
     @property
     def packer(self) -> Packer:
@@ -199,7 +208,9 @@ class Database:
         try:
             with engine.connect() as connection:
                 connection = connection.execution_options(begin="BEGIN IMMEDIATE")
-                self._packer = migrate(connection, self._codec, self.place)
+                self._packer = migrate(
+                    connection, self._codec, self.place, plain_too=self._plain_too
+                )
         except BaseException:
             engine.dispose()
             raise

@@ -14,6 +14,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, select, text, update
 
 from ..errors import SessionNotFound, StoreUnavailable
+from ..messages import content_digest, is_system
+from . import transcripts
 from .archive import Archive
 from .database import Database
 from .index import optimize_index
@@ -69,12 +71,16 @@ def erase_session(archive: Archive, namespace: str, target: str) -> Erased:
     gone = linked - _linked(connection, linked)
     holders = _holders(connection, linked - gone)
     _remove(archive, gone)
+    kept = transcripts.drop(archive, row.key)
+    # Every session of an agent has its system prompt: no sign of this one.
+    said = {content_digest(message) for message in kept if not is_system(message)}
+    holders |= set(transcripts.sessions_with(archive, namespace, said))
     forks = _descendants(connection, [row.key])
     _stale(connection, [row.key, *forks])
     names = _names(connection, holders | set(forks)) - {row.id}
     return Erased(
         segments=tombs,
-        messages=len(gone),
+        messages=len(gone) + len(kept),
         sessions=(row.id,),
         still_in=tuple(sorted(names)),
         exports=_exports(connection, namespace, [row.id, *_names(connection, forks)]),
@@ -86,15 +92,18 @@ def erase_message(archive: Archive, namespace: str, target: str) -> Erased:
     connection = archive.connection
     _exclusive(connection)
     key = _message_key(archive, namespace, target)
-    covering = connection.execute(
-        select(entries)
-        .join(links, links.c.entry_key == entries.c.key)
-        .where(links.c.message_key == key)
-    ).all()
-    touched = _in_its_light(connection, covering)
+    keeping = [
+        session_key
+        for session_key in transcripts.sessions_with(archive, namespace, [target])
+        if transcripts.remove_message(archive, session_key, target)
+    ]
+    if key is None and not keeping:
+        raise SessionNotFound(f"no stored message {target} in namespace {namespace!r}")
+    touched = dict.fromkeys(keeping, ()) | _covered(connection, key)
     tombs = _bury(connection, [entry_key for keys in touched.values() for entry_key in keys])
-    connection.execute(delete(links).where(links.c.message_key == key))
-    _remove(archive, [key])
+    if key is not None:
+        connection.execute(delete(links).where(links.c.message_key == key))
+        _remove(archive, [key])
     _stale(connection, touched)
     names = sorted(_names(connection, touched))
     return Erased(
@@ -106,7 +115,8 @@ def erase_message(archive: Archive, namespace: str, target: str) -> Erased:
     )
 
 
-def _message_key(archive: Archive, namespace: str, target: str) -> int:
+def _message_key(archive: Archive, namespace: str, target: str) -> int | None:
+    """The archived message of that digest; None where only recorded transcripts can hold it."""
     try:
         name = archive.packer.name(target)
     except ValueError as error:
@@ -114,10 +124,17 @@ def _message_key(archive: Archive, namespace: str, target: str) -> int:
     query = select(messages.c.key).where(
         messages.c.namespace == namespace, messages.c.digest == name
     )
-    key = archive.connection.execute(query).scalar()
-    if key is None:
-        raise SessionNotFound(f"no archived message {target} in namespace {namespace!r}")
-    return int(key)
+    return archive.connection.execute(query).scalar()
+
+
+def _covered(connection: Connection, key: int | None) -> dict[int, list[int]]:
+    """By session, the entries that a message takes with it."""
+    query = (
+        select(entries)
+        .join(links, links.c.entry_key == entries.c.key)
+        .where(links.c.message_key == key)
+    )
+    return {} if key is None else _in_its_light(connection, connection.execute(query).all())
 
 
 def _in_its_light(connection: Connection, covering: Sequence[Row[Any]]) -> dict[int, list[int]]:
@@ -217,7 +234,7 @@ def _stale(connection: Connection, keys: Iterable[int]) -> None:
 
 # ---------------------------------------------------------------- free pages
 
-_REWRITTEN = ("entries", "blocks", "messages", "links", "search")
+_REWRITTEN = ("entries", "blocks", "messages", "links", "search", "transcripts")
 
 
 def reclaim(database: Database, done: Erased) -> Erased:

@@ -17,18 +17,31 @@ __all__ = ["MIGRATIONS", "migrate"]
 _ADVISORY_LOCK = 0x70726169_736F6E63  # "praisonc": one migrating process at a time
 
 
+_LATER = (schema.transcripts,)
+
+
 def _ledger(connection: Connection) -> None:
-    schema.metadata.create_all(connection)
+    first = [table for table in schema.metadata.sorted_tables if table not in _LATER]
+    schema.metadata.create_all(connection, first)
+
+
+def _transcripts(connection: Connection) -> None:
+    schema.transcripts.create(connection)
 
 
 MIGRATIONS = (
     ("0001 ledger", _ledger),
     ("0002 search", create_index),
+    ("0003 transcripts", _transcripts),
 )
 
 
-def migrate(connection: Connection, codec: Codec | None, place: str) -> Packer:
+def migrate(
+    connection: Connection, codec: Codec | None, place: str, *, plain_too: bool = False
+) -> Packer:
     """Bring the schema up to date; how its payloads are packed.
+
+    `plain_too`: a store that is not encrypted stays so, whatever the codec.
 
     Raises:
         StoreUnavailable: a newer version wrote the store, or its key does not fit.
@@ -49,7 +62,7 @@ def migrate(connection: Connection, codec: Codec | None, place: str) -> Packer:
             if name not in applied:
                 step(connection)
                 _record(connection, name)
-        return _packer(connection, codec, place)
+        return _packer(connection, codec, place, plain_too)
 
 
 def _applied(connection: Connection) -> list[str]:
@@ -62,7 +75,7 @@ def _record(connection: Connection, name: str) -> None:
     connection.execute(insert(schema.migrations).values(name=name, applied=time.time()))
 
 
-def _packer(connection: Connection, codec: Codec | None, place: str) -> Packer:
+def _packer(connection: Connection, codec: Codec | None, place: str, plain_too: bool) -> Packer:
     """The store's packer; its pepper is kept encrypted, so it proves the key as well."""
     stored = connection.execute(
         select(schema.meta.c.value).where(schema.meta.c.name == "pepper")
@@ -72,9 +85,11 @@ def _packer(connection: Connection, codec: Codec | None, place: str) -> Packer:
         value = Packer(codec).pack(pepper) if codec is not None else b""
         connection.execute(insert(schema.meta).values(name="pepper", value=value))
         return Packer(codec, pepper)
+    if not stored and plain_too:
+        return Packer()
     if bool(stored) != (codec is not None):
         state, remedy = (
-            ("encrypted", "open it with its key")
+            ("encrypted", "open it with its key (store_key, PRAISONAI_SESSION_KEY)")
             if stored
             else ("not encrypted", "use another store for an agent whose sessions are")
         )
@@ -84,4 +99,6 @@ def _packer(connection: Connection, codec: Codec | None, place: str) -> Packer:
     try:
         return Packer(codec, Packer(codec).unpack(stored))
     except LedgerCorrupt as error:
-        raise StoreUnavailable(f"{place} is encrypted with another key") from error
+        raise StoreUnavailable(
+            f"{place} is encrypted with another key than the one given"
+        ) from error

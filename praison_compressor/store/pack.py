@@ -37,6 +37,11 @@ class Packer:
         self._codec = codec
         self._pepper = pepper
 
+    @property
+    def encrypts(self) -> bool:
+        """Whether payloads are encrypted."""
+        return self._codec is not None
+
     def pack(self, data: bytes) -> bytes:
         """The bytes to store."""
         packed = zlib.compress(data, 6)

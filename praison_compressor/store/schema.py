@@ -1,8 +1,9 @@
 """The tables of the ledger, the same for SQLite and PostgreSQL.
 
-Everything that says who said what is in four columns: `entries.sealed` (salt, segment and archive
-digest together, so that forgetting one forgets all), `blocks.body`, `messages.digest` and the
-full-text index. All else is ids, hashes, counts and times.
+Everything that says who said what is in six columns: `entries.sealed` (salt, segment and archive
+digest together, so that forgetting one forgets all), `blocks.body`, `messages.digest`,
+`transcripts.body` and `transcripts.names`, and the full-text index. All else is ids, hashes,
+counts and times.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ __all__ = [
     "metadata",
     "migrations",
     "sessions",
+    "transcripts",
     "usage",
 ]
 
@@ -143,6 +145,16 @@ links = Table(
     Column("message_key", _Key, ForeignKey(messages.c.key), nullable=False),
     Index(_PREFIX + "links_message", "message_key"),
     sqlite_with_rowid=False,
+)
+
+# The whole transcript as it was last recorded: what no segment holds, and the segments' places.
+transcripts = Table(
+    _PREFIX + "transcripts",
+    metadata,
+    Column("session_key", _Key, ForeignKey(sessions.c.key), primary_key=True, autoincrement=False),
+    Column("body", LargeBinary, nullable=False),
+    # The ends of its own messages' names: `forget` finds a message without reading every body.
+    Column("names", LargeBinary, nullable=False),
 )
 
 usage = Table(

@@ -224,5 +224,6 @@ def _segment(found: dict[str, Any]) -> Segment:
     known = {field.name for field in fields(Segment)}
     values = {name: value for name, value in found.items() if name in known}
     values["run"] = tuple(values["run"])
+    values["archived_as"] = tuple((at, name) for at, name in values.get("archived_as", ()))
     values["usage"] = Usage(**values["usage"])
     return Segment(**values)

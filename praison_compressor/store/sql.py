@@ -9,13 +9,14 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, select
 
 from ..errors import ConfigError, LedgerCorrupt
-from ..ledger import Entry, Epoch, Segment, Session, Usage
+from ..ledger import Entry, Epoch, Outline, Segment, Session, Usage
 from ..messages import Message, to_plain
-from . import reading, writing
+from . import reading, transcripts, writing
 from .archive import Archive
 from .audit import Fault, audit
 from .database import Database
 from .erasure import Erased, erase_message, erase_session, reclaim
+from .masking import outline_without_secrets, without_secrets
 from .pack import Codec
 from .reading import SessionInfo
 from .schema import entries, sessions
@@ -35,16 +36,24 @@ class SqlStore:
 
     `url` is a path, `sqlite:///path`, `postgresql://…`, or None for a file in the platform's
     data directory. With a `codec` every payload is encrypted, and a search reads the messages
-    of its session instead of an index.
+    of its session instead of an index; `plain_too` lets a store that is not encrypted stay so.
+    With `mask_secrets` keys and tokens are masked in all that is written: originals, summaries,
+    transcripts and index.
 
     Raises:
         StoreUnavailable: the URL cannot be read; the store itself is reached at first use.
     """
 
     def __init__(
-        self, url: str | os.PathLike[str] | None = None, *, codec: Codec | None = None
+        self,
+        url: str | os.PathLike[str] | None = None,
+        *,
+        codec: Codec | None = None,
+        plain_too: bool = False,
+        mask_secrets: bool = True,
     ) -> None:
-        self._database = Database(url, codec=codec)
+        self.mask_secrets = mask_secrets
+        self._database = Database(url, codec=codec, plain_too=plain_too)
         self._snapshots = Snapshots()
 
     def __repr__(self) -> str:
@@ -88,18 +97,37 @@ class SqlStore:
         return self._snapshots.keep(found)
 
     def commit(
-        self, session: Session, segments: Sequence[tuple[Segment, Sequence[Message]]]
+        self,
+        session: Session,
+        segments: Sequence[tuple[Segment, Sequence[Message]]],
+        outline: Outline | None = None,
     ) -> Session:
         """Archive the originals and append the segments in one transaction; a new epoch opens.
+
+        `outline` is the whole transcript as it stands then; None leaves what was recorded.
 
         Raises:
             LedgerConflict: the tip is no longer `session.tip`.
             StoreUnavailable: nothing was written.
         """
         plain = [(segment, [to_plain(m) for m in originals]) for segment, originals in segments]
+        whole = None if outline is None else self._recorded(session, outline)
+        if self.mask_secrets:
+            plain = without_secrets(session.namespace, plain)
         return self._snapshots.keep(
-            self._write(lambda archive: self._committed(archive, session, plain))
+            self._write(lambda archive: self._committed(archive, session, plain, whole))
         )
+
+    def keep(self, session: Session, outline: Outline) -> bool:
+        """Record the transcript as it stands now; False where nothing of the session was ever
+        committed, or somebody committed since `session` was read."""
+        whole = self._recorded(session, outline)
+        return self._write(lambda archive: writing.keep(archive, session, whole))
+
+    def transcript(self, session: Session) -> list[Message]:
+        """The whole transcript as it was last recorded, exactly as it came; where none was, the
+        originals in the order in which they were compressed."""
+        return self._read(lambda archive: _whole(archive, session))
 
     def originals(self, session: Session, entry: Entry) -> list[Message] | None:
         """The archived messages of an entry of this session; None once forgotten."""
@@ -215,6 +243,10 @@ class SqlStore:
 
     # -------------------------------------------------------------- inside
 
+    def _recorded(self, session: Session, outline: Outline) -> Outline:
+        plain = tuple(item if isinstance(item, int) else to_plain(item) for item in outline)
+        return outline_without_secrets(session.namespace, plain) if self.mask_secrets else plain
+
     def _read(self, work: Callable[[Archive], T]) -> T:
         return self._database.read(lambda connection: work(self._archive(connection)))
 
@@ -244,8 +276,9 @@ class SqlStore:
         archive: Archive,
         session: Session,
         segments: Sequence[tuple[Segment, list[Message]]],
+        outline: Outline | None,
     ) -> Snapshot:
-        writing.append(archive, session, segments)
+        writing.append(archive, session, segments, outline)
         row = require(archive.connection, session.namespace, session.id)
         return snapshot(archive, row, self._snapshots.get(row))
 
@@ -281,3 +314,11 @@ def _archived(archive: Archive, namespace: str, session_id: str) -> list[Message
     keys = archived_keys(archive.connection, scope)
     found = archive.get(keys)
     return [found[key] for key in keys]
+
+
+def _whole(archive: Archive, session: Session) -> list[Message]:
+    row = find(archive.connection, session.namespace, session.id)
+    found = None if row is None else transcripts.whole(archive, row)
+    if row is None or found is not None:
+        return found or []
+    return _archived(archive, session.namespace, session.id)

@@ -10,8 +10,9 @@ from typing import Any
 from sqlalchemy import Connection, insert, select
 
 from ..errors import LedgerConflict, LedgerCorrupt
-from ..ledger import GENESIS, archive_digest, commitment, link
+from ..ledger import GENESIS, Outline, archive_digest, commitment, link
 from ..messages import Message, content_digest
+from . import transcripts
 from .archive import Archive
 from .pack import Packer
 from .schema import entries, epochs, exports, sessions
@@ -40,6 +41,8 @@ def export_session(archive: Archive, namespace: str, session_id: str, note: str)
             originals.update(zip(digests, messages, strict=True))
             found.append({**_exported(archive.packer, entry), "originals": digests})
     own = select(epochs).where(epochs.c.session_key == row.key).order_by(epochs.c.number)
+    recorded = transcripts.outline(archive, row.key)
+    originals.update({content_digest(m): m for m in transcripts.literals(recorded or ())})
     connection.execute(
         insert(exports).values(
             namespace=namespace, session_id=row.id, note=note, created=time.time()
@@ -58,6 +61,9 @@ def export_session(archive: Archive, namespace: str, session_id: str, note: str)
             for epoch in connection.execute(own)
         ],
         "entries": found,
+        # In order: the places of entries, and the digests of messages that no entry holds.
+        "transcript": recorded
+        and [item if isinstance(item, int) else content_digest(item) for item in recorded],
         "messages": originals,
     }
 
@@ -92,7 +98,14 @@ def import_session(archive: Archive, namespace: str, exported: Mapping[str, Any]
         originals = [exported["messages"][digest] for digest in entry["originals"]]
         keys = archive.add(namespace, originals)
         _insert_entry(archive, key, position, entry, keys)
+    if exported.get("transcript") is not None:
+        transcripts.write(archive, key, _outline(exported))
     return str(session["id"])
+
+
+def _outline(exported: Mapping[str, Any]) -> Outline:
+    held = exported["messages"]
+    return tuple(i if isinstance(i, int) else held[i] for i in exported["transcript"])
 
 
 def _insert_session(
@@ -172,6 +185,9 @@ def _check_chain(exported: Mapping[str, Any]) -> None:
         expected = entry["hash"]
     if exported["epochs"][-1]["length"] != len(exported["entries"]):
         raise LedgerCorrupt("the export was changed: entries are missing")
+    for item in exported.get("transcript") or ():
+        if item not in (range(len(exported["entries"])) if isinstance(item, int) else messages):
+            raise LedgerCorrupt("the export was changed: its transcript names what is not there")
 
 
 def _is_sealed(entry: Mapping[str, Any], originals: Sequence[Message]) -> bool:

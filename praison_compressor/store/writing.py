@@ -11,17 +11,21 @@ from sqlalchemy import Connection, Row, Table, insert, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ..errors import LedgerConflict
-from ..ledger import GENESIS, Entry, Segment, Session, Usage, archive_digest, seal
+from ..ledger import GENESIS, Entry, Outline, Segment, Session, Usage, archive_digest, seal
 from ..messages import Message
+from . import transcripts
 from .archive import Archive
 from .schema import entries, epochs, leases, sessions, usage
 from .snapshots import find, sealed
 
-__all__ = ["append", "claim", "create", "release"]
+__all__ = ["append", "claim", "create", "keep", "release"]
 
 
 def append(
-    archive: Archive, session: Session, segments: Sequence[tuple[Segment, list[Message]]]
+    archive: Archive,
+    session: Session,
+    segments: Sequence[tuple[Segment, list[Message]]],
+    outline: Outline | None,
 ) -> None:
     """Seal the segments into the chain, archive their originals, open the next epoch."""
     row = _locked(archive.connection, session)
@@ -32,6 +36,17 @@ def append(
         _append(archive, row, position, entry, originals)
         head = entry.hash
     _advance(archive.connection, row, epoch, head, len(segments))
+    if outline is not None:
+        transcripts.write(archive, row.key, outline)
+
+
+def keep(archive: Archive, session: Session, outline: Outline) -> bool:
+    """Record the transcript of a session that is as it was read."""
+    row = _row(archive.connection, session, lock=True)
+    if row is None or row.tip != session.tip or not session.entries:
+        return False
+    transcripts.write(archive, row.key, outline)
+    return True
 
 
 def _append(
@@ -95,16 +110,20 @@ def create(connection: Connection, namespace: str, session_id: str, parent_id: s
     key = select(sessions.c.key).where(
         sessions.c.namespace == namespace, sessions.c.id == session_id
     )
+    session_key = connection.execute(key).scalar_one()
     root = {
         "namespace": namespace,
         "id": session_id,
-        "session_key": connection.execute(key).scalar_one(),
+        "session_key": session_key,
         "number": 0,
         "parent_id": parent_id,
         "length": 0,
         "created": now,
     }
     connection.execute(_insert(connection, epochs).on_conflict_do_nothing(), [root])
+    # Of an older epoch's transcript only its segments are known.
+    if base is not None and values["base_length"] == base.length:
+        transcripts.inherit(connection, session_key, base.key)
 
 
 def _base(connection: Connection, base: Row[Any] | None) -> dict[str, Any]:
@@ -181,7 +200,12 @@ def _record_usage(
     )
 
 
+_ABSURD = 10
+"""Times a lease's length: what ends later was written by a clock that has been set back since."""
+
+
 def claim(connection: Connection, session: Session, holder: str, seconds: float) -> bool:
+    """Take the session's lease by the database's clock; whether it is the holder's now."""
     now = connection.execute(text(_NOW[connection.dialect.name])).scalar_one()
     values = {
         "namespace": session.namespace,
@@ -193,7 +217,9 @@ def claim(connection: Connection, session: Session, holder: str, seconds: float)
     statement = statement.on_conflict_do_update(
         index_elements=[leases.c.namespace, leases.c.session_id],
         set_={"holder": holder, "until": now + seconds},
-        where=(leases.c.until <= now) | (leases.c.holder == holder),
+        where=(leases.c.until <= now)
+        | (leases.c.until > now + _ABSURD * seconds)
+        | (leases.c.holder == holder),
     )
     connection.execute(statement)
     # Asked back rather than counted: drivers differ in what they count for an INSERT.

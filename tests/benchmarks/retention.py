@@ -27,16 +27,10 @@ class BenchCounter(TokenCounter):
     def __init__(self) -> None:
         super().__init__("gpt-4", cache=MessageCache())
 
-    def message(self, message: Mapping[str, Any]) -> int:
-        tokens = self.cache(message).tokens
-        if "bench" not in tokens:
-            tokens["bench"] = self._size(message)
-        return tokens["bench"]
-
     def messages(self, messages: Iterable[Mapping[str, Any]]) -> int:
         return sum(map(self.message, messages))
 
-    def _size(self, message: Mapping[str, Any]) -> int:
+    def count(self, message: Message) -> int:
         content = message.get("content")
         parts = content if isinstance(content, list) else []
         images = sum(isinstance(p, dict) and p.get("type") in IMAGES for p in parts)

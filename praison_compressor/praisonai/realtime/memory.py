@@ -16,7 +16,6 @@ from ...messages import Message, digest, read, steps, text_of, to_plain, tool_ca
 from ...models import model_limits
 from ...plan import SMALLEST_SUMMARY
 from ...prompts import frame, rendering, unframe
-from ...static import OPENING
 from ...tokens import TokenCounter
 from ...writer import Brief, SummaryWriter, Written
 from .items import EMPTY_SPEECH
@@ -281,7 +280,7 @@ class Memory:
         if not any(map(_says_something, brief.messages)):
             raise SummaryRejected("empty", "no item has words")
         written = await self._writer.write(brief, model=None, session_id=self.session_id)
-        if not re.search(r"\w", unframe(written.message).replace(OPENING, "")):
+        if not re.search(r"\w", unframe(written.message)):
             raise SummaryRejected("empty")
         return written
 

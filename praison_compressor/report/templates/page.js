@@ -12,6 +12,7 @@
     pen.save();
     pen.strokeStyle = colour("--hit");
     pen.setLineDash([4, 4]);
+    pen.globalAlpha = data.compressed.length > 12 ? 0.45 : 0.9;
     for (const index of data.compressed) {
       const x = Math.round(chart.valToPos(steps[index], "x", true));
       pen.beginPath();
@@ -23,6 +24,8 @@
   };
 
   const tokens = (value) => (value == null ? "" : value.toLocaleString("en"));
+  // Where no pointer is, the legend tells the end: a colon with nothing behind it tells nothing.
+  const last = (column) => (_, value) => tokens(value == null ? column[column.length - 1] : value);
   const axis = (label) => ({ label, stroke: () => colour("--soft"), grid: { stroke: () => colour("--line"), width: 1 }, ticks: { stroke: () => colour("--line"), width: 1 } });
   const chart = new uPlot(
     {
@@ -31,9 +34,9 @@
       scales: { x: { time: false }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.05)] } },
       axes: [{ ...axis(data.step), incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000] }, { ...axis("tokens"), size: 80, values: (_, list) => list.map(tokens) }],
       series: [
-        { label: data.step },
-        { label: data.all, stroke: () => colour("--whole"), width: 2, dash: [6, 4], value: (_, v) => tokens(v) },
-        { label: data.now, stroke: () => colour("--view"), width: 2, value: (_, v) => tokens(v) },
+        { label: data.step, value: last(steps) },
+        { label: data.all, stroke: () => colour("--whole"), width: 2, dash: [6, 4], value: last(data.whole) },
+        { label: data.now, stroke: () => colour("--view"), width: 2, value: last(data.view) },
       ],
       hooks: { draw: [marks] },
     },

@@ -1,0 +1,47 @@
+"""What each job of a plan is written from: its messages, what stands beside it, its room."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .plan import Job, Plan
+from .projection import Call, Look
+from .prompts import rendering, unframe
+from .static import without_added
+from .writer import Brief
+
+__all__ = ["briefs_for"]
+
+
+def briefs_for(call: Call, look: Look, todo: Plan) -> list[Brief]:
+    """A brief for each of the plan's jobs, in their order."""
+    briefs = [_brief(call, look, job, todo) for job in todo.jobs]
+    if not call.config.recall:
+        return briefs
+    # The number that the segment will have in the session's ledger once it is committed.
+    first = len(look.session.entries) + 1
+    return [replace(brief, recall=f"s{n}") for n, brief in enumerate(briefs, first)]
+
+
+def _brief(call: Call, look: Look, job: Job, todo: Plan) -> Brief:
+    layout, messages = look.layout, look.layout.transcript.messages
+    # A static text is written anew from the originals; only a model's prose is carried on.
+    carried = [segment for segment in job.folds if segment.method == "model"]
+    covered = {i for t in layout.tiles if t.segment in carried for i in range(t.start, t.end)}
+    found = [t.segment for t in layout.tiles if t.segment is not None]
+    kept = [segment for segment in found if segment not in job.folds]
+    outside = [*range(layout.head_end), *range(todo.tail_start, len(messages))]
+    # A fold carries more than one segment did.
+    prose = call.budget.prose_for(job.source_tokens) * (2 if carried else 1)
+    return Brief(
+        messages=messages[job.start : job.end],
+        shown=tuple(messages[i] for i in range(job.start, job.end) if i not in covered),
+        room=job.room,
+        most=job.most,
+        facts=job.facts,
+        prose=max(1, min(prose, job.room // 2)),
+        by_model=job.by_model,
+        folded=tuple(without_added(unframe(segment.rendered)) for segment in carried),
+        earlier=tuple(unframe(segment.rendered) for segment in kept),
+        visible="\n".join(rendering([messages[i] for i in outside])),
+    )

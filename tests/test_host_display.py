@@ -1,0 +1,88 @@
+"""Somebody who watches an agent sees its compressions; one that is silent stays silent."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from praisonaiagents import Agent
+from rich.console import Console
+
+from praison_compressor.testing import LocalProvider, Summarizer, Worker
+
+from .hosting import MODES, PATHS, agent, at_home, context, turn
+
+SPINS = "compressing "
+TELLS = "▸ Compressed "
+
+
+@pytest.fixture
+def host(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, provider: LocalProvider
+) -> Iterator[LocalProvider]:
+    """The strict provider as the host's, and our installation."""
+    with at_home(monkeypatch, tmp_path, provider) as running:
+        running.answer_with(Worker(answer="Noted. " * 12))
+        running.route("aux", Summarizer(r"L-\d+"))
+        yield running
+
+
+def watched(made: Agent, mode: str, *, terminal: bool = True) -> str:
+    """What stands on the host's console after twelve turns."""
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=terminal, width=160)
+    made._console = console
+    if made._using_custom_llm:
+        made.llm_instance._console = console
+    answers = MODES[mode](made, [turn(n) for n in range(12)])
+    assert None not in answers
+    assert made.context_compressor.context_status == "summarized"
+    return screen.getvalue()
+
+
+@pytest.mark.parametrize("mode", ["chat", "achat", "start"])
+@pytest.mark.parametrize("path", PATHS)
+def test_a_verbose_agent_shows_progress_and_the_line(
+    host: LocalProvider, path: str, mode: str
+) -> None:
+    """A spinner while a summary is written, also beside the host's own, then one line."""
+    shown = watched(agent(host, path, context(host), output="verbose"), mode)
+    assert SPINS in shown
+    assert TELLS in shown
+    assert shown.index(SPINS) < shown.index(TELLS)
+
+
+def test_a_pipe_gets_the_line_alone(host: LocalProvider) -> None:
+    """Nothing that moves, and no control sequence."""
+    made = agent(host, PATHS[0], context(host), output="verbose")
+    shown = watched(made, "achat", terminal=False)
+    assert TELLS in shown
+    assert SPINS not in shown
+    assert "\x1b" not in shown
+
+
+def test_a_silent_agent_says_nothing(
+    host: LocalProvider, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The host's default."""
+    assert watched(agent(host, PATHS[0], context(host)), "chat") == ""
+    out, err = capfd.readouterr()
+    assert "ompress" not in out + err
+
+
+def test_an_agent_that_traces_its_actions_traces_compressions(
+    host: LocalProvider, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """In the host's own form, among its tools."""
+    from praisonaiagents.output.status import disable_status_output
+
+    made = agent(host, PATHS[0], context(host), output="actions")
+    try:
+        watched(made, "chat")
+    finally:
+        disable_status_output()
+    out, err = capfd.readouterr()
+    assert "context_compressor" in out + err
+    assert "Compressed " in out + err
