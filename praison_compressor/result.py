@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from .events import Event
 from .facts import Coverage
@@ -29,6 +29,7 @@ class Options(TypedDict, total=False):
     force: bool
     overhead_tokens: int
     extends: bool
+    tools: Sequence[Mapping[str, Any]] | None
 
 
 @dataclass(frozen=True)

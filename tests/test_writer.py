@@ -13,9 +13,10 @@ from praison_compressor import (
     SummaryReply,
     Usage,
 )
+from praison_compressor.callables import as_summarizer
 from praison_compressor.messages import steps, text_of
 from praison_compressor.tokens import TokenCounter
-from praison_compressor.writer import Brief, SummaryWriter, as_summarizer
+from praison_compressor.writer import Brief, SummaryWriter
 
 from .transcripts import session
 
