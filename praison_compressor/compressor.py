@@ -258,7 +258,7 @@ class ContextCompressor:
             raise TypeError(f"compress() got an unexpected keyword argument {unknown[0]!r}")
         quiet = self._quiet(messages, options)
         if quiet is not None:
-            return of_quiet(quiet)
+            return of_quiet(quiet, model=self.config.model)
         call = self._call(messages, options)
         look = self._projector.look(call)
         if self._in_background(call):
@@ -501,7 +501,7 @@ class ContextCompressor:
     def _result(self, call: Call, look: Look, written: Sequence[Written] = ()) -> CompressResult:
         opening = self.tokens.messages([])
         before = self._size(call.transcript.messages) + opening
-        result = of_look(look, written, before=before, opening=opening)
+        result = of_look(look, written, before=before, opening=opening, model=self.config.model)
         if not written and look.plan is None:
             self._projector.remember(call, look, before, result.tokens_after)
         return result

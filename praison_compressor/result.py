@@ -11,6 +11,7 @@ from .events import Event
 from .facts import Coverage
 from .ledger import Segment, Usage
 from .messages import Message
+from .models import cached_input_price, input_price
 from .projection import Look, Quiet
 from .writer import Written
 
@@ -54,11 +55,27 @@ class CompressResult:
     """How many tool outputs stand in the view as one line."""
     written: tuple[Written, ...] = ()
     """What this call wrote, with the coverage of facts before and after repair."""
+    model: str | None = None
+    """The model that reads the view."""
 
     @property
     def tokens_saved(self) -> int:
         """Tokens that the view has fewer than the messages given."""
         return self.tokens_before - self.tokens_after
+
+    @property
+    def cost_saved(self) -> float | None:
+        """US dollars that a request with this view costs less than one with the messages given.
+
+        `tokens_saved` at the input price that litellm's table lists for `model`; None where it has
+        none. Every later request saves it again. What was paid for summaries is in `usage`.
+        """
+        return _priced(self.tokens_saved, input_price(self.model))
+
+    @property
+    def cost_saved_cached(self) -> float | None:
+        """The same where the provider's prompt cache would have served those tokens: the least."""
+        return _priced(self.tokens_saved, cached_input_price(self.model))
 
     @property
     def coverage_before(self) -> Coverage | None:
@@ -85,12 +102,15 @@ class CompressResult:
                 "prompt_tokens": self.usage.prompt_tokens,
                 "completion_tokens": self.usage.completion_tokens,
                 "cost": self.usage.cost,
+                "cost_saved": self.cost_saved,
                 "seconds": seconds,
             },
         )
 
 
-def of_look(look: Look, written: Sequence[Written], *, before: int, opening: int) -> CompressResult:
+def of_look(
+    look: Look, written: Sequence[Written], *, before: int, opening: int, model: str | None
+) -> CompressResult:
     """The result that a look shows, after `written`; `opening` tokens frame every request."""
     layout = look.layout
     segments = tuple(tile.segment for tile in layout.tiles if tile.segment is not None)
@@ -109,10 +129,11 @@ def of_look(look: Look, written: Sequence[Written], *, before: int, opening: int
         segments=segments,
         masked=masked,
         written=tuple(written),
+        model=model,
     )
 
 
-def of_quiet(quiet: Quiet) -> CompressResult:
+def of_quiet(quiet: Quiet, *, model: str | None) -> CompressResult:
     """The result of a turn to which nothing had to be done."""
     return CompressResult(
         messages=quiet.view,
@@ -124,7 +145,12 @@ def of_quiet(quiet: Quiet) -> CompressResult:
         summary_method="reused" if quiet.segments else None,
         segments=quiet.segments,
         masked=quiet.masked,
+        model=model,
     )
+
+
+def _priced(tokens: int, price: float | None) -> float | None:
+    return None if price is None else tokens * price
 
 
 def _status(segments: Sequence[Segment], masked: int) -> str:

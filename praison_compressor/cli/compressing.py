@@ -174,6 +174,13 @@ def _method(
             f"Method: model ({model}: {number(used.prompt_tokens)} tokens read, "
             f"{number(used.completion_tokens)} written{cost})."
         )
+    if result.cost_saved:
+        cached = result.cost_saved_cached
+        least = f"; ${cached:.4f} where its cache would have served them" if cached else ""
+        yield (
+            f"Saved: {number(result.tokens_saved)} tokens, ${result.cost_saved:.4f} in this and "
+            f"every later request at the listed input price{least}."
+        )
     for failure in watch.failures:
         yield f"  {failure}"
 
@@ -217,6 +224,8 @@ def _as_json(
         "tokens_before": result.tokens_before,
         "tokens_after": result.tokens_after,
         "tokens_saved": result.tokens_saved,
+        "cost_saved": result.cost_saved,
+        "cost_saved_cached": result.cost_saved_cached,
         "usage": asdict(result.usage),
         "failures": watch.failures,
         "parts": [

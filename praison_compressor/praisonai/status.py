@@ -30,6 +30,8 @@ class Status:
     summaries: int = 0
     store: str = "memory"
     """Where the ledger is."""
+    cost_saved: float | None = None
+    """US dollars that the request cost less, at the listed input price; None: no price is known."""
 
     @property
     def tokens(self) -> int:
@@ -42,7 +44,8 @@ class Status:
         return self.tokens / self.window
 
     def __str__(self) -> str:
-        return f"{_parts(self)} of {short(self.window)} ({self.context_status})"
+        less = f", ${self.cost_saved:.4f} less a request" if self.cost_saved else ""
+        return f"{_parts(self)} of {short(self.window)} ({self.context_status}){less}"
 
 
 def status_of(
@@ -73,6 +76,7 @@ def status_of(
         tool_tokens=overhead,
         summaries=len(result.segments),
         store=store,
+        cost_saved=result.cost_saved,
     )
 
 

@@ -101,7 +101,12 @@ LOADS: dict[str, Callable[[], list[Message]]] = {
     "20,000 parallel calls": lambda: calls(20_000),
     "arguments 50,000 levels deep": lambda: arguments(50_000),
 }
-QUICK = ("10 MB without a space", "10 MB of errors", "arguments 50,000 levels deep")
+QUICK = (
+    "10 MB without a space",
+    "10 MB of errors",
+    "arguments 50,000 levels deep",
+    "20,000 parallel calls",
+)
 """Those that the tests have time for."""
 
 
