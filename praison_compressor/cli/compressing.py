@@ -176,6 +176,13 @@ def _method(
         )
     if result.masked_secrets:
         yield f"Keys and tokens masked in the archive: {number(result.masked_secrets)}."
+    if result.cost_saved:
+        cached = result.cost_saved_cached
+        least = f"; ${cached:.4f} where its cache would have served them" if cached else ""
+        yield (
+            f"Saved: {number(result.tokens_saved)} tokens, ${result.cost_saved:.4f} in this and "
+            f"every later request at the listed input price{least}."
+        )
     for failure in watch.failures:
         yield f"  {failure}"
 
@@ -220,6 +227,8 @@ def _as_json(
         "tokens_after": result.tokens_after,
         "tokens_saved": result.tokens_saved,
         "masked_secrets": result.masked_secrets,
+        "cost_saved": result.cost_saved,
+        "cost_saved_cached": result.cost_saved_cached,
         "usage": asdict(result.usage),
         "failures": watch.failures,
         "parts": [
