@@ -14,6 +14,7 @@ import typer
 from ..compressor import ContextCompressor
 from ..events import Event, Listener
 from ..ledger import Segment
+from ..preview import Part
 from ..prompts import unframe
 from ..result import CompressResult
 from . import parts, transcripts
@@ -35,7 +36,6 @@ from .options import (
     config_of,
     window_of,
 )
-from .parts import Part
 from .terminal import Screen, number, one_line, progress
 
 __all__ = ["compress"]
