@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from .. import ContextCompressor
+from ..facts import Facts, coverage
 from ..messages import Message, text_of, tool_calls_of
 from ..preview import Preview
 from ..tokens import TokenCounter
@@ -44,6 +45,7 @@ KINDS = {
     "errors": "errors",
     "decisions": "decisions",
     "open_work": "open threads",
+    "todos": "to-do items",
     "identifiers": "identifiers",
 }
 
@@ -101,10 +103,9 @@ def _print(screen: Screen, seen: Preview, tokens: TokenCounter, *, assumed: bool
     what = [part.why for part in rows]
     parts.show(screen, rows, what, view_messages=written, opens=seen.opening)
     screen.say(_verdict(seen))
-    facts = seen.facts
-    if facts is not None:
-        counts = ((kind, len(getattr(facts, kind))) for kind in KINDS)
-        said = ", ".join(f"{number(count)} {KINDS[kind]}" for kind, count in counts if count)
+    counts = _counts(seen.facts)
+    if counts is not None:
+        said = ", ".join(f"{number(count)} {KINDS[kind]}" for kind, count in counts.items())
         screen.say(f"Found there, for the summary to hold: {said or 'nothing special'}.")
 
 
@@ -122,6 +123,13 @@ def _budget_lines(seen: Preview, tokens: TokenCounter, assumed: bool) -> Iterato
             f"down to {number(budget.target)}."
         )
     yield f"Tokens: {tokens.source}{', exact' if tokens.exact else ''}."
+
+
+def _counts(facts: Facts | None) -> dict[str, int] | None:
+    """The facts that matter, by kind: as `compress` counts them when it says how many it holds."""
+    if facts is None:
+        return None
+    return {kind: total for kind, (_, total) in coverage(facts, "").by_kind.items()}
 
 
 def _verdict(seen: Preview) -> str:
@@ -154,7 +162,6 @@ def _says(message: Message) -> str:
 
 
 def _as_json(file: str, seen: Preview, tokens: TokenCounter) -> dict[str, Any]:
-    facts = seen.facts
     return {
         "file": file,
         "window": asdict(seen.limits),
@@ -176,7 +183,7 @@ def _as_json(file: str, seen: Preview, tokens: TokenCounter) -> dict[str, Any]:
             }
             for part in seen.parts
         ],
-        "facts": {kind: len(getattr(facts, kind)) for kind in KINDS} if facts else None,
+        "facts": _counts(seen.facts),
         "messages": [
             {
                 "index": index,
