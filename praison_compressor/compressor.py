@@ -28,6 +28,7 @@ from .models import model_limits
 from .plan import Job, Plan
 from .preview import Preview, preview_of
 from .projection import Call, Look, Projector, Quiet
+from .redact import masks_secrets
 from .result import CompressResult, Options, of_look, of_quiet
 from .resuming import in_full, transcript_of
 from .shorten import shorten
@@ -470,7 +471,12 @@ class ContextCompressor:
         if self._summarizer is None and call.pays:
             self._summarizer = default_summarizer(self.config, call.model)
         return SummaryWriter(
-            self.config, self._summarizer, self.tokens, self._emit, breaker=self.breaker
+            self.config,
+            self._summarizer,
+            self.tokens,
+            self._emit,
+            breaker=self.breaker,
+            on_disk=masks_secrets(self.store),
         )
 
     def _segments(

@@ -51,6 +51,8 @@ class CompressResult:
     """The summaries that stand in the view, in order."""
     masked: int = 0
     """How many tool outputs stand in the view as one line."""
+    masked_secrets: int = 0
+    """How many keys and tokens are masked in the archive of what the view leaves out."""
     written: tuple[Written, ...] = ()
     """What this call wrote, with the coverage of facts before and after repair."""
 
@@ -81,6 +83,7 @@ class CompressResult:
                 "status": self.context_status,
                 "model": next((text.model for text in self.written if text.model), None),
                 "masked": self.masked,
+                "secrets": self.masked_secrets,
                 "epoch": self.session_id,
                 "parent": self.parent_session_id,
                 "prompt_tokens": self.usage.prompt_tokens,
@@ -110,6 +113,7 @@ def of_look(look: Look, written: Sequence[Written], *, before: int, opening: int
         usage=functools.reduce(Usage.__add__, (text.usage for text in written), Usage()),
         segments=segments,
         masked=masked,
+        masked_secrets=layout.secrets(),
         written=tuple(written),
     )
 
@@ -126,6 +130,7 @@ def of_quiet(quiet: Quiet) -> CompressResult:
         summary_method="reused" if quiet.segments else None,
         segments=quiet.segments,
         masked=quiet.masked,
+        masked_secrets=quiet.secrets,
     )
 
 

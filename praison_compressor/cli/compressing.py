@@ -174,6 +174,8 @@ def _method(
             f"Method: model ({model}: {number(used.prompt_tokens)} tokens read, "
             f"{number(used.completion_tokens)} written{cost})."
         )
+    if result.masked_secrets:
+        yield f"Keys and tokens masked in the archive: {number(result.masked_secrets)}."
     for failure in watch.failures:
         yield f"  {failure}"
 
@@ -217,6 +219,7 @@ def _as_json(
         "tokens_before": result.tokens_before,
         "tokens_after": result.tokens_after,
         "tokens_saved": result.tokens_saved,
+        "masked_secrets": result.masked_secrets,
         "usage": asdict(result.usage),
         "failures": watch.failures,
         "parts": [
