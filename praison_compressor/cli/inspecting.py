@@ -15,21 +15,7 @@ from ..preview import Preview
 from ..tokens import TokenCounter
 from . import parts, transcripts
 from .failures import guarded
-from .options import (
-    AsJson,
-    Conversation,
-    File,
-    Force,
-    ForModel,
-    KeepTokens,
-    Namespace,
-    SessionOption,
-    Store,
-    Target,
-    Window,
-    config_of,
-    window_of,
-)
+from .options import AsJson, Reading, reading
 from .terminal import Screen, excerpt, number
 
 __all__ = ["inspect"]
@@ -51,45 +37,21 @@ KINDS = {
 
 
 @guarded
-def inspect(
-    file: File,
-    for_model: ForModel = None,
-    window: Window = None,
-    keep_tokens: KeepTokens = None,
-    target: Target = None,
-    force: Force = False,
-    messages: Messages = False,
-    conversation: Conversation = None,
-    session: SessionOption = None,
-    store: Store = None,
-    namespace: Namespace = "default",
-    as_json: AsJson = False,
-) -> None:
+@reading
+def inspect(given: Reading, messages: Messages = False, as_json: AsJson = False) -> None:
     """Show what would be kept, masked and summarized, and why, without doing it.
 
     Asks no model and writes nothing. Takes the options of `compress`.
     """
-    given = transcripts.read_one(file, conversation)
-    compressor = ContextCompressor(
-        config_of(
-            model=for_model,
-            context_window=window_of(window, for_model),
-            protect_last_n_tokens=keep_tokens,
-            store_url=store,
-            namespace=namespace,
-        )
-    )
-    seen = compressor.preview(given, session_id=session, target_tokens=target, force=force)
+    transcript = transcripts.read_one(given.file, given.conversation)
+    compressor = ContextCompressor(given.config())
+    seen = compressor.preview(transcript, **given.call)
     screen = Screen()
     if as_json:
-        screen.json(_as_json(file, seen, compressor.tokens))
+        screen.json(_as_json(given.file, seen, compressor.tokens))
         return
-    _print(
-        screen,
-        seen,
-        compressor.tokens,
-        assumed=window is None and for_model is None and target is None,
-    )
+    is_assumed = given.window is None and given.for_model is None and given.target is None
+    _print(screen, seen, compressor.tokens, assumed=is_assumed)
     if messages:
         _print_messages(screen, seen)
 
