@@ -7,7 +7,7 @@ import functools
 import logging
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +16,7 @@ from .background import Background
 from .breaker import Breaker
 from .briefs import briefs_for
 from .budget import Budget
+from .callables import as_summarizer
 from .config import CompressorConfig
 from .defaults import default_store, default_summarizer
 from .errors import BudgetTooSmall, CompressorError, LedgerConflict, LedgerError
@@ -26,13 +27,16 @@ from .ledger import Segment, Session, Store
 from .messages import Message, as_list, read, to_plain
 from .models import model_limits
 from .plan import Job, Plan
+from .preview import Preview, preview_of
 from .projection import Call, Look, Projector, Quiet
+from .redact import masks_secrets
 from .result import CompressResult, Options, of_look, of_quiet
 from .resuming import in_full, transcript_of
 from .shorten import shorten
+from .telemetry import Telemetry
 from .tokens import TokenCounter
 from .widening import widened
-from .writer import SummaryWriter, Written, as_summarizer
+from .writer import SummaryWriter, Written
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -57,7 +61,8 @@ class ContextCompressor:
 
     Without a summarizer and without `auxiliary_model` summaries are static. Without a store the
     ledger is in memory, or where `config.store_url` says. Without a `session_id` all calls belong
-    to one random session of this object: give each conversation its own.
+    to one random session of this object: give each conversation its own. `on_event` hears what
+    happens; `telemetry` does too, and is `Telemetry()` with the global providers where left out.
     """
 
     def __init__(
@@ -68,6 +73,7 @@ class ContextCompressor:
         store: Store | None = None,
         tokens: TokenCounter | None = None,
         on_event: Listener | None = None,
+        telemetry: Listener | None = None,
     ) -> None:
         self.config = (config or CompressorConfig()).with_environment()
         self.tokens = tokens or TokenCounter(self.config.model)
@@ -79,6 +85,7 @@ class ContextCompressor:
         self._projector = Projector(self.store, self.tokens)
         self._flights = Flights()
         self._listener = on_event
+        self._telemetry = telemetry or Telemetry()
 
     # -------------------------------------------------------------- public
 
@@ -95,14 +102,17 @@ class ContextCompressor:
         force: bool = False,
         overhead_tokens: int = 0,
         extends: bool = True,
+        tools: Sequence[Mapping[str, Any]] | None = None,
     ) -> CompressResult:
         """The view of `messages`: itself while it fits, else with its middle summarized.
 
         An argument left None means the configured value. `target_tokens` asks for a view of at
         most that many tokens, in place of window, reserve, trigger and target; `force` compresses
-        although the trigger is not reached; `overhead_tokens` is what the request carries besides
-        the messages (tool schemas); `parent_session_id` makes a new session a fork of that one;
-        `extends=False` reads the ledger and never writes to it. `messages` is not changed.
+        although the trigger is not reached, and asks a model that is left alone after a failure;
+        `overhead_tokens` is what the request carries besides the messages (tool schemas), `tools`
+        those schemas, for `summarize_on_prefix`; `parent_session_id` makes a new session a fork of
+        that one; `extends=False` reads the ledger and never writes to it. `messages` is not
+        changed.
 
         Raises:
             InvalidMessages: not a list of chat messages.
@@ -119,6 +129,7 @@ class ContextCompressor:
             force=force,
             overhead_tokens=overhead_tokens,
             extends=extends,
+            tools=tools,
         )
         started = await asyncio.to_thread(self._start, messages, options)
         if isinstance(started, CompressResult):
@@ -155,6 +166,16 @@ class ContextCompressor:
             logger.warning("without the ledger for this request: %s", error)
             nothing = Session(call.key[0], call.key[1], call.key[1], call.parent_id)
             return self._static_view(call, nothing)
+
+    def preview(self, messages: Sequence[Any], **options: Unpack[Options]) -> Preview:
+        """What `compress` would keep, mask and summarize, and why; nothing is asked or written.
+
+        Raises:
+            CompressorError: as `compress` would.
+        """
+        self._check(options)
+        call = replace(self._call(messages, options), extends=False)
+        return preview_of(call, self._projector, self.tokens)
 
     def verbatim(
         self, messages: Sequence[Any] | None = None, *, session_id: str | None = None
@@ -249,12 +270,10 @@ class ContextCompressor:
         self, messages: Sequence[Any], options: Options
     ) -> CompressResult | tuple[Call, Look]:
         """The result, where nothing has to be waited for; else what to carry out."""
-        unknown = sorted(set(options) - set(Options.__annotations__))
-        if unknown:
-            raise TypeError(f"compress() got an unexpected keyword argument {unknown[0]!r}")
+        self._check(options)
         quiet = self._quiet(messages, options)
         if quiet is not None:
-            return of_quiet(quiet)
+            return of_quiet(quiet, model=self.config.model)
         call = self._call(messages, options)
         look = self._projector.look(call)
         if self._in_background(call):
@@ -264,6 +283,11 @@ class ContextCompressor:
         if not call.extends:
             return self._uncommitted(call, look, look.plan)
         return call, look
+
+    def _check(self, options: Options) -> None:
+        unknown = sorted(set(options) - set(Options.__annotations__))
+        if unknown:
+            raise TypeError(f"compress() got an unexpected keyword argument {unknown[0]!r}")
 
     def _quiet(self, messages: Sequence[Any], options: Options) -> Quiet | None:
         if options.get("force") or options.get("target_tokens") is not None:
@@ -291,7 +315,7 @@ class ContextCompressor:
 
     def _call(self, messages: Sequence[Any], options: Options) -> Call:
         config = self._config(options)
-        model = options.get("auxiliary_model")
+        model, tools = options.get("auxiliary_model"), options.get("tools")
         given = list(as_list(messages))
         return Call(
             given=given,
@@ -304,6 +328,7 @@ class ContextCompressor:
             force=options.get("force", False),
             extends=options.get("extends", True),
             pays=self._summarizer is not None or bool(model or config.auxiliary_model),
+            tools=None if tools is None else tuple(tools),
         )
 
     def _budget(self, config: CompressorConfig, options: Options) -> Budget:
@@ -345,16 +370,22 @@ class ContextCompressor:
         started = time.monotonic()
         numbers = {"tokens": look.layout.size(), "messages": len(look.layout.tokens)}
         self._emit(Event("started", look.session.id, numbers))
-        writer = self._writer(call)
-        name = look.session.id
-        briefs = briefs_for(call, look, todo)
-        written = await asyncio.gather(
-            *(writer.write(brief, model=call.model, session_id=name) for brief in briefs)
-        )
-        todo, written = await asyncio.to_thread(self._widened, call, look, todo, written)
-        result = await asyncio.to_thread(self._commit, call, look, todo, written)
+        try:
+            written = await self._write(call, look, todo)
+            todo, written = await asyncio.to_thread(self._widened, call, look, todo, written)
+            result = await asyncio.to_thread(self._commit, call, look, todo, written)
+        except BaseException as error:
+            self._emit(Event("abandoned", look.session.id, {"error": type(error).__name__}))
+            raise
         self._emit(result.committed(look, seconds=time.monotonic() - started))
         return result
+
+    async def _write(self, call: Call, look: Look, todo: Plan) -> list[Written]:
+        writer = self._writer(call)
+        write = functools.partial(
+            writer.write, model=call.model, session_id=look.session.id, force=call.force
+        )
+        return await asyncio.gather(*map(write, briefs_for(call, look, todo)))
 
     def _widened(
         self, call: Call, look: Look, todo: Plan, written: Sequence[Written]
@@ -461,7 +492,12 @@ class ContextCompressor:
         if self._summarizer is None and call.pays:
             self._summarizer = default_summarizer(self.config, call.model)
         return SummaryWriter(
-            self.config, self._summarizer, self.tokens, self._emit, breaker=self.breaker
+            self.config,
+            self._summarizer,
+            self.tokens,
+            self._emit,
+            breaker=self.breaker,
+            on_disk=masks_secrets(self.store),
         )
 
     def _segments(
@@ -512,12 +548,13 @@ class ContextCompressor:
     def _result(self, call: Call, look: Look, written: Sequence[Written] = ()) -> CompressResult:
         opening = self.tokens.messages([])
         before = self._size(call.transcript.messages) + opening
-        result = of_look(look, written, before=before, opening=opening)
+        result = of_look(look, written, before=before, opening=opening, model=self.config.model)
         if not written and look.plan is None:
             self._projector.remember(call, look, before, result.tokens_after)
         return result
 
     def _emit(self, event: Event) -> None:
+        self._telemetry(event)
         if self._listener is None:
             return
         try:

@@ -10,7 +10,7 @@ import functools
 import logging
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from .masks import kept_steps, mask, maskable, reference_of
 from .messages import Message, Transcript, is_result, read
 from .outline import outline_of
 from .plan import Plan, plan
+from .redact import Redactor, masks_secrets
 from .tokens import TokenCounter
 
 __all__ = ["Call", "Look", "Projector", "Quiet"]
@@ -49,6 +50,8 @@ class Call:
     extends: bool
     pays: bool
     """Whether a model is there to be paid for a summary."""
+    tools: tuple[Mapping[str, Any], ...] | None = None
+    """The schemas sent along; None: not told, so that nothing can be asked on the prefix."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ class Quiet:
     tokens_after: int
     segments: tuple[Segment, ...]
     masked: int
+    secrets: int
     view: list[Message] = field(default_factory=list)
     """Built anew for every caller, from the messages of his call: his to edit."""
 
@@ -271,10 +275,14 @@ class Projector:
         """The results that may be masked, and what each would say."""
         messages = layout.transcript.messages
         allowed = maskable(messages, layout.tokens, call.config)
-        return [
-            (index, mask(found, messages[index], self._reference(call, messages[index])))
-            for index, found in allowed.items()
+        found = [
+            mask(tool_call, messages[index], self._reference(call, messages[index]))
+            for index, tool_call in allowed.items()
         ]
+        if masks_secrets(self._store):
+            # As the store would write them, so that the plan counts what will be sent.
+            found = [*Redactor(call.key[0]).messages(found).messages]
+        return list(zip(allowed, found, strict=True))
 
     def _reference(self, call: Call, message: Message) -> str | None:
         return reference_of(self._cache(message).digest) if call.config.recall else None
@@ -352,6 +360,7 @@ class Projector:
                 tokens_after=after,
                 segments=tuple(t.segment for t in layout.tiles if t.segment is not None),
                 masked=layout.masked(),
+                secrets=layout.secrets(),
             )
         )
 

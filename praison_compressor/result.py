@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from .events import Event
 from .facts import Coverage
 from .ledger import Segment, Usage
 from .messages import Message
+from .models import cached_input_price, input_price
 from .projection import Look, Quiet
 from .writer import Written
 
@@ -29,6 +30,7 @@ class Options(TypedDict, total=False):
     force: bool
     overhead_tokens: int
     extends: bool
+    tools: Sequence[Mapping[str, Any]] | None
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,31 @@ class CompressResult:
     """The summaries that stand in the view, in order."""
     masked: int = 0
     """How many tool outputs stand in the view as one line."""
+    masked_secrets: int = 0
+    """How many keys and tokens are masked in the archive of what the view leaves out."""
     written: tuple[Written, ...] = ()
     """What this call wrote, with the coverage of facts before and after repair."""
+    model: str | None = None
+    """The model that reads the view."""
 
     @property
     def tokens_saved(self) -> int:
         """Tokens that the view has fewer than the messages given."""
         return self.tokens_before - self.tokens_after
+
+    @property
+    def cost_saved(self) -> float | None:
+        """US dollars that a request with this view costs less than one with the messages given.
+
+        `tokens_saved` at the input price that litellm's table lists for `model`; None where it has
+        none. Every later request saves it again. What was paid for summaries is in `usage`.
+        """
+        return _priced(self.tokens_saved, input_price(self.model))
+
+    @property
+    def cost_saved_cached(self) -> float | None:
+        """The same where the provider's prompt cache would have served those tokens: the least."""
+        return _priced(self.tokens_saved, cached_input_price(self.model))
 
     @property
     def coverage_before(self) -> Coverage | None:
@@ -78,18 +98,25 @@ class CompressResult:
                 "tokens_before": look.layout.size(),
                 "tokens_after": self.tokens_after,
                 "method": self.summary_method,
+                "status": self.context_status,
+                "model": next((text.model for text in self.written if text.model), None),
                 "masked": self.masked,
+                "secrets": self.masked_secrets,
                 "epoch": self.session_id,
                 "parent": self.parent_session_id,
                 "prompt_tokens": self.usage.prompt_tokens,
                 "completion_tokens": self.usage.completion_tokens,
+                "cache_read_tokens": self.usage.cache_read_tokens,
                 "cost": self.usage.cost,
+                "cost_saved": self.cost_saved,
                 "seconds": seconds,
             },
         )
 
 
-def of_look(look: Look, written: Sequence[Written], *, before: int, opening: int) -> CompressResult:
+def of_look(
+    look: Look, written: Sequence[Written], *, before: int, opening: int, model: str | None
+) -> CompressResult:
     """The result that a look shows, after `written`; `opening` tokens frame every request."""
     layout = look.layout
     segments = tuple(tile.segment for tile in layout.tiles if tile.segment is not None)
@@ -107,11 +134,13 @@ def of_look(look: Look, written: Sequence[Written], *, before: int, opening: int
         usage=functools.reduce(Usage.__add__, (text.usage for text in written), Usage()),
         segments=segments,
         masked=masked,
+        masked_secrets=layout.secrets(),
         written=tuple(written),
+        model=model,
     )
 
 
-def of_quiet(quiet: Quiet) -> CompressResult:
+def of_quiet(quiet: Quiet, *, model: str | None) -> CompressResult:
     """The result of a turn to which nothing had to be done."""
     return CompressResult(
         messages=quiet.view,
@@ -123,7 +152,13 @@ def of_quiet(quiet: Quiet) -> CompressResult:
         summary_method="reused" if quiet.segments else None,
         segments=quiet.segments,
         masked=quiet.masked,
+        masked_secrets=quiet.secrets,
+        model=model,
     )
+
+
+def _priced(tokens: int, price: float | None) -> float | None:
+    return None if price is None else tokens * price
 
 
 def _status(segments: Sequence[Segment], masked: int) -> str:

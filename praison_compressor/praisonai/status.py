@@ -28,8 +28,12 @@ class Status:
     kept_tokens: int = 0
     tool_tokens: int = 0
     summaries: int = 0
+    masked_secrets: int = 0
+    """Keys and tokens masked in the archive."""
     store: str = "memory"
     """Where the ledger is."""
+    cost_saved: float | None = None
+    """US dollars that the request cost less, at the listed input price; None: no price is known."""
 
     @property
     def tokens(self) -> int:
@@ -42,7 +46,8 @@ class Status:
         return self.tokens / self.window
 
     def __str__(self) -> str:
-        return f"{_parts(self)} of {short(self.window)} ({self.context_status})"
+        less = f", ${self.cost_saved:.4f} less a request" if self.cost_saved else ""
+        return f"{_parts(self)} of {short(self.window)} ({self.context_status}){less}"
 
 
 def status_of(
@@ -72,7 +77,9 @@ def status_of(
         kept_tokens=max(0, result.tokens_after - system - summaries),
         tool_tokens=overhead,
         summaries=len(result.segments),
+        masked_secrets=result.masked_secrets,
         store=store,
+        cost_saved=result.cost_saved,
     )
 
 
