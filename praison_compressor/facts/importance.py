@@ -5,7 +5,7 @@ A logistic model on what can be counted without knowing the future. Its weights 
 anything showed it again), strongly regularised and checked by leaving whole sessions out; rounded,
 since the second digit was noise. Two choices are by hand: the user's own identifiers weigh nothing
 here (the user's words are kept in their own section), and `SHARPNESS` undoes the shrinking of the
-regularisation. `tests/benchmarks/refit.py` fits them anew without each session in turn.
+regularisation. `tests/benchmarks/refit.py` fits them anew without the sessions scored.
 """
 
 from __future__ import annotations

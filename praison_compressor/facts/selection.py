@@ -20,6 +20,8 @@ MENTIONS = 1
 BINDING_CHARS = 10
 """What the words round a name cost at least."""
 LEAST_WORTH = 1e-6
+MOST_MISSES = 40
+"""So many clauses in a row that did not fit: what room is left is not worth reading them all."""
 WORTHWHILE = 0.35
 """A further identifier of a chosen clause is printed if its worth per token is at least this share
 of the clause's own."""
@@ -50,8 +52,8 @@ class Chooser:
 
         A covered identifier keeps `again` of its weight: a second mention says more.
         """
-        heap = self._waiting()
-        while heap and room > OVERHEAD:
+        heap, misses = self._waiting(), 0
+        while heap and room > OVERHEAD and misses < MOST_MISSES:
             stale, position = heapq.heappop(heap)
             # What it is worth at most, first: cutting a clause costs many times as much.
             most = min(
@@ -70,7 +72,9 @@ class Chooser:
             cost = self._count(text) + OVERHEAD
             if cost > room:
                 self._too_large.append((-worth, position))
+                misses += 1
                 continue
+            misses = 0
             room -= cost
             self._take(position, text, keys, again)
             self._taken.append((position, frozenset(keys), cost))
