@@ -82,6 +82,7 @@ class ContextCompressor:
         self._summarizer = as_summarizer(summarizer)
         self._projector = Projector(self.store, self.tokens)
         self._flights = Flights()
+        self._without_ledger = False
         self._listener = on_event
         self._telemetry = telemetry or Telemetry()
 
@@ -155,9 +156,14 @@ class ContextCompressor:
     def _best(self, messages: Sequence[Any], options: Options) -> list[Message]:
         call = replace(self._call(messages, options), extends=False)
         try:
-            return self._static_view(call, self._projector.open(call))
+            session = self._projector.open(call)
+            self._without_ledger = False
+            return self._static_view(call, session)
         except LedgerError as error:
-            logger.warning("without the ledger for this request: %s", error)
+            # Once, until the ledger is there again: a turn comes every few seconds.
+            level = logging.DEBUG if self._without_ledger else logging.WARNING
+            self._without_ledger = True
+            logger.log(level, "without the ledger for now: %s", error)
             nothing = Session(call.key[0], call.key[1], call.key[1], call.parent_id)
             return self._static_view(call, nothing)
 
