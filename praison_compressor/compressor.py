@@ -256,17 +256,26 @@ class ContextCompressor:
 
         return recall_tools(self.store, session, self.tokens.text, budget_tokens=budget_tokens)
 
+    def save_all(self) -> int:
+        """`save` for every session that was sent last, as it was sent; how many were recorded.
+
+        A store that cannot be written is logged.
+        """
+        saved = 0
+        for (_, session_id), messages in self._projector.remembered():
+            try:
+                saved += self.save(messages, session_id=session_id)
+            except CompressorError as error:
+                logger.warning("session %s: its last turns are not saved: %s", session_id, error)
+        return saved
+
     def close(self) -> None:
         """Cancel what is written in the background, save the newest transcripts, close the store.
 
         Only of sessions that were compressed. A store that cannot be written is logged.
         """
         self.background.close()
-        for (_, session_id), messages in self._projector.remembered():
-            try:
-                self.save(messages, session_id=session_id)
-            except CompressorError as error:
-                logger.warning("session %s: its last turns are not saved: %s", session_id, error)
+        self.save_all()
         self.store.close()
 
     # -------------------------------------------------------------- reading
