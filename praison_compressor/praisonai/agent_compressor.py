@@ -342,6 +342,14 @@ class AgentCompressor:
             self._last, self._last_overhead = None, 0
         return self._session.take(root)
 
+    def save(self) -> int:
+        """Record the conversation as it was last sent, for `resume` in another process.
+
+        A compression does it by itself; call this where an agent ends whose host keeps no session.
+        Returns how many sessions were recorded: none that was never compressed.
+        """
+        return self.engine().save_all()
+
     def forget(self, target: str | None = None) -> Forgotten:
         """Remove a session (None: this one) or a message (by its digest) from the ledger, and what
         the host's session store shows of it. The agent's own history is left as it is.
