@@ -480,7 +480,7 @@ class ContextCompressor:
         try:
             return self._planned_view(call, session)
         except BudgetTooSmall as error:
-            logger.warning("shortened to go on: %s", error)
+            logger.info("shortened to go on: %s", error)  # each request; the caller says it once
         kept = _bare(self._projector.project(call, session)[1])
         room = int(call.budget.limit * SHORTENED_SHARE)
         shorter = dict(zip(map(id, kept), shorten(kept, room, self._size), strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import operator
+import re
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
@@ -226,9 +227,10 @@ class AgentCompressor:
     def _best(self, request: Request, error: Exception) -> Sequence[Message]:
         """Our own failure must not end the turn: said once with its cause, the best view sent."""
         cause = f"{type(error).__name__}: {error}"
+        kind = re.sub(r"\d+", "#", cause)  # the same again, with other numbers, is not news
         with self._lock:
-            is_new = cause not in self._failures
-            self._failures.add(cause)
+            is_new = kind not in self._failures
+            self._failures.add(kind)
         if is_new:
             log.warning("agent %s: sent as well as it fits: %s", self._name(), cause)
         self._notices.failed(self.session_id, cause)
