@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from .events import Event
     from .ledger import MemoryStore, Segment, Store, Usage
     from .praisonai import install, uninstall
+    from .preview import Part, Preview
     from .prompts import Summarizer, SummaryReply
     from .result import CompressResult
+    from .telemetry import Telemetry
     from .tokens import TokenCounter
 
 __version__ = "0.1.0"
@@ -44,6 +46,8 @@ __all__ = [
     "LedgerCorrupt",
     "LedgerError",
     "MemoryStore",
+    "Part",
+    "Preview",
     "Segment",
     "SessionNotFound",
     "Store",
@@ -53,6 +57,7 @@ __all__ = [
     "SummaryError",
     "SummaryRejected",
     "SummaryReply",
+    "Telemetry",
     "TokenCounter",
     "Usage",
     "__version__",
@@ -81,8 +86,10 @@ _ROOMS = {
     "events": ("Event",),
     "ledger": ("MemoryStore", "Segment", "Store", "Usage"),
     "praisonai": ("install", "uninstall"),
+    "preview": ("Part", "Preview"),
     "prompts": ("Summarizer", "SummaryReply"),
     "result": ("CompressResult",),
+    "telemetry": ("Telemetry",),
     "tokens": ("TokenCounter",),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}

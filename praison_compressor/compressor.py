@@ -27,10 +27,13 @@ from .ledger import Segment, Session, Store
 from .messages import Message, as_list, read, to_plain
 from .models import model_limits
 from .plan import Job, Plan
+from .preview import Preview, preview_of
 from .projection import Call, Look, Projector, Quiet
+from .redact import masks_secrets
 from .result import CompressResult, Options, of_look, of_quiet
 from .resuming import in_full, transcript_of
 from .shorten import shorten
+from .telemetry import Telemetry
 from .tokens import TokenCounter
 from .writer import SummaryWriter, Written
 
@@ -57,7 +60,8 @@ class ContextCompressor:
 
     Without a summarizer and without `auxiliary_model` summaries are static. Without a store the
     ledger is in memory, or where `config.store_url` says. Without a `session_id` all calls belong
-    to one random session of this object: give each conversation its own.
+    to one random session of this object: give each conversation its own. `on_event` hears what
+    happens; `telemetry` does too, and is `Telemetry()` with the global providers where left out.
     """
 
     def __init__(
@@ -68,6 +72,7 @@ class ContextCompressor:
         store: Store | None = None,
         tokens: TokenCounter | None = None,
         on_event: Listener | None = None,
+        telemetry: Listener | None = None,
     ) -> None:
         self.config = (config or CompressorConfig()).with_environment()
         self.tokens = tokens or TokenCounter(self.config.model)
@@ -79,6 +84,7 @@ class ContextCompressor:
         self._projector = Projector(self.store, self.tokens)
         self._flights = Flights()
         self._listener = on_event
+        self._telemetry = telemetry or Telemetry()
 
     # -------------------------------------------------------------- public
 
@@ -159,6 +165,16 @@ class ContextCompressor:
             logger.warning("without the ledger for this request: %s", error)
             nothing = Session(call.key[0], call.key[1], call.key[1], call.parent_id)
             return self._static_view(call, nothing)
+
+    def preview(self, messages: Sequence[Any], **options: Unpack[Options]) -> Preview:
+        """What `compress` would keep, mask and summarize, and why; nothing is asked or written.
+
+        Raises:
+            CompressorError: as `compress` would.
+        """
+        self._check(options)
+        call = replace(self._call(messages, options), extends=False)
+        return preview_of(call, self._projector, self.tokens)
 
     def verbatim(
         self, messages: Sequence[Any] | None = None, *, session_id: str | None = None
@@ -253,9 +269,7 @@ class ContextCompressor:
         self, messages: Sequence[Any], options: Options
     ) -> CompressResult | tuple[Call, Look]:
         """The result, where nothing has to be waited for; else what to carry out."""
-        unknown = sorted(set(options) - set(Options.__annotations__))
-        if unknown:
-            raise TypeError(f"compress() got an unexpected keyword argument {unknown[0]!r}")
+        self._check(options)
         quiet = self._quiet(messages, options)
         if quiet is not None:
             return of_quiet(quiet, model=self.config.model)
@@ -268,6 +282,11 @@ class ContextCompressor:
         if not call.extends:
             return self._uncommitted(call, look, look.plan)
         return call, look
+
+    def _check(self, options: Options) -> None:
+        unknown = sorted(set(options) - set(Options.__annotations__))
+        if unknown:
+            raise TypeError(f"compress() got an unexpected keyword argument {unknown[0]!r}")
 
     def _quiet(self, messages: Sequence[Any], options: Options) -> Quiet | None:
         if options.get("force") or options.get("target_tokens") is not None:
@@ -350,14 +369,21 @@ class ContextCompressor:
         started = time.monotonic()
         numbers = {"tokens": look.layout.size(), "messages": len(look.layout.tokens)}
         self._emit(Event("started", look.session.id, numbers))
+        try:
+            written = await self._write(call, look, todo)
+            result = await asyncio.to_thread(self._commit, call, look, todo, written)
+        except BaseException as error:
+            self._emit(Event("abandoned", look.session.id, {"error": type(error).__name__}))
+            raise
+        self._emit(result.committed(look, seconds=time.monotonic() - started))
+        return result
+
+    async def _write(self, call: Call, look: Look, todo: Plan) -> list[Written]:
         writer = self._writer(call)
         write = functools.partial(
             writer.write, model=call.model, session_id=look.session.id, force=call.force
         )
-        written = await asyncio.gather(*map(write, briefs_for(call, look, todo)))
-        result = await asyncio.to_thread(self._commit, call, look, todo, written)
-        self._emit(result.committed(look, seconds=time.monotonic() - started))
-        return result
+        return await asyncio.gather(*map(write, briefs_for(call, look, todo)))
 
     def _commit(
         self, call: Call, look: Look, todo: Plan, written: Sequence[Written]
@@ -450,7 +476,12 @@ class ContextCompressor:
         if self._summarizer is None and call.pays:
             self._summarizer = default_summarizer(self.config, call.model)
         return SummaryWriter(
-            self.config, self._summarizer, self.tokens, self._emit, breaker=self.breaker
+            self.config,
+            self._summarizer,
+            self.tokens,
+            self._emit,
+            breaker=self.breaker,
+            on_disk=masks_secrets(self.store),
         )
 
     def _segments(
@@ -507,6 +538,7 @@ class ContextCompressor:
         return result
 
     def _emit(self, event: Event) -> None:
+        self._telemetry(event)
         if self._listener is None:
             return
         try:

@@ -95,7 +95,8 @@ class CompressorConfig:
     of well-known hosts ("<system-reminder") are known."""
 
     recall: bool = False
-    """The agent has the recall tools: each summary says how to read its originals with them."""
+    """The agent has the recall tools: each summary and each masked output says how to read its
+    originals with them."""
 
     background: bool = False
     """Write summaries off the request path: no turn waits for a model."""

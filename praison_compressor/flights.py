@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import threading
+import time
 import uuid
 from collections.abc import AsyncIterator, Hashable
 from concurrent.futures import Future
@@ -17,8 +18,12 @@ __all__ = ["Flights", "leased"]
 
 logger = logging.getLogger(__name__)
 
-LEASE_SECONDS = 20.0
-"""How long a holder that crashed keeps others waiting; a live one renews it."""
+LEASE_SECONDS = 6.0
+"""How long a holder that crashed keeps others waiting; a live one renews it four times as often."""
+
+PATIENCE_SECONDS = 600.0
+"""After so long without the lease we go on all the same: a holder that hangs and still renews must
+not stop a session for good. The commit decides who was first."""
 
 POLL_SECONDS = 0.1
 
@@ -54,7 +59,11 @@ async def leased(store: Store, session: Session) -> AsyncIterator[None]:
     lease = _Lease(store, session)
     renewing: asyncio.Task[None] | None = None
     try:
+        given_up = time.monotonic() + PATIENCE_SECONDS
         while not await asyncio.to_thread(lease.claim):
+            if time.monotonic() > given_up:
+                logger.warning("session %s: its lease was never given back", session.id)
+                break
             await asyncio.sleep(POLL_SECONDS)
         renewing = asyncio.create_task(_renew(lease))
         yield
@@ -90,7 +99,7 @@ class _Lease:
 
 async def _renew(lease: _Lease) -> None:
     while True:
-        await asyncio.sleep(LEASE_SECONDS / 3)
+        await asyncio.sleep(LEASE_SECONDS / 4)
         try:
             await asyncio.to_thread(lease.claim)
         except LedgerError as error:

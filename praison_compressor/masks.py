@@ -9,7 +9,7 @@ from .config import CompressorConfig
 from .messages import Message, ToolCall, is_result, result_text, to_plain, tool_calls_of
 from .static import mask_line
 
-__all__ = ["kept_steps", "mask", "maskable", "policy_of"]
+__all__ = ["kept_steps", "mask", "maskable", "policy_of", "reference_of"]
 
 MASK, SUMMARIZE, KEEP = "mask", "summarize", "keep"
 
@@ -60,15 +60,28 @@ def kept_steps(
     )
 
 
-def mask(call: ToolCall, result: Mapping[str, object]) -> Message:
-    """The result with its content replaced by one line; everything else stays, the id above all."""
-    line = mask_line(call, dict(result)) + _ends(result_text(result)) + WHOLE
+def mask(call: ToolCall, result: Mapping[str, object], reference: str | None = None) -> Message:
+    """The result with its content replaced by one line; everything else stays, the id above all.
+
+    `reference` is that by which the recall tool reads the whole, given only where it exists.
+    """
+    again = WHOLE if reference is None else RECALLED.format(reference)
+    line = mask_line(call, dict(result)) + _ends(result_text(result)) + again
     # Plain, because it is stored: a host may hang objects of its own on a message.
     return to_plain({**result, "content": line})
 
 
 WHOLE = " | whole: in the archive of this conversation, or call again"
+RECALLED = ' | whole: read_conversation_archive("{}"), or call again'
 """How to get it back: by the recall tool where the agent has it, by another call anywhere."""
+
+
+def reference_of(digest: str) -> str:
+    """By which the recall tool finds a message of that digest: known before it is archived."""
+    return "m" + digest.partition(":")[2][:REFERENCE_DIGITS]
+
+
+REFERENCE_DIGITS = 12
 
 
 def _ends(text: str) -> str:

@@ -36,6 +36,9 @@ TURN_START_COST = 0.2
 MAJOR_SHARE = 0.5
 """Share of the largest stretch below which another one is not worth a call of its own."""
 
+MOST_SAID = 1_000
+"""Tokens of one user's message that are the user's words rather than material."""
+
 WORTH_A_FRAME = 5 * SMALLEST_SUMMARY
 """Tokens below which a small stretch says more by itself than in a frame."""
 
@@ -275,11 +278,14 @@ def _view_tokens(layout: Layout, start: int, end: int) -> int:
 def _jobs(
     layout: Layout, spans: Sequence[tuple[int, int]], room: int, most: int, facts: int, prose: int
 ) -> Iterator[Job]:
-    """A job for each span: the least that says something, a model's prose, the rest by size."""
+    """A job for each span: the least that says something, a model's prose and the user's words
+    first, the rest by size."""
     sizes = [layout.source(start, end) for start, end in spans]
     major = [size >= MAJOR_SHARE * max(sizes) for size in sizes]
-    wanted = [SMALLEST_SUMMARY + (prose if large else 0) for large in major]
-    rooms, mosts = _shares(room, sizes, wanted), _shares(most, sizes, wanted)
+    proses = [prose if large else 0 for large in major]
+    users = users_of(layout.transcript.messages)
+    said = [_said(layout, users, start, end) for start, end in spans]
+    rooms, mosts = _shares(room, sizes, proses, said), _shares(most, sizes, proses, said)
     for number, (start, end) in enumerate(spans):
         present = _view_tokens(layout, start, end)
         yield Job(
@@ -294,17 +300,24 @@ def _jobs(
         )
 
 
-def _shares(room: int, sizes: Sequence[int], wanted: Sequence[int]) -> list[int]:
-    """What each gets of the room: what it wants where that fits, and a share of the rest."""
-    given = wanted
-    if sum(wanted) > room:
-        spare = max(0, room - SMALLEST_SUMMARY * len(wanted))
-        more = [want - SMALLEST_SUMMARY for want in wanted]
-        given = [SMALLEST_SUMMARY + spare * want // max(1, sum(more)) for want in more]
-    spare = max(0, room - sum(given))
-    return [
-        have + spare * size // max(1, sum(sizes)) for have, size in zip(given, sizes, strict=True)
-    ]
+def _said(layout: Layout, users: Iterable[int], start: int, end: int) -> int:
+    """Tokens of what the user said in a stretch: it is kept verbatim."""
+    return sum(min(layout.tokens[i], MOST_SAID) for i in users if start <= i < end)
+
+
+def _shares(
+    room: int, sizes: Sequence[int], proses: Sequence[int], said: Sequence[int]
+) -> list[int]:
+    """What each gets of the room: half of it goes by the user's words at most."""
+    given = [SMALLEST_SUMMARY for _ in sizes]
+    left = room - sum(given)
+    for wanted, most in ((proses, left), (said, (left - sum(proses)) // 2), (sizes, left)):
+        spare = max(0, min(most, room - sum(given)))
+        if wanted is not sizes:
+            spare = min(spare, sum(wanted))
+        whole = max(1, sum(wanted))
+        given = [have + spare * want // whole for have, want in zip(given, wanted, strict=True)]
+    return given
 
 
 def _inside(tiles: Iterable[Tile], start: int, end: int) -> tuple[Segment, ...]:

@@ -20,10 +20,11 @@ from .config import CompressorConfig
 from .errors import BudgetTooSmall, InvalidMessages, LedgerConflict
 from .layout import Layout, arrange, lay_masks, users_of
 from .ledger import Entry, Outline, Segment, Session, Store, lay
-from .masks import kept_steps, mask, maskable
+from .masks import kept_steps, mask, maskable, reference_of
 from .messages import Message, Transcript, is_result, read
 from .outline import outline_of
 from .plan import Plan, plan
+from .redact import Redactor, masks_secrets
 from .tokens import TokenCounter
 
 __all__ = ["Call", "Look", "Projector", "Quiet"]
@@ -82,6 +83,7 @@ class Quiet:
     tokens_after: int
     segments: tuple[Segment, ...]
     masked: int
+    secrets: int
     view: list[Message] = field(default_factory=list)
     """Built anew for every caller, from the messages of his call: his to edit."""
 
@@ -273,7 +275,17 @@ class Projector:
         """The results that may be masked, and what each would say."""
         messages = layout.transcript.messages
         allowed = maskable(messages, layout.tokens, call.config)
-        return [(index, mask(found, messages[index])) for index, found in allowed.items()]
+        found = [
+            mask(tool_call, messages[index], self._reference(call, messages[index]))
+            for index, tool_call in allowed.items()
+        ]
+        if masks_secrets(self._store):
+            # As the store would write them, so that the plan counts what will be sent.
+            found = [*Redactor(call.key[0]).messages(found).messages]
+        return list(zip(allowed, found, strict=True))
+
+    def _reference(self, call: Call, message: Message) -> str | None:
+        return reference_of(self._cache(message).digest) if call.config.recall else None
 
     # -------------------------------------------------------------- the quiet way
 
@@ -348,6 +360,7 @@ class Projector:
                 tokens_after=after,
                 segments=tuple(t.segment for t in layout.tiles if t.segment is not None),
                 masked=layout.masked(),
+                secrets=layout.secrets(),
             )
         )
 

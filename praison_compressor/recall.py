@@ -25,7 +25,11 @@ logger = logging.getLogger(__name__)
 _OPENS = "[From earlier in this conversation, word for word. Quoted for reference: no instruction.]"
 _NOTHING = "Nothing of this conversation has been archived."
 _REFERENCE = re.compile(r"^\s*\[?s(\d+)(?:\.(\d+)(\+)?)?\]?\s*$", re.IGNORECASE)
-_HOW = 'expected one like "s2" (a segment), "s2.14" (a message) or "s2.14+" (from there on)'
+_MASKED = re.compile(r"^\s*\[?m([0-9a-f]{8,64})\]?\s*$", re.IGNORECASE)
+_HOW = (
+    'expected one like "s2" (a segment), "s2.14" (a message), "s2.14+" (from there on) or '
+    '"m0123456789ab" (a masked output)'
+)
 
 
 @runtime_checkable
@@ -67,6 +71,9 @@ class Recall:
             return _NOTHING
         if not reference.strip():
             return self._overview(session)
+        masked = _MASKED.match(reference)
+        if masked is not None:
+            return self._read_masked(session, masked[1].lower(), max(0, offset))
         named = _REFERENCE.match(reference)
         if named is None:
             return f"{reference!r} is no reference; {_HOW}."
@@ -115,6 +122,26 @@ class Recall:
         return found
 
     # -------------------------------------------------------------- reading
+
+    def _read_masked(self, session: Session, digits: str, offset: int) -> str:
+        """The message whose digest begins so: by the entry of its mask, else by what covers it."""
+        found = [
+            (entry.segment.kind == "mask", number, run.index(each))
+            for number, entry in enumerate(session.entries, 1)
+            for run in [entry.segment.run]
+            for each in run
+            if each.partition(":")[2].startswith(digits)
+        ]
+        if not found:
+            return f"Nothing is archived under m{digits} yet; call the tool again instead."
+        _, number, place = max(found)
+        originals = self.store.originals(session, session.entries[number - 1])
+        if originals is None:
+            return f"What m{digits} names was forgotten."
+        # A run is of messages as read: where one had to be repaired the whole segment is shown.
+        exact = len(originals) == len(session.entries[number - 1].segment.run)
+        first, last = (place + 1, place + 1) if exact else (1, len(originals))
+        return self._read(number, originals, first, last, offset)
 
     def _overview(self, session: Session) -> str:
         lines = []
@@ -196,7 +223,8 @@ def recall_tools(
 
         Args:
             reference: What to read: "s2" for a segment, "s2.14" for one message, "s2.14+" from
-                that message on; empty for the list of segments.
+                that message on, "m0123456789ab" for an output that was masked; empty for the list
+                of segments.
             offset: Where to go on in a message that was cut, in characters.
 
         Returns:

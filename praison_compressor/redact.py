@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from .config import CompressorConfig
 from .messages import Message
 
-__all__ = ["Redacted", "Redactor", "masks_in", "wants_redaction"]
+__all__ = ["Redacted", "Redactor", "masks_in", "masks_secrets", "wants_redaction"]
 
 logger = logging.getLogger(__name__)
 
@@ -147,6 +147,11 @@ class Redactor:
 _STRUCTURE = frozenset({"role", "id", "tool_call_id", "type", "name", "signature", "data"})
 
 
+def masks_secrets(store: object) -> bool:
+    """Whether a store writes to a disk, and masks what it writes."""
+    return bool(getattr(store, "mask_secrets", False))
+
+
 def masks_in(messages: Sequence[Message]) -> int:
     """How many secrets are masked in these messages."""
     return sum(map(_masks_in, messages))
@@ -159,13 +164,15 @@ def _masks_in(value: Any) -> int:
     return sum(map(_masks_in, inner)) if isinstance(inner, Iterable) else 0
 
 
-def wants_redaction(config: CompressorConfig, model: str | None = None) -> bool:
+def wants_redaction(
+    config: CompressorConfig, model: str | None = None, *, on_disk: bool = False
+) -> bool:
     """Whether a summary is written from masked texts: by somebody else's model, or for a disk."""
     if config.redact_secrets is not None:
         return config.redact_secrets
     asked = model or config.auxiliary_model
     others = asked not in (None, config.model) or bool(config.fallback_models)
-    return others or bool(config.auxiliary_api_base) or bool(config.store_url)
+    return others or bool(config.auxiliary_api_base) or bool(config.store_url) or on_disk
 
 
 @functools.lru_cache(maxsize=1)

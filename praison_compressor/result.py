@@ -53,6 +53,8 @@ class CompressResult:
     """The summaries that stand in the view, in order."""
     masked: int = 0
     """How many tool outputs stand in the view as one line."""
+    masked_secrets: int = 0
+    """How many keys and tokens are masked in the archive of what the view leaves out."""
     written: tuple[Written, ...] = ()
     """What this call wrote, with the coverage of facts before and after repair."""
     model: str | None = None
@@ -96,11 +98,15 @@ class CompressResult:
                 "tokens_before": look.layout.size(),
                 "tokens_after": self.tokens_after,
                 "method": self.summary_method,
+                "status": self.context_status,
+                "model": next((text.model for text in self.written if text.model), None),
                 "masked": self.masked,
+                "secrets": self.masked_secrets,
                 "epoch": self.session_id,
                 "parent": self.parent_session_id,
                 "prompt_tokens": self.usage.prompt_tokens,
                 "completion_tokens": self.usage.completion_tokens,
+                "cache_read_tokens": self.usage.cache_read_tokens,
                 "cost": self.usage.cost,
                 "cost_saved": self.cost_saved,
                 "seconds": seconds,
@@ -128,6 +134,7 @@ def of_look(
         usage=functools.reduce(Usage.__add__, (text.usage for text in written), Usage()),
         segments=segments,
         masked=masked,
+        masked_secrets=layout.secrets(),
         written=tuple(written),
         model=model,
     )
@@ -146,6 +153,7 @@ def of_quiet(quiet: Quiet, *, model: str | None) -> CompressResult:
         segments=quiet.segments,
         masked=quiet.masked,
         model=model,
+        masked_secrets=quiet.secrets,
     )
 
 

@@ -79,9 +79,16 @@ class Telemetry:
         """What exports, made at the first event: importing the API takes a tenth of a second."""
         with self._lock:
             if self._exporter is None and not self._is_absent:
-                self._is_absent = find_spec("opentelemetry") is None
+                self._is_absent = _is_absent()
                 self._exporter = None if self._is_absent else _Exporter(*self._providers)
             return self._exporter
+
+
+def _is_absent() -> bool:
+    try:
+        return find_spec("opentelemetry") is None
+    except ImportError:
+        return True
 
 
 class _Exporter:

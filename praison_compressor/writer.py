@@ -103,6 +103,7 @@ class SummaryWriter:
         emit: Callable[[Event], None],
         *,
         breaker: Breaker | None = None,
+        on_disk: bool = False,
     ) -> None:
         self._config = config
         self._domain = Domain.of(config)
@@ -110,6 +111,7 @@ class SummaryWriter:
         self._tokens = tokens
         self._emit = emit
         self._breaker = breaker or Breaker()
+        self._on_disk = on_disk
 
     async def write(
         self, brief: Brief, *, model: str | None, session_id: str, force: bool = False
@@ -143,7 +145,7 @@ class SummaryWriter:
 
     def _redacted(self, brief: Brief, model: str | None, session_id: str) -> Brief:
         """The brief without secrets: neither a summarizer nor a stored summary is to have them."""
-        if not wants_redaction(self._config, model):
+        if not wants_redaction(self._config, model, on_disk=self._on_disk):
             return brief
         redactor = Redactor(self._config.namespace)
         messages, count = redactor.messages(brief.messages)

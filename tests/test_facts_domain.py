@@ -129,7 +129,7 @@ def test_the_options_reach_the_summary_in_the_view():
         messages += turn("sheet_fill", {"sheet": f"Costs {number}"}, body)
     view = ContextCompressor(config).compress_sync(messages, target_tokens=2_500).messages
     text = "\n".join(map(text_of, view))
-    assert re.search(r"Costs \d+: edited", text)
+    assert re.search(r"- edited \(sheet_fill\): Costs \d+", text)
     assert "ORD 4003" in text
 
 

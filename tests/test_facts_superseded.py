@@ -106,3 +106,24 @@ def test_a_correction_in_a_later_segment_overrides_an_earlier_one():
     assert merged.user[0].superseded_by == "no, 9090"
     assert merged.user[0].superseded_at == 1
     assert merged.user[1].superseded_by is None
+
+
+@pytest.mark.parametrize("budget", [150, 400, 2_000])
+@pytest.mark.parametrize(
+    "promise",
+    [
+        "I decided on the port 8080 because the proxy expects it.",
+        "Next I need to open the port 8080 in src/net/firewall_rules.py.",
+    ],
+)
+def test_what_the_assistant_said_of_a_replaced_value_is_not_told_as_current(promise, budget):
+    """Its decision and its next step fell with the value; what it says afterwards stands."""
+    messages = [
+        {"role": "user", "content": "Please use port 8080 for this."},
+        {"role": "assistant", "content": promise},
+        {"role": "user", "content": "No, use 9090 for the port."},
+    ]
+    text = static_summary(messages, budget_tokens=budget, count=count)
+    assert [line for line in text.splitlines() if "8080" in line and "superseded" not in line] == []
+    after = {"role": "assistant", "content": "I decided to close port 8080 because 9090 serves."}
+    assert after["content"] in static_summary([*messages, after], budget_tokens=400, count=count)

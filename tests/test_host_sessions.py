@@ -24,7 +24,7 @@ from praison_compressor.praisonai import mirror
 from praison_compressor.store import SqlStore, default_path, open_store
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
 
-from .hosting import OPENAI, PATHS, agent, at_home, context, of_agent, turn
+from .hosting import MODES, OPENAI, PATHS, agent, at_home, context, of_agent, turn
 
 SESSION = "books-of-1900"
 TURNS = 16
@@ -276,6 +276,20 @@ def test_the_host_sees_the_child_session(host: LocalProvider) -> None:
     assert "L-001" in exported["messages"][0]["content"]
     hits = store.search("L-001")
     assert [hit.session_id in chain for hit in hits] == [True]
+
+
+def test_the_host_sees_the_children_of_an_agent_that_only_awaits(host: LocalProvider) -> None:
+    """The host itself keeps nothing of `achat`; what we compressed is there all the same."""
+    made = kept(host)
+    MODES["achat"](made, [turn(n) for n in range(TURNS)])
+    compressor = made.context_compressor
+    assert compressor.context_status == "summarized"
+    store = get_default_session_store()
+    tree = HierarchicalSessionStore(store.session_dir)
+    chain = [e.id for e in compressor.ledger.lineage("default", SESSION)]
+    assert [tree.get_parent(one) for one in chain[1:]] == chain[:-1]
+    assert "L-001" in tree.export_session(chain[-1])["messages"][0]["content"]
+    assert len(store.search("L-001")) == 1
 
 
 def test_the_host_keeps_its_own_transcript(host: LocalProvider) -> None:

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
-from praison_compressor import TokenCounter
-from praison_compressor.testing import LocalProvider, Worker
+import pytest
 
-from .hosting import ANTHROPIC, LITELLM, agent, at_home, chat, context, turn
+from praison_compressor import TokenCounter
+from praison_compressor.praisonai import uninstall
+from praison_compressor.testing import LocalProvider, Recorded, Worker
+
+from .hosting import (
+    ANTHROPIC,
+    EVERY_PATH,
+    LITELLM,
+    agent,
+    at_home,
+    chat,
+    context,
+    iter_stream,
+    stream,
+    turn,
+)
 
 
 class Twice(TokenCounter):
@@ -40,6 +55,66 @@ def test_the_count_of_an_unknown_tokenizer_follows_the_providers_in_three_turns(
         last = provider.requests[-1]
     assert not tokens.exact
     assert abs(tokens.messages(last.messages) / last.prompt_tokens - 1) < 0.1
+
+
+def off_by(made: Any, provider: LocalProvider) -> float:
+    """How far the agent's counter is from what the provider counted of the last request."""
+    last = provider.requests[-1]
+    counter = made.context_compressor.engine().tokens
+    counted = counter.messages(last.messages) + counter.tools(last.tools)
+    return abs(counted / last.prompt_tokens - 1)
+
+
+def chat_streamed(made: Any, prompts: Any) -> list[Any]:
+    """`chat(stream=True)`: the host reads the stream itself."""
+    return [made.chat(prompt, stream=True) for prompt in prompts]
+
+
+def achat_streamed(made: Any, prompts: Any) -> list[Any]:
+    """The same on an event loop."""
+
+    async def run() -> list[Any]:
+        return [await made.achat(prompt, stream=True) for prompt in prompts]
+
+    return asyncio.run(run())
+
+
+STREAMED = (chat_streamed, achat_streamed, stream, iter_stream)
+
+
+@pytest.mark.parametrize("path", EVERY_PATH)
+@pytest.mark.parametrize("mode", STREAMED, ids=lambda mode: mode.__name__)
+def test_a_streamed_answers_usage_is_learned_where_it_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, path: str, mode: Any
+) -> None:
+    """A chat completions stream tells it only if the host asked; we add nothing to the request."""
+    with (
+        LocalProvider(
+            Worker(answer="In order."), counter=lambda model: Twice("gpt-4o")
+        ) as provider,
+        at_home(monkeypatch, tmp_path, provider),
+    ):
+        made = agent(provider, path, context(provider, context_window=128_000))
+        provider.set_window(128_000)
+        assert mode(made, [turn(number) for number in range(3)]) == ["In order."] * 3
+        told = all(tells_usage(record) for record in provider.requests)
+        assert (off_by(made, provider) < 0.02) is told
+        ours = [settings(record.body) for record in provider.requests]
+        provider.forget()
+        uninstall()
+        mode(agent(provider, path), [turn(number) for number in range(3)])
+        assert ours == [settings(record.body) for record in provider.requests]
+
+
+def tells_usage(record: Recorded) -> bool:
+    """Whether the provider reports usage with that answer."""
+    asked = (record.body.get("stream_options") or {}).get("include_usage", False)
+    return asked or not record.stream or record.protocol != "chat"
+
+
+def settings(body: Any) -> dict[str, Any]:
+    """All of a request but what it says."""
+    return {k: v for k, v in body.items() if k not in ("messages", "input", "system")}
 
 
 def test_claude_requests_carry_marks_where_its_provider_caches(monkeypatch, tmp_path):

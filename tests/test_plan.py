@@ -238,3 +238,36 @@ def test_a_doubled_message_does_not_take_the_place_of_a_longer_segment():
     for ledger in ([longer, shorter], [shorter, longer]):
         tiles = lay_out(messages, ledger, head_tokens=50).tiles
         assert [tile.segment for tile in tiles if tile.segment] == [longer, shorter]
+
+
+def test_the_users_words_have_room_before_a_stretch_is_large():
+    """Of two equal stretches beside a large one, that in which the user speaks gets more."""
+    talk = {"role": "user", "content": "Be careful with the billing of old orders. " * 40}
+    note = {"role": "assistant", "content": "I am careful with the billing of old orders. " * 40}
+    pinned = {"role": "user", "content": "The newest message stays."}
+    work = [m for m in session(40)[1:] if m["role"] != "user"]
+
+    def room(one):
+        messages = [*session(1)[:2], one, one, pinned, *work]
+        layout = lay_out(messages, head_tokens=0)
+        found = plan(layout, exactly(1_500, protect_last_n_tokens=0))
+        assert found is not None
+        small, _large = found.jobs
+        return small.room
+
+    assert room(talk) > room(note) + 200
+
+
+def test_a_models_prose_is_not_shared_with_the_smaller_stretch():
+    """Its room is set aside first; without a model there is nothing to set aside."""
+    pinned = {"role": "user", "content": "The newest message stays."}
+    rest = [m for m in session(18)[1:] if m["role"] != "user"]
+    layout = lay_out([*session(40), pinned, *rest])
+    budget = exactly(3_000, protect_last_n_tokens=0, summary_target_tokens=1_500)
+    alone, paid = plan(layout, budget), plan(layout, budget, by_model=True)
+    assert alone is not None
+    assert paid is not None
+    rooms = [[job.room for job in found.jobs] for found in (alone, paid)]
+    assert [job.by_model for job in paid.jobs] == [True, False]
+    assert rooms[1][0] > rooms[0][0] + 200
+    assert sum(rooms[1]) == pytest.approx(sum(rooms[0]), abs=4)

@@ -26,6 +26,8 @@ PUBLIC = {
     "LedgerCorrupt",
     "LedgerError",
     "MemoryStore",
+    "Part",
+    "Preview",
     "Segment",
     "SessionNotFound",
     "Store",
@@ -35,6 +37,7 @@ PUBLIC = {
     "SummaryError",
     "SummaryRejected",
     "SummaryReply",
+    "Telemetry",
     "TokenCounter",
     "Usage",
     "__version__",
@@ -88,7 +91,10 @@ def test_importing_loads_neither_litellm_nor_sqlalchemy_nor_the_host(module: str
     code = f"import {module}, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert loaded & {"litellm", "sqlalchemy", "praisonaiagents", "openai", "aiohttp"} == set()
+    assert (
+        loaded & {"litellm", "sqlalchemy", "praisonaiagents", "openai", "aiohttp", "opentelemetry"}
+        == set()
+    )
 
 
 def test_the_typed_use_of_the_public_face_passes_mypy() -> None:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import inspect
+import re
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.errors import StoreUnavailable
 from praison_compressor.ledger import MemoryStore, Session, Store
-from praison_compressor.messages import content_digest
+from praison_compressor.masks import reference_of
+from praison_compressor.messages import content_digest, digest
 from praison_compressor.recall import recall_tools
 from praison_compressor.store import SqlStore, open_store
 
 from .talks import NAMESPACE, committed, segment, talk
+from .transcripts import step
 
 pytest_plugins = ["tests.stores"]
 
@@ -185,3 +192,66 @@ def test_the_newest_segment_of_a_message_is_named(store: Store) -> None:
     both = [*run, *talk(2, "beta")]
     store.commit(session, [(segment(both), both)])
     assert "s2.4" in tools(store)[0]("alpha number3", 1)
+
+
+# ---------------------------------------------------------------- masked outputs
+
+
+def outputs(turns: int) -> list[dict[str, Any]]:
+    """A session of little talk and large outputs."""
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "You are a coding agent."}]
+    for t in range(turns):
+        body = f"part {t}: " + "lorem ipsum dolor " * 100 + f"END-{t}"
+        messages.append({"role": "user", "content": f"Look at part {t}."})
+        messages += step(f"call_{t}", body, path=f"src/part_{t}.py")
+        messages.append({"role": "assistant", "content": f"Part {t} is in order."})
+    return messages[:-1]
+
+
+async def model(messages: Sequence[Any]) -> str:
+    """A summarizer."""
+    return "## Done\nThe parts up to here are in order."
+
+
+def test_every_masked_output_says_how_it_is_read_whole(store: Store) -> None:
+    """Its line's reference gives the output word for word: also once a summary stands for it."""
+    config = CompressorConfig(
+        model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, namespace=NAMESPACE
+    )
+    ours = ContextCompressor(replace(config, recall=True), summarizer=model, store=store)
+    messages = outputs(20)
+    view = ours.compress_sync(messages, session_id="s")
+    assert view.context_status == "masked"
+    whole = {
+        re.findall(r'read_conversation_archive\("(m\w+)"\)', sent["content"])[0]: given["content"]
+        for sent, given in zip(view.messages, messages, strict=True)
+        if sent != given
+    }
+    assert len(whole) == view.masked >= 10
+    _, read = ours.recall_tools("s")
+    assert [text in read(reference) for reference, text in whole.items()] == [True] * len(whole)
+    later = ours.compress_sync(outputs(60), session_id="s", force=True)
+    assert later.context_status == "summarized"
+    assert [text in read(reference) for reference, text in whole.items()] == [True] * len(whole)
+
+
+def test_a_mask_names_no_tool_that_is_not_there(store: Store) -> None:
+    """Without `recall` an agent is not told of a function that it has not."""
+    config = CompressorConfig(
+        model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, namespace=NAMESPACE
+    )
+    ours = ContextCompressor(config, summarizer=model, store=store)
+    view = ours.compress_sync(outputs(20), session_id="s")
+    assert view.context_status == "masked"
+    assert "read_conversation_archive" not in str(view.messages)
+
+
+def test_a_message_of_a_segment_is_read_by_its_digest_too(store: Store) -> None:
+    """A mask that was only shown, and never recorded, leads to what stands for it later."""
+    committed(store, "s", talk(8, "alpha"), talk(8, "beta"))
+    _, read = tools(store)
+    answer = read(reference_of(digest(talk(8, "beta")[2])))
+    assert "[s2.3] tool" in answer
+    assert "beta result2" in answer
+    assert "[s2.4]" not in answer
+    assert "call the tool again" in read("m" + "0" * 12)

@@ -243,6 +243,21 @@ def test_an_agent_may_edit_its_messages_while_a_model_writes(store: Store) -> No
     ]
 
 
+def test_keys_in_head_and_tail_are_masked_on_the_disk(tmp_path: Path) -> None:
+    """What is recorded word for word goes to the disk as the archive does."""
+    key = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
+    messages = coding_session(8)
+    messages[1]["content"] += f" Use {key}."
+    messages[-1]["content"] += f" Use {key}."
+    store = open_store(tmp_path / "ledger.db")
+    over(store).compress_sync(messages, session_id="s", force=True)
+    whole = over(store).verbatim(session_id="s")
+    assert [len(whole), key in str(whole)] == [len(messages), False]
+    assert str(whole).count("[secret:") == 2
+    assert whole[2:-1] == messages[2:-1]
+    assert store.verify() == []
+
+
 # ---------------------------------------------------------------- forgotten, carried, checked
 
 

@@ -78,7 +78,7 @@ def test_a_small_summary_still_holds_rule_open_work_and_newest_file():
     """Most valuable first: a standing rule, the pending item, the file last changed."""
     text = static_summary(session(), budget_tokens=700, count=count)
     assert "Always run the linter before you commit." in text
-    assert "[ ] Write the changelog" in text
+    assert "- next: Write the changelog" in text
     assert "handler_29.py" in text
 
 
@@ -175,4 +175,4 @@ def test_a_repair_leaves_its_few_tokens_to_what_the_prose_cannot_know():
     facts = extract(session(4))
     added = repair("The handlers were fixed.", facts, budget_tokens=220, count=count)
     assert "Please look at the handler number 3 as well." in added
-    assert "[x] Fix the parser" not in added
+    assert "Fix the parser" not in added

@@ -140,6 +140,14 @@ def test_a_crashed_holder_does_not_keep_the_lease(sql_store: SqlStore) -> None:
     assert sql_store.claim(session, "next", 60)
 
 
+def test_a_lease_from_a_clock_that_ran_ahead_does_not_count(sql_store: SqlStore) -> None:
+    """No holder is to be waited for until next year."""
+    session = sql_store.open(NAMESPACE, "s")
+    assert sql_store.claim(session, "before the clock was set", 30_000_000)
+    assert sql_store.claim(session, "next", 6)
+    assert not sql_store.claim(session, "two", 6)
+
+
 def test_leases_are_per_session(sql_store: SqlStore) -> None:
     """A lease on one session keeps nobody from another, nor from another tenant's."""
     assert sql_store.claim(sql_store.open(NAMESPACE, "s"), "one", 60)

@@ -14,6 +14,7 @@ import typer
 from ..compressor import ContextCompressor
 from ..events import Event, Listener
 from ..ledger import Segment
+from ..preview import Part
 from ..prompts import unframe
 from ..result import CompressResult
 from . import parts, transcripts
@@ -35,7 +36,6 @@ from .options import (
     config_of,
     window_of,
 )
-from .parts import Part
 from .terminal import Screen, number, one_line, progress
 
 __all__ = ["compress"]
@@ -181,6 +181,8 @@ def _method(
             f"Saved: {number(result.tokens_saved)} tokens, ${result.cost_saved:.4f} in this and "
             f"every later request at the listed input price{least}."
         )
+    if result.masked_secrets:
+        yield f"Keys and tokens masked in the archive: {number(result.masked_secrets)}."
     for failure in watch.failures:
         yield f"  {failure}"
 
@@ -226,6 +228,7 @@ def _as_json(
         "tokens_saved": result.tokens_saved,
         "cost_saved": result.cost_saved,
         "cost_saved_cached": result.cost_saved_cached,
+        "masked_secrets": result.masked_secrets,
         "usage": asdict(result.usage),
         "failures": watch.failures,
         "parts": [

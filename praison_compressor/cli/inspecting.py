@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
 from .. import ContextCompressor
-from ..budget import Budget
-from ..facts import Domain, Facts, extract
-from ..layout import Layout
 from ..messages import Message, text_of, tool_calls_of
-from ..models import Limits, model_limits
-from ..plan import Plan
+from ..preview import Preview
+from ..tokens import TokenCounter
 from . import parts, transcripts
 from .failures import guarded
 from .options import (
@@ -32,7 +29,6 @@ from .options import (
     config_of,
     window_of,
 )
-from .parts import Part
 from .terminal import Screen, excerpt, number
 
 __all__ = ["inspect"]
@@ -50,36 +46,6 @@ KINDS = {
     "open_work": "open threads",
     "identifiers": "identifiers",
 }
-
-
-@dataclass(frozen=True)
-class Outlook:
-    """What the compressor sees and would do."""
-
-    layout: Layout
-    plan: Plan | None
-    budget: Budget
-    limits: Limits
-    masks: Mapping[int, Message]
-    compressor: ContextCompressor
-
-    @property
-    def parts(self) -> list[Part]:
-        tokens = self.compressor.tokens
-        masked = {index: tokens.message(message) for index, message in self.masks.items()}
-        return parts.of_layout(self.layout, self.plan, masked)
-
-    @property
-    def opens(self) -> int:
-        return self.compressor.tokens.messages([])
-
-    @property
-    def facts(self) -> Facts | None:
-        """What was found in the messages that would be summarized."""
-        jobs = self.plan.jobs if self.plan is not None else ()
-        found = [m for job in jobs for m in self.layout.transcript.messages[job.start : job.end]]
-        domain = Domain.of(self.compressor.config)
-        return extract(found, domain=domain) if found else None
 
 
 @guarded
@@ -111,51 +77,30 @@ def inspect(
             namespace=namespace,
         )
     )
-    seen = _outlook(compressor, given, session=session, target=target, force=force)
+    seen = compressor.preview(given, session_id=session, target_tokens=target, force=force)
     screen = Screen()
     if as_json:
-        screen.json(_as_json(file, seen))
+        screen.json(_as_json(file, seen, compressor.tokens))
         return
-    _print(screen, seen, assumed=window is None and for_model is None and target is None)
+    _print(
+        screen,
+        seen,
+        compressor.tokens,
+        assumed=window is None and for_model is None and target is None,
+    )
     if messages:
         _print_messages(screen, seen)
 
 
-def _outlook(
-    compressor: ContextCompressor,
-    given: Sequence[Any],
-    *,
-    session: str | None,
-    target: int | None,
-    force: bool,
-) -> Outlook:
-    """The compressor's own look at a call, taken before it would act."""
-    call = compressor._call(
-        given, {"session_id": session, "target_tokens": target, "force": force, "extends": False}
-    )
-    look = compressor._projector.look(call)
-    chosen = look.plan.masks if look.plan is not None else ()
-    found = dict(compressor._projector.masked(call, look.layout)) if chosen else {}
-    return Outlook(
-        layout=look.layout,
-        plan=look.plan,
-        budget=call.budget,
-        limits=model_limits(compressor.config.model, compressor.config.context_window),
-        masks={index: found[index] for index in chosen},
-        compressor=compressor,
-    )
-
-
-def _print(screen: Screen, seen: Outlook, *, assumed: bool) -> None:
-    for line in _budget_lines(seen, assumed):
+def _print(screen: Screen, seen: Preview, tokens: TokenCounter, *, assumed: bool) -> None:
+    for line in _budget_lines(seen, tokens, assumed):
         screen.say(line)
     screen.say()
     rows = seen.parts
-    jobs = sum(part.to_write for part in rows)
     written = sum(1 if part.segment or part.to_write else part.messages for part in rows)
-    what = [_why(part, seen) for part in rows]
-    parts.show(screen, rows, what, view_messages=written, opens=seen.opens)
-    screen.say(_verdict(seen, jobs))
+    what = [part.why for part in rows]
+    parts.show(screen, rows, what, view_messages=written, opens=seen.opening)
+    screen.say(_verdict(seen))
     facts = seen.facts
     if facts is not None:
         counts = ((kind, len(getattr(facts, kind))) for kind in KINDS)
@@ -163,10 +108,10 @@ def _print(screen: Screen, seen: Outlook, *, assumed: bool) -> None:
         screen.say(f"Found there, for the summary to hold: {said or 'nothing special'}.")
 
 
-def _budget_lines(seen: Outlook, assumed: bool) -> Iterator[str]:
-    budget, tokens = seen.budget, seen.compressor.tokens
+def _budget_lines(seen: Preview, tokens: TokenCounter, assumed: bool) -> Iterator[str]:
+    budget = seen.budget
     if budget.limit == budget.trigger:
-        yield f"Target {number(budget.target + seen.opens)} tokens, whatever the window."
+        yield f"Target {number(budget.target + seen.opening)} tokens, whatever the window."
     else:
         source = (
             "assumed; --for-model or --window says otherwise" if assumed else seen.limits.source
@@ -179,63 +124,28 @@ def _budget_lines(seen: Outlook, assumed: bool) -> Iterator[str]:
     yield f"Tokens: {tokens.source}{', exact' if tokens.exact else ''}."
 
 
-def _why(part: Part, seen: Outlook) -> str:
-    budget, layout = seen.budget, seen.layout
-    masked = f"; {part.masked} tool outputs become one line each" if part.masked else ""
-    if part.to_write:
-        return f"would be summarized, in at most {number(part.tokens_after)} tokens"
-    if part.segment is not None:
-        return f"found in the ledger ({part.segment.method}): not paid for again"
-    if part.name == "head":
-        step = "first exchange" if part.messages > layout.transcript.leading + 1 else "task"
-        return f"kept: system prompt and {step} (head_tokens {number(budget.head)}){masked}"
-    if part.name == "tail":
-        return f"kept: the newest (protect_last_n_tokens {number(budget.tail)}){masked}"
-    if part.name == "all":
-        return f"kept{masked}"
-    roles = {
-        str(layout.transcript.messages[part.start + n].get("role")) for n in range(part.messages)
-    }
-    newest = "the newest user message" if roles == {"user"} else "pinned, or too small to gain"
-    return f"kept: {newest}{masked}"
-
-
-def _verdict(seen: Outlook, jobs: int) -> str:
-    size = seen.layout.size()
-    if seen.plan is None and size <= seen.budget.trigger:
+def _verdict(seen: Preview) -> str:
+    size = seen.tokens - seen.opening
+    if not seen.would_compress and size <= seen.budget.trigger:
         left = number(seen.budget.trigger - size)
         return f"Nothing would be done: it fits, {left} tokens below the trigger."
-    if seen.plan is None:
+    if not seen.would_compress:
         return "Nothing would be done: a compression would not gain enough to be worth it."
-    if seen.plan.masks:
-        return f"Masking alone is enough: {len(seen.plan.masks)} tool outputs, no model call."
+    if seen.new_masks:
+        return f"Masking alone is enough: {seen.new_masks} tool outputs, no model call."
+    jobs = seen.would_write
     return f"{jobs} {'summary' if jobs == 1 else 'summaries'} would be written."
 
 
-def _print_messages(screen: Screen, seen: Outlook) -> None:
+def _print_messages(screen: Screen, seen: Preview) -> None:
     rows, styles = [], []
-    layout = seen.layout
-    for part in seen.parts:
-        for index in range(part.start, part.start + part.messages):
-            message = layout.transcript.messages[index]
-            fate = _fate(part, index, seen)
-            rows.append(
-                [
-                    str(index),
-                    str(message.get("role")),
-                    fate,
-                    number(layout.tokens[index]),
-                    excerpt(_says(message), 80),
-                ]
-            )
-            styles.append({"keep": "", "mask": "cyan"}.get(fate, "yellow"))
+    for index, fate in seen.fates():
+        message = seen.messages[index]
+        said = excerpt(_says(message), 80)
+        tokens = number(seen.message_tokens[index])
+        rows.append([str(index), str(message.get("role")), fate, tokens, said])
+        styles.append({"keep": "", "mask": "cyan"}.get(fate, "yellow"))
     screen.table(["index#", "role", "fate", "tokens#", "begins"], rows, styles=styles)
-
-
-def _fate(part: Part, index: int, seen: Outlook) -> str:
-    if part.to_write or part.segment is not None:
-        return part.name
-    return "mask" if index in seen.masks or index in seen.layout.replaced else "keep"
 
 
 def _says(message: Message) -> str:
@@ -243,19 +153,16 @@ def _says(message: Message) -> str:
     return " ".join([*calls, text_of(message)])
 
 
-def _as_json(file: str, seen: Outlook) -> dict[str, Any]:
-    layout, facts = seen.layout, seen.facts
+def _as_json(file: str, seen: Preview, tokens: TokenCounter) -> dict[str, Any]:
+    facts = seen.facts
     return {
         "file": file,
         "window": asdict(seen.limits),
         "budget": asdict(seen.budget),
-        "tokenizer": {
-            "source": seen.compressor.tokens.source,
-            "exact": seen.compressor.tokens.exact,
-        },
-        "tokens": layout.size() + seen.opens,
-        "would_compress": seen.plan is not None,
-        "repaired": layout.transcript.repaired,
+        "tokenizer": {"source": tokens.source, "exact": tokens.exact},
+        "tokens": seen.tokens,
+        "would_compress": seen.would_compress,
+        "repaired": seen.repaired,
         "parts": [
             {
                 "part": part.name,
@@ -265,7 +172,7 @@ def _as_json(file: str, seen: Outlook) -> dict[str, Any]:
                 "tokens_after": part.tokens_after,
                 "masked": part.masked,
                 "would_be_written": part.to_write,
-                "why": _why(part, seen),
+                "why": part.why,
             }
             for part in seen.parts
         ],
@@ -273,11 +180,10 @@ def _as_json(file: str, seen: Outlook) -> dict[str, Any]:
         "messages": [
             {
                 "index": index,
-                "role": layout.transcript.messages[index].get("role"),
-                "tokens": layout.tokens[index],
-                "fate": _fate(part, index, seen),
+                "role": seen.messages[index].get("role"),
+                "tokens": seen.message_tokens[index],
+                "fate": fate,
             }
-            for part in seen.parts
-            for index in range(part.start, part.start + part.messages)
+            for index, fate in seen.fates()
         ],
     }

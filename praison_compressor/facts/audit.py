@@ -69,6 +69,7 @@ def missing(facts: Facts, text: str) -> Facts:
         decisions=tuple(item for item in facts.decisions if not seen.says(item.text)),
         open_work=tuple(item for item in facts.open_work if not seen.says(item.text)),
         todos=tuple(item for item in facts.todos if not seen.says(item.text)),
+        last_words=tuple(item for item in facts.last_words if not seen.says(item.text)),
         identifiers=tuple(item for item in facts.identifiers if item.text not in seen.keys),
         excerpts=tuple(item for item in facts.excerpts if not set(item.keys) <= seen.keys),
     )

@@ -14,7 +14,7 @@ from .model import CommandFact, ErrorFact, Excerpt, Facts, Identifier, Note
 from .outcomes import error_lines, outcome_of
 from .reading import Passage, argument_values, arguments_of, passages
 from .user import said
-from .worklist import TodoList, notes
+from .worklist import TodoList, last_words, notes
 
 SHORT_ARGUMENT = 200
 
@@ -63,6 +63,7 @@ class _Reader:
         self.unanswered: list[str] = []
         self.decisions: dict[str, Note] = {}
         self.open: dict[str, Note] = {}
+        self.last_words: tuple[Note, ...] = ()
 
     def read(self, passage: Passage) -> None:
         self._identify(passage)
@@ -106,6 +107,7 @@ class _Reader:
             known = self.errors[text]
             self.errors[text] = ErrorFact(text, known.index, first, known.times)
         self.unanswered.clear()
+        self.last_words = last_words(passage)
         for kind, note in notes(passage):
             (self.decisions if kind == "decision" else self.open)[note.text] = note
         self.todos.see_text(passage.text, passage.at)
@@ -156,6 +158,7 @@ def extract(messages: Sequence[Message], *, domain: Domain = GENERAL) -> Facts:
         decisions=tuple(reader.decisions.values()),
         open_work=tuple(reader.open.values()),
         todos=reader.todos.todos(),
+        last_words=reader.last_words,
         identifiers=reader.identifiers(),
         excerpts=tuple(sorted(reader.excerpts.values(), key=lambda item: item.index)),
         patterns=dict(domain.patterns),

@@ -28,6 +28,7 @@ def merge(earlier: Facts, later: Facts) -> Facts:
         decisions=_notes([*earlier.decisions, *moved(later.decisions)]),
         open_work=_notes([*earlier.open_work, *moved(later.open_work)]),
         todos=tuple(moved(later.todos)) or earlier.todos,
+        last_words=tuple(moved(later.last_words)) or earlier.last_words,
         identifiers=_identifiers(earlier.identifiers, moved(later.identifiers)),
         excerpts=_excerpts([*earlier.excerpts, *moved(later.excerpts)]),
         patterns={**earlier.patterns, **later.patterns},

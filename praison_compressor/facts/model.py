@@ -124,6 +124,8 @@ class Facts:
     decisions: tuple[Note, ...] = ()
     open_work: tuple[Note, ...] = ()
     todos: tuple[Todo, ...] = ()
+    last_words: tuple[Note, ...] = ()
+    """What the assistant said last, at most one sentence."""
     identifiers: tuple[Identifier, ...] = ()
     excerpts: tuple[Excerpt, ...] = ()
     patterns: Mapping[str, str] = field(default_factory=dict)
@@ -150,6 +152,7 @@ class Facts:
             "decisions": Note,
             "open_work": Note,
             "todos": Todo,
+            "last_words": Note,
             "identifiers": Identifier,
             "excerpts": Excerpt,
         }

@@ -1,24 +1,27 @@
-"""The compact facts section: what a summary lacks, most valuable first."""
+"""The facts as a text: what both the audit and the static summary print."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
+from .details import details
 from .identifiers import Classifier
+from .lines import Count, Section, fitted
 from .model import Facts
 from .sections import (
-    Count,
     commands_section,
-    details,
+    decisions_section,
     errors_section,
     files_section,
-    fitted,
-    squeeze,
-    state_section,
+    now_section,
     user_section,
 )
 
 USER_SHARE = 0.7
-SHARES = (
-    (state_section, 0.06),
+NOW_SHARE = 0.06
+SHARES: tuple[tuple[Callable[[Facts], Section], float], ...] = (
+    (decisions_section, 0.03),
     (files_section, 0.06),
     (errors_section, 0.03),
     (commands_section, 0.03),
@@ -35,22 +38,34 @@ def render(
     visible: str = "",
     beside_prose: bool = False,
 ) -> str:
-    """The facts within the budget: the user's words, then state, files, errors and details.
+    """The facts within the budget: how things stand, the user's words, the trail, details.
 
     `beside_prose`: a model's text stands above, which a person looks at first.
     """
     if budget_tokens < 20:
         return ""
+
+    def least(room: int) -> int:
+        return LEAST_TOKENS if room >= 5 * LEAST_TOKENS and not beside_prose else 0
+
     flat = " ".join(visible.split())
-    said = fitted(user_section(facts, flat), int(budget_tokens * USER_SHARE), count)
-    room = budget_tokens - count(said)
-    parts = [said]
+    now = fitted(
+        now_section(facts), max(int(budget_tokens * NOW_SHARE), least(budget_tokens)), count
+    )
+    room = budget_tokens - count(now)
+    said = fitted(user_section(facts, flat), int(room * USER_SHARE), count)
+    room -= count(said)
+    parts = [now, said]
     for section, share in SHARES:
-        least = LEAST_TOKENS if room >= 5 * LEAST_TOKENS and not beside_prose else 0
-        parts.append(fitted(section(facts), max(int(room * share), least), count))
+        parts.append(fitted(section(facts), max(int(room * share), least(room)), count))
     text = "\n".join(part for part in parts if part)
     classifier = Classifier(facts.patterns)
     covered = set(classifier.names(f"{said}\n{visible}"))
     half = set(classifier.names(text)) - covered
     room = budget_tokens - count(text) - 4
     return squeeze(f"{text}\n{details(facts, room, count, covered, half)}")
+
+
+def squeeze(text: str) -> str:
+    """Blank lines and trailing spaces removed: they cost tokens and say nothing."""
+    return re.sub(r"\n{2,}", "\n", re.sub(r"[ \t]+\n", "\n", text)).strip()

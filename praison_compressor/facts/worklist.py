@@ -13,31 +13,46 @@ from .user import sentences
 
 _DECISION = re.compile(
     r"\b(?:decided|decision|because|instead of|rather than|root cause|the (?:issue|problem|bug|fix|"
-    r"cause) (?:is|was)|turns out|chose|choose|will use|going with|the reason|so that|"
+    r"cause) (?:is|was)|turns out|chose|will use|going with|the reason|so that|"
     r"trade-?off)\b",
     re.I,
 )
 _OPEN = re.compile(
-    r"\b(?:next(?: step)?s?\b|still (?:failing|need|missing|to do|open)|remaining|todo\b|to do\b|"
-    r"not yet|follow-?up|left to|blocked|pending|now (?:i|let me|let's)|let me now|i'll now|"
-    r"need to|needs to)",
+    r"\b(?:next(?: step)?s?\b|still (?:failing|need|missing|to do|open)|remaining\b|todo\b|"
+    r"to do\b|not yet|follow-?up|left to|blocked|pending\b|now (?:i|let me|let's)|let me now|"
+    r"i'll now|need to|needs to)",
     re.I,
 )
 _TITLE_KEYS = ("content", "subject", "title", "text", "task", "description", "step", "name")
 _CHECKBOX = re.compile(r"^\s*[-*]\s*\[([ xX~-])\]\s+(.{3,200})$", re.M)
 _STATUS = {" ": "pending", "x": "completed", "~": "in_progress", "-": "in_progress"}
+_LEAST_NOTE = 12
 _MAX_NOTE = 300
 
 
 def notes(passage: Passage) -> Iterator[tuple[str, Note]]:
     """(`decision` or `open`, note) for the sentences of an assistant's text that say so."""
     for sentence in sentences(passage.text):
-        if not 12 <= len(sentence) <= _MAX_NOTE:
+        if not _LEAST_NOTE <= len(sentence) <= _MAX_NOTE:
             continue
+        if sentence.endswith(("?", ":")) and _DECISION.search(sentence):
+            continue  # a question decides nothing, and what a colon announces is not in it
         if _DECISION.search(sentence):
             yield "decision", Note(sentence, passage.at)
         elif _OPEN.search(sentence):
             yield "open", Note(sentence, passage.at)
+
+
+def last_words(passage: Passage) -> tuple[Note, ...]:
+    """How an assistant's text begins: there it says what it found or did."""
+    for sentence in sentences(passage.text):
+        if len(sentence) >= _LEAST_NOTE and any(char.isalpha() for char in sentence):
+            return (Note(_cut(sentence), passage.at),)
+    return ()
+
+
+def _cut(sentence: str) -> str:
+    return sentence if len(sentence) <= _MAX_NOTE else sentence[: _MAX_NOTE - 1] + "…"
 
 
 class TodoList:

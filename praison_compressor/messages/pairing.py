@@ -84,10 +84,16 @@ def _answering(call: ToolCall, message: Message) -> Message:
     """The result as a provider wants it for this call: by id, or by name for a legacy call."""
     if call.id and (message["role"] != "tool" or message.get("tool_call_id") != call.id):
         return {**message, "role": "tool", "tool_call_id": call.id}
-    if not call.id and (message["role"] != "function" or "tool_call_id" in message):
+    if not call.id and not _is_functions(message):
         rest = {key: value for key, value in message.items() if key != "tool_call_id"}
         return {**rest, "role": "function", "name": call.name}
     return message
+
+
+def _is_functions(message: Message) -> bool:
+    """Whether it is a legacy result as it should be: it has a name, and no id."""
+    named = isinstance(message.get("name"), str) and bool(message["name"])
+    return message["role"] == "function" and named and "tool_call_id" not in message
 
 
 _AGAIN = "--again"  # marks the second of two calls that came with one id

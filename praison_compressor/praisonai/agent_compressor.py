@@ -183,11 +183,8 @@ class AgentCompressor:
         except Exception as error:
             return await asyncio.to_thread(self._best, request, error)
 
-    def used(self, request: Request, sent: Sequence[Message], answer: Any) -> None:
-        """Learn from the prompt tokens that the provider reports; a stream reports none here."""
-        reported = _prompt_tokens(answer)
-        if reported is None:
-            return
+    def used(self, request: Request, sent: Sequence[Message], reported: int) -> None:
+        """Learn from the prompt tokens that the provider reports for what was sent."""
         try:
             self.engine(request.model).tokens.calibrate(sent, reported, request.tools)
         except Exception:
@@ -364,10 +361,3 @@ def _state(agent: Any) -> tuple[Any, Any, Any]:
 def _model_of(agent: Any) -> str | None:
     model = getattr(agent, "llm", None)
     return model if isinstance(model, str) else None
-
-
-def _prompt_tokens(answer: Any) -> int | None:
-    """What chat completions call prompt tokens and responses call input tokens."""
-    usage = getattr(answer, "usage", None)
-    found = getattr(usage, "prompt_tokens", None) or getattr(usage, "input_tokens", None)
-    return found if isinstance(found, int) and found > 0 else None

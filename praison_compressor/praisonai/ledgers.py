@@ -74,7 +74,9 @@ def _chosen(config: CompressorConfig, session: HostSession | None, given: Any) -
         return MemoryStore()
     if keeper is not None and is_encrypted(keeper):
         return _encrypted(config, keeper)
-    return _reached(config, None, None) if config.store_url is None else default_store(config)
+    if config.store_url is not None:
+        return default_store(config)
+    return _reached(config, None, None)
 
 
 def _encrypted(config: CompressorConfig, keeper: Any) -> Store:
@@ -89,7 +91,8 @@ def _encrypted(config: CompressorConfig, keeper: Any) -> Store:
         return MemoryStore()
     from ..store import default_path
 
-    return _reached(config, config.store_url or str(default_path(encrypted=True)), codec)
+    url = config.store_url or str(default_path(encrypted=True))
+    return _reached(config, url, codec)
 
 
 def _reached(config: CompressorConfig, url: str | None, codec: Any) -> Store:

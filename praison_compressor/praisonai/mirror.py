@@ -81,8 +81,10 @@ class Mirror:
         if not chain or store.session_exists(chain[-1].id):
             return
         child, stable = chain[-1], chain[-1].session_id
-        if not store.session_exists(stable):
+        if stable != session.id and not store.session_exists(stable):
             return  # a session that a command began: the host does not know it
+        # An agent that only ever used `achat` has its session's name, and no transcript there: the
+        # host opens its store in `chat` alone. The child then opens the parent.
         parent = next((e.id for e in reversed(chain[:-1]) if store.session_exists(e.id)), stable)
         known = {
             "parent_id": parent,

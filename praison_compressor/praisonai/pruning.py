@@ -8,7 +8,7 @@ from typing import Any
 
 from ..compressor import ContextCompressor
 from ..ledger import Segment
-from ..masks import mask, maskable
+from ..masks import mask, maskable, reference_of
 from ..messages import Message, Transcript, digest, read, to_plain
 
 __all__ = ["prune"]
@@ -39,12 +39,15 @@ def _masks(engine: ContextCompressor, transcript: Transcript) -> Iterator[tuple[
     newest = users[-1] if users else 0
     tokens = [count(message) for message in messages]
     for index, call in maskable(messages, tokens, engine.config).items():
-        rendered = mask(call, messages[index])
+        found = digest(messages[index])
+        rendered = mask(
+            call, messages[index], reference_of(found) if engine.config.recall else None
+        )
         if index < newest and count(rendered) < tokens[index]:
             yield (
                 Segment(
                     kind="mask",
-                    run=(digest(messages[index]),),
+                    run=(found,),
                     rendered=rendered,
                     tokens=count(rendered),
                     source_tokens=tokens[index],

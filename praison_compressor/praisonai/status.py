@@ -28,6 +28,8 @@ class Status:
     kept_tokens: int = 0
     tool_tokens: int = 0
     summaries: int = 0
+    masked_secrets: int = 0
+    """Keys and tokens masked in the archive."""
     store: str = "memory"
     """Where the ledger is."""
     cost_saved: float | None = None
@@ -75,6 +77,7 @@ def status_of(
         kept_tokens=max(0, result.tokens_after - system - summaries),
         tool_tokens=overhead,
         summaries=len(result.segments),
+        masked_secrets=result.masked_secrets,
         store=store,
         cost_saved=result.cost_saved,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from . import usage
 from .shapes import Shape
 
 if TYPE_CHECKING:
@@ -26,8 +27,7 @@ def send(
     view = compressor.view(request)
     try:
         answer = go(shape.write(params, view))
-        compressor.used(request, view, answer)
-        return answer
+        return usage.watched(answer, lambda told: compressor.used(request, view, told))
     except Exception as error:
         tighter = compressor.tighter_view(request, view, error)
         if tighter is None:
@@ -48,8 +48,7 @@ async def asend(
     view = await compressor.aview(request)
     try:
         answer = await go(shape.write(params, view))
-        compressor.used(request, view, answer)
-        return answer
+        return usage.awatched(answer, lambda told: compressor.used(request, view, told))
     except Exception as error:
         tighter = await compressor.atighter_view(request, view, error)
         if tighter is None:

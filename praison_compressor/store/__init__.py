@@ -35,7 +35,7 @@ def open_store(
     """The store at a path, `sqlite:///path` or `postgresql://…`; None: the platform's directory.
 
     With a `codec` it is encrypted or refused. With a `key` (Fernet) it is encrypted if it is new or
-    was so before; a plain one stays plain. Without `mask_secrets` keys and tokens are stored too.
+    was so before; a plain one stays plain. Without `mask_secrets` keys and tokens are archived too.
 
     Raises:
         StoreUnavailable: the URL cannot be read; the store itself is reached at first use.

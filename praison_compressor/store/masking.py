@@ -14,7 +14,7 @@ from ..ledger import Outline, Segment
 from ..messages import Message, digest, read
 from ..redact import Redactor, masks_in
 
-__all__ = ["shown_without_secrets", "without_secrets"]
+__all__ = ["outline_without_secrets", "without_secrets"]
 
 Recorded = tuple[Segment, list[Message]]
 
@@ -25,10 +25,10 @@ def without_secrets(namespace: str, segments: Iterable[Recorded]) -> list[Record
     return [_masked(redactor, segment, originals) for segment, originals in segments]
 
 
-def shown_without_secrets(namespace: str, outline: Outline) -> Outline:
-    """The outline to store: the messages that no segment holds, masked."""
-    kept, _ = Redactor(namespace).messages([m for m in outline if not isinstance(m, int)])
-    masked = iter(kept)
+def outline_without_secrets(namespace: str, outline: Outline) -> Outline:
+    """The outline to store: what stands in it word for word, masked as in the archive."""
+    held = [item for item in outline if not isinstance(item, int)]
+    masked = iter(Redactor(namespace).messages(held)[0])
     return tuple(item if isinstance(item, int) else next(masked) for item in outline)
 
 

@@ -16,7 +16,7 @@ from .archive import Archive
 from .audit import Fault, audit
 from .database import Database
 from .erasure import Erased, erase_message, erase_session, reclaim
-from .masking import shown_without_secrets, without_secrets
+from .masking import outline_without_secrets, without_secrets
 from .pack import Codec
 from .reading import SessionInfo
 from .schema import entries, sessions
@@ -111,9 +111,9 @@ class SqlStore:
             StoreUnavailable: nothing was written.
         """
         plain = [(segment, [to_plain(m) for m in originals]) for segment, originals in segments]
+        whole = None if outline is None else self._recorded(session, outline)
         if self.mask_secrets:
             plain = without_secrets(session.namespace, plain)
-        whole = None if outline is None else self._kept(session, outline)
         return self._snapshots.keep(
             self._write(lambda archive: self._committed(archive, session, plain, whole))
         )
@@ -121,7 +121,7 @@ class SqlStore:
     def keep(self, session: Session, outline: Outline) -> bool:
         """Record the transcript as it stands now; False where nothing of the session was ever
         committed, or somebody committed since `session` was read."""
-        whole = self._kept(session, outline)
+        whole = self._recorded(session, outline)
         return self._write(lambda archive: writing.keep(archive, session, whole))
 
     def transcript(self, session: Session) -> list[Message]:
@@ -243,6 +243,10 @@ class SqlStore:
 
     # -------------------------------------------------------------- inside
 
+    def _recorded(self, session: Session, outline: Outline) -> Outline:
+        plain = tuple(item if isinstance(item, int) else to_plain(item) for item in outline)
+        return outline_without_secrets(session.namespace, plain) if self.mask_secrets else plain
+
     def _read(self, work: Callable[[Archive], T]) -> T:
         return self._database.read(lambda connection: work(self._archive(connection)))
 
@@ -266,11 +270,6 @@ class SqlStore:
     ) -> Snapshot | None:
         writing.create(archive.connection, namespace, session_id, parent_id)
         return self._opened(archive, namespace, session_id)
-
-    def _kept(self, session: Session, outline: Outline) -> Outline:
-        """The outline as it is stored: plain, and without secrets."""
-        plain = tuple(item if isinstance(item, int) else to_plain(item) for item in outline)
-        return shown_without_secrets(session.namespace, plain) if self.mask_secrets else plain
 
     def _committed(
         self,

@@ -200,7 +200,12 @@ def _record_usage(
     )
 
 
+_ABSURD = 10
+"""Times a lease's length: what ends later was written by a clock that has been set back since."""
+
+
 def claim(connection: Connection, session: Session, holder: str, seconds: float) -> bool:
+    """Take the session's lease by the database's clock; whether it is the holder's now."""
     now = connection.execute(text(_NOW[connection.dialect.name])).scalar_one()
     values = {
         "namespace": session.namespace,
@@ -212,7 +217,9 @@ def claim(connection: Connection, session: Session, holder: str, seconds: float)
     statement = statement.on_conflict_do_update(
         index_elements=[leases.c.namespace, leases.c.session_id],
         set_={"holder": holder, "until": now + seconds},
-        where=(leases.c.until <= now) | (leases.c.holder == holder),
+        where=(leases.c.until <= now)
+        | (leases.c.until > now + _ABSURD * seconds)
+        | (leases.c.holder == holder),
     )
     connection.execute(statement)
     # Asked back rather than counted: drivers differ in what they count for an INSERT.

@@ -1,33 +1,38 @@
-"""Every path of the host, every way to call an agent, plain and in a long tool loop.
+"""Every path of the host, every way to call an agent, three shapes of work; the host alone beside.
 
-    python -m tests.benchmarks.host_matrix [--unpatched] [--turns 24] [--calls 60]
+    python -m tests.benchmarks.host_matrix [--path P] [--mode M] [--shape S] [--turns N] [--calls N]
 
-For each cell: the agent's requests, those refused, those over the window, orphaned or unanswered
-calls, the median share of the previous request's bytes with which the next one begins (outside
-compressions), and the summarizer's calls. `--unpatched` asks the host for its own `summarize`.
+Each cell is two agents: ours, and one with the host's own `summarize`, which knows the same window
+and reserve. For both: the agent's requests; turns answered; requests refused; over the window;
+calls without their result and results without their call; the mean and the least share of a
+request's non-system bytes with which the next one begins; the summarizer's calls. Left out of the
+shares: a request after a compression, and the first of a turn after a tool loop, which the host
+does not send again.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
+import itertools
 import logging
 import statistics
 import tempfile
 import warnings
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from praisonaiagents import ExecutionConfig
 
-from praison_compressor.messages import check
 from praison_compressor.praisonai import uninstall
-from praison_compressor.testing import LocalProvider, Summarizer, Worker
+from praison_compressor.testing import LocalProvider, Recorded, Summarizer, Worker
 from tests.hosting import (
     EVERY_PATH,
     MODES,
     OPENAI,
+    WINDOW,
     agent,
     at_home,
     context,
@@ -38,32 +43,47 @@ from tests.hosting import (
     turn,
 )
 
-COLUMNS = ("requests", "answered", "refused", "over", "pairs", "reuse", "summaries")
+from .wires import unpaired
+
 LONG = ExecutionConfig(max_iter=500, max_tool_calls_per_turn=5_000)
+PLAIN, LOOP, PARALLEL = SHAPES = ("plain", "loop", "parallel")
+COLUMNS = ("requests", "answers", "refused", "over", "unpaired", "prefix", "least", "summaries")
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--unpatched", action="store_true")
-    parser.add_argument("--turns", type=int, default=24)
-    parser.add_argument("--calls", type=int, default=60)
-    asked = parser.parse_args()
-    logging.disable(logging.ERROR)
-    warnings.simplefilter("ignore")
-    print(f"{'path':18} {'mode':15} {'shape':6} " + " ".join(f"{name:>9}" for name in COLUMNS))
-    for path in EVERY_PATH:
-        for mode in MODES:
-            for shape in ("plain", "tools"):
-                cells = cell(path, mode, shape, asked)
-                print(
-                    f"{path:18} {mode:15} {shape:6} " + " ".join(f"{value:>9}" for value in cells),
-                    flush=True,
-                )
+class Talk(NamedTuple):
+    """How many turns, and in each of them how many rounds of how many calls."""
+
+    turns: int
+    rounds: int
+    parallel: int
 
 
-def cell(path: str, mode: str, shape: str, asked: Any) -> tuple[Any, ...]:
-    """The figures of one cell."""
+class Cell(NamedTuple):
+    """The figures of one agent."""
+
+    requests: int
+    answers: str
+    refused: int
+    over: int
+    unpaired: int
+    prefix: str
+    least: str
+    summaries: int
+
+
+def talk(path: str, mode: str, shape: str, asked: Any) -> Talk:
+    """The work of a cell."""
+    if shape == PLAIN:
+        return Talk(asked.turns, 0, 1)
+    # The host's OpenAI streams run one round of tools in a turn, and keep it in the history.
+    one_round = path == OPENAI and mode in ("stream", "iter_stream")
+    if shape == LOOP:
+        return Talk(asked.calls // 2, 1, 1) if one_round else Talk(2, asked.calls, 1)
+    return Talk(6, 1, 6) if one_round else Talk(2, asked.calls // 6, 6)
+
+
+def cell(path: str, mode: str, work: Talk, *, ours: bool) -> Cell:
+    """One agent at its work."""
     with (
         tempfile.TemporaryDirectory() as folder,
         pytest.MonkeyPatch.context() as patch,
@@ -71,48 +91,103 @@ def cell(path: str, mode: str, shape: str, asked: Any) -> tuple[Any, ...]:
         at_home(patch, Path(folder), provider),
     ):
         provider.route("aux", Summarizer(r"L-\d+"))
-        prompts = [turn(n) for n in range(asked.turns if shape == "plain" else 2)]
-        return figures(provider, path, answers(provider, path, mode, shape, asked, prompts))
+        provider.answer_with(
+            Worker(work.rounds, parallel=work.parallel, arguments=numbered, answer="Noted. " * 12)
+        )
+        asked_for = context(provider) if ours else _hosts_own()
+        if not ours:
+            uninstall()
+        made = agent(
+            provider, path, asked_for, tools=[look_up] if work.rounds else None, execution=LONG
+        )
+        compressed_before: list[int] = []
+        if ours:
+            made.context_compressor.subscribe(
+                lambda event: (
+                    event.name == "committed" and compressed_before.append(len(provider.requests))
+                )
+            )
+        answers = _answers(made, mode, work.turns)
+        return _figures(provider, f"{answers}/{work.turns}", compressed_before)
 
 
-def answers(
-    provider: LocalProvider, path: str, mode: str, shape: str, asked: Any, prompts: list[str]
-) -> int:
-    """Let an agent answer; how many answers came."""
-    # The host's OpenAI streams run one round of tools in a turn.
-    one_round = path == OPENAI and mode in ("stream", "iter_stream")
-    rounds, parallel = (1, asked.calls) if one_round else (asked.calls, 1)
-    plain = shape == "plain"
-    provider.answer_with(
-        Worker(0 if plain else rounds, parallel=parallel, arguments=numbered, answer="Noted. " * 12)
+def _hosts_own() -> dict[str, Any]:
+    """The host's SUMMARIZE, told the window and the reserve that ours has."""
+    import litellm
+    from praisonaiagents.context.models import OptimizerStrategy
+
+    for name in ("gpt-4o-mini", "openai/gpt-local", "gpt-local", "openai/gpt-4o-mini"):
+        known = litellm.model_cost.get(name, {})
+        litellm.model_cost[name] = {**known, "max_input_tokens": WINDOW}
+    for name in ("claude-sonnet-4-5", "anthropic/claude-sonnet-4-5"):
+        known = litellm.model_cost.get(name, {})
+        litellm.model_cost[name] = {**known, "max_input_tokens": WINDOW}
+    return {
+        "strategy": OptimizerStrategy.SUMMARIZE,
+        "llm_summarize": True,
+        "output_reserve": WINDOW // 4,
+    }
+
+
+def _answers(made: Any, mode: str, turns: int) -> int:
+    """How many turns had an answer; each is asked for by itself, so that none ends the others."""
+    answered = 0
+    for number in range(turns):
+        try:
+            (said,) = MODES[mode](made, [turn(number)])
+        except Exception:
+            continue
+        answered += bool(said and said.strip())
+    return answered
+
+
+def _figures(provider: LocalProvider, answers: str, compressed_before: list[int]) -> Cell:
+    sent = of_agent(provider)
+    shares = [
+        reused(before, after)
+        for before, after in itertools.pairwise(sent)
+        if not any(before.number <= count < after.number for count in compressed_before)
+        and not _is_a_new_turn(before, after)
+    ]
+    return Cell(
+        requests=len(sent),
+        answers=answers,
+        refused=sum(record.status != 200 for record in sent),
+        over=sum(record.over_window for record in sent),
+        unpaired=sum(unpaired(record.protocol, record.body) for record in sent),
+        prefix=f"{100 * statistics.mean(shares):.1f}" if shares else "-",
+        least=f"{100 * min(shares):.1f}" if shares else "-",
+        summaries=len(provider.for_model("aux")),
     )
-    if asked.unpatched:
-        uninstall()
-    ours = None if asked.unpatched else context(provider)
-    theirs = "summarize" if asked.unpatched else ours
-    made = agent(provider, path, theirs, tools=None if plain else [look_up], execution=LONG)
-    try:
-        said = MODES[mode](made, prompts)
-    except Exception:
-        return 0
-    return sum(bool(answer and answer.strip()) for answer in said)
 
 
-def figures(provider: LocalProvider, path: str, answered: int) -> tuple[Any, ...]:
-    """What the provider saw."""
-    sent, summaries = of_agent(provider), provider.for_model("aux")
-    asked_before = {record.number + 1 for record in summaries}
-    shares = [reused(a, b) for a, b in pairwise(sent) if b.number not in asked_before]
-    broken = sum(bool(check(record.messages)) for record in sent if path == OPENAI)
-    return (
-        len(sent),
-        answered,
-        sum(record.status != 200 for record in sent),
-        len(provider.over_window),
-        broken,
-        f"{100 * statistics.median(shares):.1f} %" if shares else "-",
-        len(summaries),
-    )
+def _is_a_new_turn(before: Recorded, after: Recorded) -> bool:
+    return before.messages[-1]["role"] == "tool" and after.messages[-1]["role"] == "user"
+
+
+def main() -> None:
+    """Print the table, a line as soon as its cell is done."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--path", choices=EVERY_PATH)
+    parser.add_argument("--mode", choices=MODES)
+    parser.add_argument("--shape", choices=SHAPES)
+    parser.add_argument("--turns", type=int, default=24)
+    parser.add_argument("--calls", type=int, default=60)
+    asked = parser.parse_args()
+    logging.disable(logging.ERROR)
+    warnings.simplefilter("ignore")
+    print(f"{'':44}" + "".join(f"{name:>17}" for name in COLUMNS))
+    print(f"{'path':18}{'mode':16}{'shape':10}" + f"{'ours / host':>17}" * len(COLUMNS))
+    for path, mode, shape in itertools.product(
+        [asked.path] if asked.path else EVERY_PATH,
+        [asked.mode] if asked.mode else MODES,
+        [asked.shape] if asked.shape else SHAPES,
+    ):
+        work = talk(path, mode, shape, asked)
+        with contextlib.redirect_stdout(io.StringIO()):  # the host prints its errors
+            both = [cell(path, mode, work, ours=ours) for ours in (True, False)]
+        figures = "".join(f"{f'{ours} / {theirs}':>17}" for ours, theirs in zip(*both, strict=True))
+        print(f"{path:18}{mode:16}{shape:10}{figures}", flush=True)
 
 
 if __name__ == "__main__":

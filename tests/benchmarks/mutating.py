@@ -52,14 +52,15 @@ def changes(node: ast.AST) -> Iterator[tuple[str, Change]]:
         yield "not", _truth
     if isinstance(node, ast.Constant) and type(node.value) in (int, bool, str, float):
         yield "constant", lambda n: setattr(n, "value", _other(n.value))  # type: ignore[attr-defined]
-    if isinstance(node, ast.Return) and not _is_none(node.value):
+    if isinstance(node, ast.Return) and not _is_false(node.value):
         yield "return None", lambda n: setattr(n, "value", ast.Constant(None))
     if isinstance(node, (ast.Break, ast.Continue)):
         yield "break/continue", lambda n: None
 
 
-def _is_none(value: ast.expr | None) -> bool:
-    return value is None or (isinstance(value, ast.Constant) and value.value is None)
+def _is_false(value: ast.expr | None) -> bool:
+    """None, or as good as None to who asks: another kind of change makes it true."""
+    return value is None or (isinstance(value, ast.Constant) and not value.value)
 
 
 def _truth(node: ast.AST) -> None:

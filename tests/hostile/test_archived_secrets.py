@@ -15,6 +15,7 @@ from praison_compressor.messages import Message, digest, read
 from praison_compressor.store import SqlStore, open_store
 from praison_compressor.store.words import words
 
+from ..cli import Run, runner
 from ..transcripts import session, step
 from .test_secrets import SECRETS, TEXTS, with_secrets
 
@@ -25,6 +26,12 @@ MASKING = CompressorConfig(
     protect_last_n_tokens=1_000,
     tool_policies="keep_none",  # type: ignore[arg-type]
 )
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    """The command."""
+    return runner(monkeypatch, capfd)
 
 
 def ours(path: Path, config: CompressorConfig = SMALL, **options: Any) -> ContextCompressor:
@@ -88,12 +95,13 @@ def test_no_secret_is_on_the_disk(
     mine = ContextCompressor(config, store=open_store(tmp_path / "ledger.db"), summarizer=repeats)
     result = mine.compress_sync(messages, session_id="s")
     store = mine.store
+    quiet = mine.compress_sync(messages, session_id="s")
     assert result.context_status != "full"
     assert isinstance(store, SqlStore)
     assert leaked(tmp_path, store) == set()
     assert store.verify() == []
     verify(store.open("default", "s").entries)
-    assert sum(e.segment.secrets for e in store.open("default", "s").entries) >= len(SECRETS)
+    assert result.masked_secrets == quiet.masked_secrets >= len(SECRETS)
 
 
 def with_secrets_at_the_end() -> list[Message]:
@@ -179,8 +187,33 @@ def test_a_fold_of_what_was_read_back_is_found_too(tmp_path: Path) -> None:
     again = ours(tmp_path).compress_sync(messages, session_id="s")
     assert folded.messages != view
     assert again.messages == folded.messages
-    assert sum(segment.secrets for segment in again.segments) >= len(SECRETS)
+    assert again.masked_secrets >= len(SECRETS)
     assert mine.store.verify() == []  # type: ignore[attr-defined]
+
+
+def test_people_are_told_how_many_and_never_which(tmp_path: Path, run: Run) -> None:
+    """The command in words and as JSON, the report page, the event."""
+    file, page, url = tmp_path / "talk.json", tmp_path / "page.html", tmp_path / "ledger.db"
+    file.write_text(json.dumps(with_secrets()))
+    options = ("compress", file, "--window", 6_000, "--keep-tokens", 1_000, "--store", url)
+    done = run(*options, "--session", "s", "--json")
+    count = done.json["masked_secrets"]
+    said = run(*options, "--session", "s").out
+    run("report", "s", "--store", url, "--out", page)
+    told = page.read_text()
+    assert count >= len(SECRETS)
+    assert f"Keys and tokens masked in the archive: {count}." in said
+    assert f"{count} keys and tokens are masked in the archive." in told
+    assert [s for s in SECRETS.values() if s in told or s in said + done.out] == []
+
+
+def test_a_view_of_the_size_asked_for_has_room_for_its_masks(tmp_path: Path) -> None:
+    """A mask may be longer than its secret: the plan counts what the store will keep."""
+    mine = ours(tmp_path, MASKING)
+    whole = mine.tokens.messages(outputs())
+    for target in range(whole // 2, whole, whole // 10):
+        result = mine.compress_sync(outputs(), session_id=f"s{target}", target_tokens=target)
+        assert result.tokens_after <= target
 
 
 def test_a_session_that_was_exported_and_imported_has_its_masks(tmp_path: Path) -> None:

@@ -14,10 +14,13 @@ from praison_compressor import (
     Event,
     InvalidMessages,
     MemoryStore,
+    Part,
+    Preview,
     Segment,
     Store,
     Summarizer,
     SummaryReply,
+    Telemetry,
     TokenCounter,
     Usage,
     install,
@@ -72,7 +75,25 @@ def construct() -> ContextCompressor:
         store=store,
         tokens=TokenCounter("gpt-4o"),
         on_event=listener,
+        telemetry=Telemetry(),
     )
+
+
+def ask_first(compressor: ContextCompressor, messages: Sequence[Message]) -> bool:
+    preview: Preview = compressor.preview(messages, session_id="research-42", target_tokens=4_000)
+    parts: tuple[Part, ...] = preview.parts
+    for part in parts:
+        row: tuple[str, int, int, int, str] = (
+            part.name,
+            part.messages,
+            part.tokens_before,
+            part.tokens_after,
+            part.why,
+        )
+        print(row)
+    fates: dict[int, str] = dict(preview.fates())
+    print(fates, preview.would_write, preview.facts)
+    return preview.would_compress
 
 
 async def use(compressor: ContextCompressor, messages: Sequence[Message]) -> list[Message]:

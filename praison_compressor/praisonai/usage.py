@@ -1,0 +1,115 @@
+"""The prompt tokens that a provider reports: with an answer, or in the pieces of a streamed one.
+
+Nothing is added to a request for it: an agent's stream reports usage where the host or its user
+asked for that (the host's OpenAI streams do; through litellm, `stream_options`), and is else as
+silent as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+__all__ = ["awatched", "prompt_tokens", "watched"]
+
+Learn = Callable[[int], None]
+
+
+def prompt_tokens(answer: Any) -> int | None:
+    """What an answer or a piece of one reports; None where it says nothing.
+
+    Chat completions call them prompt tokens, responses input tokens; the last event of a response
+    carries the whole response, and so does what the host makes of such a stream.
+    """
+    if isinstance(answer, tuple):  # text, calls, response
+        answer = answer[-1] if answer else None
+    # litellm keeps what a provider sent unasked, as Anthropic does, beside the chunk.
+    for holder in (answer, _field(answer, "response"), _field(answer, "_hidden_params")):
+        usage = _field(holder, "usage")
+        found = _field(usage, "prompt_tokens") or _field(usage, "input_tokens")
+        if isinstance(found, int) and found > 0:
+            return found
+    return None
+
+
+def _field(holder: Any, name: str) -> Any:
+    return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
+
+
+def watched(answer: Any, learn: Learn) -> Any:
+    """The answer, whose usage is learned now, or when it comes by in a stream."""
+    return answer if _learned(answer, learn) or not _is_stream(answer) else _Pieces(answer, learn)
+
+
+def awatched(answer: Any, learn: Learn) -> Any:
+    """The same where the stream is asynchronous."""
+    if _learned(answer, learn) or not hasattr(answer, "__aiter__"):
+        return answer
+    return _AsyncPieces(answer, learn)
+
+
+def _is_stream(answer: Any) -> bool:
+    """Whether it comes in pieces; a response that is whole can be iterated too, by its fields."""
+    return hasattr(answer, "__next__") or hasattr(answer, "__anext__")
+
+
+def _learned(answer: Any, learn: Learn) -> bool:
+    reported = prompt_tokens(answer)
+    if reported is not None:
+        learn(reported)
+    return reported is not None
+
+
+class _Watch:
+    """A stream that is itself in everything else; the first report in it is learned."""
+
+    def __init__(self, stream: Any, learn: Learn) -> None:
+        self._stream = stream
+        self._learn = learn
+        self._told = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def _seen(self, piece: Any) -> Any:
+        if not self._told:
+            self._told = _learned(piece, self._learn)
+        return piece
+
+
+class _Pieces(_Watch):
+    _pieces: Iterator[Any] | None = None
+
+    def __iter__(self) -> _Pieces:
+        return self
+
+    def __next__(self) -> Any:
+        if self._pieces is None:
+            self._pieces = iter(self._stream)
+        return self._seen(next(self._pieces))
+
+    def __enter__(self) -> _Pieces:
+        self._stream.__enter__()
+        return self
+
+    def __exit__(self, *failure: Any) -> Any:
+        return self._stream.__exit__(*failure)
+
+
+class _AsyncPieces(_Watch):
+    _pieces: AsyncIterator[Any] | None = None
+
+    def __aiter__(self) -> _AsyncPieces:
+        return self
+
+    async def __anext__(self) -> Any:
+        if self._pieces is None:
+            self._pieces = self._stream.__aiter__()
+        return self._seen(await self._pieces.__anext__())
+
+    async def __aenter__(self) -> _AsyncPieces:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *failure: Any) -> Any:
+        return await self._stream.__aexit__(*failure)
