@@ -152,8 +152,8 @@ def of_quiet(quiet: Quiet, *, model: str | None) -> CompressResult:
         summary_method="reused" if quiet.segments else None,
         segments=quiet.segments,
         masked=quiet.masked,
-        model=model,
         masked_secrets=quiet.secrets,
+        model=model,
     )
 
 

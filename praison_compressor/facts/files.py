@@ -22,7 +22,7 @@ _PATH_KEYS = frozenset(
 _TARGET_KEYS = ("new_path", "destination", "dest", "target", "to", "target_path", "new_name")
 _SHELLS = re.compile(r"bash|shell|terminal|exec|run|command|console|process", re.I)
 _VERBS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("moved", re.compile(r"move|rename|(?:^|_)mv(?:$|_)", re.I)),
+    ("moved", re.compile(r"(?<!re)move|rename|(?:^|_)mv(?:$|_)", re.I)),
     ("deleted", re.compile(r"delete|remove|unlink|(?:^|_)rm(?:$|_)", re.I)),
     ("edited", re.compile(r"edit|patch|replace|insert|update|modify|append|apply|diff", re.I)),
     ("created", re.compile(r"create|write|save|new_file|touch", re.I)),

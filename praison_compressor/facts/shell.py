@@ -122,9 +122,10 @@ def _copies(name: str, arguments: list[str]) -> Iterator[Effect]:
 
 def _sed(name: str, arguments: list[str]) -> Iterator[Effect]:
     in_place = any(word.startswith(("-i", "--in-place")) for word in arguments)
-    scripted = any(word in ("-e", "-f") for word in arguments)
-    words = [word for word in arguments if word and not word.startswith("-")]
-    for path in _paths(words if scripted else words[1:]):
+    scripts = {at + 1 for at, word in enumerate(arguments) if word in ("-e", "-f")}
+    given = (word for at, word in enumerate(arguments) if at not in scripts)
+    words = [word for word in given if word and not word.startswith("-")]
+    for path in _paths(words if scripts else words[1:]):
         if "/" in path or "." in path:
             yield Effect(path, "edited" if in_place else "read", "sed -i" if in_place else "sed")
 
