@@ -17,6 +17,9 @@ from .invariants import refusal_of_anthropic, refusal_of_openai
 POISON = "POISONED-TEXT"
 """In every bad answer that has words at all: it must turn up nowhere."""
 
+STALLED = 3.0
+"""Seconds to wait for what never comes; a good answer must come within it."""
+
 GOOD = "## Done\nThe modules so far are in order, V-0003 among them."
 
 
@@ -33,6 +36,8 @@ class Fault:
     calls: int = 1
     """Requests that the faulty model gets before it is left alone."""
     retries: int = 0
+    seconds: float = 60.0
+    """For one call: short only where nothing comes, for a busy machine is slow to answer too."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,9 @@ def faults() -> list[Fault]:
     error_text = f"Error: litellm.RateLimitError: 429 {POISON}"
     limited = Failure(429, "Rate limit reached.", "tokens", retry_after_seconds=0.02)
     return [
-        Fault("timeout", _says(f"{POISON} too late", delay_seconds=3), "no answer"),
+        Fault(
+            "timeout", _says(f"{POISON} too late", delay_seconds=6), "no answer", seconds=STALLED
+        ),
         Fault("connection reset", _plays("reset"), "aux:"),
         Fault("401", _plays("unauthorized"), "API key"),
         Fault("429 with retry-after, then well", _Once(limited), "", "model", 2, retries=1),
@@ -125,7 +132,7 @@ def faults() -> list[Fault]:
         Fault("reasoning that never closes", _plays("unclosed_reasoning"), "empty", calls=2),
         Fault("invalid UTF-8", _plays("invalid_utf8"), "aux:"),
         Fault("not JSON", _plays("not_json"), "aux:"),
-        Fault("a stream that stalls", _plays("stall"), "no answer"),
+        Fault("a stream that stalls", _plays("stall"), "no answer", seconds=STALLED),
         Fault("another conversation's summary", _says(ANOTHERS), "unrelated"),
     ]
 
@@ -174,7 +181,7 @@ def _compressor(
         auxiliary_model="aux",
         fallback_models=fallbacks,
         summary_max_retries=fault.retries,
-        timeout_seconds=1.0,
+        timeout_seconds=fault.seconds,
     )
     summarizer = LiteLLMSummarizer("aux", api_base=provider.base_url, context_window=128_000)
     return ContextCompressor(config, summarizer=summarizer, on_event=events.append)
