@@ -40,7 +40,11 @@ class Background:
         with self._lock:
             if self._closed or (key in self._running and self._pid == os.getpid()):
                 return False
-            future = asyncio.run_coroutine_threadsafe(_logged(work), self._its_loop())
+            # Not in the caller's context: who hears of this summary must not take it for a part
+            # of the request in which it happened to begin.
+            future = contextvars.Context().run(
+                asyncio.run_coroutine_threadsafe, _logged(work), self._its_loop()
+            )
             self._running[key] = future
         future.add_done_callback(lambda _: self._done(key, future))
         return True

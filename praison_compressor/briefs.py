@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .plan import Job, Plan
+from .prefix import Prefix
 from .projection import Call, Look
 from .prompts import rendering, unframe
 from .static import without_added
@@ -44,4 +45,17 @@ def _brief(call: Call, look: Look, job: Job, todo: Plan) -> Brief:
         folded=tuple(without_added(unframe(segment.rendered)) for segment in carried),
         earlier=tuple(unframe(segment.rendered) for segment in kept),
         visible="\n".join(rendering([messages[i] for i in outside])),
+        prefix=_prefix(call, look, job),
     )
+
+
+def _prefix(call: Call, look: Look, job: Job) -> Prefix | None:
+    """What the agent's last request began with; None where a summary cannot be asked on it.
+
+    A fold's originals are not in the view, and what has no tools from the caller may have some.
+    """
+    if not call.config.summarize_on_prefix or call.tools is None or job.folds:
+        return None
+    layout = look.layout
+    first = layout.transcript.messages[job.start]
+    return Prefix(tuple(layout.view(job.end)), first, call.tools)

@@ -7,7 +7,7 @@ import functools
 import logging
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +16,7 @@ from .background import Background
 from .breaker import Breaker
 from .briefs import briefs_for
 from .budget import Budget
+from .callables import as_summarizer
 from .config import CompressorConfig
 from .defaults import default_store, default_summarizer
 from .errors import BudgetTooSmall, CompressorError, LedgerConflict, LedgerError
@@ -34,7 +35,7 @@ from .resuming import in_full, transcript_of
 from .shorten import shorten
 from .telemetry import Telemetry
 from .tokens import TokenCounter
-from .writer import SummaryWriter, Written, as_summarizer
+from .writer import SummaryWriter, Written
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -100,14 +101,17 @@ class ContextCompressor:
         force: bool = False,
         overhead_tokens: int = 0,
         extends: bool = True,
+        tools: Sequence[Mapping[str, Any]] | None = None,
     ) -> CompressResult:
         """The view of `messages`: itself while it fits, else with its middle summarized.
 
         An argument left None means the configured value. `target_tokens` asks for a view of at
         most that many tokens, in place of window, reserve, trigger and target; `force` compresses
-        although the trigger is not reached; `overhead_tokens` is what the request carries besides
-        the messages (tool schemas); `parent_session_id` makes a new session a fork of that one;
-        `extends=False` reads the ledger and never writes to it. `messages` is not changed.
+        although the trigger is not reached, and asks a model that is left alone after a failure;
+        `overhead_tokens` is what the request carries besides the messages (tool schemas), `tools`
+        those schemas, for `summarize_on_prefix`; `parent_session_id` makes a new session a fork of
+        that one; `extends=False` reads the ledger and never writes to it. `messages` is not
+        changed.
 
         Raises:
             InvalidMessages: not a list of chat messages.
@@ -124,6 +128,7 @@ class ContextCompressor:
             force=force,
             overhead_tokens=overhead_tokens,
             extends=extends,
+            tools=tools,
         )
         started = await asyncio.to_thread(self._start, messages, options)
         if isinstance(started, CompressResult):
@@ -267,7 +272,7 @@ class ContextCompressor:
         self._check(options)
         quiet = self._quiet(messages, options)
         if quiet is not None:
-            return of_quiet(quiet)
+            return of_quiet(quiet, model=self.config.model)
         call = self._call(messages, options)
         look = self._projector.look(call)
         if self._in_background(call):
@@ -309,7 +314,7 @@ class ContextCompressor:
 
     def _call(self, messages: Sequence[Any], options: Options) -> Call:
         config = self._config(options)
-        model = options.get("auxiliary_model")
+        model, tools = options.get("auxiliary_model"), options.get("tools")
         given = list(as_list(messages))
         return Call(
             given=given,
@@ -322,6 +327,7 @@ class ContextCompressor:
             force=options.get("force", False),
             extends=options.get("extends", True),
             pays=self._summarizer is not None or bool(model or config.auxiliary_model),
+            tools=None if tools is None else tuple(tools),
         )
 
     def _budget(self, config: CompressorConfig, options: Options) -> Budget:
@@ -374,11 +380,10 @@ class ContextCompressor:
 
     async def _write(self, call: Call, look: Look, todo: Plan) -> list[Written]:
         writer = self._writer(call)
-        name = look.session.id
-        briefs = briefs_for(call, look, todo)
-        return await asyncio.gather(
-            *(writer.write(brief, model=call.model, session_id=name) for brief in briefs)
+        write = functools.partial(
+            writer.write, model=call.model, session_id=look.session.id, force=call.force
         )
+        return await asyncio.gather(*map(write, briefs_for(call, look, todo)))
 
     def _commit(
         self, call: Call, look: Look, todo: Plan, written: Sequence[Written]
@@ -527,7 +532,7 @@ class ContextCompressor:
     def _result(self, call: Call, look: Look, written: Sequence[Written] = ()) -> CompressResult:
         opening = self.tokens.messages([])
         before = self._size(call.transcript.messages) + opening
-        result = of_look(look, written, before=before, opening=opening)
+        result = of_look(look, written, before=before, opening=opening, model=self.config.model)
         if not written and look.plan is None:
             self._projector.remember(call, look, before, result.tokens_after)
         return result

@@ -104,6 +104,11 @@ class CompressorConfig:
     soft_ratio: float = 0.85
     """In the background a summary is begun at this share of the trigger."""
 
+    summarize_on_prefix: bool = False
+    """Ask for a summary with the agent's own request and one message more, so that a provider that
+    caches prefixes charges for little else. Only where the auxiliary model is the agent's own and
+    a call hands over its tools; outputs that the view masks are read masked."""
+
     auxiliary_model: str | None = None
     """The model that writes summaries. None: in the host the agent's own, else none (static)."""
 

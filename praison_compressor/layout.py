@@ -72,16 +72,18 @@ class Layout:
         summaries = (tile.segment for tile in self.tiles if tile.segment is not None)
         return sum(segment.secrets for segment in (*summaries, *masks))
 
-    def view(self) -> list[Message]:
-        """The messages to send."""
-        return [message for tile in self.tiles for message in self._of(tile)]
+    def view(self, end: int | None = None) -> list[Message]:
+        """The messages to send; with `end` those for the transcript before that index."""
+        stop = len(self.tokens) if end is None else end
+        tiles = (tile for tile in self.tiles if tile.start < stop)
+        return [message for tile in tiles for message in self._of(tile, stop)]
 
-    def _of(self, tile: Tile) -> Iterator[Message]:
+    def _of(self, tile: Tile, stop: int) -> Iterator[Message]:
         if tile.segment is not None:
             # A copy: a host that marks or edits what it sends must not edit the ledger.
             yield dict(tile.segment.rendered)
             return
-        for index in range(tile.start, tile.end):
+        for index in range(tile.start, min(tile.end, stop)):
             found = self.replaced.get(index)
             yield self.transcript.messages[index] if found is None else dict(found.rendered)
 

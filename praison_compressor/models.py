@@ -17,6 +17,7 @@ __all__ = [
     "GUESSED_WINDOW",
     "Limits",
     "bare_names",
+    "cached_input_price",
     "input_price",
     "litellm_folder",
     "model_limits",
@@ -69,10 +70,19 @@ def model_limits(model: str | None, context_window: int | None = None) -> Limits
 
 def input_price(model: str | None) -> float | None:
     """US dollars for one input token, as listed; None where no table has the model's price."""
+    return _price(model, "input_cost_per_token")
+
+
+def cached_input_price(model: str | None) -> float | None:
+    """The same for a token that the provider's prompt cache serves."""
+    return _price(model, "cache_read_input_token_cost")
+
+
+def _price(model: str | None, field: str) -> float | None:
     for table, _ in _tables():
         for name in _names(model):
             entry = table.get(name)
-            price = entry.get("input_cost_per_token") if isinstance(entry, Mapping) else None
+            price = entry.get(field) if isinstance(entry, Mapping) else None
             if isinstance(price, (int, float)) and price > 0:
                 return float(price)
     return None
@@ -131,7 +141,8 @@ def _file_table() -> dict[str, dict[str, Any]]:
     if path is None or not path.is_file():
         logger.warning("litellm's wheel carries no model table: context windows are guessed")
         return {}
-    wanted = ("max_input_tokens", "max_output_tokens", "max_tokens", "input_cost_per_token")
+    limits = ("max_input_tokens", "max_output_tokens", "max_tokens")
+    wanted = (*limits, "input_cost_per_token", "cache_read_input_token_cost")
     table = json.loads(path.read_bytes())
     return {
         name: {field: entry.get(field) for field in wanted}

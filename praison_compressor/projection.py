@@ -10,7 +10,7 @@ import functools
 import logging
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -50,6 +50,8 @@ class Call:
     extends: bool
     pays: bool
     """Whether a model is there to be paid for a summary."""
+    tools: tuple[Mapping[str, Any], ...] | None = None
+    """The schemas sent along; None: not told, so that nothing can be asked on the prefix."""
 
 
 @dataclass(frozen=True)

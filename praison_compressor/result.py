@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from .events import Event
 from .facts import Coverage
 from .ledger import Segment, Usage
 from .messages import Message
+from .models import cached_input_price, input_price
 from .projection import Look, Quiet
 from .writer import Written
 
@@ -29,6 +30,7 @@ class Options(TypedDict, total=False):
     force: bool
     overhead_tokens: int
     extends: bool
+    tools: Sequence[Mapping[str, Any]] | None
 
 
 @dataclass(frozen=True)
@@ -55,11 +57,27 @@ class CompressResult:
     """How many keys and tokens are masked in the archive of what the view leaves out."""
     written: tuple[Written, ...] = ()
     """What this call wrote, with the coverage of facts before and after repair."""
+    model: str | None = None
+    """The model that reads the view."""
 
     @property
     def tokens_saved(self) -> int:
         """Tokens that the view has fewer than the messages given."""
         return self.tokens_before - self.tokens_after
+
+    @property
+    def cost_saved(self) -> float | None:
+        """US dollars that a request with this view costs less than one with the messages given.
+
+        `tokens_saved` at the input price that litellm's table lists for `model`; None where it has
+        none. Every later request saves it again. What was paid for summaries is in `usage`.
+        """
+        return _priced(self.tokens_saved, input_price(self.model))
+
+    @property
+    def cost_saved_cached(self) -> float | None:
+        """The same where the provider's prompt cache would have served those tokens: the least."""
+        return _priced(self.tokens_saved, cached_input_price(self.model))
 
     @property
     def coverage_before(self) -> Coverage | None:
@@ -90,12 +108,15 @@ class CompressResult:
                 "completion_tokens": self.usage.completion_tokens,
                 "cache_read_tokens": self.usage.cache_read_tokens,
                 "cost": self.usage.cost,
+                "cost_saved": self.cost_saved,
                 "seconds": seconds,
             },
         )
 
 
-def of_look(look: Look, written: Sequence[Written], *, before: int, opening: int) -> CompressResult:
+def of_look(
+    look: Look, written: Sequence[Written], *, before: int, opening: int, model: str | None
+) -> CompressResult:
     """The result that a look shows, after `written`; `opening` tokens frame every request."""
     layout = look.layout
     segments = tuple(tile.segment for tile in layout.tiles if tile.segment is not None)
@@ -115,10 +136,11 @@ def of_look(look: Look, written: Sequence[Written], *, before: int, opening: int
         masked=masked,
         masked_secrets=layout.secrets(),
         written=tuple(written),
+        model=model,
     )
 
 
-def of_quiet(quiet: Quiet) -> CompressResult:
+def of_quiet(quiet: Quiet, *, model: str | None) -> CompressResult:
     """The result of a turn to which nothing had to be done."""
     return CompressResult(
         messages=quiet.view,
@@ -131,7 +153,12 @@ def of_quiet(quiet: Quiet) -> CompressResult:
         segments=quiet.segments,
         masked=quiet.masked,
         masked_secrets=quiet.secrets,
+        model=model,
     )
+
+
+def _priced(tokens: int, price: float | None) -> float | None:
+    return None if price is None else tokens * price
 
 
 def _status(segments: Sequence[Segment], masked: int) -> str:

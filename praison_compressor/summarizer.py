@@ -20,6 +20,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
 from typing import Any, TypeVar
 
+from .cachemarks import marked
 from .errors import ConfigError, SummarizerUnavailable
 from .ledger import Usage
 from .messages import Message
@@ -76,7 +77,7 @@ _NEVER_SENT = frozenset(
 )
 """Of `extra`: a host may hand over all the settings of its agent."""
 
-_OPTIONAL = ("temperature", "reasoning_effort", "max_retries")
+_OPTIONAL = ("temperature", "reasoning_effort", "max_retries", "tool_choice")
 
 
 class LiteLLMSummarizer:
@@ -130,20 +131,47 @@ class LiteLLMSummarizer:
         timeout_seconds: float = 60.0,
     ) -> SummaryReply:
         """The answer of `model`, or of the first that answers; `timeout_seconds` is for each."""
-        # Importing litellm takes seconds; they are not the model's.
-        litellm = await asyncio.wrap_future(_in_thread(_litellm))
         failures: list[SummarizerUnavailable] = []
         for name in self._models(model):
-            call = partial(self._call, litellm, name, messages, max_tokens, timeout_seconds)
+            request = {"messages": messages, "max_tokens": _cap(name, max_tokens)}
             try:
-                future = asyncio.wrap_future(_in_thread(call))
-                return await asyncio.wait_for(future, timeout_seconds)
-            except asyncio.TimeoutError as error:
-                failures.append(_too_slow(name, timeout_seconds, error))
+                return await self._asked(name, request, _style(name), timeout_seconds)
             except SummarizerUnavailable as error:
                 failures.append(error)
             _log(name, failures[-1])
         raise failures[-1]
+
+    async def summarize_on_prefix(
+        self,
+        messages: list[Message],
+        *,
+        tools: Sequence[Mapping[str, Any]],
+        max_tokens: int,
+        model: str | None = None,
+        timeout_seconds: float = 60.0,
+    ) -> SummaryReply:
+        """The answer to the agent's own request and one message more, by that one model.
+
+        The request says what the agent's says, and nothing of style: what a provider puts before
+        the messages would differ, and its cache with it.
+        """
+        name = model or self.model
+        marks = marked(messages, model=name, tools=tools)
+        request = {"messages": marks, "max_tokens": _cap(name, max_tokens)}
+        if tools:
+            request |= {"tools": list(tools), "tool_choice": "none"}
+        return await self._asked(name, request, {}, timeout_seconds)
+
+    async def _asked(
+        self, model: str, request: dict[str, Any], style: dict[str, Any], timeout_seconds: float
+    ) -> SummaryReply:
+        # Importing litellm takes seconds; they are not the model's.
+        litellm = await asyncio.wrap_future(_in_thread(_litellm))
+        call = partial(self._call, litellm, model, request, style, timeout_seconds)
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(_in_thread(call)), timeout_seconds)
+        except asyncio.TimeoutError as error:
+            raise _too_slow(model, timeout_seconds, error) from error
 
     def summarize_sync(
         self,
@@ -157,7 +185,8 @@ class LiteLLMSummarizer:
         litellm = _litellm()
         failures: list[SummarizerUnavailable] = []
         for name in self._models(model):
-            call = partial(self._call, litellm, name, messages, max_tokens, timeout_seconds)
+            request = {"messages": messages, "max_tokens": _cap(name, max_tokens)}
+            call = partial(self._call, litellm, name, request, _style(name), timeout_seconds)
             try:
                 return _in_thread(call).result(timeout_seconds)
             except (FutureTimeout, TimeoutError) as error:
@@ -176,16 +205,15 @@ class LiteLLMSummarizer:
         self,
         litellm: Any,
         model: str,
-        messages: list[Message],
-        max_tokens: int,
+        asked: dict[str, Any],
+        style: dict[str, Any],
         timeout_seconds: float,
     ) -> SummaryReply:
         request = {
-            **_style(model),
+            **style,
             **{name: value for name, value in self._extra.items() if name not in _NEVER_SENT},
             **self._endpoint(litellm, model),
-            "max_tokens": _cap(model, max_tokens),
-            "messages": messages,
+            **asked,
             "timeout": timeout_seconds,
             "stream": False,
             # Retries are the compressor's: it knows the error's kind and the time that is left.

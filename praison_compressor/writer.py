@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import inspect
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from .background import in_thread
 from .breaker import Breaker
 from .config import CompressorConfig
 from .errors import SummarizerUnavailable, SummaryError, SummaryRejected
@@ -21,6 +19,7 @@ from .facts import Coverage, Domain, Facts, coverage, extract
 from .facts.identifiers import Classifier
 from .ledger import Usage
 from .messages import Message, steps
+from .prefix import Prefix, is_same_model, prefix_request
 from .prompts import (
     Summarizer,
     SummaryReply,
@@ -35,7 +34,7 @@ from .redact import Redactor, wants_redaction
 from .static import ADDED, repair, static_summary
 from .tokens import TokenCounter
 
-__all__ = ["Brief", "SummaryWriter", "Written", "as_summarizer"]
+__all__ = ["Brief", "SummaryWriter", "Written"]
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +72,8 @@ class Brief:
     """Text that stays verbatim in the view: it needs no room here."""
     recall: str | None = None
     """The reference by which the recall tool reads the originals, where that tool exists."""
+    prefix: Prefix | None = None
+    """What the agent's last request began with, where a summary may be asked on it."""
 
 
 @dataclass(frozen=True)
@@ -112,14 +113,19 @@ class SummaryWriter:
         self._breaker = breaker or Breaker()
         self._on_disk = on_disk
 
-    async def write(self, brief: Brief, *, model: str | None, session_id: str) -> Written:
-        """A summary that fits the brief's room; never raises for what a model does."""
+    async def write(
+        self, brief: Brief, *, model: str | None, session_id: str, force: bool = False
+    ) -> Written:
+        """A summary that fits the brief's room; never raises for what a model does.
+
+        `force`: a person asks now, so that no model is left alone for having failed before.
+        """
         brief = await asyncio.to_thread(self._redacted, brief, model, session_id)
         facts = await asyncio.to_thread(extract, brief.messages, domain=self._domain)
         size = self._tokens.messages(brief.messages)
         spent = _Spent()
         for name in self._models(model) if brief.by_model else []:
-            if not self._breaker.allows(session_id, name, size):
+            if not force and not self._breaker.allows(session_id, name, size):
                 self._emit(Event("skipped", session_id, {"model": name, "reason": "cooldown"}))
                 continue
             try:
@@ -146,7 +152,9 @@ class SummaryWriter:
         if not count:
             return brief
         self._emit(Event("redacted", session_id, {"secrets": count}))
-        return replace(brief, messages=messages, shown=redactor.messages(brief.shown).messages)
+        # The live prefix has them: it is not what the summary is written from.
+        shown = redactor.messages(brief.shown).messages
+        return replace(brief, messages=messages, shown=shown, prefix=None)
 
     def _models(self, model: str | None) -> list[str | None]:
         if self._summarizer is None:
@@ -234,14 +242,11 @@ class SummaryWriter:
     ) -> str:
         """The model's text: in one call, or in parts that are merged where one is too small."""
         spent.parts.clear()
-        groups = [[(text, 1) for text in group] for group in _by_step(brief.shown)]
-        make, space = self._request(brief, brief.folded or brief.earlier)
-        if space is not None and space < self._least_space():
-            # Earlier summaries that leave no room: replaced ones are read like messages, in parts
-            # of their own; the others stay in the view and need not be shown.
-            groups = [*([(text, 0)] for text in brief.folded), *groups]
-            make, space = self._request(brief, ())
-        parts = self._pack(groups, space)
+        text = await self._on_prefix(brief, model, spent, session_id)
+        if text is not None:
+            spent.parts.append(len(brief.shown))
+            return text
+        make, parts = await asyncio.to_thread(self._in_parts, brief)
         ask = functools.partial(
             self._ask, brief=brief, model=model, spent=spent, session_id=session_id
         )
@@ -261,6 +266,51 @@ class SummaryWriter:
         texts = await _all_or_none(one(n, part) for n, part in enumerate(parts, 1))
         spent.parts += [sum(weight for _, weight in part) for part in parts]
         return await self._merge(texts, brief, ask)
+
+    async def _on_prefix(
+        self, brief: Brief, model: str | None, spent: _Spent, session_id: str
+    ) -> str | None:
+        """The model's text, asked on the agent's live prefix; None: ask in the ordinary way."""
+        asked = self._prefix_request(brief, model)
+        if asked is None or brief.prefix is None:
+            return None
+        try:
+            reply = await self._call(
+                asked, 2 * brief.prose, model, session_id, tools=brief.prefix.tools
+            )
+            spent.add(reply)
+            return accept(reply, asked)
+        except SummaryError as error:
+            if getattr(error, "kind", "provider") != "provider":
+                raise  # the ordinary request would meet the same: no network, no key, no time
+            logger.info("no summary on the live prefix, asked without it: %s", error)
+            return None
+
+    def _prefix_request(self, brief: Brief, model: str | None) -> list[Message] | None:
+        """The request on the live prefix, where it can serve: by the agent's own model."""
+        mine = model or getattr(self._summarizer, "model", None)
+        can = getattr(self._summarizer, "summarize_on_prefix", None) is not None
+        if brief.prefix is None or not can or not is_same_model(mine, self._config.model):
+            return None
+        asked = prefix_request(
+            brief.prefix, target_tokens=brief.prose, extra=self._config.summary_instructions
+        )
+        size = self._tokens.messages(asked) + self._tokens.tools(brief.prefix.tools)
+        fits = self._window is None or size + 2 * brief.prose <= self._window * WINDOW_MARGIN
+        return asked if fits else None
+
+    def _in_parts(
+        self, brief: Brief
+    ) -> tuple[Callable[..., list[Message]], list[list[tuple[str, int]]]]:
+        """What makes a request, and the texts for each, as many as the model's window asks."""
+        groups = [[(text, 1) for text in group] for group in _by_step(brief.shown)]
+        make, space = self._request(brief, brief.folded or brief.earlier)
+        if space is not None and space < self._least_space():
+            # Earlier summaries that leave no room: replaced ones are read like messages, in parts
+            # of their own; the others stay in the view and need not be shown.
+            groups = [*([(text, 0)] for text in brief.folded), *groups]
+            make, space = self._request(brief, ())
+        return make, self._pack(groups, space)
 
     def _chat(
         self, make: Callable[..., list[Message]], part: Sequence[tuple[str, int]], prose: int
@@ -372,9 +422,14 @@ class SummaryWriter:
                 await asyncio.sleep(wait)
 
     async def _call(
-        self, messages: list[Message], cap: int, model: str | None, session_id: str
+        self,
+        messages: list[Message],
+        cap: int,
+        model: str | None,
+        session_id: str,
+        tools: Sequence[Mapping[str, Any]] | None = None,
     ) -> SummaryReply:
-        """One answer, and an event that tells what it took."""
+        """One answer, and an event that tells what it took; with `tools` on the live prefix."""
         assert self._summarizer is not None
         prepare = getattr(self._summarizer, "prepare", None)
         if prepare is not None:
@@ -382,7 +437,7 @@ class SummaryWriter:
         began = time.monotonic()
         told = {"model": model or getattr(self._summarizer, "model", None)}
         try:
-            reply = await self._answer(self._summarizer, messages, cap, model)
+            reply = await self._answer(self._summarizer, messages, cap, model, tools)
         except SummaryError as error:
             told["error"] = getattr(error, "kind", type(error).__name__)
             self._emit(Event("model_called", session_id, {**told, **_took(began)}))
@@ -393,16 +448,20 @@ class SummaryWriter:
         return reply
 
     async def _answer(
-        self, summarizer: Summarizer, messages: list[Message], cap: int, model: str | None
+        self,
+        summarizer: Any,
+        messages: list[Message],
+        cap: int,
+        model: str | None,
+        tools: Sequence[Mapping[str, Any]] | None,
     ) -> SummaryReply:
         seconds = self._config.timeout_seconds
+        ask: Callable[..., Awaitable[SummaryReply]] = summarizer.summarize
+        if tools is not None:
+            ask = functools.partial(summarizer.summarize_on_prefix, tools=tools)
         try:
-            return await asyncio.wait_for(
-                summarizer.summarize(
-                    messages, max_tokens=cap, model=model, timeout_seconds=seconds
-                ),
-                seconds,
-            )
+            answer = ask(messages, max_tokens=cap, model=model, timeout_seconds=seconds)
+            return await asyncio.wait_for(answer, seconds)
         except SummaryError:
             raise
         except (asyncio.TimeoutError, TimeoutError) as error:
@@ -475,61 +534,3 @@ async def _all_or_none(asked: Iterable[Coroutine[Any, Any, str]]) -> list[str]:
 def _by_step(messages: Sequence[Message]) -> list[list[str]]:
     texts = rendering(messages)
     return [[texts[index] for index in step] for step in steps(messages)]
-
-
-# ---------------------------------------------------------------- a user's own callable
-
-
-def as_summarizer(given: Any) -> Summarizer | None:
-    """A summarizer of our protocol, or an async callable that takes messages and returns text."""
-    if given is None or hasattr(given, "summarize"):
-        return given  # type: ignore[no-any-return]  # duck-typed by our protocol
-    return _Callable(given)
-
-
-class _Callable:
-    """An async (or plain) callable behind the protocol; it is given the keywords it names."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
-        self._accepted = _keywords(function)
-
-    @property
-    def window(self) -> int | None:
-        """A callable may say how much it can read by an attribute `window`."""
-        return getattr(self._function, "window", None)
-
-    async def summarize(
-        self,
-        messages: list[Message],
-        *,
-        max_tokens: int,
-        model: str | None,
-        timeout_seconds: float,
-    ) -> SummaryReply:
-        given = {"max_tokens": max_tokens, "model": model, "timeout_seconds": timeout_seconds}
-        passed = {k: v for k, v in given.items() if self._accepted is None or k in self._accepted}
-        if _is_async(self._function):
-            answer = self._function(messages, **passed)
-        else:
-            answer = await in_thread(functools.partial(self._function, messages, **passed))
-        if inspect.isawaitable(answer):
-            answer = await answer
-        return answer if isinstance(answer, SummaryReply) else SummaryReply(str(answer or ""))
-
-
-def _is_async(function: Callable[..., Any]) -> bool:
-    """Whether calling it returns at once; what may block must not hold up an event loop."""
-    called = getattr(function, "__call__", None)  # noqa: B004
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
-
-
-def _keywords(function: Callable[..., Any]) -> frozenset[str] | None:
-    """The keywords a callable accepts; None: any."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return frozenset()
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return None
-    return frozenset(parameter.name for parameter in parameters)

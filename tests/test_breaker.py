@@ -94,9 +94,51 @@ def test_a_resting_model_is_not_asked_and_the_turn_goes_on():
     ours.breaker = Breaker(clock)
     assert ours.compress_sync(session(20), session_id="s").summary_method == "static"
     assert len(asked) == 1
-    assert ours.compress_sync(session(20), session_id="s", force=True).tokens_after > 0
+    assert ours.compress_sync(session(24), session_id="s").summary_method == "static"
     assert len(asked) == 1
     assert "skipped" in [event.name for event in events]
     clock.now = 60.0
-    ours.compress_sync(session(30), session_id="s")
+    ours.compress_sync(session(40), session_id="s")
     assert len(asked) == 2
+
+
+@pytest.mark.parametrize("kind", ["timeout", "auth"])
+def test_a_person_who_asks_is_not_told_to_wait(kind):
+    """`force` asks a resting model once more; what it fails of is told, and it rests again."""
+    asked = []
+
+    async def down(messages):
+        asked.append(1)
+        raise SummarizerUnavailable("no such key", kind=kind)
+
+    events = []
+    config = CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)
+    ours = ContextCompressor(config, summarizer=down, on_event=events.append)
+    ours.breaker = Breaker(Clock())
+    ours.compress_sync(session(20), session_id="s")
+    events.clear()
+    forced = ours.compress_sync(session(24), session_id="s", force=True)
+    assert (len(asked), forced.summary_method) == (2, "static")
+    reasons = [event.data["reason"] for event in events if event.name == "fell_back"]
+    assert reasons == ["no such key"]
+    ours.compress_sync(session(28), session_id="s")
+    assert len(asked) == 2
+
+
+def test_a_forced_success_lets_the_model_write_again():
+    """Once it answers, later turns need no force."""
+    answers = [SummarizerUnavailable("gone", kind="auth"), "## Done\nAll modules are in order."]
+
+    async def model(messages):
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    config = CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)
+    ours = ContextCompressor(config, summarizer=model)
+    methods = [
+        ours.compress_sync(session(size), session_id="s", force=force).summary_method
+        for size, force in ((20, False), (24, False), (26, True), (50, False))
+    ]
+    assert methods == ["static", "static", "model", "model"]

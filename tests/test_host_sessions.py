@@ -336,7 +336,8 @@ def children(compressor: Any) -> list[str]:
 
 def test_a_forgotten_session_is_gone_from_the_hosts_mirror_too(host: LocalProvider) -> None:
     """Its summaries are in no file of ours, and in no child of the host's; its own is named."""
-    compressor = talk(kept(host))
+    made = kept(host)
+    compressor = talk(made)
     store = get_default_session_store()
     mirrored = [child for child in children(compressor) if store.session_exists(child)]
     done = compressor.forget()
@@ -350,7 +351,8 @@ def test_a_forgotten_session_is_gone_from_the_hosts_mirror_too(host: LocalProvid
 
 def test_a_forgotten_message_is_gone_from_the_hosts_mirror_too(host: LocalProvider) -> None:
     """A child may repeat it, as a summary or word for word: none is left that could."""
-    compressor = talk(kept(host))
+    made = kept(host)
+    compressor = talk(made)
     store = get_default_session_store()
     (told,) = [m for m in compressor.ledger.archived("default", SESSION) if m["content"] == turn(2)]
     done = compressor.forget(content_digest(told))
@@ -363,7 +365,8 @@ def test_what_could_not_be_removed_is_named(
     host: LocalProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A host that refuses keeps its child, and the caller learns which."""
-    compressor = talk(kept(host))
+    made = kept(host)
+    compressor = talk(made)
     store = get_default_session_store()
     monkeypatch.setattr(type(store), "delete_session", lambda *_: False)
     done = compressor.forget()
@@ -375,7 +378,8 @@ def test_what_could_not_be_removed_is_named(
 
 def test_memory_has_nothing_to_forget(host: LocalProvider) -> None:
     """Said in one clear error, before anything is touched."""
-    compressor = talk(agent(host, OPENAI, context(host)))
+    made = agent(host, OPENAI, context(host))
+    compressor = talk(made)
     with pytest.raises(StoreUnavailable, match="in memory"):
         compressor.forget()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +15,7 @@ from praison_compressor.messages import (
     DEEPEST,
     NO_RESULT,
     ORPHAN_OPENS,
+    canonical,
     check,
     content_digest,
     digest,
@@ -24,6 +27,7 @@ from praison_compressor.messages import (
     to_plain,
     tool_calls_of,
 )
+from praison_compressor.messages.digests import is_bare
 
 from .transcripts import broken_transcripts, call, step, transcripts
 
@@ -339,3 +343,32 @@ def test_a_result_that_a_host_wrote_as_a_json_string_is_read_as_the_tool_wrote_i
     """Facts and masks see lines, not one escaped line; what is sent stays as it came."""
     assert result_text({"role": "tool", "tool_call_id": "a", "content": content}) == text
     assert result_text({"role": "user", "content": content}) == content
+
+
+# ---------------------------------------------------------------- the short ways are the long ones
+
+
+@given(broken_transcripts())
+def test_a_bare_message_is_digested_as_any_other(messages):
+    """Plain text has one digest of two meanings: both are what the long way gives."""
+    for message in map(to_plain, messages):
+        sealed = json.dumps(message, sort_keys=True, separators=(",", ":")).encode("ascii")
+        assert content_digest(message) == "sha256:" + hashlib.sha256(sealed).hexdigest()
+        assert not is_bare(message) or digest(message) == content_digest(message)
+        assert not is_bare(message) or canonical(message) == message
+
+
+def test_results_find_their_calls_whatever_their_order_and_names():
+    """By id first of all, by name where there is no id, each once, the first that came first."""
+    calls = [call("a"), call("b", "bash"), {**call("c"), "id": None}]
+    results = [
+        {"role": "tool", "tool_call_id": "b", "content": "of b"},
+        {"role": "tool", "name": "read_file", "content": "first without id"},
+        {"role": "tool", "content": "second without id"},
+        {"role": "tool", "tool_call_id": "x", "content": "of nobody"},
+    ]
+    got = read([USER, {"role": "assistant", "content": None, "tool_calls": calls}, *results])
+    said = [message["content"] for message in got.messages if message["role"] == "tool"]
+    assert said == ["of b", "first without id", "second without id"]
+    assert check(got.messages) == []
+    assert got.messages[-1]["content"] == f"{ORPHAN_OPENS}\nof nobody"

@@ -13,9 +13,10 @@ from praison_compressor import (
     SummaryReply,
     Usage,
 )
+from praison_compressor.callables import as_summarizer
 from praison_compressor.messages import steps, text_of
 from praison_compressor.tokens import TokenCounter
-from praison_compressor.writer import Brief, SummaryWriter, as_summarizer
+from praison_compressor.writer import Brief, SummaryWriter
 
 from .transcripts import session
 
@@ -184,6 +185,28 @@ def test_the_bill_is_in_the_event_and_in_the_ledger():
     assert (committed["prompt_tokens"], committed["cost"]) == (900 * calls, 0.5 * calls)
     assert entry.segment.usage == result.usage
     assert [event.name for event in events].count("part_summarized") == len(result.written[0].parts)
+
+
+def test_saved_money_stands_beside_saved_tokens():
+    """At the listed price of the model that reads the view; the least where its cache serves."""
+    events = []
+    ours = compressor(Paid(), on_event=events.append)
+    result = ours.compress_sync(session(20))
+    assert result.tokens_saved > 1_000
+    assert result.cost_saved == result.tokens_saved * 2.5e-6  # gpt-4o: $2.50 for a million
+    assert result.cost_saved_cached == result.cost_saved / 2
+    committed = next(event.data for event in events if event.name == "committed")
+    assert committed["cost_saved"] == result.cost_saved
+    again = ours.compress_sync(session(20))
+    assert again.summary_method == "reused"
+    assert again.cost_saved == result.cost_saved
+
+
+def test_what_is_saved_is_not_priced_where_no_price_is_listed():
+    """A model of one's own has none: no figure is better than a wrong one."""
+    own = compressor(Paid(), model="my-own-model").compress_sync(session(20))
+    assert own.tokens_saved > 0
+    assert (own.cost_saved, own.cost_saved_cached) == (None, None)
 
 
 def test_a_failure_that_may_pass_is_tried_again():

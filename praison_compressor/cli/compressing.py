@@ -19,23 +19,7 @@ from ..prompts import unframe
 from ..result import CompressResult
 from . import parts, transcripts
 from .failures import guarded
-from .options import (
-    ApiBase,
-    AsJson,
-    Conversation,
-    File,
-    Force,
-    ForModel,
-    KeepTokens,
-    Model,
-    Namespace,
-    SessionOption,
-    Store,
-    Target,
-    Window,
-    config_of,
-    window_of,
-)
+from .options import ApiBase, AsJson, Model, Reading, reading
 from .terminal import Screen, number, one_line, progress
 
 __all__ = ["compress"]
@@ -52,21 +36,13 @@ Show = Annotated[bool, typer.Option("--show", help="Print the text of the summar
 
 
 @guarded
+@reading
 def compress(
-    file: File,
+    given: Reading,
     model: Model = None,
     api_base: ApiBase = None,
-    for_model: ForModel = None,
-    window: Window = None,
-    keep_tokens: KeepTokens = None,
-    target: Target = None,
-    force: Force = False,
     out: Out = None,
     show: Show = False,
-    conversation: Conversation = None,
-    session: SessionOption = None,
-    store: Store = None,
-    namespace: Namespace = "default",
     as_json: AsJson = False,
 ) -> None:
     """Compress a transcript: head and tail stay verbatim, the middle becomes a summary.
@@ -74,35 +50,24 @@ def compress(
     Reads a JSON list of chat messages, {"messages": [...]}, or JSON Lines with one message a line
     or one conversation a line. The file itself is never changed.
     """
-    given = transcripts.read_one(file, conversation)
+    messages = transcripts.read_one(given.file, given.conversation)
     watch = _Watch()
     with watch.progress(shown=model is not None):
-        compressor = ContextCompressor(
-            config_of(
-                model=for_model,
-                context_window=window_of(window, for_model),
-                protect_last_n_tokens=keep_tokens,
-                auxiliary_model=model,
-                auxiliary_api_base=api_base,
-                store_url=store,
-                namespace=namespace,
-            ),
-            on_event=watch,
-        )
-        result = compressor.compress_sync(
-            given, session_id=session, target_tokens=target, force=force
-        )
+        config = given.config(auxiliary_model=model, auxiliary_api_base=api_base)
+        compressor = ContextCompressor(config, on_event=watch)
+        result = compressor.compress_sync(messages, **given.call)
     rows = parts.of_result(
-        compressor.verbatim(given, session_id=session), result, compressor.tokens
+        compressor.verbatim(messages, session_id=given.session), result, compressor.tokens
     )
     if out is not None:
-        transcripts.write(out, result.messages, source=file)
+        transcripts.write(out, result.messages, source=given.file)
     # A view on standard output leaves only stderr for the table.
     screen = Screen(sys.stderr if out == "-" else None)
     if as_json:
-        screen.json(_as_json(file, result, rows, watch, with_messages=out is None))
+        screen.json(_as_json(given.file, result, rows, watch, with_messages=out is None))
         return
-    _print(screen, file, result, rows, model, watch, compressor, forced=force or target is not None)
+    forced = given.force or given.target is not None
+    _print(screen, result, rows, model, watch, compressor, forced=forced)
     if show:
         _print_texts(screen, rows)
     if out not in (None, "-"):
@@ -134,7 +99,6 @@ class _Watch:
 
 def _print(
     screen: Screen,
-    file: str,
     result: CompressResult,
     rows: list[Part],
     model: str | None,
@@ -176,6 +140,13 @@ def _method(
         )
     if result.masked_secrets:
         yield f"Keys and tokens masked in the archive: {number(result.masked_secrets)}."
+    if result.cost_saved:
+        cached = result.cost_saved_cached
+        least = f"; ${cached:.4f} where its cache would have served them" if cached else ""
+        yield (
+            f"Saved: {number(result.tokens_saved)} tokens, ${result.cost_saved:.4f} in this and "
+            f"every later request at the listed input price{least}."
+        )
     for failure in watch.failures:
         yield f"  {failure}"
 
@@ -220,6 +191,8 @@ def _as_json(
         "tokens_after": result.tokens_after,
         "tokens_saved": result.tokens_saved,
         "masked_secrets": result.masked_secrets,
+        "cost_saved": result.cost_saved,
+        "cost_saved_cached": result.cost_saved_cached,
         "usage": asdict(result.usage),
         "failures": watch.failures,
         "parts": [

@@ -9,26 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from .. import ContextCompressor
+from ..facts import Facts, coverage
 from ..messages import Message, text_of, tool_calls_of
 from ..preview import Preview
 from ..tokens import TokenCounter
 from . import parts, transcripts
 from .failures import guarded
-from .options import (
-    AsJson,
-    Conversation,
-    File,
-    Force,
-    ForModel,
-    KeepTokens,
-    Namespace,
-    SessionOption,
-    Store,
-    Target,
-    Window,
-    config_of,
-    window_of,
-)
+from .options import AsJson, Reading, reading
 from .terminal import Screen, excerpt, number
 
 __all__ = ["inspect"]
@@ -44,50 +31,27 @@ KINDS = {
     "errors": "errors",
     "decisions": "decisions",
     "open_work": "open threads",
+    "todos": "to-do items",
     "identifiers": "identifiers",
 }
 
 
 @guarded
-def inspect(
-    file: File,
-    for_model: ForModel = None,
-    window: Window = None,
-    keep_tokens: KeepTokens = None,
-    target: Target = None,
-    force: Force = False,
-    messages: Messages = False,
-    conversation: Conversation = None,
-    session: SessionOption = None,
-    store: Store = None,
-    namespace: Namespace = "default",
-    as_json: AsJson = False,
-) -> None:
+@reading
+def inspect(given: Reading, messages: Messages = False, as_json: AsJson = False) -> None:
     """Show what would be kept, masked and summarized, and why, without doing it.
 
     Asks no model and writes nothing. Takes the options of `compress`.
     """
-    given = transcripts.read_one(file, conversation)
-    compressor = ContextCompressor(
-        config_of(
-            model=for_model,
-            context_window=window_of(window, for_model),
-            protect_last_n_tokens=keep_tokens,
-            store_url=store,
-            namespace=namespace,
-        )
-    )
-    seen = compressor.preview(given, session_id=session, target_tokens=target, force=force)
+    transcript = transcripts.read_one(given.file, given.conversation)
+    compressor = ContextCompressor(given.config())
+    seen = compressor.preview(transcript, **given.call)
     screen = Screen()
     if as_json:
-        screen.json(_as_json(file, seen, compressor.tokens))
+        screen.json(_as_json(given.file, seen, compressor.tokens))
         return
-    _print(
-        screen,
-        seen,
-        compressor.tokens,
-        assumed=window is None and for_model is None and target is None,
-    )
+    is_assumed = given.window is None and given.for_model is None and given.target is None
+    _print(screen, seen, compressor.tokens, assumed=is_assumed)
     if messages:
         _print_messages(screen, seen)
 
@@ -101,10 +65,9 @@ def _print(screen: Screen, seen: Preview, tokens: TokenCounter, *, assumed: bool
     what = [part.why for part in rows]
     parts.show(screen, rows, what, view_messages=written, opens=seen.opening)
     screen.say(_verdict(seen))
-    facts = seen.facts
-    if facts is not None:
-        counts = ((kind, len(getattr(facts, kind))) for kind in KINDS)
-        said = ", ".join(f"{number(count)} {KINDS[kind]}" for kind, count in counts if count)
+    counts = _counts(seen.facts)
+    if counts is not None:
+        said = ", ".join(f"{number(count)} {KINDS[kind]}" for kind, count in counts.items())
         screen.say(f"Found there, for the summary to hold: {said or 'nothing special'}.")
 
 
@@ -122,6 +85,13 @@ def _budget_lines(seen: Preview, tokens: TokenCounter, assumed: bool) -> Iterato
             f"down to {number(budget.target)}."
         )
     yield f"Tokens: {tokens.source}{', exact' if tokens.exact else ''}."
+
+
+def _counts(facts: Facts | None) -> dict[str, int] | None:
+    """The facts that matter, by kind: as `compress` counts them when it says how many it holds."""
+    if facts is None:
+        return None
+    return {kind: total for kind, (_, total) in coverage(facts, "").by_kind.items()}
 
 
 def _verdict(seen: Preview) -> str:
@@ -154,7 +124,6 @@ def _says(message: Message) -> str:
 
 
 def _as_json(file: str, seen: Preview, tokens: TokenCounter) -> dict[str, Any]:
-    facts = seen.facts
     return {
         "file": file,
         "window": asdict(seen.limits),
@@ -176,7 +145,7 @@ def _as_json(file: str, seen: Preview, tokens: TokenCounter) -> dict[str, Any]:
             }
             for part in seen.parts
         ],
-        "facts": {kind: len(getattr(facts, kind)) for kind in KINDS} if facts else None,
+        "facts": _counts(seen.facts),
         "messages": [
             {
                 "index": index,

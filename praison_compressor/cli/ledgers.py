@@ -8,13 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from ..ledger import Entry, Epoch
+from ..ledger import Entry, Epoch, Segment
 from ..messages import Message, text_of, tool_calls_of
+from ..models import input_price
 from ..prompts import rendering, unframe
 from ..report.family import lines
 from ..wording import in_words
 from .failures import Unusable, guarded
-from .options import AsJson, Namespace, Store
+from .options import AsJson, ForModel, Namespace, Store
 from .stores import SessionArgument, entries_of, open_at, when
 from .terminal import Screen, excerpt, number
 
@@ -193,9 +194,13 @@ def status(
     session: SessionArgument,
     store: Store = None,
     namespace: Namespace = "default",
+    for_model: ForModel = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show where a stored session stands: its epoch, what was represented, what that cost."""
+    """Show where a stored session stands: its epoch, what was represented, what that cost.
+
+    With --for-model also what each later request costs less, at that model's listed input price.
+    """
     screen = Screen()
     with open_at(store) as opened:
         entries = [e.segment for e in entries_of(opened, namespace, session) if not e.forgotten]
@@ -203,6 +208,8 @@ def status(
         usage = opened.usage(namespace, session)
         archived = len(opened.archived(namespace, session))
         epochs = len(opened.lineage(namespace, found.id))
+    saved = sum(segment.source_tokens - segment.tokens for segment in _standing(entries))
+    price = input_price(for_model)
     numbers = {
         "session": found.id,
         "epoch": found.tip,
@@ -214,13 +221,24 @@ def status(
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,
         "cost": usage.cost,
+        "tokens_saved_per_request": saved,
+        "cost_saved_per_request": None if price is None else saved * price,
     }
     if as_json:
         screen.json(numbers)
         return
     for name, value in numbers.items():
         shown = "-" if value is None else number(value) if isinstance(value, int) else str(value)
-        screen.say(f"{name.replace('_', ' '):<18} {shown}")
+        screen.say(f"{name.replace('_', ' '):<24} {shown}")
+
+
+def _standing(entries: Sequence[Segment]) -> list[Segment]:
+    """Those of which no later one has taken over all messages."""
+    found: list[Segment] = []
+    for new in entries:
+        run = set(new.run)
+        found = [old for old in found if not run.issuperset(old.run)] + [new]
+    return found
 
 
 @guarded

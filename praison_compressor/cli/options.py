@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
 import typer
@@ -20,11 +23,13 @@ __all__ = [
     "KeepTokens",
     "Model",
     "Namespace",
+    "Reading",
     "SessionOption",
     "Store",
     "Target",
     "Window",
     "config_of",
+    "reading",
     "window_of",
 ]
 
@@ -113,3 +118,63 @@ def config_of(**given: Any) -> CompressorConfig:
 def window_of(window: int | None, for_model: str | None) -> int | None:
     """The window to count with: given, the named model's (None), or the usual guess, unlogged."""
     return window if window is not None or for_model is not None else GUESSED_WINDOW
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A transcript and how it is read: what `compress` and `inspect` take alike."""
+
+    file: File
+    for_model: ForModel = None
+    window: Window = None
+    keep_tokens: KeepTokens = None
+    target: Target = None
+    force: Force = False
+    conversation: Conversation = None
+    session: SessionOption = None
+    store: Store = None
+    namespace: Namespace = "default"
+
+    def config(self, **more: Any) -> CompressorConfig:
+        """The configuration that it asks for.
+
+        Raises:
+            ConfigError: a value that cannot work.
+        """
+        return config_of(
+            model=self.for_model,
+            context_window=window_of(self.window, self.for_model),
+            protect_last_n_tokens=self.keep_tokens,
+            store_url=self.store,
+            namespace=self.namespace,
+            **more,
+        )
+
+    @property
+    def call(self) -> dict[str, Any]:
+        """What it asks of one call of the compressor."""
+        return {
+            "session_id": self.session,
+            "target_tokens": self.target,
+            "force": self.force,
+        }
+
+
+def reading(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options of `Reading`, which it gets as its first argument."""
+    shared = inspect.signature(Reading, eval_str=True).parameters
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        command(Reading(**{name: given.pop(name) for name in shared}), **given)
+
+    # The command line is read off this signature; the annotations must say the same.
+    parameters = [*shared.values(), *own]
+    kind = inspect.Parameter.KEYWORD_ONLY
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [parameter.replace(kind=kind) for parameter in parameters], return_annotation=None
+    )
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    del run.__wrapped__
+    return run

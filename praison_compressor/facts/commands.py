@@ -10,7 +10,7 @@ from ..messages import ToolCall
 from .domain import GENERAL, Domain, Rule
 from .files import command_texts
 from .model import CommandFact
-from .outcomes import Outcome, outcome_of
+from .outcomes import Outcome
 from .reading import arguments_of
 
 _SEARCH = re.compile(r"grep|search|find|glob|query|list", re.I)
@@ -20,7 +20,7 @@ COMMAND_CHARS = 240
 
 
 def command_fact(
-    call: ToolCall, result: str, index: int, domain: Domain = GENERAL
+    call: ToolCall, result: str, outcome: Outcome, index: int, domain: Domain = GENERAL
 ) -> CommandFact | None:
     """The call as a command with its outcome, or None if it is neither command nor search."""
     arguments = arguments_of(call)
@@ -33,7 +33,6 @@ def command_fact(
         return None
     if kind != "command":
         return CommandFact(text, *_found(result), index, kind=kind)
-    outcome = outcome_of(result)
     return CommandFact(text, outcome.status, outcome.detail, index, kind=kind)
 
 

@@ -11,7 +11,7 @@ from .excerpts import excerpts_of
 from .files import Ledger, effects_of
 from .identifiers import Classifier
 from .model import CommandFact, ErrorFact, Excerpt, Facts, Identifier, Note
-from .outcomes import error_lines, outcome_of
+from .outcomes import Outcome, error_lines, outcome_of
 from .reading import Passage, argument_values, arguments_of, passages
 from .user import said
 from .worklist import TodoList, last_words, notes
@@ -19,28 +19,31 @@ from .worklist import TodoList, last_words, notes
 SHORT_ARGUMENT = 200
 
 
+_SOURCES = {"call": 0, "user": 1, "assistant": 2, "result": 3, "host": 4}
+
+
 class _Tally:
     """Counts of one identifier while reading; frozen into an `Identifier` at the end."""
 
-    __slots__ = ("by_source", "crowd", "first", "kind", "last", "named", "spread")
+    __slots__ = ("crowd", "first", "kind", "last", "named", "sources", "spread")
 
     def __init__(self, kind: str, index: int, crowd: int) -> None:
         self.kind = kind
         self.first = self.last = index
         self.crowd = crowd
         self.named = self.spread = 0
-        self.by_source: dict[str, int] = {}
+        self.sources = [0] * len(_SOURCES)
 
     def frozen(self, text: str) -> Identifier:
-        get = self.by_source.get
+        calls, user, assistant, results, host = self.sources
         return Identifier(
             text,
             self.kind,
             named=self.named,
-            bodies=get("call", 0) - self.named,
-            user=get("user", 0),
-            assistant=get("assistant", 0),
-            results=get("result", 0) + get("host", 0),
+            bodies=calls - self.named,
+            user=user,
+            assistant=assistant,
+            results=results + host,
             first=self.first,
             last=self.last,
             spread=self.spread,
@@ -82,15 +85,19 @@ class _Reader:
             self.excerpts.pop(excerpt.text, None)
             self.excerpts[excerpt.text] = excerpt
         named = self._named(passage) if passage.call and passage.source == "call" else ()
+        at, crowd, source, get = passage.at, len(found), _SOURCES[passage.source], self.tallies.get
         for key, kind in found.items():
-            tally = self.tallies.get(key)
+            tally = get(key)
             if tally is None:
-                tally = self.tallies[key] = _Tally(kind, passage.at, len(found))
-            tally.last = passage.at
+                tally = self.tallies[key] = _Tally(kind, at, crowd)
+            elif crowd < tally.crowd:
+                tally.crowd = crowd
+            tally.last = at
             tally.spread += 1
-            tally.crowd = min(tally.crowd, len(found))
-            tally.named += key in named
-            tally.by_source[passage.source] = tally.by_source.get(passage.source, 0) + 1
+            tally.sources[source] += 1
+        for key in named:
+            if key in found:
+                self.tallies[key].named += 1
 
     def _named(self, passage: Passage) -> set[str]:
         values = argument_values(arguments_of(passage.call)) if passage.call else ()
@@ -114,20 +121,20 @@ class _Reader:
 
     def _result(self, passage: Passage) -> None:
         call = passage.call
-        failed = outcome_of(passage.text).status == "failed"
+        outcome = outcome_of(passage.text)
         if call is not None:
-            self._answered(call, passage, failed)
-        if failed:
+            self._answered(call, passage, outcome)
+        if outcome.status == "failed":
             for line in error_lines(passage.text):
                 known = self.errors.pop(line, None)
                 times = known.times + 1 if known else 1
                 self.errors[line] = ErrorFact(line, passage.at, "", times)
                 self.unanswered.append(line)
 
-    def _answered(self, call: ToolCall, passage: Passage, failed: bool) -> None:
+    def _answered(self, call: ToolCall, passage: Passage, outcome: Outcome) -> None:
         for effect in effects_of(call, self.domain):
-            self.files.add(effect, passage.at, ok=not failed)
-        fact = command_fact(call, passage.text, passage.at, self.domain)
+            self.files.add(effect, passage.at, ok=outcome.status != "failed")
+        fact = command_fact(call, passage.text, outcome, passage.at, self.domain)
         if fact is not None:
             known = self.commands.pop(fact.text, None)
             runs = known.runs + 1 if known else 1

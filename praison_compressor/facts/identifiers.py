@@ -13,6 +13,8 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:T[\d.:]*Z?)?")
 _HEX = re.compile(r"[0-9a-f]{7,64}")
 _NUMBER = re.compile(r"\d{4,}(?:\.\d+)*|\d+\.\d{2,}|\d+(?:\.\d+){2,}")
+_DIGIT = re.compile(r"\d")
+_LETTER = re.compile(r"[^\W\d_]")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _FILE = re.compile(r"[\w-][\w.@+-]*\.[A-Za-z][A-Za-z0-9]{0,7}")
@@ -128,7 +130,7 @@ def kind_of(token: str) -> str | None:
 
 
 def _path(token: str) -> str | None:
-    if not any(char.isalpha() for char in token):
+    if not _LETTER.search(token):
         return None
     if token[0] in "/~." or token.count("/") >= 2:
         return "path"
@@ -136,7 +138,7 @@ def _path(token: str) -> str | None:
 
 
 def _written_with_digits(token: str) -> str | None:
-    if not any(char.isdigit() for char in token):
+    if not _DIGIT.search(token):
         return None
     if _UUID.fullmatch(token):
         return "uuid"
@@ -144,11 +146,11 @@ def _written_with_digits(token: str) -> str | None:
         return "date"
     if _NUMBER.fullmatch(token):
         return None if _YEAR.fullmatch(token) else "number"
-    if _HEX.fullmatch(token) and any(char.isalpha() for char in token):
+    if _HEX.fullmatch(token) and _LETTER.search(token):
         return "hash"
     if "." in token or "@" in token or _MEASURE.fullmatch(token):
         return None
-    return "id" if any(char.isalpha() for char in token) and "_" not in token else None
+    return "id" if _LETTER.search(token) and "_" not in token else None
 
 
 def _name(token: str) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 Count = Callable[[str], int]
+MOST_CHARS_PER_TOKEN = 8
 
 
 class Line(NamedTuple):
@@ -34,6 +35,8 @@ def fitted(section: Section, budget_tokens: int, count: Count) -> str:
     kept: list[Line] = []
     groups: set[str] = set()
     for line in section.lines:
+        if len(line.text) > MOST_CHARS_PER_TOKEN * room:
+            continue  # counting it costs more than the look
         cost = count(line.text) + 1
         if not line.group or line.group not in groups:
             cost += count(f"- {line.label}")

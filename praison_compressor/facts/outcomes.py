@@ -26,12 +26,12 @@ _FAILURE_FIRST = re.compile(
     r"<tool_use_error|permission denied|no such file)",
     re.I,
 )
+# Only what is looked for, not the line round it: that is cut out where it was found.
 _TESTS = re.compile(
-    r"^.*\b(?:\d+ (?:passed|failed|tests?|errors?)|FAIL(?:ED)?\b|ok\s+\S+\s|PASS\b|"
-    r"tests? (?:passed|failed)).*$",
-    re.M,
+    r"\b(?:\d+ (?:passed|failed|tests?|errors?)|FAIL(?:ED)?\b|ok\s+\S+\s|PASS\b|"
+    r"tests? (?:passed|failed))"
 )
-_FAILING = re.compile(r"^.*(?:--- FAIL|\bFAILED\b|[1-9]\d* failed|^FAIL\b).*$", re.M)
+_FAILING = re.compile(r"--- FAIL|\bFAILED\b|[1-9]\d* failed|^FAIL\b", re.M)
 _TIMING = re.compile(r"^wall time|^duration|^real\s|^user\s|^sys\s", re.I)
 LINE_CHARS = 200
 
@@ -47,10 +47,16 @@ def outcome_of(result: str) -> Outcome:
     else:
         failed = bool(failing or _FAILURE_FIRST.search(text.lstrip()[:200]))
     if failed:
-        return Outcome("failed", _line(failing.group() if failing else first_error(text)))
+        return Outcome("failed", _line(_line_of(failing) if failing else first_error(text)))
     tests = _TESTS.search(tail)
     status = "ok" if code or text.strip() else "unknown"
-    return Outcome(status, _line(tests.group() if tests else _last_line(tail)))
+    return Outcome(status, _line(_line_of(tests) if tests else _last_line(tail)))
+
+
+def _line_of(found: re.Match[str]) -> str:
+    text = found.string
+    end = text.find("\n", found.end())
+    return text[text.rfind("\n", 0, found.start()) + 1 : end if end >= 0 else len(text)]
 
 
 def first_error(text: str) -> str:

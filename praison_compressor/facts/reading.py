@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..messages import Message, ToolCall, is_tools_text, result_text, tool_calls_of
@@ -87,11 +88,17 @@ def call_text(call: ToolCall) -> str:
 
 
 def arguments_of(call: ToolCall) -> Any:
-    """The decoded arguments; what is no JSON stays a string."""
+    """The decoded arguments, not to be changed; what is no JSON stays a string."""
+    return _decoded(call.arguments or "{}")
+
+
+@lru_cache(maxsize=8)
+def _decoded(arguments: str) -> Any:
+    # One call is looked at by several readers, one after the other.
     try:
-        return json.loads(call.arguments or "{}")
+        return json.loads(arguments)
     except ValueError:
-        return call.arguments
+        return arguments
 
 
 def argument_values(value: Any) -> Iterator[str]:

@@ -151,16 +151,20 @@ class Chooser:
         """The most the clause can be worth: its best identifiers at the price of their names."""
         get = self._weights.get
         left = [
-            (weight, len(key)) for key in item.keys if (weight := get(key)) and key not in printed
+            ((len(key) + BINDING_CHARS) / weight, weight, len(key))
+            for key in item.keys
+            if (weight := get(key)) and key not in printed
         ]
-        if len(left) > 1:
-            left.sort(key=lambda pair: pair[1] / pair[0])
+        left.sort()
         best = gain = 0.0
         chars = BINDING_CHARS
-        for weight, length in left:
+        for _, weight, length in left:
             gain += weight
             chars += length + BINDING_CHARS
-            best = max(best, gain / (chars / CHARS_PER_TOKEN + OVERHEAD))
+            value = gain / (chars / CHARS_PER_TOKEN + OVERHEAD)
+            if value <= best:
+                break  # they come by worth per character: the next one only dilutes it
+            best = value
         return best
 
     def _worth(self, keys: Sequence[str], text: str) -> float:

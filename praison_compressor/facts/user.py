@@ -146,6 +146,8 @@ def replaced(earlier: _Claim, later: _Claim) -> tuple[str, ...]:
     if earlier.message >= later.message:
         return ()
     old, new = earlier.values, later.values
+    if not later.corrects and not _sets_the_same(earlier, later):
+        return ()
     if later.corrects:
         named = tuple(value for value in old if value in new)
         if named and any(v not in named and new[v] in {old[n] for n in named} for v in new):
@@ -160,7 +162,11 @@ def _same_matter(earlier: _Claim, later: _Claim) -> bool:
     shared = len(earlier.topic & later.topic)
     if later.corrects:
         return len(later.topic) <= 2 or shared * 2 >= len(later.topic)
-    # Without a word of correction only the very same sentence sets the same thing anew.
+    return _sets_the_same(earlier, later)
+
+
+def _sets_the_same(earlier: _Claim, later: _Claim) -> bool:
+    """Without a word of correction only the very same sentence sets the same thing anew."""
     return bool(earlier.sets and later.sets and later.frame) and earlier.frame == later.frame
 
 

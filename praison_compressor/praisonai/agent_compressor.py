@@ -154,7 +154,10 @@ class AgentCompressor:
                 overhead = self._engines.overhead(request)
                 result = off_loop(
                     lambda: engine.compress_sync(
-                        request.messages, session_id=self.session_id, overhead_tokens=overhead
+                        request.messages,
+                        session_id=self.session_id,
+                        overhead_tokens=overhead,
+                        tools=request.chat_tools,
                     )
                 )
                 self._mirror.show(engine.config.namespace, result)
@@ -170,7 +173,10 @@ class AgentCompressor:
                 engine = await asyncio.to_thread(self.engine, request.model)
                 overhead = await asyncio.to_thread(self._engines.overhead, request)
                 result = await engine.compress(
-                    request.messages, session_id=self.session_id, overhead_tokens=overhead
+                    request.messages,
+                    session_id=self.session_id,
+                    overhead_tokens=overhead,
+                    tools=request.chat_tools,
                 )
                 await asyncio.to_thread(self._mirror.show, engine.config.namespace, result)
                 return self._sent(request, result, overhead)

@@ -51,6 +51,7 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     recall: bool = CompressorConfig.recall
     background: bool = CompressorConfig.background
     soft_ratio: float = CompressorConfig.soft_ratio
+    summarize_on_prefix: bool = CompressorConfig.summarize_on_prefix
     auxiliary_model: str | None = None
     auxiliary_api_base: str | None = None
     auxiliary_api_key: str | None = field(default=None, repr=False)

@@ -26,6 +26,11 @@ class Request:
     schema: str
     """The JSON of the answer's format, which the provider counts as input; "" without one."""
 
+    @property
+    def chat_tools(self) -> Sequence[Mapping[str, Any]] | None:
+        """The tools as a chat request carries them; None where it is of another shape."""
+        return self.tools if all("function" in tool for tool in self.tools) else None
+
 
 class Shape(Protocol):
     """How one API carries messages."""

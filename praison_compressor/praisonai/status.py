@@ -32,6 +32,8 @@ class Status:
     """Keys and tokens masked in the archive."""
     store: str = "memory"
     """Where the ledger is."""
+    cost_saved: float | None = None
+    """US dollars that the request cost less, at the listed input price; None: no price is known."""
 
     @property
     def tokens(self) -> int:
@@ -44,7 +46,8 @@ class Status:
         return self.tokens / self.window
 
     def __str__(self) -> str:
-        return f"{_parts(self)} of {short(self.window)} ({self.context_status})"
+        less = f", ${self.cost_saved:.4f} less a request" if self.cost_saved else ""
+        return f"{_parts(self)} of {short(self.window)} ({self.context_status}){less}"
 
 
 def status_of(
@@ -76,6 +79,7 @@ def status_of(
         summaries=len(result.segments),
         masked_secrets=result.masked_secrets,
         store=store,
+        cost_saved=result.cost_saved,
     )
 
 

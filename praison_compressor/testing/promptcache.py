@@ -44,6 +44,8 @@ def _prefixes(asked: Asked) -> list[bytes]:
     running = hashlib.sha256(json.dumps([asked.model, asked.tools]).encode())
     digests = []
     for message in asked.messages:
-        running.update(json.dumps(message).encode())
+        # A model is shown neither the order of a message's keys nor one without a value.
+        told = {key: value for key, value in sorted(message.items()) if value is not None}
+        running.update(json.dumps(told).encode())
         digests.append(running.digest())
     return digests

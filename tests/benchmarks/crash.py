@@ -60,7 +60,8 @@ def commit_for_ever(url: str, seed: int, report: Connection) -> None:
             for _ in range(chance.randint(1, 3))
         ]
         session = store.open(NAMESPACE, name)
-        session = store.commit(session, [(segment(run), run) for run in runs])
+        outline = (*range(len(session.entries) + len(runs)), *talk(5, f"tail of {name}"))
+        session = store.commit(session, [(segment(run), run) for run in runs], outline)
         report.send(session.tip)
 
 
@@ -136,6 +137,7 @@ def _look(store: SqlStore, reported: set[str], outcome: Outcome) -> None:
         outcome.without_archive += sum(
             not store.originals(session, entry) for entry in session.entries
         )
+        outcome.without_archive += not store.transcript(session)
     outcome.lost += sorted(reported - there)
     outcome.unacknowledged = len(there - reported) - len(store.sessions(NAMESPACE))
 

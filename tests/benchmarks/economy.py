@@ -41,6 +41,8 @@ class Account:
     counter: TokenCounter
     calls: int = 0
     auxiliary: int = 0
+    fresh: int = 0
+    """Of `auxiliary` the tokens that no earlier request of this way began with."""
     removed: int = 0
     """Tokens of messages that summaries stand for at the end."""
     seen: set[str] = field(default_factory=set)
@@ -48,10 +50,14 @@ class Account:
     requests: list[list[Message]] = field(default_factory=list)
     note: str = ""
 
-    def ask(self, messages: Sequence[Message]) -> str:
-        """The auxiliary model."""
+    def ask(self, messages: Sequence[Message], *, on_prefix: bool = False) -> str:
+        """The auxiliary model; `on_prefix` says that the request has the agent's model and tools:
+        only then can the provider's cache know its beginning."""
         self.calls += 1
-        self.auxiliary += self.counter.messages(messages)
+        size = self.counter.messages(messages)
+        self.auxiliary += size
+        known = self.requests[-1][: _common(self.requests[-1], messages)] if on_prefix else []
+        self.fresh += size - self._tokens(known)
         for message in messages:
             self.seen.update(FACT.findall(text_of(message)))
         return f"{SUMMARY}{self.calls}"
@@ -108,13 +114,15 @@ def growing(messages: Sequence[Message]) -> Iterator[list[Message]]:
 
 
 def ours(account: Account, messages: list[Message], window: int, **options: Any) -> None:
-    async def summarizer(asked: list[Message]) -> str:
-        return account.ask(asked)
+    async def summarizer(asked: list[Message], tools: Any = None) -> str:
+        return account.ask(asked, on_prefix=tools is not None)
 
-    config = CompressorConfig(model="gpt-4o", context_window=window, **options)
+    config = CompressorConfig(
+        model="gpt-4o", auxiliary_model="gpt-4o", context_window=window, **options
+    )
     compressor = ContextCompressor(config, summarizer=summarizer, tokens=account.counter)
     for request in growing(messages):
-        account.requests.append(compressor.compress_sync(request).messages)
+        account.requests.append(compressor.compress_sync(request, tools=[]).messages)
     entries = compressor.store.open("default", compressor.session_id).entries
     summaries = [entry.segment for entry in entries if entry.segment.kind == "summary"]
     sizes = {seen.digest: account.counter.message(m) for m, seen in _seen(compressor, messages)}
@@ -204,6 +212,7 @@ def row(account: Account) -> list[str]:
         account.name,
         str(account.calls),
         f"{account.auxiliary:,}",
+        f"{account.fresh:,}",
         f"{account.auxiliary / account.removed:.2f}" if account.removed else "-",
         f"{account.kept():.1%}",
         f"{account.uncached():,}",
@@ -221,6 +230,7 @@ def targets(mine: Account, host: Account, same_tail: Account) -> list[str]:
     return [
         "to reach",
         said(mine.calls <= calls, f"<= {calls}"),
+        "",
         "",
         said(mine.auxiliary <= 1.15 * mine.removed, "<= 1.15"),
         said(mine.kept() >= 0.95, ">= 95 %"),
@@ -240,11 +250,15 @@ def main() -> None:
     tokens = TokenCounter("gpt-4o").messages(messages)
     run = functools.partial(measured, messages=messages, window=given.window)
     no_masks = functools.partial(ours, tool_policies={"*": "summarize"})
+    on_prefix = functools.partial(ours, summarize_on_prefix=True)
+    no_masks_on_prefix = functools.partial(no_masks, summarize_on_prefix=True)
     mine = run("ours", ours)
     tail = sum(message in mine.requests[-1] for message in messages[-400:])
     accounts = [
         mine,
+        run("... on the prefix", on_prefix),
         run("ours, without masks", no_masks),
+        run("... on the prefix", no_masks_on_prefix),
         run("host, repaired", host),
         run("host, repaired, same tail", functools.partial(host, keep=tail)),
     ]
@@ -252,7 +266,17 @@ def main() -> None:
         title=f"{given.turns} turns, {tokens:,} tokens, {2 * given.turns} requests, "
         f"window {given.window:,}; every message must be sent uncached once: {tokens:,}"
     )
-    for head in ("", "calls", "aux. input", "/ removed", "prefix", "uncached", "facts", "note"):
+    for head in (
+        "",
+        "calls",
+        "aux. input",
+        "uncached",
+        "/ removed",
+        "prefix",
+        "uncached",
+        "facts",
+        "note",
+    ):
         table.add_column(head, justify="left" if head in ("", "note") else "right")
     try:
         accounts.append(run("LangChain", langchain))
@@ -261,7 +285,7 @@ def main() -> None:
     for account in accounts:
         table.add_row(*row(account))
     table.add_section()
-    table.add_row(*targets(mine, accounts[2], accounts[3]))
+    table.add_row(*targets(mine, accounts[4], accounts[5]))
     Console(width=150).print(table)
 
 

@@ -5,8 +5,9 @@
     python -m tests.benchmarks.store --corpus FILE.jsonl       bytes on recorded sessions
     python -m tests.benchmarks.store --roundtrip FILE.jsonl    compressed in stages, restored
 
-Every session archives 100 messages. Times are medians over random sessions that the process has
-not read before, taken in turns from a small and a large store; "quiet turn" is the second open.
+Every session archives 100 messages and records a tail of 20 beside them. Times are medians over
+random sessions that the process has not read before, taken in turns from a small and a large store;
+"quiet turn" is the second open.
 """
 
 from __future__ import annotations
@@ -32,13 +33,14 @@ from tests.talks import NAMESPACE, segment
 
 Message = dict[str, Any]
 MESSAGES = 100
+TAIL = 20
 SAMPLE = 40
 # Enough different words that an index has something to hold, and some that are everywhere.
 COMMON = "the file test error function return value module build and run with config path".split()
 
 
-def conversation(number: int) -> list[Message]:
-    """A hundred messages of a size and vocabulary like an agent's, no two alike."""
+def conversation(number: int, start: int = 0, count: int = MESSAGES) -> list[Message]:
+    """Messages of a size and vocabulary like an agent's, no two alike."""
     texts = _texts()
     return [
         {
@@ -46,8 +48,13 @@ def conversation(number: int) -> list[Message]:
             "content": f"session {number} message {place}: "
             + texts[(number * 37 + place * 11) % len(texts)],
         }
-        for place in range(MESSAGES)
+        for place in range(start, start + count)
     ]
+
+
+def tail(number: int) -> list[Message]:
+    """What stands behind the last segment."""
+    return conversation(number, MESSAGES, TAIL)
 
 
 @functools.cache
@@ -66,11 +73,12 @@ def fill(store: SqlStore, numbers: Sequence[int]) -> int:
     size = 0
     for number in numbers:
         messages = conversation(number)
-        size += sum(len(json.dumps(message).encode()) for message in messages)
+        size += sum(len(json.dumps(message).encode()) for message in [*messages, *tail(number)])
         half = MESSAGES // 2
         session = store.open(NAMESPACE, f"s{number}")
-        for run in (messages[:half], messages[half:]):
-            session = store.commit(session, [(segment(run, "A summary. " * 60), run)])
+        for place, run in enumerate((messages[:half], messages[half:])):
+            outline = (*range(place + 1), *tail(number))
+            session = store.commit(session, [(segment(run, "A summary. " * 60), run)], outline)
     return size
 
 
@@ -91,6 +99,7 @@ class Probe:
         session = self._timed("open", lambda: store.open(NAMESPACE, name))
         self._timed("quiet turn", lambda: store.open(NAMESPACE, name))
         self._timed("originals", lambda: store.originals(session, session.entries[0]))
+        self._timed("whole transcript", lambda: store.transcript(session))
         rare = f"message {(number + 45) % 90}"  # no word of every message of the session
         self._timed("search, rare word", lambda: store.search(NAMESPACE, rare, name))
         self._timed("search, common words", lambda: store.search(NAMESPACE, "error test", name))
@@ -98,7 +107,8 @@ class Probe:
             {"role": "user", "content": f"{time.time_ns()} {message['content']}"}
             for message in conversation(number)[:50]
         ]
-        self._timed("commit", lambda: store.commit(session, [(segment(run), run)]))
+        outline = (*range(len(session.entries) + 1), *tail(number))
+        self._timed("commit", lambda: store.commit(session, [(segment(run), run)], outline))
 
     def _timed(self, name: str, work: Callable[[], Any]) -> Any:
         started = time.perf_counter()
@@ -168,7 +178,7 @@ def roundtrip(url: str, file: Path) -> None:
     config = CompressorConfig(
         context_window=24_000, protect_last_n_tokens=4_000, namespace=NAMESPACE, store_url=url
     )
-    exact = same = compressions = count = 0
+    alone = exact = same = compressions = count = 0
     for recorded in _recorded(file):
         name, messages = str(recorded["id"]), recorded["messages"]
         for share in (0.4, 0.6, 0.8, 1.0):
@@ -178,8 +188,10 @@ def roundtrip(url: str, file: Path) -> None:
                 done = subject.compress_sync(stage, session_id=name)
             except BudgetTooSmall as error:
                 print(f"{name} at {len(stage)} messages: {error}")
+            subject.save(stage, session_id=name)
             subject.store.close()
         fresh = ContextCompressor(config)
+        alone += fresh.store.transcript(fresh.store.open(NAMESPACE, name)) == messages
         again = fresh.compress_sync(messages, session_id=name)
         same += again.messages == done.messages
         exact += fresh.verbatim(again.messages, session_id=name) == messages
@@ -189,7 +201,8 @@ def roundtrip(url: str, file: Path) -> None:
     faults = open_store(url).verify()
     print(
         f"{count} recorded sessions, {compressions} segments: {same} resumed with the same view, "
-        f"{exact} restored message for message, {len(faults)} faults\n"
+        f"{exact} restored message for message from their view, {alone} from the store alone, "
+        f"{len(faults)} faults\n"
     )
 
 

@@ -23,6 +23,7 @@ from tests.talks import NAMESPACE, committed, segment, talk
 COLUMNS = {
     "summary": [("entries", "sealed"), ("entries", "kind")],
     "archive": [("blocks", "body"), ("messages", "digest")],
+    "transcript": [("transcripts", "body"), ("transcripts", "names")],
     "chain": [
         *(("entries", name) for name in ("epoch", "parent", "commitment", "hash")),
         *(("sessions", name) for name in ("tip", "tip_parent", "head_hash", "base_hash")),
@@ -32,10 +33,12 @@ COLUMNS = {
 
 
 def fill(store: SqlStore) -> None:
-    """Two sessions, one a fork of the other."""
-    committed(store, "s", talk(8, "alpha"), talk(8, "beta"))
+    """Two sessions, one a fork of the other, and what stands beside their segments."""
+    session = committed(store, "s", talk(8, "alpha"), talk(8, "beta"))
+    store.keep(session, (*talk(2, "head"), 0, 1, *talk(4, "tail")))
     fork = store.open(NAMESPACE, "f", "s")
-    store.commit(fork, [(segment(talk(6, "gamma")), talk(6, "gamma"))])
+    run = talk(6, "gamma")
+    store.commit(fork, [(segment(run), run)], (*talk(2, "head"), 0, 1, 2))
 
 
 def tamper(url: str, every: int) -> tuple[Counter[str], list[str]]:
@@ -60,14 +63,18 @@ def tamper(url: str, every: int) -> tuple[Counter[str], list[str]]:
     return flips, unnamed
 
 
+def _key(table: str) -> str:
+    return "session_key" if table == "transcripts" else "key"
+
+
 def _values(engine: Engine, table: str, column: str) -> list[Any]:
-    query = f"SELECT key, {column} FROM compressor_{table} WHERE {column} IS NOT NULL"
+    query = f"SELECT {_key(table)}, {column} FROM compressor_{table} WHERE {column} IS NOT NULL"
     with engine.begin() as connection:
         return list(connection.execute(text(query)).all())
 
 
 def _write(engine: Engine, table: str, column: str, key: int, value: Any) -> None:
-    change = text(f"UPDATE compressor_{table} SET {column} = :value WHERE key = :key")
+    change = text(f"UPDATE compressor_{table} SET {column} = :value WHERE {_key(table)} = :key")
     with engine.begin() as connection:
         connection.execute(change, {"value": value, "key": key})
 
@@ -91,12 +98,12 @@ def main() -> None:
     server = Postgres()
     with tempfile.TemporaryDirectory() as directory:
         urls = {"sqlite": str(Path(directory) / "ledger.db"), "postgresql": server.empty()}
-        print("database    summary  archive  chain  not named")
+        print("database    summary  archive  transcript  chain  not named")
         for name, url in urls.items():
             flips, unnamed = tamper(url, given.every)
             print(
-                f"{name:<10} {flips['summary']:8} {flips['archive']:8} {flips['chain']:6} "
-                f"{len(unnamed):10}"
+                f"{name:<10} {flips['summary']:8} {flips['archive']:8} {flips['transcript']:11} "
+                f"{flips['chain']:6} {len(unnamed):10}"
             )
             for line in unnamed[:5]:
                 print("   ", line)

@@ -48,8 +48,13 @@ def tiny(count: int) -> Callable[[], list[Message]]:
     """So many messages of a few words."""
 
     def make() -> list[Message]:
-        one = [{"role": "user", "content": "go on"}, {"role": "assistant", "content": "yes, done"}]
-        return [*session(2), {"role": "assistant", "content": "ok"}, *one * (count // 2), one[0]]
+        said = [
+            {"role": role, "content": f"{words} {n}"}
+            for n in range(count // 2)
+            for role, words in (("user", "go on"), ("assistant", "yes, done"))
+        ]
+        last = {"role": "user", "content": "and now?"}
+        return [*session(2), {"role": "assistant", "content": "ok"}, *said, last]
 
     return make
 
@@ -93,9 +98,15 @@ LOADS: dict[str, Callable[[], list[Message]]] = {
     "100,000 tiny messages": tiny(100_000),
     "1,000,000 tiny messages": tiny(1_000_000),
     "5,000 parallel calls": lambda: calls(5_000),
+    "20,000 parallel calls": lambda: calls(20_000),
     "arguments 50,000 levels deep": lambda: arguments(50_000),
 }
-QUICK = ("10 MB without a space", "10 MB of errors", "arguments 50,000 levels deep")
+QUICK = (
+    "10 MB without a space",
+    "10 MB of errors",
+    "arguments 50,000 levels deep",
+    "20,000 parallel calls",
+)
 """Those that the tests have time for."""
 
 

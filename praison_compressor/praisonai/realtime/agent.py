@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 from praisonaiagents.agent.realtime_agent import RealtimeAgent as HostRealtimeAgent
 
+from ...callables import as_summarizer
 from ...config import CompressorConfig
 from ...defaults import default_store, default_summarizer
 from ...errors import ConfigError
@@ -23,7 +24,7 @@ from ...events import Event as CompressorEvent
 from ...ledger import Segment, Store
 from ...prompts import Summarizer
 from ...tokens import TokenCounter
-from ...writer import SummaryWriter, as_summarizer
+from ...writer import SummaryWriter
 from .items import Items
 from .keeper import Keeper
 from .marks import Marks

@@ -1,0 +1,72 @@
+"""A user's own function as a summarizer: it takes chat messages and returns text."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from .background import in_thread
+from .messages import Message
+from .prompts import Summarizer, SummaryReply
+
+__all__ = ["as_summarizer"]
+
+
+def as_summarizer(given: Any) -> Summarizer | None:
+    """A summarizer of our protocol, or an async callable that takes messages and returns text."""
+    if given is None or hasattr(given, "summarize"):
+        return given  # type: ignore[no-any-return]  # duck-typed by our protocol
+    accepted = _keywords(given)
+    takes_tools = accepted is not None and "tools" in accepted
+    return (_WithTools if takes_tools else _Callable)(given, accepted)
+
+
+class _Callable:
+    """An async (or plain) callable behind the protocol; it is given the keywords it names."""
+
+    def __init__(self, function: Callable[..., Any], accepted: frozenset[str] | None) -> None:
+        self._function = function
+        self._accepted = accepted
+
+    @property
+    def window(self) -> int | None:
+        """A callable may say how much it can read by an attribute `window`."""
+        return getattr(self._function, "window", None)
+
+    async def summarize(self, messages: list[Message], **given: Any) -> SummaryReply:
+        """The answer; `given` as in `Summarizer.summarize`."""
+        passed = {k: v for k, v in given.items() if self._accepted is None or k in self._accepted}
+        if _is_async(self._function):
+            answer = self._function(messages, **passed)
+        else:
+            answer = await in_thread(functools.partial(self._function, messages, **passed))
+        if inspect.isawaitable(answer):
+            answer = await answer
+        return answer if isinstance(answer, SummaryReply) else SummaryReply(str(answer or ""))
+
+
+class _WithTools(_Callable):
+    """One that names `tools` can be asked on the agent's live prefix."""
+
+    async def summarize_on_prefix(self, messages: list[Message], **given: Any) -> SummaryReply:
+        """The answer to the agent's own request and one message more."""
+        return await self.summarize(messages, **given)
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    """Whether calling it returns at once; what may block must not hold up an event loop."""
+    called = getattr(function, "__call__", None)  # noqa: B004
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+
+
+def _keywords(function: Callable[..., Any]) -> frozenset[str] | None:
+    """The keywords a callable accepts; None: any."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return frozenset()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return None
+    return frozenset(parameter.name for parameter in parameters)
