@@ -26,6 +26,7 @@ from praison_compressor.facts import (
 )
 from praison_compressor.facts.commands import COMMAND_CHARS, command_fact
 from praison_compressor.facts.details import details, excerpts_text
+from praison_compressor.facts.domain import GENERAL
 from praison_compressor.facts.files import Ledger, effects_of
 from praison_compressor.facts.lines import Line, Section, fitted
 from praison_compressor.facts.model import shifted
@@ -55,6 +56,13 @@ def call(name: str, /, **arguments: Any) -> ToolCall:
 def told(command: str) -> list[tuple[str, str]]:
     """What a command line does: path and action, `path>target` for a move."""
     return [(e.path + (f">{e.target}" if e.target else ""), e.action) for e in effects(command)]
+
+
+def ran_fact(
+    made: ToolCall, result: str, index: int, domain: Domain = GENERAL
+) -> CommandFact | None:
+    """The fact of a call with that result."""
+    return command_fact(made, result, outcome_of(result), index, domain)
 
 
 # ---------------------------------------------------------------- shell
@@ -340,21 +348,21 @@ def test_what_a_call_ran_and_what_came_of_it(
     made: ToolCall, result: str, fact: CommandFact | None
 ) -> None:
     """Commands by their line, searches and fetches by what they were asked."""
-    assert command_fact(made, result, 3) == fact
+    assert ran_fact(made, result, 3) == fact
 
 
 def test_a_domains_tools_are_commands_and_searches_too() -> None:
     """With the argument that its rule names; rules about files make no command."""
     domain = Domain(tools={"kb": "search:question", "sh": "command", "save": "created"})
-    found = command_fact(call("kb", question="why", limit=3), "because", 0, domain)
+    found = ran_fact(call("kb", question="why", limit=3), "because", 0, domain)
     assert found == CommandFact("kb why", "ok", "because", 0, kind="search")
-    assert command_fact(call("kb", limit=3), "x", 0, domain).text == "kb"  # type: ignore[union-attr]
-    ran = command_fact(call("sh", cmd="ls"), "x", 0, domain)
+    assert ran_fact(call("kb", limit=3), "x", 0, domain).text == "kb"  # type: ignore[union-attr]
+    ran = ran_fact(call("sh", cmd="ls"), "x", 0, domain)
     assert ran == CommandFact("ls", "ok", "x", 0)
-    spoken = command_fact(ToolCall("c", "kb", '"why"'), "x", 0, domain)
+    spoken = ran_fact(ToolCall("c", "kb", '"why"'), "x", 0, domain)
     assert spoken is not None
     assert spoken.text == "kb why"
-    assert command_fact(call("save", path="x"), "x", 0, domain) is None
+    assert ran_fact(call("save", path="x"), "x", 0, domain) is None
 
 
 # ---------------------------------------------------------------- reading
@@ -1048,7 +1056,7 @@ def test_an_item_is_known_by_the_first_of_its_ids() -> None:
 @pytest.mark.parametrize("key", ["command", "cmd", "commands", "script", "input"])
 def test_a_command_is_found_under_any_of_the_usual_keys(key: str) -> None:
     """Whichever the tool calls it."""
-    assert command_fact(call("bash", **{key: "ls"}), "x", 0) == CommandFact("ls", "ok", "x", 0)
+    assert ran_fact(call("bash", **{key: "ls"}), "x", 0) == CommandFact("ls", "ok", "x", 0)
 
 
 @pytest.mark.parametrize(
@@ -1056,7 +1064,7 @@ def test_a_command_is_found_under_any_of_the_usual_keys(key: str) -> None:
 )
 def test_a_page_is_fetched_under_any_of_the_usual_names(name: str) -> None:
     """Where the call says a url."""
-    found = command_fact(call(name, url="u"), "x", 0)
+    found = ran_fact(call(name, url="u"), "x", 0)
     assert found is not None
     assert found.kind == "fetch"
 
