@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -142,11 +143,13 @@ def observe(fault: Fault) -> Observed:
     with LocalProvider(window=128_000) as provider:
         provider.route("aux", fault.answer)
         provider.route("backup", lambda asked: Reply(GOOD))
+        _warm(provider)
         events: list[Event] = []
         alone = _compressor(provider, fault, (), events)
         first = alone.compress_sync(session(20), session_id="s")
         calls = len(provider.for_model("aux"))
-        later = alone.compress_sync(session(24), session_id="s", force=True)
+        # Not by force: who asks for it himself asks the model again, whatever it did before.
+        later = alone.compress_sync(session(24), session_id="s")
         after = len(provider.for_model("aux")) - calls
         fresh = next(other for other in faults() if other.name == fault.name)
         provider.route("aux", fresh.answer)
@@ -156,6 +159,7 @@ def observe(fault: Fault) -> Observed:
         kept = [e.segment for s in stores for e in s.open("default", "s").entries]
     texts = [text_of(segment.rendered) for segment in kept]
     problems = [f"stored: {POISON}" for text in texts if POISON in text]
+    problems += [] if later.written else ["the next turn had nothing to write"]
     for view in (first.messages, later.messages, second.messages):
         problems += [str(p) for p in check(view)]
         problems += [p for p in (refusal_of_openai(view), refusal_of_anthropic(view)) if p]
@@ -169,6 +173,12 @@ def observe(fault: Fault) -> Observed:
         second.segments[0].model,
         tuple(problems),
     )
+
+
+def _warm(provider: LocalProvider) -> None:
+    """One good call: litellm's first one loads modules for seconds, which are not the model's."""
+    warm = LiteLLMSummarizer("backup", api_base=provider.base_url, context_window=128_000)
+    asyncio.run(warm.summarize([{"role": "user", "content": "hello"}], max_tokens=100))
 
 
 def _compressor(
