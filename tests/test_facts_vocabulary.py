@@ -281,7 +281,7 @@ def plainly(excerpts: list[Excerpt], weights: dict[str, float], room: float) -> 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_the_quick_choice_covers_as_much_as_the_plain_one(seed: int) -> None:
-    """To a twentieth: clauses are weighed anew only when they lead, by what they are worth at most."""
+    """To a twentieth: clauses are weighed anew only when they lead."""
     chance = random.Random(seed)
     names = [f"name_{n:02d}{'x' * chance.randint(0, 9)}" for n in range(40)]
     weights = {name: chance.random() ** 2 for name in names}
