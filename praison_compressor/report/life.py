@@ -139,7 +139,7 @@ def life_of_transcript(
     points = []
     facts: dict[str, tuple[Fact, ...]] = {}
     epochs = {session: 1}
-    ends = _ends(messages)
+    ends, stride = _ends(messages)
     for number, end in enumerate(ends, 1):
         done = compressor.compress_sync(messages[:end], session_id=session)
         is_new = done.session_id not in epochs
@@ -149,7 +149,8 @@ def life_of_transcript(
         if on_request is not None:
             on_request(number, len(ends))
     told, _ = _told(compressor.store, compressor.config.namespace, session, facts)
-    note = "The transcript, sent again as it grew, with these options."
+    every = f", every {stride} steps" if stride > 1 else ""
+    note = f"The transcript, sent again as it grew{every}, with these options."
     return replace(
         told,
         title=title,
@@ -168,16 +169,17 @@ def _counted(written: Iterable[Written]) -> Iterator[tuple[str, tuple[Fact, ...]
             yield text_of(text.message), tuple(_facts(text.before or text.after, text.after))
 
 
-def _ends(messages: Sequence[Any]) -> list[int]:
-    """Where a request would have been sent: after each step of the transcript, not of a stub."""
+def _ends(messages: Sequence[Any]) -> tuple[list[int], int]:
+    """Where a request would have been sent, after each step of the transcript (not of a stub), or
+    after every so many: how many."""
     transcript = read(messages)
     ends = []
     for step in transcript.steps:
         origins = [o for o in (transcript.origins[index] for index in step) if o is not None]
         if origins:
             ends.append(max(origins) + 1)
-    stride = -(-len(ends) // MOST_POINTS)
-    return sorted({*ends[::stride], len(messages)}) if ends else [len(messages)]
+    stride = max(1, -(-len(ends) // MOST_POINTS))
+    return sorted({*ends[::stride], len(messages)}), stride
 
 
 # ---------------------------------------------------------------- a ledger
