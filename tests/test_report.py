@@ -12,7 +12,7 @@ import pytest
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.ledger import Epoch
 from praison_compressor.report.family import lines
-from praison_compressor.report.life import Life, life_of_transcript
+from praison_compressor.report.life import Life, life_of_session, life_of_transcript
 from praison_compressor.report.page import render
 from praison_compressor.testing import LocalProvider, Summarizer
 
@@ -228,3 +228,23 @@ def test_a_family_is_drawn_with_its_forks_moved_in() -> None:
         (1, "compressed"),
         (0, "compressed"),
     ]
+
+
+def test_a_compression_of_many_segments_is_one_cut(tmp_path: Path) -> None:
+    """A stored session's chart marks each epoch once, however many outputs it masked."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    config = CompressorConfig(
+        model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, store_url=url
+    )
+
+    async def says(messages: list[dict[str, object]]) -> str:
+        return "The audit goes on."
+
+    made = ContextCompressor(config, summarizer=says)
+    for turns in (30, 40, 50, 60):
+        made.compress_sync(transcript(turns), session_id=SESSION)
+    life = life_of_session(made.store, "default", SESSION, made.tokens)
+    made.close()
+    assert len(life.masks) > life.compressions
+    assert sum(point.compressed for point in life.points) == life.compressions
+    assert "not told by the model" in Page(render(life)).text

@@ -223,7 +223,7 @@ def _told(
     cards = _cards(kept, facts)
     life = Life(
         title=session.id,
-        note="What was compressed; the first exchange and the newest messages are in no store.",
+        note="What was compressed. What stays word for word in the view is not counted here.",
         points=(),
         cards=tuple(card for card in cards if card.segment.kind == "summary"),
         masks=tuple(card for card in cards if card.segment.kind != "summary"),
@@ -240,14 +240,17 @@ def _archived_points(kept: Sequence[_Kept], tokens: TokenCounter) -> Iterator[Po
     standing: list[_Kept] = []
     known: set[str] = set()
     messages = whole = view = 0
-    for new in kept:
+    epochs = [one.entry.epoch for one in kept]
+    for number, new in enumerate(kept, 1):
         for size in _sizes(new, known, tokens):
             messages, whole, view = messages + 1, whole + size, view + size
             yield Point(messages, whole, view)
         known |= new.run
         standing = [old for old in standing if not old.run <= new.run] + [new]
         view = sum(one.entry.segment.tokens for one in standing)
-        yield Point(messages, whole, view, compressed=True)
+        # Several segments of one compression are one cut.
+        is_last = epochs[number : number + 1] != [new.entry.epoch]
+        yield Point(messages, whole, view, compressed=is_last)
 
 
 def _sizes(new: _Kept, known: set[str], tokens: TokenCounter) -> list[int]:
