@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
 import pytest
@@ -25,22 +25,21 @@ from praison_compressor.facts import (
     render,
 )
 from praison_compressor.facts.commands import COMMAND_CHARS, command_fact
+from praison_compressor.facts.details import details, excerpts_text
+from praison_compressor.facts.domain import GENERAL
 from praison_compressor.facts.files import Ledger, effects_of
+from praison_compressor.facts.lines import Line, Section, fitted
 from praison_compressor.facts.model import shifted
 from praison_compressor.facts.outcomes import LINE_CHARS, error_lines, first_error, outcome_of
 from praison_compressor.facts.reading import Passage, argument_values, passages
+from praison_compressor.facts.render import squeeze
 from praison_compressor.facts.sections import (
-    Line,
-    Section,
     commands_section,
     decisions_section,
-    details,
     errors_section,
-    excerpts_text,
     files_section,
-    fitted,
-    squeeze,
-    state_section,
+    now_section,
+    still_failing,
     user_section,
 )
 from praison_compressor.facts.shell import Effect, effects
@@ -57,6 +56,13 @@ def call(name: str, /, **arguments: Any) -> ToolCall:
 def told(command: str) -> list[tuple[str, str]]:
     """What a command line does: path and action, `path>target` for a move."""
     return [(e.path + (f">{e.target}" if e.target else ""), e.action) for e in effects(command)]
+
+
+def ran_fact(
+    made: ToolCall, result: str, index: int, domain: Domain = GENERAL
+) -> CommandFact | None:
+    """The fact of a call with that result."""
+    return command_fact(made, result, outcome_of(result), index, domain)
 
 
 # ---------------------------------------------------------------- shell
@@ -100,6 +106,10 @@ def told(command: str) -> list[tuple[str, str]]:
         ("grep -n pattern.x src/a.py", [("src/a.py", "read")]),
         ("grep pattern src", []),
         ("grep pattern src/app", []),
+        ("grep x ..", []),
+        ("cat src/app", [("src/app", "read")]),
+        ("sed s/a/b/ src/app", [("src/app", "read")]),
+        ("grep \"a|b;c\" a.txt && rm 'x;y'", [("a.txt", "read"), ("x;y", "deleted")]),
         ("rg pattern ./lib..", []),
         ("awk '{print}' data.csv", [("data.csv", "read")]),
         ("sed 's/a;b/c/' a.txt", [("a.txt", "read")]),
@@ -338,21 +348,21 @@ def test_what_a_call_ran_and_what_came_of_it(
     made: ToolCall, result: str, fact: CommandFact | None
 ) -> None:
     """Commands by their line, searches and fetches by what they were asked."""
-    assert command_fact(made, result, 3) == fact
+    assert ran_fact(made, result, 3) == fact
 
 
 def test_a_domains_tools_are_commands_and_searches_too() -> None:
     """With the argument that its rule names; rules about files make no command."""
     domain = Domain(tools={"kb": "search:question", "sh": "command", "save": "created"})
-    found = command_fact(call("kb", question="why", limit=3), "because", 0, domain)
+    found = ran_fact(call("kb", question="why", limit=3), "because", 0, domain)
     assert found == CommandFact("kb why", "ok", "because", 0, kind="search")
-    assert command_fact(call("kb", limit=3), "x", 0, domain).text == "kb"  # type: ignore[union-attr]
-    ran = command_fact(call("sh", cmd="ls"), "x", 0, domain)
+    assert ran_fact(call("kb", limit=3), "x", 0, domain).text == "kb"  # type: ignore[union-attr]
+    ran = ran_fact(call("sh", cmd="ls"), "x", 0, domain)
     assert ran == CommandFact("ls", "ok", "x", 0)
-    spoken = command_fact(ToolCall("c", "kb", '"why"'), "x", 0, domain)
+    spoken = ran_fact(ToolCall("c", "kb", '"why"'), "x", 0, domain)
     assert spoken is not None
     assert spoken.text == "kb why"
-    assert command_fact(call("save", path="x"), "x", 0, domain) is None
+    assert ran_fact(call("save", path="x"), "x", 0, domain) is None
 
 
 # ---------------------------------------------------------------- reading
@@ -631,20 +641,63 @@ def test_the_users_words_are_ranked() -> None:
     assert sorted(orders) == [1, 2, 3, 4, 5, 6, 7]
 
 
-def test_open_work_is_listed_with_its_state() -> None:
-    """What is done comes last of the list; the three newest notes after it."""
+def test_how_things_stand_comes_first() -> None:
+    """What is being done, what is next, what still fails, the newest words, what is done."""
     facts = Facts(
         todos=(Todo("a", "completed", 1), Todo("b", "in_progress", 1), Todo("c", "pending", 1),
-               Todo("d", "done", 1)),
-        open_work=tuple(Note(f"note {n}", n) for n in range(5)),
+               Todo("d", "cancelled", 1), Todo("e", "active", 1)),
+        commands=(CommandFact("make", "failed", "boom", 2),),
+        last_words=(Note("I looked.", 5),),
+        open_work=(Note("old note", 3), Note("new note", 4)),
     )  # fmt: skip
-    section = state_section(facts)
+    section = now_section(facts)
     assert text_of(section) == [
-        "[~] b", "[ ] c", "[x] a", "[x] d", "[4] note 4", "[3] note 3", "[2] note 2",
+        "b", "e", "c", "make: boom [2]", "I looked. [5]", "new note [4]", "a", "d",
     ]  # fmt: skip
-    assert "\n".join(fitted(section, 1_000, len).split("\n")[1:5]) == (
-        "- [x] a\n- [~] b\n- [ ] c\n- [x] d"
+    assert fitted(section, 1_000, len) == (
+        "## Now\n- doing: b; e\n- next: c\n- still fails: make: boom [2]\n"
+        "- said: I looked. [5]\n- said: new note [4]\n- done: a; d\n"
     )
+    same = Facts(last_words=(Note("x", 1),), open_work=(Note("x", 1),))
+    assert text_of(now_section(same)) == ["x [1]"]
+
+
+def test_a_command_still_fails_until_a_like_one_worked() -> None:
+    """By the program it runs in the end; the two newest; searches and silent ones are none."""
+
+    def failing(*commands: tuple[str, str]) -> list[str]:
+        made = tuple(CommandFact(text, how, "why", n) for n, (text, how) in enumerate(commands))
+        return [item.text for item in still_failing(Facts(commands=made))]
+
+    assert failing(("make a", "failed"), ("make b", "ok")) == []
+    assert failing(("make b", "ok"), ("make a", "failed")) == ["make a"]
+    assert failing(("make a", "failed"), ("make b", "failed")) == ["make b"]
+    assert failing(("a", "failed"), ("b", "failed"), ("c", "failed")) == ["c", "b"]
+    assert failing(("cd x && CI=1 make a | tail", "failed"), ("make", "ok")) == []
+    assert failing(("make a", "failed"), ("make | grep x", "ok")) == []
+    assert failing(("A=1", "failed")) == ["A=1"]
+    silent = Facts(commands=(CommandFact("a", "failed", "", 0),
+                             CommandFact("b", "failed", "x", 1, kind="search")))  # fmt: skip
+    assert still_failing(silent) == []
+
+
+def test_older_words_with_a_value_that_was_taken_back_are_not_told() -> None:
+    """Decisions, notes and clauses from before the correction; the same words after it are."""
+    said = Said(0, "use 8080", superseded_by="use 9090", superseded_at=4, old_values=("8080",))
+    facts = Facts(
+        user=(said,),
+        decisions=(Note("we chose 8080", 3), Note("we keep 8080", 4), Note("we chose 18080", 2)),
+        last_words=(Note("port 8080 it is", 3),),
+        identifiers=(Identifier("order_id", "symbol", named=3),),
+        excerpts=(Excerpt(3, "assistant", "order_id at 8080", ("order_id",)),),
+        messages=9,
+    )
+    assert text_of(decisions_section(facts)) == ["[2] we chose 18080", "[4] we keep 8080"]
+    assert text_of(now_section(facts)) == []
+    assert details(facts, 200, len) == ""
+    kept = replace(facts, user=())
+    assert len(text_of(decisions_section(kept))) == 3
+    assert "order_id" in details(kept, 200, len)
 
 
 def test_files_commands_errors_and_decisions_are_lines() -> None:
@@ -656,6 +709,7 @@ def test_files_commands_errors_and_decisions_are_lines() -> None:
             FileFact("c.py", "moved", "mv", 3, {"moved": 1}, target="d.py"),
             FileFact("e.py", "created", "tee", 4, {}, ok=False),
             FileFact("f.py", "listed", "x", 9, {"listed": 1}),
+            FileFact("g.py", "read", "cat", 0, {"read": 1}),
         ),
         commands=(
             CommandFact("make", "ok", "done", 1),
@@ -665,13 +719,10 @@ def test_files_commands_errors_and_decisions_are_lines() -> None:
         errors=(ErrorFact("e1", 1), ErrorFact("e2", 2, "I mend it")),
         decisions=(Note("d1", 1), Note("d2", 2)),
     )
-    assert text_of(files_section(facts)) == [
-        "e.py: created [4], failed",
-        "c.py: moved to d.py [3]",
-        "b.py: edited ×2 [2]",
-        "f.py: listed [9]",
-        "x/a.py: read ×3 [1]",
-    ]
+    assert fitted(files_section(facts), 1_000, len) == (
+        "## Files\n- listed (x): f.py\n- created (tee), failed: e.py\n- moved (mv): c.py to d.py\n"
+        "- edited (Edit): b.py ×2\n- read (cat): x/a.py ×3, g.py\n"
+    )
     assert text_of(commands_section(facts)) == [
         "[3] pytest -> failed: 1 failed",
         "[1] make -> ok: done",
@@ -683,6 +734,13 @@ def test_files_commands_errors_and_decisions_are_lines() -> None:
 def test_a_section_takes_the_most_valuable_lines_that_fit_and_prints_them_in_order() -> None:
     """To the token; lines of one group share a bullet."""
     lines = (Line(2, "cc", "g"), Line(0, "a"), Line(1, "bbbb", "g"))
+    labelled = Section("T", (Line(0, "a", "g", "L: "), Line(1, "b", "g", "L: ")), ", ")
+    assert fitted(labelled, len("## T\n- L: a, b\n") + 1, len) == "## T\n- L: a, b\n"
+    assert fitted(labelled, len("## T\n- L: a, b\n") - 1, len) == "## T\n- L: a\n"
+    apart = Section("T", (Line(0, "a", "g"), Line(1, "b", "h"), Line(2, "c", "g")))
+    assert fitted(apart, 100, len) == "## T\n- a\n- b\n- c\n"
+    alone = Section("T", (Line(0, "a"), Line(1, "b")))
+    assert fitted(alone, 100, len) == "## T\n- a\n- b\n"
     section = Section("T", lines)
     everything = "## T\n- a\n- bbbb\ncc\n"
     assert fitted(section, len(everything) + 1, len) == everything
@@ -868,3 +926,202 @@ def test_records_are_values() -> None:
     assert (file.target, file.ok) == ("", True)  # type: ignore[union-attr]
     assert (command.runs, command.kind) == (1, "command")  # type: ignore[union-attr]
     assert (error.followed_by, error.times) == ("", 1)  # type: ignore[union-attr]
+
+
+# ---------------------------------------------------------------- shares and borders
+
+
+def many(number: int) -> Facts:
+    """Facts of every kind, more than any small room takes."""
+    return Facts(
+        messages=number,
+        user=tuple(Said(n, f"request number {n} of the user") for n in range(number)),
+        files=tuple(FileFact(f"f{n}.py", "read", "cat", n) for n in range(number)),
+        commands=tuple(CommandFact(f"make {n}", "ok", "done", n) for n in range(number)),
+        errors=tuple(ErrorFact(f"error {n}", n) for n in range(number)),
+        decisions=tuple(Note(f"we chose {n}", n) for n in range(number)),
+        todos=tuple(Todo(f"thing {n}", "pending", n) for n in range(number)),
+        identifiers=tuple(Identifier(f"name_{n}", "symbol", named=3) for n in range(number)),
+        excerpts=tuple(
+            Excerpt(n, "call", f"look at name_{n} closely", (f"name_{n}",)) for n in range(number)
+        ),
+    )
+
+
+def parts(text: str) -> dict[str, int]:
+    """Characters of each section, by the first word of its heading."""
+    sections = text.split("## ")[1:]
+    return {part.split()[0]: len(part) + 3 for part in sections}
+
+
+def test_each_kind_of_fact_has_its_share_of_the_room() -> None:
+    """Seven tenths for the user's words; small shares of the rest; what is left is for details."""
+    room = 20_000
+    taken = parts(render(many(1_000), budget_tokens=room, count=len))
+    assert 0.05 * room < taken["Now"] <= 0.07 * room
+    after = room - taken["Now"]
+    assert 0.68 * after < taken["The"] <= 0.7 * after
+    rest = after - taken["The"]
+    shares = (("Decisions", 0.03), ("Files", 0.06), ("Errors", 0.03), ("Commands", 0.03))
+    for title, share in shares:
+        assert (share - 0.01) * rest < taken[title] <= 1.15 * share * rest
+    assert taken["Details"] > 0.7 * rest
+    assert list(taken) == ["Now", "The", "Decisions", "Files", "Errors", "Commands", "Details"]
+
+
+def test_what_a_person_looks_for_first_has_a_line_in_a_small_room_too() -> None:
+    """Forty tokens a section from two hundred on; beside prose only the share counts."""
+    facts = replace(many(50), user=(), todos=())
+    assert "Files" in parts(render(facts, budget_tokens=200, count=len))
+    assert "Files" not in parts(render(facts, budget_tokens=199, count=len))
+    assert "Files" not in parts(render(facts, budget_tokens=200, count=len, beside_prose=True))
+
+
+def test_a_room_of_twenty_tokens_is_one() -> None:
+    """The first that holds a heading and a line."""
+    facts = Facts(user=(Said(0, "hi"),))
+    words = lambda text: len(text.split())  # noqa: E731
+    assert "hi" in render(facts, budget_tokens=20, count=words)
+
+
+def test_names_in_the_users_section_need_no_details() -> None:
+    """Nor what is visible anyway; what is only listed is worth half."""
+    facts = extract(
+        [
+            {"role": "user", "content": "Mend order_file."},
+            {"role": "assistant", "content": "The parser of order_file breaks the lookup."},
+        ]
+    )
+    assert "Details" not in render(facts, budget_tokens=900, count=len)
+    other = extract(
+        [{"role": "assistant", "content": "The parser of order_file breaks the lookup."}]
+    )
+    assert "Details" in render(other, budget_tokens=900, count=len)
+    assert "Details" not in render(other, budget_tokens=900, count=len, visible="see order_file")
+
+
+def test_changed_files_come_before_read_ones_however_new() -> None:
+    """Whatever was done to them."""
+    for action in ("edited", "created", "moved", "deleted", "odd"):
+        facts = Facts(files=(FileFact("old", action, "x", 1), FileFact("new", "read", "x", 9)))
+        assert text_of(files_section(facts))[0].startswith("old")
+
+
+def test_all_values_that_no_longer_hold_are_named() -> None:
+    """With a comma between them."""
+    said = Said(
+        0, "use a_1 and b_2", superseded_by="no", superseded_at=1, old_values=("a_1", "b_2")
+    )
+    assert text_of(user_section(Facts(user=(said,))))[0].endswith(
+        "(superseded later: a_1, b_2 no longer holds)"
+    )
+
+
+def test_long_paths_lose_their_shared_folder_in_large_details_only() -> None:
+    """Below six hundred tokens the note on it costs more than it saves."""
+    said = [
+        {"role": "assistant", "content": f"I read /srv/shop/deep/api/mod_{n}.py for order_{n}x."}
+        for n in range(30)
+    ]
+    facts = extract(said)
+    large = details(facts, 600, lambda text: len(text) // 4)
+    assert large.startswith("## Details (> call, = result) (left out of paths: /srv/shop/deep/)")
+    assert "/srv/shop/deep/api" not in large.partition("\n")[2]
+    assert "api/mod_" in large
+    assert details(facts, 599, lambda text: len(text) // 4).startswith(
+        "## Details (> call, = result)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "key", ["content", "subject", "title", "text", "task", "description", "step", "name"]
+)
+def test_a_todo_item_is_named_by_any_of_the_usual_keys(key: str) -> None:
+    """Whichever the tool calls it."""
+    assert listed(call("x", todos=[{key: "do it"}])) == [("do it", "pending", 0)]
+
+
+def test_an_item_is_known_by_the_first_of_its_ids() -> None:
+    """`taskId` before `id` before `task_id`."""
+    made = [call("task_add", **{key: key, "title": key}) for key in ("taskId", "id", "task_id")]
+    for change in (
+        {"taskId": "taskId", "id": "id", "task_id": "task_id"},
+        {"id": "id", "task_id": "task_id"},
+        {"task_id": "task_id"},
+    ):
+        done = listed(*made, call("task_set", status="done", **change))
+        assert [text for text, status, _ in done if status == "done"] == [next(iter(change))]
+
+
+@pytest.mark.parametrize("key", ["command", "cmd", "commands", "script", "input"])
+def test_a_command_is_found_under_any_of_the_usual_keys(key: str) -> None:
+    """Whichever the tool calls it."""
+    assert ran_fact(call("bash", **{key: "ls"}), "x", 0) == CommandFact("ls", "ok", "x", 0)
+
+
+@pytest.mark.parametrize(
+    "name", ["fetch", "browse", "open_url", "http_get", "go", "goto", "navigate", "crawl"]
+)
+def test_a_page_is_fetched_under_any_of_the_usual_names(name: str) -> None:
+    """Where the call says a url."""
+    found = ran_fact(call(name, url="u"), "x", 0)
+    assert found is not None
+    assert found.kind == "fetch"
+
+
+def test_the_edges_of_a_result_have_their_lengths() -> None:
+    """An exit code in the first or last 400 characters, a failure in the first 200 of text."""
+    code = "exit code 1"
+    assert outcome_of(" " * (400 - len(code)) + code + "\n" + "x" * 900).status == "failed"
+    assert outcome_of("y" * 401 + code + "\n" + "x" * 500).status == "ok"
+    assert outcome_of("y" * 900 + "\n" + code + " " * (400 - len(code))).status == "failed"
+    assert outcome_of("y" * 900 + "\n" + code + " " * 401).status == "ok"
+    assert outcome_of("\n" * 300 + "Error: x").status == "failed"
+    assert first_error("plain\n" + " " * 395 + "error") == " " * 395 + "error"
+    assert first_error("plain\n" + " " * 396 + "error") == "plain"
+
+
+def test_only_short_sentences_claim_values() -> None:
+    """Three hundred characters: a longer one is a text that has numbers in it."""
+    fits = "Use port 8080 " + "x" * (300 - 15) + "."
+    assert len(fits) == 300
+    assert spoken(fits, "No, use port 9090.")[0].old_values == ("8080",)
+    longer = "Use port 8080 " + "x" * (301 - 15) + "."
+    assert spoken(longer, "No, use port 9090.")[0].old_values == ()
+
+
+def test_a_correction_reaches_back_sixty_sentences() -> None:
+    """Further back another matter was spoken of."""
+    between = [f"See user_{n} there." for n in range(61)]
+    assert spoken("Use port 8080.", *between[:59], "No, use port 9090.")[0].old_values == ("8080",)
+    assert spoken("Use port 8080.", *between, "No, use port 9090.")[0].old_values == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [("'a b'", "quoted"), ("`a`", "quoted"), ("ab", None), ("Ab", None), ("AB", None),
+     ("ABC", "name"), ("aBc", "name"), ("a-b", "name"), ("a1", "name"), ("1", "number"),
+     ("1.2.3", "number"), ("12ms", "number"), ("12abcd", "name"), ("a/b", "path"),
+     ("a.py", "path"), ("http://a", "url")],
+)  # fmt: skip
+def test_what_kind_of_value_a_word_is(value: str, kind: str | None) -> None:
+    """Ordinary words are none."""
+    assert values_of(value).get(value) == kind
+
+
+def test_what_begins_like_a_long_command_is_that_command() -> None:
+    """Eighty characters are enough to recognise it."""
+    facts = Facts(commands=(CommandFact("c" * 90, "ok", "", 0),))
+    assert missing(facts, "d " + "c" * 80 + " d").commands == ()
+    assert missing(facts, "d " + "c" * 79 + " d").commands == facts.commands
+
+
+def test_records_say_by_default_that_nothing_is_known() -> None:
+    """An identifier that was seen once, alone, at the beginning."""
+    plain = Identifier("i", "id")
+    assert (plain.named, plain.bodies, plain.user, plain.assistant, plain.results) == (0,) * 5
+    assert (plain.first, plain.last, plain.spread, plain.crowd) == (0, 0, 1, 1)
+    assert (Line(1, "x").group, Excerpt(0, "user", "x").keys) == ("", ())
+    ledger = Ledger()
+    ledger.add(Effect("a", "edited", "x"), 3)
+    assert ledger.facts() == (FileFact("a", "edited", "x", 3, {"edited": 1}),)

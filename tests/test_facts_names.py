@@ -103,6 +103,20 @@ def test_the_kind_of_a_token(token: str, kind: str | None) -> None:
             {"api/orders.py": "path", "orders.py": "file", "shop/api": "folder"},
         ),
         ("in src/app/main.py", {"app/main.py": "path"}),
+        (
+            "in ~/work/my_part/",
+            {
+                "~/work/my_part": "path",
+                "my_part": "symbol",
+                "~/work": "folder",
+            },
+        ),
+        ("in ../my_part", {"../my_part": "path", "my_part": "symbol"}),
+        ("in app/my_part", {"app/my_part": "path", "my_part": "symbol"}),
+        ("in a/b/c/my_part", {"c/my_part": "path", "my_part": "symbol", "b/c": "folder"}),
+        ("in /a/b/a_bc", {"b/a_bc": "path", "a_bc": "symbol", "/a/b": "folder"}),
+        ("#a_b #1234", {"1234": "number"}),
+        ("at x.user_id", {"x.user_id": "dotted", "user_id": "symbol"}),
         ("call shop.handleOrder now", {"shop.handleOrder": "dotted", "handleOrder": "symbol"}),
         ("os.path is plain", {"os.path": "dotted"}),
         ("fix #48213 and #12", {"48213": "number"}),
@@ -234,6 +248,7 @@ def test_a_long_line_is_cut_where_a_sentence_ends() -> None:
     assert len(pieces) == 3
     solid = "x" * 600
     assert [len(piece) for piece in clauses(Passage(0, "user", solid))] == [240, 240, 120]
+    assert [len(piece) for piece in clauses(Passage(0, "user", "x" * 480))] == [240, 240]
     early = "a" * 20 + ". " + "b" * 230
     assert next(clauses(Passage(0, "user", early))).startswith("a" * 20)
     exact = "y" * CLAUSE_CHARS
@@ -274,6 +289,17 @@ def test_a_name_keeps_the_words_beside_it_and_two_that_say_what_it_is() -> None:
     text = "zero one two; the parser of order_file fails when the server restarts, three four five"
     assert cut(text, "order_file") == "parser of order_file fails"
     assert cut("x y z order_file u v w", "order_file") == "z order_file u"
+
+
+def test_no_word_is_cut_and_the_edges_of_a_text_are_kept() -> None:
+    """Up to twelve characters more, where that ends a word or the text."""
+    assert cut("(order_file)", "order_file") == "(order_file)"
+    assert cut("see order_file:end", "order_file") == "see order_file:end"
+    long = "x" * 40
+    assert cut(f"{long} order_file {long}", "order_file") == f"{long} order_file {long}"
+    assert cut(f"-{long}- order_file", "order_file").endswith("- order_file")
+    assert cut("a_1 = order_file; b", "order_file") == "a_1 = order_file; b"
+    assert cut("." * 90 + "order_file" + "." * 90, "order_file").strip(".") == "order_file"
 
 
 def test_windows_that_nearly_touch_are_one() -> None:
@@ -317,6 +343,8 @@ def test_relative_folders_are_shared_too() -> None:
     other = "edit other/packages/web/src/view/x.ts"
     assert roots.strip(other) == other
     assert Roots([f"edit src/mod_{n}.ts" for n in range(9)]).relative == ""
+    deepest = Roots([f"/srv/shop/app/api/mod_{n}.py" for n in range(9)])
+    assert deepest.absolute == "/srv/shop/app/"
     both = Roots([*texts, *(f"/srv/shop/app/packages/web/src/view/m{n}.ts" for n in range(5))])
     assert both.note().count(" and ") == 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,9 @@ from .invariants import refusal_of_anthropic, refusal_of_openai
 
 POISON = "POISONED-TEXT"
 """In every bad answer that has words at all: it must turn up nowhere."""
+
+STALLED = 3.0
+"""Seconds to wait for what never comes; a good answer must come within it."""
 
 GOOD = "## Done\nThe modules so far are in order, V-0003 among them."
 
@@ -33,6 +37,8 @@ class Fault:
     calls: int = 1
     """Requests that the faulty model gets before it is left alone."""
     retries: int = 0
+    seconds: float = 60.0
+    """For one call: short only where nothing comes, for a busy machine is slow to answer too."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,9 @@ def faults() -> list[Fault]:
     error_text = f"Error: litellm.RateLimitError: 429 {POISON}"
     limited = Failure(429, "Rate limit reached.", "tokens", retry_after_seconds=0.02)
     return [
-        Fault("timeout", _says(f"{POISON} too late", delay_seconds=3), "no answer"),
+        Fault(
+            "timeout", _says(f"{POISON} too late", delay_seconds=6), "no answer", seconds=STALLED
+        ),
         Fault("connection reset", _plays("reset"), "aux:"),
         Fault("401", _plays("unauthorized"), "API key"),
         Fault("429 with retry-after, then well", _Once(limited), "", "model", 2, retries=1),
@@ -125,7 +133,7 @@ def faults() -> list[Fault]:
         Fault("reasoning that never closes", _plays("unclosed_reasoning"), "empty", calls=2),
         Fault("invalid UTF-8", _plays("invalid_utf8"), "aux:"),
         Fault("not JSON", _plays("not_json"), "aux:"),
-        Fault("a stream that stalls", _plays("stall"), "no answer"),
+        Fault("a stream that stalls", _plays("stall"), "no answer", seconds=STALLED),
         Fault("another conversation's summary", _says(ANOTHERS), "unrelated"),
     ]
 
@@ -135,11 +143,13 @@ def observe(fault: Fault) -> Observed:
     with LocalProvider(window=128_000) as provider:
         provider.route("aux", fault.answer)
         provider.route("backup", lambda asked: Reply(GOOD))
+        _warm(provider)
         events: list[Event] = []
         alone = _compressor(provider, fault, (), events)
         first = alone.compress_sync(session(20), session_id="s")
         calls = len(provider.for_model("aux"))
-        later = alone.compress_sync(session(24), session_id="s", force=True)
+        # Not by force: who asks for it himself asks the model again, whatever it did before.
+        later = alone.compress_sync(session(24), session_id="s")
         after = len(provider.for_model("aux")) - calls
         fresh = next(other for other in faults() if other.name == fault.name)
         provider.route("aux", fresh.answer)
@@ -149,6 +159,7 @@ def observe(fault: Fault) -> Observed:
         kept = [e.segment for s in stores for e in s.open("default", "s").entries]
     texts = [text_of(segment.rendered) for segment in kept]
     problems = [f"stored: {POISON}" for text in texts if POISON in text]
+    problems += [] if later.written else ["the next turn had nothing to write"]
     for view in (first.messages, later.messages, second.messages):
         problems += [str(p) for p in check(view)]
         problems += [p for p in (refusal_of_openai(view), refusal_of_anthropic(view)) if p]
@@ -164,6 +175,12 @@ def observe(fault: Fault) -> Observed:
     )
 
 
+def _warm(provider: LocalProvider) -> None:
+    """One good call: litellm's first one loads modules for seconds, which are not the model's."""
+    warm = LiteLLMSummarizer("backup", api_base=provider.base_url, context_window=128_000)
+    asyncio.run(warm.summarize([{"role": "user", "content": "hello"}], max_tokens=100))
+
+
 def _compressor(
     provider: LocalProvider, fault: Fault, fallbacks: tuple[str, ...], events: list[Event]
 ) -> ContextCompressor:
@@ -174,7 +191,7 @@ def _compressor(
         auxiliary_model="aux",
         fallback_models=fallbacks,
         summary_max_retries=fault.retries,
-        timeout_seconds=1.0,
+        timeout_seconds=fault.seconds,
     )
     summarizer = LiteLLMSummarizer("aux", api_base=provider.base_url, context_window=128_000)
     return ContextCompressor(config, summarizer=summarizer, on_event=events.append)
