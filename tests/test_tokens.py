@@ -295,6 +295,16 @@ def test_a_counted_message_is_not_counted_again(monkeypatch: pytest.MonkeyPatch)
     assert encoded == ["edited in its place, to something longer"]
 
 
+def test_many_new_messages_are_counted_as_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Side by side in threads, however many cores there are: the same counts, in order."""
+    transcript = [{"role": "user", "content": f"message {n} " * (n % 7)} for n in range(2_000)]
+    one_by_one = [TokenCounter("gpt-4o").message(message) for message in transcript]
+    for cores in (1, 2, 3):
+        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
+        counter = TokenCounter("gpt-4o")
+        assert counter.each(counter.cache.all(transcript)) == one_by_one
+
+
 def test_the_sum_of_messages_is_the_count_of_the_list() -> None:
     """What a plan adds up is what the view will be measured by, calibrated or not."""
     counter = TokenCounter("some-model")
