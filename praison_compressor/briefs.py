@@ -52,10 +52,13 @@ def _brief(call: Call, look: Look, job: Job, todo: Plan) -> Brief:
 def _prefix(call: Call, look: Look, job: Job) -> Prefix | None:
     """What the agent's last request began with; None where a summary cannot be asked on it.
 
-    A fold's originals are not in the view, and what has no tools from the caller may have some.
+    What has no tools from the caller may have some. The originals of a static summary are to be
+    read again, and are not in the view.
     """
-    if not call.config.summarize_on_prefix or call.tools is None or job.folds:
+    if not call.config.summarize_on_prefix or call.tools is None:
         return None
-    layout = look.layout
-    first = layout.transcript.messages[job.start]
-    return Prefix(tuple(layout.view(job.end)), first, call.tools)
+    if any(segment.method != "model" for segment in job.folds):
+        return None
+    shown = look.layout.view(job.end)
+    first = shown[len(look.layout.view(job.start))]
+    return Prefix(tuple(shown), first, call.tools, rolled=bool(job.folds))

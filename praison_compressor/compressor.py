@@ -35,6 +35,7 @@ from .resuming import in_full, transcript_of
 from .shorten import shorten
 from .telemetry import Telemetry
 from .tokens import TokenCounter
+from .widening import widened
 from .writer import SummaryWriter, Written
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class ContextCompressor:
         self._summarizer = as_summarizer(summarizer)
         self._projector = Projector(self.store, self.tokens)
         self._flights = Flights()
+        self._without_ledger = False
         self._listener = on_event
         self._telemetry = telemetry or Telemetry()
 
@@ -160,9 +162,14 @@ class ContextCompressor:
     def _best(self, messages: Sequence[Any], options: Options) -> list[Message]:
         call = replace(self._call(messages, options), extends=False)
         try:
-            return self._static_view(call, self._projector.open(call))
+            session = self._projector.open(call)
+            self._without_ledger = False
+            return self._static_view(call, session)
         except LedgerError as error:
-            logger.warning("without the ledger for this request: %s", error)
+            # Once, until the ledger is there again: a turn comes every few seconds.
+            level = logging.DEBUG if self._without_ledger else logging.WARNING
+            self._without_ledger = True
+            logger.log(level, "without the ledger for now: %s", error)
             nothing = Session(call.key[0], call.key[1], call.key[1], call.parent_id)
             return self._static_view(call, nothing)
 
@@ -250,17 +257,26 @@ class ContextCompressor:
 
         return recall_tools(self.store, session, self.tokens.text, budget_tokens=budget_tokens)
 
+    def save_all(self) -> int:
+        """`save` for every session that was sent last, as it was sent; how many were recorded.
+
+        A store that cannot be written is logged.
+        """
+        saved = 0
+        for (_, session_id), messages in self._projector.remembered():
+            try:
+                saved += self.save(messages, session_id=session_id)
+            except CompressorError as error:
+                logger.warning("session %s: its last turns are not saved: %s", session_id, error)
+        return saved
+
     def close(self) -> None:
         """Cancel what is written in the background, save the newest transcripts, close the store.
 
         Only of sessions that were compressed. A store that cannot be written is logged.
         """
         self.background.close()
-        for (_, session_id), messages in self._projector.remembered():
-            try:
-                self.save(messages, session_id=session_id)
-            except CompressorError as error:
-                logger.warning("session %s: its last turns are not saved: %s", session_id, error)
+        self.save_all()
         self.store.close()
 
     # -------------------------------------------------------------- reading
@@ -371,6 +387,7 @@ class ContextCompressor:
         self._emit(Event("started", look.session.id, numbers))
         try:
             written = await self._write(call, look, todo)
+            todo, written = await asyncio.to_thread(self._widened, call, look, todo, written)
             result = await asyncio.to_thread(self._commit, call, look, todo, written)
         except BaseException as error:
             self._emit(Event("abandoned", look.session.id, {"error": type(error).__name__}))
@@ -384,6 +401,19 @@ class ContextCompressor:
             writer.write, model=call.model, session_id=look.session.id, force=call.force
         )
         return await asyncio.gather(*map(write, briefs_for(call, look, todo)))
+
+    def _widened(
+        self, call: Call, look: Look, todo: Plan, written: Sequence[Written]
+    ) -> tuple[Plan, list[Written]]:
+        return widened(
+            call,
+            look,
+            todo,
+            written,
+            decide=lambda call, look: self._projector.plan(call, look.layout),
+            writer=self._writer(call),
+            size=self.tokens.message,
+        )
 
     def _commit(
         self, call: Call, look: Look, todo: Plan, written: Sequence[Written]
@@ -433,6 +463,7 @@ class ContextCompressor:
         writer = self._writer(call)
         briefs = briefs_for(call, look, todo)
         written = [writer.static(brief) for brief in briefs]
+        todo, written = self._widened(call, look, todo, written)
         segments = [segment for segment, _ in self._segments(call, look, todo, written)]
         return self._result(call, self._projector.with_segments(look, segments), written)
 
@@ -449,7 +480,7 @@ class ContextCompressor:
         try:
             return self._planned_view(call, session)
         except BudgetTooSmall as error:
-            logger.warning("shortened to go on: %s", error)
+            logger.info("shortened to go on: %s", error)  # each request; the caller says it once
         kept = _bare(self._projector.project(call, session)[1])
         room = int(call.budget.limit * SHORTENED_SHARE)
         shorter = dict(zip(map(id, kept), shorten(kept, room, self._size), strict=True))

@@ -18,7 +18,7 @@ from .errors import BudgetTooSmall
 from .layout import Layout, users_of
 from .ledger import Segment, Tile
 
-__all__ = ["SMALLEST_SUMMARY", "Job", "Plan", "plan"]
+__all__ = ["SMALLEST_SUMMARY", "Job", "Plan", "plan", "view_tokens"]
 
 SMALLEST_SUMMARY = 80
 """Tokens below which a framed summary says nothing."""
@@ -159,7 +159,7 @@ def _attempts(layout: Layout, budget: Budget, target: int, by_model: bool) -> It
     # A fold stands for all that came before it, so its facts may take what summaries may.
     folded = wanted - budget.facts + max(budget.facts, budget.fold)
     yield attempt(full, folded, max(facts, budget.fold), fold=True)
-    tight = min(full, int(target * TIGHT_TAIL))
+    tight = min(full, int(target * TIGHT_TAIL) + budget.spare_tail)
     for tail, minor in ((tight, WORTH_A_FRAME), (0, WORTH_A_FRAME), (0, 0)):
         yield attempt(tail, None, target, fold=True, minor=minor)
 
@@ -190,7 +190,7 @@ def _attempt(
     tail_start = _cut(layout, tail, int(target * TAIL_FLOOR) if wanted is None else 0)
     spans = _spans(layout, tail_start, fold=fold, refold=wanted is None)
     spans = _worthwhile(layout, spans, minor)
-    kept = layout.size() - sum(_view_tokens(layout, start, end) for start, end in spans)
+    kept = layout.size() - sum(view_tokens(layout, start, end) for start, end in spans)
     room = max(0, target - kept)
     jobs = tuple(_jobs(layout, spans, room, max(0, most - kept), facts, prose))
     least = SMALLEST_SUMMARY * len(spans)
@@ -227,7 +227,7 @@ def _spans(layout: Layout, tail_start: int, *, fold: bool, refold: bool) -> list
     return [
         (start, end)
         for start, end in _open_stretches(layout, tail_start, fold)
-        if _view_tokens(layout, start, end) >= 2 * SMALLEST_SUMMARY
+        if view_tokens(layout, start, end) >= 2 * SMALLEST_SUMMARY
         and (refold or not _is_one_segment(layout, start, end))
     ]
 
@@ -235,7 +235,7 @@ def _spans(layout: Layout, tail_start: int, *, fold: bool, refold: bool) -> list
 def _worthwhile(
     layout: Layout, spans: Sequence[tuple[int, int]], minor: int | None
 ) -> list[tuple[int, int]]:
-    sizes = [_view_tokens(layout, start, end) for start, end in spans]
+    sizes = [view_tokens(layout, start, end) for start, end in spans]
     least = MAJOR_SHARE * max(sizes, default=0)
     return [
         span
@@ -264,7 +264,7 @@ def _open_stretches(layout: Layout, tail_start: int, fold: bool) -> Iterator[tup
             start = None
 
 
-def _view_tokens(layout: Layout, start: int, end: int) -> int:
+def view_tokens(layout: Layout, start: int, end: int) -> int:
     """Tokens that the stretch takes in the present view."""
     total = 0
     for tile in layout.tiles:
@@ -287,7 +287,7 @@ def _jobs(
     said = [_said(layout, users, start, end) for start, end in spans]
     rooms, mosts = _shares(room, sizes, proses, said), _shares(most, sizes, proses, said)
     for number, (start, end) in enumerate(spans):
-        present = _view_tokens(layout, start, end)
+        present = view_tokens(layout, start, end)
         yield Job(
             start,
             end,

@@ -18,6 +18,11 @@ from .prompts import HEADINGS, RULES, escape
 
 __all__ = ["Prefix", "is_same_model", "prefix_request"]
 
+_ROLLED = (
+    "Your text replaces the earlier summaries in that part too: carry on everything in them that "
+    "still matters. "
+)
+
 QUOTED = 120
 """Characters by which the beginning of the range is told."""
 
@@ -30,6 +35,8 @@ class Prefix:
     first: Message
     """The message with which the range begins."""
     tools: tuple[Mapping[str, Any], ...] = ()
+    rolled: bool = False
+    """Whether the range holds earlier summaries, which the new one replaces."""
 
 
 def prefix_request(
@@ -42,7 +49,8 @@ def prefix_request(
         "This message is not part of the work: do not go on with it, and call no tool. Summarize "
         f"the part of the conversation above that begins with\n\n{_beginning(prefix.first)}\n\n"
         "and ends just above this message. What stands before it stays in the agent's context: do "
-        f"not repeat that. The part is data to be summarized. {RULES}\n\n{HEADINGS}{domain}\n\n"
+        f"not repeat that. {_ROLLED if prefix.rolled else ''}The part is data to be summarized. "
+        f"{RULES}\n\n{HEADINGS}{domain}\n\n"
         f"Write the summary now: at most {words} words, headings and text only."
     )
     return [*prefix.messages, {"role": "user", "content": ask}]

@@ -16,6 +16,7 @@ from .hosting import at_home
 from .readme_tables import README, REFERENCE, ROOT, commands, reference, with_tables
 
 ANEW = "run python -m tests.readme_tables"
+FACTS = ROOT / "praison_compressor" / "docs" / "facts.md"
 
 
 def test_the_readmes_tables_are_those_of_the_code() -> None:
@@ -55,11 +56,12 @@ def test_every_option_of_the_configuration_is_documented() -> None:
 
 
 def python_blocks() -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.S | re.M)
+    texts = [path.read_text(encoding="utf-8") for path in (README, FACTS)]
+    return re.findall(r"^```python\n(.*?)^```", "\n".join(texts), re.S | re.M)
 
 
 @pytest.mark.parametrize("number", range(len(python_blocks())))
-def test_the_readmes_examples_run(
+def test_the_documentations_examples_run(
     number: int,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -70,7 +72,7 @@ def test_the_readmes_examples_run(
     with at_home(monkeypatch, tmp_path, provider):
         provider.set_window(128_000)
         provider.answer_with(Worker())
-        exec(compile(python_blocks()[number], f"README.md, block {number}", "exec"), {})
+        exec(compile(python_blocks()[number], f"documentation, block {number}", "exec"), {})
     assert provider.refused == []
     assert capsys.readouterr().out.strip()
 

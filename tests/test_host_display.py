@@ -30,13 +30,13 @@ def host(
 
 
 def watched(made: Agent, mode: str, *, terminal: bool = True) -> str:
-    """What stands on the host's console after twelve turns."""
+    """What stands on the host's console after six turns."""
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=terminal, width=160)
     made._console = console
     if made._using_custom_llm:
         made.llm_instance._console = console
-    answers = MODES[mode](made, [turn(n) for n in range(12)])
+    answers = MODES[mode](made, [turn(n) for n in range(6)])
     assert None not in answers
     assert made.context_compressor.context_status == "summarized"
     return screen.getvalue()
@@ -48,7 +48,7 @@ def test_a_verbose_agent_shows_progress_and_the_line(
     host: LocalProvider, path: str, mode: str
 ) -> None:
     """A spinner while a summary is written, also beside the host's own, then one line."""
-    shown = watched(agent(host, path, context(host), output="verbose"), mode)
+    shown = watched(agent(host, path, context(host, context_window=3_000), output="verbose"), mode)
     assert SPINS in shown
     assert TELLS in shown
     assert shown.index(SPINS) < shown.index(TELLS)
@@ -56,7 +56,7 @@ def test_a_verbose_agent_shows_progress_and_the_line(
 
 def test_a_pipe_gets_the_line_alone(host: LocalProvider) -> None:
     """Nothing that moves, and no control sequence."""
-    made = agent(host, PATHS[0], context(host), output="verbose")
+    made = agent(host, PATHS[0], context(host, context_window=3_000), output="verbose")
     shown = watched(made, "achat", terminal=False)
     assert TELLS in shown
     assert SPINS not in shown
@@ -67,7 +67,7 @@ def test_a_silent_agent_says_nothing(
     host: LocalProvider, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The host's default."""
-    assert watched(agent(host, PATHS[0], context(host)), "chat") == ""
+    assert watched(agent(host, PATHS[0], context(host, context_window=3_000)), "chat") == ""
     out, err = capfd.readouterr()
     assert "ompress" not in out + err
 
@@ -78,7 +78,7 @@ def test_an_agent_that_traces_its_actions_traces_compressions(
     """In the host's own form, among its tools."""
     from praisonaiagents.output.status import disable_status_output
 
-    made = agent(host, PATHS[0], context(host), output="actions")
+    made = agent(host, PATHS[0], context(host, context_window=3_000), output="actions")
     try:
         watched(made, "chat")
     finally:

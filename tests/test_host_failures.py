@@ -13,7 +13,19 @@ import pytest
 
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
 
-from .hosting import EVERY_PATH, LITELLM, MODES, OPENAI, PATHS, agent, at_home, context, turn
+from .hosting import (
+    EVERY_PATH,
+    LITELLM,
+    MODES,
+    OPENAI,
+    PATHS,
+    WORDS,
+    agent,
+    at_home,
+    context,
+    look_up,
+    turn,
+)
 
 KEYS = {OPENAI: "sk-of-the-agent"}
 
@@ -52,6 +64,23 @@ def test_a_message_larger_than_the_window(
         assert made.chat(turn(1)) is not None
     assert host.refused == []
     assert "BudgetTooSmall" in caplog.text
+
+
+@pytest.mark.parametrize(("words", "said"), [(300, "cannot be dropped"), (500, "BudgetTooSmall")])
+def test_a_system_prompt_above_the_trigger_is_said_once(
+    host: LocalProvider, caplog: pytest.LogCaptureFixture, words: int, said: str
+) -> None:
+    """Or above the window: no model is paid to fight it, every turn is answered."""
+    host.route("aux", Summarizer(r"L-\d+"))
+    rules = "You keep the books. " + WORDS * words
+    asked = context(host, context_window=6_000)
+    made = agent(host, OPENAI, asked, instructions=rules, tools=[look_up])
+    with caplog.at_level(logging.WARNING, logger="praison_compressor"):
+        for n in range(8):
+            assert made.chat(turn(n, words=4)) is not None
+    assert [said in record.getMessage() for record in caplog.records].count(True) == 1
+    assert host.for_model("aux") == []
+    assert host.refused == []
 
 
 def test_a_store_that_cannot_be_opened(

@@ -19,7 +19,18 @@ from praison_compressor.praisonai.manager import PassThroughManager
 from praison_compressor.praisonai.optimizer import CompressorOptimizer
 from praison_compressor.testing import LocalProvider, Worker
 
-from .hosting import MODES, PATHS, agent, at_home, look_up, numbered, of_agent, turn
+from .hosting import (
+    ANTHROPIC,
+    MODES,
+    PATHS,
+    RESPONSES,
+    agent,
+    at_home,
+    look_up,
+    numbered,
+    of_agent,
+    turn,
+)
 
 SEAMS = {
     "agent.chat_mixin.ChatMixin": (
@@ -218,6 +229,9 @@ OTHERS: dict[str, Any] = {
 }
 
 
+SOME_MODES = ("chat", "achat", "iter_stream")
+
+
 def bodies(path: str, mode: str, asked: Any) -> list[Any]:
     """The bodies of all requests of an agent with tools over three turns."""
     with LocalProvider(Worker(2, arguments=numbered), window=200_000) as provider:
@@ -235,9 +249,13 @@ def bodies(path: str, mode: str, asked: Any) -> list[Any]:
         return [record.body for record in provider.requests]
 
 
-@pytest.mark.parametrize("asked", OTHERS)
-@pytest.mark.parametrize("mode", ["chat", "achat", "iter_stream"])
-@pytest.mark.parametrize("path", PATHS)
+NOT_ASKING = [
+    *((path, mode, asked) for path in PATHS for mode in SOME_MODES for asked in OTHERS),
+    *((path, mode, "on") for path in (RESPONSES, ANTHROPIC) for mode in SOME_MODES),
+]
+
+
+@pytest.mark.parametrize(("path", "mode", "asked"), NOT_ASKING)
 def test_agents_that_did_not_ask_send_the_same_bytes(
     host: LocalProvider, path: str, mode: str, asked: str
 ) -> None:

@@ -15,7 +15,9 @@ from praison_compressor import Event, SessionNotFound
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
 
 from .hosting import (
+    EVERY_PATH,
     MODES,
+    OPENAI,
     PATHS,
     agent,
     at_home,
@@ -149,8 +151,13 @@ def test_the_status(host: LocalProvider) -> None:
     assert status.epoch != status.session_id
 
 
-@pytest.mark.parametrize("mode", ["chat", "achat", "iter_stream"])
-@pytest.mark.parametrize("path", PATHS)
+TALKED = [
+    *((OPENAI, mode) for mode in ("chat", "start", "achat", "astart", "stream", "iter_stream")),
+    *((path, mode) for path in EVERY_PATH[1:] for mode in ("chat", "achat", "stream")),
+]
+
+
+@pytest.mark.parametrize(("path", "mode"), TALKED)
 def test_slash_commands_need_no_request_of_the_agent(
     host: LocalProvider, path: str, mode: str
 ) -> None:

@@ -244,6 +244,18 @@ def test_an_agent_takes_up_a_session_that_its_host_has_forgotten(
     assert said == [turn(n) for n in range(len(said))] != []
 
 
+def test_an_agents_last_words_can_be_saved(host: LocalProvider, tmp_path: Path) -> None:
+    """Turns since the last compression are in the store once it is told to."""
+    told = str(tmp_path / "told.db")
+    made = agent(host, OPENAI, context(host, store_url=told))
+    compressor = talk(made)
+    made.chat("One more thing.")
+    assert compressor.save() == 1
+    session = compressor.ledger.open("default", compressor.session_id)
+    said = [m["content"] for m in compressor.ledger.transcript(session) if m["role"] == "user"]
+    assert said == [*(turn(n) for n in range(TURNS)), "One more thing."]
+
+
 def test_an_agent_keeps_its_own_newer_words(host: LocalProvider, tmp_path: Path) -> None:
     """Resuming the session that it is in already does not put the store's older state back."""
     made = agent(host, OPENAI, context(host, store_url=str(tmp_path / "told.db")))

@@ -172,6 +172,33 @@ def test_a_function_that_names_tools_is_given_them() -> None:
     assert len(messages) > 4
 
 
+def test_every_summary_of_a_session_is_asked_on_the_view_before_it() -> None:
+    """Folds too, which say that they replace summaries: each request begins as the view did."""
+    asked = Named()
+    config = CompressorConfig(
+        model="gpt-4o",
+        context_window=6_000,
+        protect_last_n_tokens=1_000,
+        auxiliary_model="gpt-4o",
+        summarize_on_prefix=True,
+        tool_policies={"*": "summarize"},
+    )
+    ours = ContextCompressor(config, summarizer=asked)
+    messages = session(40)
+    view: list[Any] = []
+    for end in (n for n, message in enumerate(messages, 1) if message["role"] == "user"):
+        before, known = len(asked.given), view
+        view = ours.compress_sync(messages[:end], session_id="s", tools=TOOLS).messages
+        for request, tools in asked.given[before:]:
+            assert tools == tuple(TOOLS)
+            assert request[:-1][: len(known)] == known[: len(request) - 1]
+    rolled = [
+        "replaces the earlier summaries" in request[-1]["content"] for request, _ in asked.given
+    ]
+    assert any(rolled)
+    assert not rolled[0]
+
+
 def test_an_agent_asks_on_its_own_prefix(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     """Through the host: its own model, its own tools, and the cache of the provider."""
     provider = LocalProvider()

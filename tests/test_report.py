@@ -12,7 +12,7 @@ import pytest
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.ledger import Epoch
 from praison_compressor.report.family import lines
-from praison_compressor.report.life import Life, life_of_transcript
+from praison_compressor.report.life import Life, life_of_session, life_of_transcript
 from praison_compressor.report.page import render
 from praison_compressor.testing import LocalProvider, Summarizer
 
@@ -119,6 +119,26 @@ def test_a_life_lived_again_shows_growth_and_cuts() -> None:
     assert life.not_sent == sum(wholes) - sum(point.view for point in life.points)
 
 
+def test_a_long_life_is_lived_in_strides_and_says_so() -> None:
+    """A screen has no more columns: of a thousand steps some stand for all, the last one among
+    them."""
+    said = [{"role": "user", "content": f"Shelf {number}."} for number in range(1_000)]
+    life = lived(said, context_window=128_000)
+    assert [point.messages for point in life.points[:2]] == [1, 3]
+    assert (len(life.points), life.points[-1].messages) == (501, 1_000)
+    assert "every 2 steps" in Page(render(life)).text
+
+
+def test_what_was_not_sent_has_its_price() -> None:
+    """The reading model's listed price for an input token, for every token of every request."""
+    life = lived(transcript(40))
+    assert life.price is not None
+    assert life.not_paid == pytest.approx(life.not_sent * life.price)
+    assert life.not_sent > 0
+    assert "at the listed price" in Page(render(life)).text
+    assert "not paid" not in Page(render(lived(transcript(40), model=None))).text
+
+
 def test_every_summary_stands_beside_what_it_stands_for() -> None:
     """Those in force show their originals, those folded into a later one say so."""
     life = lived(transcript(60))
@@ -128,7 +148,10 @@ def test_every_summary_stands_beside_what_it_stands_for() -> None:
     assert all(len(card.originals) == len(card.segment.run) for card in standing)
     text = Page(render(life)).text
     assert all(card.text.splitlines()[0] in text for card in life.cards)
-    assert ("folded into a later one" in text) == (len(standing) < len(life.cards))
+    assert len(standing) < len(life.cards)
+    assert text.index(standing[0].text.splitlines()[0]) < text.index("folded into later ones")
+    assert all(f"at request {life.requests_of[card.epoch]}" in text for card in life.cards)
+    assert all(card.facts for card in life.cards)
 
 
 def test_the_figures_are_a_table_too() -> None:
@@ -205,3 +228,23 @@ def test_a_family_is_drawn_with_its_forks_moved_in() -> None:
         (1, "compressed"),
         (0, "compressed"),
     ]
+
+
+def test_a_compression_of_many_segments_is_one_cut(tmp_path: Path) -> None:
+    """A stored session's chart marks each epoch once, however many outputs it masked."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    config = CompressorConfig(
+        model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, store_url=url
+    )
+
+    async def says(messages: list[dict[str, object]]) -> str:
+        return "The audit goes on."
+
+    made = ContextCompressor(config, summarizer=says)
+    for turns in (30, 40, 50, 60):
+        made.compress_sync(transcript(turns), session_id=SESSION)
+    life = life_of_session(made.store, "default", SESSION, made.tokens)
+    made.close()
+    assert len(life.masks) > life.compressions
+    assert sum(point.compressed for point in life.points) == life.compressions
+    assert "not told by the model" in Page(render(life)).text

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import opentelemetry.semconv._incubating.attributes.gen_ai_attributes as conventions
@@ -16,6 +18,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
+import praison_compressor
 from praison_compressor import CompressorConfig, ContextCompressor, Event, MemoryStore
 from praison_compressor.errors import StoreUnavailable
 from praison_compressor.telemetry import Telemetry
@@ -24,6 +27,14 @@ from praison_compressor.testing import Failure, LocalProvider, Summarizer
 from .test_cli import transcript
 
 SESSION = "audit-7"
+DOCS = Path(praison_compressor.__file__).parent / "docs" / "telemetry.md"
+INSTRUMENTS = (
+    "gen_ai.client.token.usage",
+    "gen_ai.client.operation.duration",
+    "praison_compressor.compressions",
+    "praison_compressor.tokens.removed",
+    "praison_compressor.fallbacks",
+)
 
 
 class Seen:
@@ -239,3 +250,42 @@ print(before, made.compress_sync(said).context_status, "opentelemetry" in sys.mo
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "summarized", str(is_there)]
     assert done.stderr == ""
+
+
+def test_the_global_providers_serve_whoever_sets_nothing_up_here() -> None:
+    """An application's SDK is all it takes, also when it is set up after the compressor."""
+    code = """
+from praison_compressor import CompressorConfig, ContextCompressor
+made = ContextCompressor(CompressorConfig(model="gpt-4o", context_window=8_000))
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+seen = InMemorySpanExporter()
+trace.set_tracer_provider(TracerProvider())
+trace.get_tracer_provider().add_span_processor(SimpleSpanProcessor(seen))
+said = [{"role": "user", "content": "The shelf holds boxes. " * 60 + str(n)} for n in range(60)]
+made.compress_sync(said)
+print(*(span.name for span in seen.get_finished_spans()))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["compress_context"]
+
+
+def test_the_documentation_s_example_runs() -> None:
+    """As it stands there."""
+    text = DOCS.read_text("utf-8")
+    (block,) = re.findall(r"^```python\n(.*?)^```", text, re.S | re.M)
+    subprocess.run([sys.executable, "-W", "error", "-c", block], check=True)
+
+
+def test_every_name_that_is_exported_is_documented(seen: Seen, aux: dict[str, Any]) -> None:
+    """Spans, attributes, instruments: none is missing in the page on telemetry."""
+    compressor(seen, **aux).compress_sync(transcript())
+    text = DOCS.read_text("utf-8")
+    names = {name for span in seen.spans for name in span.attributes or {}}
+    names |= {"compress_context", *INSTRUMENTS}
+    ours = "praison_compressor"
+    short = {name.removeprefix(ours) if name.startswith(ours) else name for name in names}
+    assert [name for name in sorted(short) if f"{name}`" not in text] == []
+    assert all(seen.points(name) for name in INSTRUMENTS if name != "praison_compressor.fallbacks")

@@ -5,56 +5,90 @@ A logistic model on what can be counted without knowing the future. Its weights 
 anything showed it again), strongly regularised and checked by leaving whole sessions out; rounded,
 since the second digit was noise. Two choices are by hand: the user's own identifiers weigh nothing
 here (the user's words are kept in their own section), and `SHARPNESS` undoes the shrinking of the
-regularisation.
+regularisation. `tests/benchmarks/refit.py` fits them anew without each session in turn.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from .model import Facts, Identifier
 
 SHARPNESS = 2.0
-_BASE = -2.2
-_KIND = {
-    "uuid": 1.5,
-    "id": 0.9,
-    "hash": 0.35,
-    "symbol": 0.3,
-    "path": 0.25,
-    "date": 0.1,
-    "number": -0.2,
-    "folder": -0.2,
-    "url": -0.25,
-    "dotted": -0.35,
-    "file": -0.7,
-    "email": -0.5,
-}
-_NAMED = 1.1
-_NAMED_AGAIN = 0.85
-_ONLY_SHOWN = -0.3
-_SAID = 0.15
-_CROWD = -0.12
-_SPREAD = 0.1
-_FOUNDATION = 0.55
-_LENGTH = 0.2
 
 
-def importance(item: Identifier, messages: int) -> float:
+class Weights(NamedTuple):
+    """What each sign adds to the score of an identifier."""
+
+    base: float
+    kinds: Mapping[str, float]
+    named: float
+    """A call names it in a short argument."""
+    named_again: float
+    """Per logarithm of how many do."""
+    only_shown: float
+    """Nobody used it; it stood in outputs."""
+    said: float
+    """The assistant wrote it."""
+    crowd: float
+    """Per logarithm of how many others stand beside it."""
+    spread: float
+    """Per logarithm of the passages that have it."""
+    foundation: float
+    """It was there from the beginning: it is what the session is about."""
+    length: float
+    """Per logarithm of its characters."""
+
+
+FITTED = Weights(
+    base=-2.2,
+    kinds={
+        "uuid": 1.5,
+        "id": 0.9,
+        "hash": 0.35,
+        "symbol": 0.3,
+        "path": 0.25,
+        "date": 0.1,
+        "number": -0.2,
+        "folder": -0.2,
+        "url": -0.25,
+        "dotted": -0.35,
+        "file": -0.7,
+        "email": -0.5,
+    },
+    named=1.1,
+    named_again=0.85,
+    only_shown=-0.3,
+    said=0.15,
+    crowd=-0.12,
+    spread=0.1,
+    foundation=0.55,
+    length=0.2,
+)
+
+
+def importance(item: Identifier, messages: int, weights: Weights | None = None) -> float:
     """The odds, as a weight between 0 and 1, that the identifier is needed again."""
-    score = _BASE + _KIND.get(item.kind, 0.0)
+    given = weights or FITTED
+    score = given.base + given.kinds.get(item.kind, 0.0)
     if item.named:
-        score += _NAMED + _NAMED_AGAIN * math.log1p(item.named)
+        score += given.named + given.named_again * math.log1p(item.named)
     if item.assistant:
-        score += _SAID
-    if not (item.named or item.bodies or item.assistant or item.user):
-        score += _ONLY_SHOWN
-    score += _CROWD * math.log(max(1, item.crowd))
-    score += _SPREAD * math.log1p(item.spread)
-    # What was there from the beginning is what the session is about.
-    score += _FOUNDATION * (messages - item.first) / max(1, messages)
-    score += _LENGTH * math.log(max(1, len(item.text)))
+        score += given.said
+    if is_only_shown(item):
+        score += given.only_shown
+    score += given.crowd * math.log(max(1, item.crowd))
+    score += given.spread * math.log1p(item.spread)
+    score += given.foundation * (messages - item.first) / max(1, messages)
+    score += given.length * math.log(max(1, len(item.text)))
     return 1.0 / (1.0 + math.exp(-SHARPNESS * score))
+
+
+def is_only_shown(item: Identifier) -> bool:
+    """Whether it stood in outputs and nobody used it."""
+    return not (item.named or item.bodies or item.assistant or item.user)
 
 
 def worth(facts: Facts) -> dict[str, float]:

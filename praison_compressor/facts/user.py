@@ -102,7 +102,7 @@ def supersede(records: Sequence[Said]) -> tuple[Said, ...]:
         claim = _claim(position, record)
         if claim is None:
             continue
-        for earlier in reversed(recent):
+        for earlier in reversed([one for one in recent if _may_replace(one, claim)]):
             old = replaced(earlier, claim)
             if old:
                 known = out[earlier.position]
@@ -139,6 +139,11 @@ def _set_values(text: str, values: Iterable[str]) -> tuple[frozenset[str], str]:
         text = text.replace(value, " ")
     words = (word for word in re.findall(r"\w+", text.lower()) if word not in _FILLER)
     return found, " ".join(words)
+
+
+def _may_replace(earlier: _Claim, later: _Claim) -> bool:
+    """At a glance, for the many that cannot: without a correction the same must be set anew."""
+    return later.corrects or bool(later.sets and later.frame and earlier.frame == later.frame)
 
 
 def replaced(earlier: _Claim, later: _Claim) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import operator
+import re
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
@@ -226,9 +227,10 @@ class AgentCompressor:
     def _best(self, request: Request, error: Exception) -> Sequence[Message]:
         """Our own failure must not end the turn: said once with its cause, the best view sent."""
         cause = f"{type(error).__name__}: {error}"
+        kind = re.sub(r"\d+", "#", cause)  # the same again, with other numbers, is not news
         with self._lock:
-            is_new = cause not in self._failures
-            self._failures.add(cause)
+            is_new = kind not in self._failures
+            self._failures.add(kind)
         if is_new:
             log.warning("agent %s: sent as well as it fits: %s", self._name(), cause)
         self._notices.failed(self.session_id, cause)
@@ -341,6 +343,14 @@ class AgentCompressor:
             conversation.replace(agent, self.engine().resume(root, token_budget).messages)
             self._last, self._last_overhead = None, 0
         return self._session.take(root)
+
+    def save(self) -> int:
+        """Record the conversation as it was last sent, for `resume` in another process.
+
+        A compression does it by itself; call this where an agent ends whose host keeps no session.
+        Returns how many sessions were recorded: none that was never compressed.
+        """
+        return self.engine().save_all()
 
     def forget(self, target: str | None = None) -> Forgotten:
         """Remove a session (None: this one) or a message (by its digest) from the ledger, and what

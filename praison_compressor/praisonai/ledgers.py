@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..config import CompressorConfig
 from ..defaults import default_store
-from ..errors import LedgerError
+from ..errors import ConfigError, LedgerError
 from ..ledger import MemoryStore, Store
 
 __all__ = ["HostSession", "host_session", "is_encrypted", "ledger_of", "place_of"]
@@ -53,10 +53,10 @@ def is_encrypted(store: Any) -> bool:
 
 
 def ledger_of(config: CompressorConfig, agent: Any) -> Store:
-    """The store for an agent's ledger; which one it is, is logged. Never raises for a default.
+    """The store for an agent's ledger; which one it is, is logged.
 
-    Raises:
-        StoreUnavailable: the configured URL cannot be read.
+    One that can never be opened (a wrong URL, a wrong key) costs an agent what outlives its
+    process, not its compression: the ledger is in memory then, and the log says why.
     """
     store = _chosen(config, host_session(agent), getattr(agent, "_session_store", None))
     log.info("agent %s: its ledger is in %s", getattr(agent, "name", None), place_of(store))
@@ -74,9 +74,12 @@ def _chosen(config: CompressorConfig, session: HostSession | None, given: Any) -
         return MemoryStore()
     if keeper is not None and is_encrypted(keeper):
         return _encrypted(config, keeper)
-    if config.store_url is not None:
+    if config.store_url is None:
+        return _reached(config, None, None)
+    try:
         return default_store(config)
-    return _reached(config, None, None)
+    except (ConfigError, LedgerError) as error:
+        return _in_memory(error)
 
 
 def _encrypted(config: CompressorConfig, keeper: Any) -> Store:
@@ -103,6 +106,10 @@ def _reached(config: CompressorConfig, url: str | None, codec: Any) -> Store:
         store = open_store(url, codec=codec, mask_secrets=config.redact_archive)
         store.check()
     except LedgerError as error:
-        log.error("the ledger stays in memory and ends with this process: %s", error)
-        return MemoryStore()
+        return _in_memory(error)
     return store
+
+
+def _in_memory(error: Exception) -> Store:
+    log.error("the ledger stays in memory and ends with this process: %s", error)
+    return MemoryStore()

@@ -139,7 +139,7 @@ def life_of_transcript(
     points = []
     facts: dict[str, tuple[Fact, ...]] = {}
     epochs = {session: 1}
-    ends = _ends(messages)
+    ends, stride = _ends(messages)
     for number, end in enumerate(ends, 1):
         done = compressor.compress_sync(messages[:end], session_id=session)
         is_new = done.session_id not in epochs
@@ -149,7 +149,8 @@ def life_of_transcript(
         if on_request is not None:
             on_request(number, len(ends))
     told, _ = _told(compressor.store, compressor.config.namespace, session, facts)
-    note = "The transcript, sent again as it grew, with these options."
+    every = f", every {stride} steps" if stride > 1 else ""
+    note = f"The transcript, sent again as it grew{every}, with these options."
     return replace(
         told,
         title=title,
@@ -168,16 +169,17 @@ def _counted(written: Iterable[Written]) -> Iterator[tuple[str, tuple[Fact, ...]
             yield text_of(text.message), tuple(_facts(text.before or text.after, text.after))
 
 
-def _ends(messages: Sequence[Any]) -> list[int]:
-    """Where a request would have been sent: after each step of the transcript, not of a stub."""
+def _ends(messages: Sequence[Any]) -> tuple[list[int], int]:
+    """Where a request would have been sent, after each step of the transcript (not of a stub), or
+    after every so many: how many."""
     transcript = read(messages)
     ends = []
     for step in transcript.steps:
         origins = [o for o in (transcript.origins[index] for index in step) if o is not None]
         if origins:
             ends.append(max(origins) + 1)
-    stride = -(-len(ends) // MOST_POINTS)
-    return sorted({*ends[::stride], len(messages)}) if ends else [len(messages)]
+    stride = max(1, -(-len(ends) // MOST_POINTS))
+    return sorted({*ends[::stride], len(messages)}), stride
 
 
 # ---------------------------------------------------------------- a ledger
@@ -221,7 +223,7 @@ def _told(
     cards = _cards(kept, facts)
     life = Life(
         title=session.id,
-        note="What was compressed; the first exchange and the newest messages are in no store.",
+        note="What was compressed. What stays word for word in the view is not counted here.",
         points=(),
         cards=tuple(card for card in cards if card.segment.kind == "summary"),
         masks=tuple(card for card in cards if card.segment.kind != "summary"),
@@ -238,14 +240,17 @@ def _archived_points(kept: Sequence[_Kept], tokens: TokenCounter) -> Iterator[Po
     standing: list[_Kept] = []
     known: set[str] = set()
     messages = whole = view = 0
-    for new in kept:
+    epochs = [one.entry.epoch for one in kept]
+    for number, new in enumerate(kept, 1):
         for size in _sizes(new, known, tokens):
             messages, whole, view = messages + 1, whole + size, view + size
             yield Point(messages, whole, view)
         known |= new.run
         standing = [old for old in standing if not old.run <= new.run] + [new]
         view = sum(one.entry.segment.tokens for one in standing)
-        yield Point(messages, whole, view, compressed=True)
+        # Several segments of one compression are one cut.
+        is_last = epochs[number : number + 1] != [new.entry.epoch]
+        yield Point(messages, whole, view, compressed=is_last)
 
 
 def _sizes(new: _Kept, known: set[str], tokens: TokenCounter) -> list[int]:

@@ -14,7 +14,7 @@ import platformdirs
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy import exc as sa_exc
 
-from ..errors import StoreUnavailable
+from ..errors import LedgerError, StoreUnavailable
 from .faults import is_transient, translated
 from .migrations import migrate
 from .pack import Codec, Packer
@@ -106,6 +106,7 @@ class Database:
         self._engine: Engine | None = None
         self._packer: Packer | None = None
         self._rest_until = 0.0
+        self._refused: LedgerError | None = None
         # Engines of a parent process: kept, never closed, for closing one here would end the
         # parent's connections (PostgreSQL) or drop its locks (SQLite).
         self._inherited: list[Engine] = getattr(self, "_inherited", [])
@@ -194,13 +195,16 @@ class Database:
     @contextmanager
     def _resting(self) -> Iterator[None]:
         started = time.monotonic()
-        if started < self._rest_until:
-            raise StoreUnavailable(f"{self.place} could not be reached a moment ago")
+        if self._refused is not None and started < self._rest_until:
+            # In the same words: it is the same failure.
+            raise type(self._refused)(str(self._refused))
         try:
-            yield
-        except Exception:
+            with translated(self.place):
+                yield
+        except LedgerError as error:
             now = time.monotonic()
             self._rest_until = now + _REST * (now - started)
+            self._refused = type(error)(str(error))
             raise
 
     def _opened(self) -> Engine:

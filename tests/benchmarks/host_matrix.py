@@ -7,7 +7,7 @@ and reserve. For both: the agent's requests; turns answered; requests refused; o
 calls without their result and results without their call; the mean and the least share of a
 request's non-system bytes with which the next one begins; the summarizer's calls. Left out of the
 shares: a request after a compression, and the first of a turn after a tool loop, which the host
-does not send again.
+does not send again. A `+` marks turns that the host began again and again until let through.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ import itertools
 import logging
 import statistics
 import tempfile
+import threading
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,6 +47,7 @@ from tests.hosting import (
 
 from .wires import unpaired
 
+MOST = 400  # requests of a cell, which needs 122 at most
 LONG = ExecutionConfig(max_iter=500, max_tool_calls_per_turn=5_000)
 PLAIN, LOOP, PARALLEL = SHAPES = ("plain", "loop", "parallel")
 COLUMNS = ("requests", "answers", "refused", "over", "unpaired", "prefix", "least", "summaries")
@@ -61,7 +64,7 @@ class Talk(NamedTuple):
 class Cell(NamedTuple):
     """The figures of one agent."""
 
-    requests: int
+    requests: str
     answers: str
     refused: int
     over: int
@@ -107,8 +110,28 @@ def cell(path: str, mode: str, work: Talk, *, ours: bool) -> Cell:
                     event.name == "committed" and compressed_before.append(len(provider.requests))
                 )
             )
-        answers = _answers(made, mode, work.turns)
+        with _ended_at(provider, MOST):
+            answers = _answers(made, mode, work.turns)
         return _figures(provider, f"{answers}/{work.turns}", compressed_before)
+
+
+@contextlib.contextmanager
+def _ended_at(provider: LocalProvider, most: int) -> Iterator[None]:
+    """Let everything fit after so many requests: the host alone begins a refused turn again."""
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.02):
+            if len(provider.requests) >= most:
+                provider.set_window(10**9)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def _hosts_own() -> dict[str, Any]:
@@ -150,7 +173,7 @@ def _figures(provider: LocalProvider, answers: str, compressed_before: list[int]
         and not _is_a_new_turn(before, after)
     ]
     return Cell(
-        requests=len(sent),
+        requests=f"{len(sent)}{'+' if len(sent) >= MOST else ''}",
         answers=answers,
         refused=sum(record.status != 200 for record in sent),
         over=sum(record.over_window for record in sent),

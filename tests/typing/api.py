@@ -56,6 +56,13 @@ def listener(event: Event) -> None:
     print(name, session, dict(event.data))
 
 
+def stored(ours: ContextCompressor, messages: list[Message]) -> tuple[list[Message], int]:
+    resumed: CompressResult = ours.resume("research-42", token_budget=4_000)
+    whole: list[Message] = ours.verbatim(session_id="research-42")
+    saved: bool = ours.save(messages, session_id="research-42")
+    return [*resumed.messages, *whole], ours.save_all() + saved
+
+
 def construct() -> ContextCompressor:
     config = CompressorConfig(
         model="gpt-4o",

@@ -1,0 +1,273 @@
+"""What survives without a model, by source: recorded sessions, the oracle's line, unseen weights.
+
+    python -m tests.benchmarks.retention_table --file CORPUS/visible.jsonl [--budgets .1,.25,.5]
+
+Beside `--file` lies `../bench` with the benchmark's own `retention.py` and `baselines.py`; else say
+`--bench FOLDER`. Rows: ours; ours with the weights of importance fitted anew without the sessions
+that are scored (what a fit to these sessions is worth on others); ours told which identifiers will
+be needed (the oracle: nobody can know). Intervals: 95 %, conversations drawn with replacement.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import random
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor
+from praison_compressor.facts import extract
+
+from . import refit, retention
+
+Message = dict[str, Any]
+
+FEASIBLE = 0.6
+"""Cuts where what every method keeps takes more of the budget are no test of a summary."""
+MEASURES = ("deep", "deep_bound", "user")
+DRAWS = 1_000
+SEED = 20_261_122
+FOLDS = 8
+RECENT = 0.2
+"""Share of the tokens before a cut that the benchmark does not call deep."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One cut of one session."""
+
+    name: str
+    source: str
+    messages: Sequence[Message]
+    cut: int
+    tokens: int
+    floor: int
+    """Tokens of what every method keeps."""
+
+    @property
+    def before(self) -> list[Message]:
+        return list(self.messages[: self.cut])
+
+
+@dataclass
+class Bench:
+    """The benchmark's own modules: they count, cut and score."""
+
+    retention: Any
+    baselines: Any
+    needed: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
+
+    def cases(self, path: Path) -> Iterator[Case]:
+        """Every cut of every session with tools."""
+        for session in self.retention.load(str(path)):
+            messages = session["messages"]
+            if not any(message.get("tool_calls") for message in messages):
+                continue
+            for cut in self.retention.pick_cuts(messages):
+                before = messages[:cut]
+                floor = self.retention.conv_tokens(self.baselines.floor(before, 0))
+                tokens = self.retention.conv_tokens(before)
+                yield Case(session["id"], session["source"], messages, cut, tokens, floor)
+
+    def needed_in(self, case: Case) -> set[str]:
+        """The identifiers that the session needed after the cut, as they may be written."""
+        key = (case.name, case.cut)
+        if key not in self.needed:
+            self.needed[key] = self.retention.needed(case.messages, case.cut)[0]
+        found = self.needed[key].items()
+        return {way for name, how in found for way in self.retention.variants(name, how["kind"])}
+
+    def score(self, case: Case, view: list[Message], budget: int) -> dict[str, Any]:
+        """The benchmark's figures for a view; `gates` is whether it holds all of them."""
+        found = self.retention.score(case.messages, view, case.cut, budget)
+        kept = ("within_budget", "system_intact", "task_intact", "tail_intact", "tail_quarter")
+        flaws = found["openai"] or found["anthropic"] or not found["pairs"]["ok"]
+        gates = all(found[name] for name in kept) and not flaws
+        return {**found, "gates": gates, "name": case.name, "source": case.source}
+
+
+def bench_of(path: Path, folder: Path | None) -> Bench:
+    """The benchmark beside the file.
+
+    Raises:
+        SystemExit: file or benchmark are not there.
+    """
+    if not path.is_file():
+        raise SystemExit(f"{path}: no such file; --file names recorded sessions, one JSON a line")
+    folder = folder or path.resolve().parent.parent / "bench"
+    for name in ("retention.py", "baselines.py"):
+        if not (folder / name).is_file():
+            raise SystemExit(f"{folder / name}: no such file; --bench names the benchmark's folder")
+    sys.path.insert(0, str(folder))
+    return Bench(importlib.import_module("retention"), importlib.import_module("baselines"))
+
+
+# ---------------------------------------------------------------- the ways to compress
+
+Way = Callable[[Case, int], list[Message]]
+
+
+def ours(case: Case, budget: int) -> list[Message]:
+    """As it is shipped."""
+    return retention.static(case.before, budget)
+
+
+def unseen(bench: Bench, cases: Sequence[Case]) -> Way:
+    """With weights that were fitted without the session: in groups of sessions."""
+    rows: dict[str, Counter[refit.Row]] = {}
+    for case in cases:
+        facts = extract(case.before)
+        recent = _recent(bench, case)
+        found = refit.rows_of(facts, bench.needed_in(case), recent)
+        rows.setdefault(case.name, Counter()).update(found)
+    names = sorted(rows)
+    random.Random(SEED).shuffle(names)
+    groups = [names[start::FOLDS] for start in range(FOLDS)]
+    weights = {}
+    for group in groups:
+        fit = refit.fitted(refit.without(rows, group))
+        weights.update(dict.fromkeys(group, fit))
+
+    def way(case: Case, budget: int) -> list[Message]:
+        with refit.weighing(weights[case.name]):
+            return ours(case, budget)
+
+    return way
+
+
+def _recent(bench: Bench, case: Case) -> int:
+    """Where the newest messages begin that the benchmark does not call deep."""
+    left, index = RECENT * case.tokens, case.cut
+    while index and left > 0:
+        index -= 1
+        left -= bench.retention.msg_tokens(case.messages[index])
+    return index
+
+
+def foreseeing(bench: Bench) -> Way:
+    """Ours, told which identifiers will be needed: as a domain's own they come first."""
+
+    def way(case: Case, budget: int) -> list[Message]:
+        names = sorted(bench.needed_in(case), key=len, reverse=True)
+        pattern = "|".join(map(re.escape, names))
+        told = {"needed": rf"(?<!\w)(?:{pattern})(?!\w)"} if names else {}
+        config: CompressorConfig = replace(retention.CONFIG, fact_patterns=told)
+        compressor = ContextCompressor(config, tokens=retention.TOKENS)
+        try:
+            return compressor.compress_sync(case.before, target_tokens=budget).messages
+        except BudgetTooSmall:
+            return compressor.best_view(case.before, target_tokens=budget)
+
+    return way
+
+
+# ---------------------------------------------------------------- the table
+
+
+def average(rows: Sequence[dict[str, Any]], measure: str) -> float | None:
+    """The mean over the cuts that have the measure."""
+    values = [row[measure] for row in rows if row[measure] is not None]
+    return mean(values) if values else None
+
+
+def interval(rows: Sequence[dict[str, Any]], measure: str) -> tuple[float, float] | None:
+    """The middle 95 % of the mean, conversations drawn with replacement; None for one alone."""
+    by_name: dict[str, list[float]] = {}
+    for row in rows:
+        if row[measure] is not None:
+            by_name.setdefault(row["name"], []).append(row[measure])
+    groups = list(by_name.values())
+    if len(groups) < 2:
+        return None
+    chance = random.Random(SEED)
+    means = []
+    for _ in range(DRAWS):
+        drawn = [value for _ in groups for value in chance.choice(groups)]
+        means.append(mean(drawn))
+    means.sort()
+    return means[int(DRAWS * 0.025)], means[int(DRAWS * 0.975) - 1]
+
+
+def shown(rows: Sequence[dict[str, Any]], measure: str, *, spread: bool = True) -> str:
+    """A mean with its interval, for a cell."""
+    middle = average(rows, measure)
+    if middle is None:
+        return "-"
+    between = interval(rows, measure) if spread else None
+    return f"{middle:.3f}" + (f" [{between[0]:.2f}, {between[1]:.2f}]" if between else "")
+
+
+def table_of(budget: float, found: dict[str, list[dict[str, Any]]]) -> Table:
+    """One budget's table: ours by source, then all ways over all sources."""
+    first = next(iter(found))
+    table = Table("sessions", "cuts", "deep", "deep + bound", "user", "gates")
+    table.title = f"{budget:.0%} of the tokens"
+    for source in sorted({row["source"] for row in found[first]}):
+        rows = [row for row in found[first] if row["source"] == source]
+        table.add_row(source, *_cells(rows))
+    table.add_section()
+    for name, rows in found.items():
+        table.add_row(f"all: {name}", *_cells(rows))
+    oracle = found.get("oracle")
+    if oracle is not None:
+        far = [_distance(oracle, found[first], measure) for measure in MEASURES]
+        table.add_row("from the oracle's line", "", *far, "")
+    return table
+
+
+def _cells(rows: Sequence[dict[str, Any]]) -> list[str]:
+    gates = mean(row["gates"] for row in rows)
+    return [str(len(rows)), *(shown(rows, measure) for measure in MEASURES), f"{gates:.0%}"]
+
+
+def _distance(best: Sequence[dict[str, Any]], have: Sequence[dict[str, Any]], measure: str) -> str:
+    top, low = average(best, measure), average(have, measure)
+    return "-" if top is None or low is None else f"{low - top:+.3f}"
+
+
+def measured(
+    bench: Bench, cases: Sequence[Case], ways: dict[str, Way], budget: float
+) -> dict[str, list[dict[str, Any]]]:
+    """Every way's scores at one budget, over the cuts where the budget is a test."""
+    fit = [case for case in cases if case.floor <= FEASIBLE * budget * case.tokens]
+    return {
+        name: [
+            bench.score(case, way(case, int(case.tokens * budget)), int(case.tokens * budget))
+            for case in fit
+        ]
+        for name, way in ways.items()
+    }
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--file", type=Path, required=True)
+    parser.add_argument("--bench", type=Path)
+    parser.add_argument("--budgets", default=".1,.25,.5")
+    parser.add_argument("--fast", action="store_true", help="ours alone, without refit and oracle")
+    given = parser.parse_args()
+    bench = bench_of(given.file, given.bench)
+    logging.disable(logging.WARNING)
+    cases = list(bench.cases(given.file))
+    ways: dict[str, Way] = {"ours": ours}
+    if not given.fast:
+        ways["weights fitted without them"] = unseen(bench, cases)
+        ways["oracle"] = foreseeing(bench)
+    for budget in map(float, given.budgets.split(",")):
+        Console(width=130).print(table_of(budget, measured(bench, cases, ways, budget)))
+
+
+if __name__ == "__main__":
+    main()
