@@ -381,6 +381,7 @@ class ContextCompressor:
         return self._result(call, look)
 
     async def _carry_out(self, call: Call, look: Look, todo: Plan) -> CompressResult:
+        given = look.layout.transcript
         look = self._projector.settled(look)
         started = time.monotonic()
         numbers = {"tokens": look.layout.size(), "messages": len(look.layout.tokens)}
@@ -388,10 +389,13 @@ class ContextCompressor:
         try:
             written = await self._write(call, look, todo)
             todo, written = await asyncio.to_thread(self._widened, call, look, todo, written)
-            result = await asyncio.to_thread(self._commit, call, look, todo, written)
+            after = await asyncio.to_thread(self._commit, call, look, todo, written)
         except BaseException as error:
             self._emit(Event("abandoned", look.session.id, {"error": type(error).__name__}))
             raise
+        # The caller's own messages: the settled ones are the cache's, and a view may be edited.
+        shown = replace(after, layout=replace(after.layout, transcript=given))
+        result = self._result(call, shown, written)
         self._emit(result.committed(look, seconds=time.monotonic() - started))
         return result
 
@@ -415,13 +419,11 @@ class ContextCompressor:
             size=self.tokens.message,
         )
 
-    def _commit(
-        self, call: Call, look: Look, todo: Plan, written: Sequence[Written]
-    ) -> CompressResult:
+    def _commit(self, call: Call, look: Look, todo: Plan, written: Sequence[Written]) -> Look:
         entries = self._segments(call, look, todo, written)
         outline = self._projector.outline(look, [segment for segment, _ in entries])
         session = self.store.commit(look.session, entries, outline)
-        return self._result(call, self._projector.within(look, session), written)
+        return self._projector.within(look, session)
 
     # -------------------------------------------------------------- without waiting
 

@@ -173,6 +173,24 @@ def test_a_view_is_the_callers_to_edit():
     assert ours.compress_sync(messages).messages == before
 
 
+@pytest.mark.parametrize("policy", ["mask", "summarize"])
+def test_marks_on_what_was_kept_stay_with_who_set_them(policy):
+    """The kept messages of a view are the caller's own, not ours: nothing we know is edited."""
+    ours = ContextCompressor(config(tool_policies={"*": policy}), summarizer=Model())
+    messages = outputs(20)
+    whole = copy.deepcopy(messages)
+    view = ours.compress_sync(messages).messages
+    kept = [message for message in view if any(message is given for given in messages)]
+    assert len(kept) >= 3
+    before = copy.deepcopy(view)
+    for message in view:
+        message["cache_control"] = {"type": "ephemeral"}
+        message["content"] = "edited"
+    again = ours.compress_sync(whole).messages
+    assert again == before
+    assert ours.verbatim(again) == whole
+
+
 # ---------------------------------------------------------------- policies
 
 
