@@ -181,7 +181,11 @@ class ContextCompressor:
         """
         self._check(options)
         call = replace(self._call(messages, options), extends=False)
-        return preview_of(call, self._projector, self.tokens)
+        look = self._projector.look(call)
+        if look.plan is not None and call.budget.exact and not call.pays:
+            # What a static text leaves over goes to the tail: how much, its writing alone tells.
+            look = replace(look, plan=self._statically(call, look, look.plan)[0])
+        return preview_of(call, look, self._projector, self.tokens)
 
     def verbatim(
         self, messages: Sequence[Any] | None = None, *, session_id: str | None = None
@@ -462,12 +466,15 @@ class ContextCompressor:
 
     def _uncommitted(self, call: Call, look: Look, todo: Plan) -> CompressResult:
         """The view with what is missing written without a model, and recorded nowhere."""
-        writer = self._writer(call)
-        briefs = briefs_for(call, look, todo)
-        written = [writer.static(brief) for brief in briefs]
-        todo, written = self._widened(call, look, todo, written)
+        todo, written = self._statically(call, look, todo)
         segments = [segment for segment, _ in self._segments(call, look, todo, written)]
         return self._result(call, self._projector.with_segments(look, segments), written)
+
+    def _statically(self, call: Call, look: Look, todo: Plan) -> tuple[Plan, list[Written]]:
+        """The plan with its texts written without a model."""
+        writer = self._writer(call)
+        written = [writer.static(brief) for brief in briefs_for(call, look, todo)]
+        return self._widened(call, look, todo, written)
 
     async def _prepare(self, given: Call) -> None:
         soft = int(given.budget.trigger * self.config.soft_ratio)

@@ -13,7 +13,7 @@ from .ledger import Segment
 from .messages import Message
 from .models import Limits, model_limits
 from .plan import Plan
-from .projection import Call, Projector
+from .projection import Call, Look, Projector
 from .tokens import TokenCounter
 
 __all__ = ["Part", "Preview", "named", "preview_of"]
@@ -85,9 +85,8 @@ class Preview:
                 yield index, part.name if summarized else masked
 
 
-def preview_of(call: Call, projector: Projector, tokens: TokenCounter) -> Preview:
-    """The preview of a call, as it stands in its ledger now."""
-    look = projector.look(call)
+def preview_of(call: Call, look: Look, projector: Projector, tokens: TokenCounter) -> Preview:
+    """The preview of a call, by its look at the ledger."""
     layout, plan = look.layout, look.plan
     chosen = plan.masks if plan is not None else ()
     found = dict(projector.masked(call, layout)) if chosen else {}
