@@ -181,7 +181,7 @@ class ContextCompressor:
         """
         self._check(options)
         call = replace(self._call(messages, options), extends=False)
-        return preview_of(call, self._projector, self.tokens)
+        return preview_of(call, self._projector, self.tokens, lambda look: self._final(call, look))
 
     def verbatim(
         self, messages: Sequence[Any] | None = None, *, session_id: str | None = None
@@ -401,6 +401,14 @@ class ContextCompressor:
             writer.write, model=call.model, session_id=look.session.id, force=call.force
         )
         return await asyncio.gather(*map(write, briefs_for(call, look, todo)))
+
+    def _final(self, call: Call, look: Look) -> Plan | None:
+        """The plan as it would be carried out: static texts show what they leave over."""
+        if look.plan is None or call.pays or not call.budget.exact:
+            return look.plan
+        writer = self._writer(call)
+        written = [writer.static(brief) for brief in briefs_for(call, look, look.plan)]
+        return self._widened(call, look, look.plan, written)[0]
 
     def _widened(
         self, call: Call, look: Look, todo: Plan, written: Sequence[Written]

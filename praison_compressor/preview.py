@@ -13,7 +13,7 @@ from .ledger import Segment
 from .messages import Message
 from .models import Limits, model_limits
 from .plan import Plan
-from .projection import Call, Projector
+from .projection import Call, Look, Projector
 from .tokens import TokenCounter
 
 __all__ = ["Part", "Preview", "named", "preview_of"]
@@ -85,10 +85,12 @@ class Preview:
                 yield index, part.name if summarized else masked
 
 
-def preview_of(call: Call, projector: Projector, tokens: TokenCounter) -> Preview:
-    """The preview of a call, as it stands in its ledger now."""
+def preview_of(
+    call: Call, projector: Projector, tokens: TokenCounter, final: Callable[[Look], Plan | None]
+) -> Preview:
+    """The preview of a call, as it stands in its ledger now; `final` is the plan carried out."""
     look = projector.look(call)
-    layout, plan = look.layout, look.plan
+    layout, plan = look.layout, final(look)
     chosen = plan.masks if plan is not None else ()
     found = dict(projector.masked(call, layout)) if chosen else {}
     masks = {index: tokens.message(found[index]) for index in chosen}
