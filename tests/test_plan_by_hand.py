@@ -21,8 +21,8 @@ from praison_compressor.plan import (
     Plan,
     _cut,
     _turn_tokens,
-    _view_tokens,
     plan,
+    view_tokens,
 )
 
 FRAME = 400
@@ -283,7 +283,7 @@ def test_stretches_take_together_what_the_view_has(sketch: str, data: st.DataObj
     layout = laid(sketch, (start, end, 33), (masked, masked + 1, 1))
     represented = {i for t in layout.tiles if t.segment for i in range(t.start + 1, t.end)}
     places = sorted({0, count, *data.draw(st.lists(st.integers(0, count)))} - represented)
-    pieces = [_view_tokens(layout, a, b) for a, b in itertools.pairwise(places)]
+    pieces = [view_tokens(layout, a, b) for a, b in itertools.pairwise(places)]
     assert sum(pieces) == layout.size()
 
 
@@ -306,9 +306,9 @@ def test_what_is_replaced_tells_the_secrets_behind_it() -> None:
 def test_half_a_summary_takes_nothing() -> None:
     """A stretch that covers a summary in part could not replace it."""
     layout = laid("s10 u20 a100 a100 a100 a7 a8", (2, 5, 60))
-    assert _view_tokens(layout, 2, 5) == 60
-    assert _view_tokens(layout, 3, 6) == _view_tokens(layout, 5, 6) == 7
-    assert _view_tokens(layout, 2, 4) == _view_tokens(layout, 3, 5) == 0
+    assert view_tokens(layout, 2, 5) == 60
+    assert view_tokens(layout, 3, 6) == view_tokens(layout, 5, 6) == 7
+    assert view_tokens(layout, 2, 4) == view_tokens(layout, 3, 5) == 0
 
 
 # ---------------------------------------------------------------- jobs
@@ -338,7 +338,7 @@ def test_a_summary_is_never_larger_than_what_it_replaces() -> None:
     layout = laid("s10 u20 a4000 a4000 a100 a900 u30 a40", (2, 4, 100))
     made = found(layout, budget(9_000, 1_000, 1_000, fold=1, exact=True))
     for job in made.jobs:
-        present = _view_tokens(layout, job.start, job.end)
+        present = view_tokens(layout, job.start, job.end)
         assert job.room < present
         assert job.most < present
     assert made.expected <= 1_000
