@@ -1,4 +1,4 @@
-"""Runs a coroutine to its end from anywhere: in this thread, or beside a running event loop."""
+"""Work in a thread of its own, and coroutines run from anywhere: also beside a running loop."""
 
 from __future__ import annotations
 
@@ -6,38 +6,50 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
-__all__ = ["run"]
+__all__ = ["apart", "begin", "off_loop", "run"]
 
 T = TypeVar("T")
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, in this thread or, inside a running loop, in another one."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    return _in_thread(lambda: asyncio.run(work))
+def begin(work: Callable[[], T], *, context: contextvars.Context | None = None) -> Future[T]:
+    """Begin work that may block, in a thread that nobody has to wait for.
 
-
-def _in_thread(function: Callable[[], T]) -> T:
-    outcome: list[T] = []
-    failure: list[BaseException] = []
+    With a copy of this context unless one is given. Not from an executor: the interpreter joins
+    those at its exit, however long they take.
+    """
+    here = contextvars.copy_context() if context is None else context
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()
 
     def target() -> None:
         try:
-            outcome.append(function())
+            result = here.run(work)
         except BaseException as error:
-            failure.append(error)
+            future.set_exception(error)
+        else:
+            future.set_result(result)
 
-    context = contextvars.copy_context()
-    thread = threading.Thread(
-        target=context.run, args=(target,), name="praison-compressor", daemon=True
-    )
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
-    return outcome[0]
+    threading.Thread(target=target, name="praison-compressor-call", daemon=True).start()
+    return future
+
+
+def apart(work: Callable[[], T]) -> T:
+    """Do it in a thread with this context, and wait."""
+    return begin(work).result()
+
+
+def off_loop(work: Callable[[], T]) -> T:
+    """Do it here, or in a thread with this context where this one has a loop running."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return work()
+    return apart(work)
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end, in this thread or, inside a running loop, in another one."""
+    return off_loop(lambda: asyncio.run(work))

@@ -11,13 +11,11 @@ import threading
 import weakref
 from collections.abc import Callable, Coroutine, Hashable
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any
 
-__all__ = ["Background", "in_thread"]
+__all__ = ["Background"]
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 JOIN_SECONDS = 2.0
 """How long a close, or the interpreter's exit, waits for a summary that is being cancelled."""
@@ -112,25 +110,6 @@ def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread, pid: int) -
 
 def _nothing() -> None:
     """What there is to end before the first start."""
-
-
-def in_thread(function: Callable[[], T]) -> asyncio.Future[T]:
-    """The outcome of a function that may block, from a thread that nobody has to wait for.
-
-    Not from an executor: the interpreter joins those at its exit, however long they take.
-    """
-    future: Future[T] = Future()
-    context = contextvars.copy_context()
-
-    def run() -> None:
-        try:
-            future.set_result(context.run(function))
-        except BaseException as error:
-            future.set_exception(error)
-
-    future.set_running_or_notify_cancel()
-    threading.Thread(target=run, name="praison-compressor-call", daemon=True).start()
-    return asyncio.wrap_future(future)
 
 
 async def _logged(work: Callable[[], Coroutine[Any, Any, Any]]) -> None:

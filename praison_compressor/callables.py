@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
 
-from .background import in_thread
+from .anywhere import begin
 from .messages import Message
 from .prompts import Summarizer, SummaryReply
 
@@ -41,7 +42,8 @@ class _Callable:
         if _is_async(self._function):
             answer = self._function(messages, **passed)
         else:
-            answer = await in_thread(functools.partial(self._function, messages, **passed))
+            call = functools.partial(self._function, messages, **passed)
+            answer = await asyncio.wrap_future(begin(call))
         if inspect.isawaitable(answer):
             answer = await answer
         return answer if isinstance(answer, SummaryReply) else SummaryReply(str(answer or ""))

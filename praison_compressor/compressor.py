@@ -26,9 +26,10 @@ from .layout import Layout
 from .ledger import Segment, Session, Store
 from .messages import Message, as_list, read, to_plain
 from .models import model_limits
-from .plan import Job, Plan
+from .plan import Plan
 from .preview import Preview, preview_of
 from .projection import Call, Look, Projector, Quiet
+from .recording import segments_of
 from .redact import masks_secrets
 from .result import CompressResult, Options, of_look, of_quiet
 from .resuming import in_full, transcript_of
@@ -527,47 +528,7 @@ class ContextCompressor:
     def _segments(
         self, call: Call, look: Look, todo: Plan, written: Sequence[Written]
     ) -> list[tuple[Segment, list[Message]]]:
-        """What the plan adds to the ledger, each with the caller's own messages."""
-        summaries = [
-            (self._summary(look, job, text), self._archived(look, job.start, job.end))
-            for job, text in zip(todo.jobs, written, strict=True)
-        ]
-        chosen = set(todo.masks)
-        masks = self._projector.masked(call, look.layout) if chosen else []
-        return summaries + [
-            (self._mask(look, index, message), self._archived(look, index, index + 1))
-            for index, message in masks
-            if index in chosen
-        ]
-
-    def _archived(self, look: Look, start: int, end: int) -> list[Message]:
-        """The caller's own messages of a run, as they came and in their order."""
-        origins = look.layout.transcript.origins[start:end]
-        return [look.raw[i] for i in sorted(o for o in origins if o is not None)]
-
-    def _summary(self, look: Look, job: Job, text: Written) -> Segment:
-        return Segment(
-            kind="summary",
-            run=look.layout.digests[job.start : job.end],
-            rendered=text.message,
-            tokens=self.tokens.message(text.message),
-            source_tokens=job.source_tokens,
-            method=text.method,
-            model=text.model,
-            usage=text.usage,
-            created=time.time(),
-        )
-
-    def _mask(self, look: Look, index: int, message: Message) -> Segment:
-        return Segment(
-            kind="mask",
-            run=(look.layout.digests[index],),
-            rendered=message,
-            tokens=self.tokens.message(message),
-            source_tokens=look.layout.tokens[index],
-            method="static",
-            created=time.time(),
-        )
+        return segments_of(call, look, todo, written, projector=self._projector, tokens=self.tokens)
 
     def _result(self, call: Call, look: Look, written: Sequence[Written] = ()) -> CompressResult:
         opening = self.tokens.messages([])

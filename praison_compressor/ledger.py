@@ -35,6 +35,7 @@ __all__ = [
     "commitment",
     "lay",
     "link",
+    "plain_outline",
     "seal",
     "verify",
 ]
@@ -407,7 +408,7 @@ class MemoryStore:
             )
             self._stable[session.namespace, epoch] = session.id
             if outline is not None:
-                kept.outline = _copied(outline)
+                kept.outline = plain_outline(outline)
             return kept.session
 
     def keep(self, session: Session, outline: Outline) -> bool:
@@ -415,7 +416,7 @@ class MemoryStore:
             kept = self._sessions.get((session.namespace, session.id))
             if kept is None or kept.session.tip != session.tip or not session.entries:
                 return False
-            kept.outline = _copied(outline)
+            kept.outline = plain_outline(outline)
             return True
 
     def transcript(self, session: Session) -> list[Message]:
@@ -464,5 +465,6 @@ class MemoryStore:
         return None
 
 
-def _copied(outline: Outline) -> Outline:
+def plain_outline(outline: Outline) -> Outline:
+    """The outline with plain copies of its messages."""
     return tuple(item if isinstance(item, int) else to_plain(item) for item in outline)

@@ -13,13 +13,13 @@ import logging
 import os
 import re
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
 from typing import Any, TypeVar
 
+from .anywhere import begin
 from .cachemarks import marked
 from .errors import ConfigError, SummarizerUnavailable
 from .ledger import Usage
@@ -264,21 +264,7 @@ def _in_thread(function: Callable[[], T]) -> Future[T]:
     any caller. The thread's context is empty: whoever wraps litellm for an agent finds no agent
     there and lets the request pass.
     """
-    future: Future[T] = Future()
-    future.set_running_or_notify_cancel()
-
-    def run() -> None:
-        try:
-            result = function()
-        except BaseException as error:
-            future.set_exception(error)
-        else:
-            future.set_result(result)
-
-    # A daemon: a request that nobody waits for any more must not hold the process at its exit.
-    name = "praison-compressor-summary"
-    threading.Thread(target=contextvars.Context().run, args=(run,), name=name, daemon=True).start()
-    return future
+    return begin(function, context=contextvars.Context())
 
 
 def _too_slow(model: str, seconds: float, error: BaseException) -> SummarizerUnavailable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -12,7 +13,7 @@ from hypothesis import HealthCheck, settings
 # deadlock with that import. Tests must run without one, so this comes before any import of it.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
-from praison_compressor.testing import LocalProvider
+from praison_compressor.testing import LocalProvider, Summarizer, Worker
 
 from . import host_faults
 
@@ -27,6 +28,19 @@ settings.load_profile("anywhere")
 def provider() -> Iterator[LocalProvider]:
     """A strict local provider on a free loopback port, stopped after the test."""
     with LocalProvider() as running:
+        yield running
+
+
+@pytest.fixture
+def host(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, provider: LocalProvider
+) -> Iterator[LocalProvider]:
+    """The strict provider as the host's, and our installation."""
+    from .hosting import at_home  # the host takes seconds to import, and few tests need it
+
+    with at_home(monkeypatch, tmp_path, provider) as running:
+        running.answer_with(Worker(answer="Noted. " * 12))
+        running.route("aux", Summarizer(r"L-\d+"))
         yield running
 
 

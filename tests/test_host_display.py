@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from praisonaiagents import Agent
 from rich.console import Console
 
-from praison_compressor.testing import LocalProvider, Summarizer, Worker
+from praison_compressor.testing import LocalProvider
 
-from .hosting import MODES, PATHS, agent, at_home, context, turn
+from .hosting import MODES, PATHS, agent, context, turn
 
 SPINS = "compressing "
 TELLS = "▸ Compressed "
-
-
-@pytest.fixture
-def host(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, provider: LocalProvider
-) -> Iterator[LocalProvider]:
-    """The strict provider as the host's, and our installation."""
-    with at_home(monkeypatch, tmp_path, provider) as running:
-        running.answer_with(Worker(answer="Noted. " * 12))
-        running.route("aux", Summarizer(r"L-\d+"))
-        yield running
 
 
 def watched(made: Agent, mode: str, *, terminal: bool = True) -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from praisonaiagents.hooks import HookEvent, HookRegistry, HookResult
 
 from praison_compressor import Event, SessionNotFound
-from praison_compressor.testing import LocalProvider, Summarizer, Worker
+from praison_compressor.testing import LocalProvider, Worker
 
 from .hosting import (
     EVERY_PATH,
@@ -20,7 +19,6 @@ from .hosting import (
     OPENAI,
     PATHS,
     agent,
-    at_home,
     cells,
     context,
     look_up,
@@ -33,17 +31,6 @@ LINE = re.compile(
     r"Compressed [\d.]+k → [\d.]+k? \(system \d+, summary [\d.]+k?, kept [\d.]+k?, tools \d+\)"
     r" · \d+ % of 6\.0k"
 )
-
-
-@pytest.fixture
-def host(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, provider: LocalProvider
-) -> Iterator[LocalProvider]:
-    """The strict provider as the host's, and our installation."""
-    with at_home(monkeypatch, tmp_path, provider) as running:
-        running.answer_with(Worker(answer="Noted. " * 12))
-        running.route("aux", Summarizer(r"L-\d+"))
-        yield running
 
 
 class Memory:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,20 +11,9 @@ from praisonaiagents.workflows.yaml_parser import YAMLWorkflowParser
 
 from praison_compressor.praisonai import uninstall
 from praison_compressor.praisonai.manager import PassThroughManager
-from praison_compressor.testing import LocalProvider, Summarizer, Worker
+from praison_compressor.testing import LocalProvider, Worker
 
-from .hosting import OPENAI, PATHS, agent, at_home, context, look_up, of_agent, turn
-
-
-@pytest.fixture
-def host(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, provider: LocalProvider
-) -> Iterator[LocalProvider]:
-    """The strict provider as the host's, and our installation."""
-    with at_home(monkeypatch, tmp_path, provider) as running:
-        running.answer_with(Worker(answer="Noted. " * 12))
-        running.route("aux", Summarizer(r"L-\d+"))
-        yield running
+from .hosting import OPENAI, PATHS, agent, context, look_up, of_agent, turn
 
 
 def outgrows_its_window(made: Agent, host: LocalProvider) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,22 +11,11 @@ from praisonaiagents import Agent
 from praisonaiagents.llm.llm import LLM
 
 from praison_compressor.praisonai import identity
-from praison_compressor.testing import Asked, LocalProvider, Reply, Summarizer, Worker
+from praison_compressor.testing import Asked, LocalProvider, Reply, Worker
 
-from .hosting import LITELLM, OPENAI, PATHS, agent, at_home, context, of_agent, turn
+from .hosting import LITELLM, OPENAI, PATHS, agent, context, of_agent, turn
 
 LONG = 40  # messages of a conversation that nobody compressed
-
-
-@pytest.fixture
-def host(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, provider: LocalProvider
-) -> Iterator[LocalProvider]:
-    """The strict provider as the host's, and our installation."""
-    with at_home(monkeypatch, tmp_path, provider) as running:
-        running.answer_with(Worker(answer="Noted. " * 12))
-        running.route("aux", Summarizer(r"L-\d+"))
-        yield running
 
 
 def asked_by(provider: LocalProvider, name: str) -> list[Any]:

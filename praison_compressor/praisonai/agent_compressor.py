@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..anywhere import off_loop
 from ..compressor import ContextCompressor
 from ..config import CompressorConfig
 from ..events import Listener
@@ -21,7 +22,6 @@ from . import conversation, overflow, roles
 from .conversation import same_model
 from .engines import Engines
 from .ledgers import place_of
-from .loops import off_loop
 from .manager import PassThroughManager, manager_for
 from .mirror import Mirror
 from .notices import Notices

@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Any
 
+from ..anywhere import apart
 from ..events import Event, Listener
 from ..messages import Message
 from ..result import CompressResult
 from .display import Display
-from .loops import apart
 from .shapes import Request
 from .status import Status, line, short
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, select
 
 from ..errors import ConfigError, LedgerCorrupt
-from ..ledger import Entry, Epoch, Outline, Segment, Session, Usage
+from ..ledger import Entry, Epoch, Outline, Segment, Session, Usage, plain_outline
 from ..messages import Message, to_plain
 from . import reading, transcripts, writing
 from .archive import Archive
@@ -244,7 +244,7 @@ class SqlStore:
     # -------------------------------------------------------------- inside
 
     def _recorded(self, session: Session, outline: Outline) -> Outline:
-        plain = tuple(item if isinstance(item, int) else to_plain(item) for item in outline)
+        plain = plain_outline(outline)
         return outline_without_secrets(session.namespace, plain) if self.mask_secrets else plain
 
     def _read(self, work: Callable[[Archive], T]) -> T:

@@ -1,0 +1,70 @@
+"""What a plan adds to the ledger: its segments, each with the originals to archive."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from .ledger import Segment
+from .messages import Message
+from .plan import Job, Plan
+from .projection import Call, Look, Projector
+from .tokens import TokenCounter
+from .writer import Written
+
+__all__ = ["segments_of"]
+
+
+def segments_of(
+    call: Call,
+    look: Look,
+    todo: Plan,
+    written: Sequence[Written],
+    *,
+    projector: Projector,
+    tokens: TokenCounter,
+) -> list[tuple[Segment, list[Message]]]:
+    """The plan's summaries and masks, each with the caller's own messages that it stands for."""
+    summaries = [
+        (_summary(look, job, text, tokens), _archived(look, job.start, job.end))
+        for job, text in zip(todo.jobs, written, strict=True)
+    ]
+    chosen = set(todo.masks)
+    masks = projector.masked(call, look.layout) if chosen else []
+    return summaries + [
+        (_mask(look, index, message, tokens), _archived(look, index, index + 1))
+        for index, message in masks
+        if index in chosen
+    ]
+
+
+def _archived(look: Look, start: int, end: int) -> list[Message]:
+    """The caller's own messages of a run, as they came and in their order."""
+    origins = look.layout.transcript.origins[start:end]
+    return [look.raw[i] for i in sorted(o for o in origins if o is not None)]
+
+
+def _summary(look: Look, job: Job, text: Written, tokens: TokenCounter) -> Segment:
+    return Segment(
+        kind="summary",
+        run=look.layout.digests[job.start : job.end],
+        rendered=text.message,
+        tokens=tokens.message(text.message),
+        source_tokens=job.source_tokens,
+        method=text.method,
+        model=text.model,
+        usage=text.usage,
+        created=time.time(),
+    )
+
+
+def _mask(look: Look, index: int, message: Message, tokens: TokenCounter) -> Segment:
+    return Segment(
+        kind="mask",
+        run=(look.layout.digests[index],),
+        rendered=message,
+        tokens=tokens.message(message),
+        source_tokens=look.layout.tokens[index],
+        method="static",
+        created=time.time(),
+    )
