@@ -13,13 +13,13 @@ from hypothesis import HealthCheck, settings
 # deadlock with that import. Tests must run without one, so this comes before any import of it.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
-# Test files both import `tests.stores` and name it as a plugin: told before either, pytest can
-# rewrite its assertions whichever comes first.
-pytest.register_assert_rewrite("tests.stores")
-
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
 
 from . import host_faults
+
+# Test files both import `tests.stores` and name it as a plugin: told before either, pytest can
+# rewrite its assertions whichever comes first.
+pytest.register_assert_rewrite("tests.stores")
 
 # Time is no property of ours: a busy machine must not turn a promise red.
 settings.register_profile(
