@@ -58,6 +58,7 @@ def call(name: str, /, **arguments: Any) -> ToolCall:
         (call("x", input="*** Update File: a.py\n*** Move to: b.py"), [
             ("a.py", "edited", ""), ("a.py", "moved", "b.py"),
         ]),
+        (call("x", input="*** Move to: b.py"), []),
         (ToolCall("c", "apply_patch", "*** Add File: a.py \n+x"), [("a.py", "created", "")]),
     ],
     ids=lambda value: value.name if isinstance(value, ToolCall) else "",

@@ -64,6 +64,10 @@ def test_a_todo_list_is_known_in_every_form() -> None:
     assert listed("- [ ] only one") == []
     assert listed(call("update_plan", plan=boxes))[0] == ("first thing", "pending", 0)
     assert listed(call("update_plan", plan="no boxes")) == []
+    ticked = listed("- [ ] first\n- [ ] second", call("TaskUpdate", id=2, status="done"))
+    assert ticked == [("first", "pending", 0), ("second", "done", 1)]
+    written = listed(whole, call("TaskUpdate", id=2, status="done"))
+    assert written == [("a", "done", 0), ("b c", "done", 1)]
 
 
 def test_single_items_are_made_and_changed() -> None:

@@ -74,6 +74,8 @@ def test_lines_that_tell_of_errors() -> None:
     assert error_lines(text) == ["fatal: a", "error b"]
     assert error_lines(text, 5) == ["fatal: a", "error b", "error c"]
     assert error_lines("x" * 401 + " error") == []
+    assert error_lines(" " * 395 + "error") == ["error"]
+    assert error_lines(" " * 396 + "error") == []
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from praison_compressor.facts.reading import argument_values, passages
+from praison_compressor.facts.reading import argument_values, call_text, passages
+from praison_compressor.messages import ToolCall
 
 
 def test_who_said_what() -> None:
@@ -64,3 +65,10 @@ def test_the_values_of_arguments_are_said_in_order() -> None:
         "z": None,
     }
     assert list(argument_values(given)) == ["a", "1.5", "x"]
+
+
+def test_a_call_without_arguments_is_its_name() -> None:
+    """Whether a host writes none as nothing or as an empty object."""
+    for arguments in ("", "{}"):
+        assert call_text(ToolCall("c", "ls", arguments)) == "ls"
+    assert call_text(ToolCall("c", "say", "no JSON")) == "say no JSON"

@@ -32,6 +32,8 @@ def test_a_section_takes_the_most_valuable_lines_that_fit_and_prints_them_in_ord
     assert fitted(apart, 100, len) == "## T\n- a\n- b\n- c\n"
     alone = Section("T", (Line(0, "a"), Line(1, "b")))
     assert fitted(alone, 100, len) == "## T\n- a\n- b\n"
+    long_first = Section("T", (Line(0, "x" * 1_000), Line(1, "b")))
+    assert fitted(long_first, 20, len) == "## T\n- b\n"
     section = Section("T", lines)
     everything = "## T\n- a\n- bbbb\ncc\n"
     assert fitted(section, len(everything) + 1, len) == everything

@@ -29,6 +29,8 @@ def spoken(*texts: str) -> tuple[Said, ...]:
         ("Name it user_id.", "Name it account_id.", ("user_id",)),
         ("Set DEBUG in the config.", "No, set TRACE in the config.", ("DEBUG",)),
         ("The timeout is 30s.", "The timeout is 60s.", ("30s",)),
+        ("billing_port = 8080", "billing_port = 9090", ("8080",)),
+        ("billing_port = 8080", "shipping_port = 9090", ()),
         ("Deploy v1.2 of billing.", "Actually the weather of Paris has 3 clouds over trees.", ()),
     ],
 )  # fmt: skip
@@ -65,6 +67,24 @@ def test_rules_of_the_session_are_known_and_pastes_are_not_words() -> None:
     assert {s.pasted for s in found} == {0, 1, 2}
     assert spoken("short\n" * 15)[-1].pasted == 0
     assert len(spoken("\n".join(["one two three"] * 4 + ["two words"] * 20))) == 4
+    mixed = ["one two three"] * 4 + ["two words", "three whole words"] * 20
+    assert len(spoken("\n".join(mixed))) == 4 + 20
+
+
+def test_how_long_a_text_is_pasted_material() -> None:
+    """Past fifteen line ends or fifteen hundred characters; two thousand of them come first."""
+
+    def pasted(text: str) -> list[int]:
+        return [said.pasted for said in spoken(text)]
+
+    sentence = "This is one of many such sentences, mind it. "
+    fits = (sentence * 40)[:1_500]
+    assert set(pasted(fits)) == {0}
+    assert set(pasted(fits + "x")) == {0, 1}
+    assert pasted("a b c\n" * 15 + "a b c") == [0] * 16
+    assert pasted("a b c\n" * 16) == [0] * 4 + [1] * 12
+    line = " ".join(["word"] * 20)  # with the end of the line a hundred characters
+    assert pasted("\n".join([line] * 25)) == [0] * 4 + [1] * 16 + [2] * 5
 
 
 def test_sentences_and_their_values() -> None:
@@ -109,7 +129,8 @@ def test_a_correction_reaches_back_sixty_sentences() -> None:
     [("'a b'", "quoted"), ("`a`", "quoted"), ("ab", None), ("Ab", None), ("AB", None),
      ("ABC", "name"), ("aBc", "name"), ("a-b", "name"), ("a1", "name"), ("1", "number"),
      ("1.2.3", "number"), ("12ms", "number"), ("12abcd", "name"), ("a/b", "path"),
-     ("a.py", "path"), ("http://a", "url")],
+     ("a.py", "path"), ("http://a", "url"), ("ftp://a", "url"), ("httpx", None), ("X_1", "name"),
+     ("x.yz12345", "name"), ("ABCs", None)],
 )  # fmt: skip
 def test_what_kind_of_value_a_word_is(value: str, kind: str | None) -> None:
     """Ordinary words are none."""
