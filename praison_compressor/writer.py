@@ -90,6 +90,8 @@ class Written:
     """Facts that the model's own text held."""
     after: Coverage | None = None
     """Facts that the finished text holds."""
+    facts: Facts | None = None
+    """What was found in the messages that the text stands for."""
 
 
 class SummaryWriter:
@@ -505,7 +507,7 @@ def _is_unrelated(text: str, brief: Brief, facts: Facts) -> bool:
 
 
 def _audited(written: Written, facts: Facts) -> Written:
-    return replace(written, after=coverage(facts, unframe(written.message)))
+    return replace(written, after=coverage(facts, unframe(written.message)), facts=facts)
 
 
 class _Spent:
