@@ -7,13 +7,15 @@ dictionaries); an edit in place, at any depth, of any old message is noticed in 
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any
 
-from .messages import Message, digest, to_plain
-from .messages.digests import is_bare, sha256_of
+from .messages import Message, content_digest, to_plain
+from .messages.digests import digest_of_plain, is_bare
+from .messages.shapes import is_flat
 
 __all__ = ["MessageCache", "Seen"]
 
@@ -40,14 +42,14 @@ class Seen:
         """The canonical digest, by which the message is matched."""
         if not self._digest:
             bare = is_bare(self.plain)
-            self._digest = self.content_digest if bare else digest(self.plain)
+            self._digest = self.content_digest if bare else digest_of_plain(self.plain)
         return self._digest
 
     @property
     def content_digest(self) -> str:
         """The digest of everything in the dictionary, by which it is archived."""
         if not self._content_digest:
-            self._content_digest = sha256_of(self.plain)
+            self._content_digest = content_digest(self.plain)
         return self._content_digest
 
 
@@ -93,28 +95,30 @@ class MessageCache:
         return found
 
     def _find(self, message: Mapping[str, Any]) -> Seen:
-        if type(message) is dict and set(map(type, chain(message, message.values()))) == {str}:
-            # Strings alone, as in most messages: the pairs are the key.
+        if is_flat(message):
+            # The pairs are the key.
             frozen: Key = tuple(message.items())
-            seen = self._young.get(frozen) or self._keep(
-                frozen, chain(message, message.values()), message
-            )
+            copy: Callable[[], Message] = functools.partial(dict, message)
+            seen = self._young.get(frozen) or self._keep(frozen, chain(*frozen), copy)
             self._know(message, seen)
             return seen
         key: list[Any] = []
         plain = _read(message, key)
         frozen = tuple(key)
         seen = self._young.get(frozen) or self._keep(
-            frozen, [part for part in key if isinstance(part, str)], plain, _NUMBER not in key
+            frozen,
+            [part for part in key if isinstance(part, str)],
+            functools.partial(_copy, plain),
+            _NUMBER not in key,
         )
         if plain is message and seen.comparable:
             self._know(message, seen)
         return seen
 
     def _keep(
-        self, key: Key, texts: Iterable[str], plain: Message, comparable: bool = True
+        self, key: Key, texts: Iterable[str], copy: Callable[[], Message], comparable: bool = True
     ) -> Seen:
-        seen = self._old.get(key) or Seen(_copy(plain), comparable)
+        seen = self._old.get(key) or Seen(copy(), comparable)
         weight = sum(map(len, texts))
         with self._lock:
             if len(self._young) >= self._max_messages or self._chars + weight > self._max_chars:

@@ -26,6 +26,7 @@ from .layout import Layout
 from .ledger import Segment, Session, Store
 from .messages import Message, as_list, read, to_plain
 from .models import model_limits
+from .outline import outline_of
 from .plan import Plan
 from .preview import Preview, preview_of
 from .projection import Call, Look, Projector, Quiet
@@ -253,7 +254,7 @@ class ContextCompressor:
         if not session.entries:
             return False
         raw, layout = self._projector.project(call, session)
-        return self.store.keep(session, self._projector.outline(Look(session, raw, layout, None)))
+        return self.store.keep(session, outline_of(raw, layout))
 
     def recall_tools(
         self, session_id: str | None = None, *, budget_tokens: int = 2_000
@@ -436,9 +437,9 @@ class ContextCompressor:
 
     def _commit(self, call: Call, look: Look, todo: Plan, written: Sequence[Written]) -> Look:
         entries = self._segments(call, look, todo, written)
-        outline = self._projector.outline(look, [segment for segment, _ in entries])
-        session = self.store.commit(look.session, entries, outline)
-        return self._projector.within(look, session)
+        after = self._projector.with_segments(look, [segment for segment, _ in entries])
+        outline = outline_of(after.raw, after.layout)
+        return self._projector.within(after, self.store.commit(look.session, entries, outline))
 
     # -------------------------------------------------------------- without waiting
 

@@ -58,6 +58,8 @@ class Brief:
     """Tokens that the framed message should take at most."""
     most: int
     """Tokens that it may take where a model's text alone is longer."""
+    tokens: int
+    """Of the messages that it stands for: whether a model that failed is worth another try."""
     facts: int
     """Tokens of facts beside a model's text."""
     prose: int
@@ -124,10 +126,9 @@ class SummaryWriter:
         """
         brief = await asyncio.to_thread(self._redacted, brief, model, session_id)
         facts = await asyncio.to_thread(extract, brief.messages, domain=self._domain)
-        size = self._tokens.messages(brief.messages)
         spent = _Spent()
         for name in self._models(model) if brief.by_model else []:
-            if not force and not self._breaker.allows(session_id, name, size):
+            if not force and not self._breaker.allows(session_id, name, brief.tokens):
                 self._emit(Event("skipped", session_id, {"model": name, "reason": "cooldown"}))
                 continue
             try:
@@ -135,7 +136,7 @@ class SummaryWriter:
                 written = await asyncio.to_thread(self._finish, brief, facts, text, spent)
             except SummaryError as error:
                 kind = error.kind if isinstance(error, SummarizerUnavailable) else "rejected"
-                rest = self._breaker.failed(session_id, name, size, kind)
+                rest = self._breaker.failed(session_id, name, brief.tokens, kind)
                 who = name or "the auxiliary model"
                 logger.warning("no summary from %s, left alone for %g s: %s", who, rest, error)
                 self._emit(Event("fell_back", session_id, {"model": name, "reason": str(error)}))
