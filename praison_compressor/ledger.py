@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from .cache import Originals
 from .errors import LedgerConflict, LedgerCorrupt, SessionNotFound
 from .messages import Message, content_digest, digest, to_plain
 
@@ -250,6 +251,8 @@ def link(parent: str, epoch: str, promise: str) -> str:
 
 def archive_digest(originals: Sequence[Message]) -> str:
     """The digest of originals in their order, everything in them included."""
+    if isinstance(originals, Originals):
+        return _hash(*originals.content_digests())
     return _hash(*map(content_digest, originals))
 
 
@@ -400,7 +403,7 @@ class MemoryStore:
             head, entries = kept.session.head_hash, kept.session.entries
             for segment, originals in segments:
                 entry = seal(segment, head, epoch, archive=archive_digest(originals))
-                entries += (replace(entry, originals=tuple(map(to_plain, originals))),)
+                entries += (replace(entry, originals=_private(originals)),)
                 head = entry.hash
             kept.epochs.append(Epoch(epoch, session.tip, session.id, time.time()))
             kept.session = replace(
@@ -463,6 +466,12 @@ class MemoryStore:
 
     def close(self) -> None:
         return None
+
+
+def _private(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The messages as nobody else can edit them."""
+    is_private = isinstance(messages, Originals)
+    return tuple(messages) if is_private else tuple(map(to_plain, messages))
 
 
 def plain_outline(outline: Outline) -> Outline:
