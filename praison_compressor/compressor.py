@@ -146,14 +146,21 @@ class ContextCompressor:
             return started
         return run(self._compress(*started))
 
-    def best_view(self, messages: Sequence[Any], **options: Unpack[Options]) -> list[Message]:
+    def best_view(
+        self,
+        messages: Sequence[Any],
+        *,
+        told: Exception | None = None,
+        **options: Unpack[Options],
+    ) -> list[Message]:
         """The best valid view that needs no model and no store write; never raises.
 
         For a host whose turn must go on: what fits is as `compress` would send it, what cannot
-        fit is shortened, and messages that cannot be read come back as they are.
+        fit is shortened, and messages that cannot be read come back as they are. `told` is the
+        failure that the caller has logged already: the log does not say it again.
         """
         try:
-            return self._best(messages, options)
+            return self._best(messages, options, told)
         except CompressorError as error:
             logger.warning("sent as it is: %s", error)
         except Exception:
@@ -161,7 +168,9 @@ class ContextCompressor:
             logger.exception("sent as it is")
         return list(messages) if isinstance(messages, (list, tuple)) else messages  # type: ignore[return-value]
 
-    def _best(self, messages: Sequence[Any], options: Options) -> list[Message]:
+    def _best(
+        self, messages: Sequence[Any], options: Options, told: Exception | None
+    ) -> list[Message]:
         call = replace(self._call(messages, options), extends=False)
         try:
             session = self._projector.open(call)
@@ -169,7 +178,8 @@ class ContextCompressor:
             return self._static_view(call, session)
         except LedgerError as error:
             # Once, until the ledger is there again: a turn comes every few seconds.
-            level = logging.DEBUG if self._without_ledger else logging.WARNING
+            is_news = not self._without_ledger and str(error) != str(told)
+            level = logging.WARNING if is_news else logging.DEBUG
             self._without_ledger = True
             logger.log(level, "without the ledger for now: %s", error)
             nothing = Session(call.key[0], call.key[1], call.key[1], call.parent_id)

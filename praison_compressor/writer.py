@@ -93,6 +93,8 @@ class Written:
     """Facts that the model's own text held."""
     after: Coverage | None = None
     """Facts that the finished text holds."""
+    facts: Facts | None = None
+    """What was found in the messages that the text stands for."""
 
 
 class SummaryWriter:
@@ -512,7 +514,7 @@ def _said(message: Message) -> str:
 
 
 def _audited(written: Written, facts: Facts) -> Written:
-    return replace(written, after=coverage(facts, unframe(written.message)))
+    return replace(written, after=coverage(facts, unframe(written.message)), facts=facts)
 
 
 class _Spent:

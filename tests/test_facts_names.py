@@ -35,6 +35,7 @@ from praison_compressor.facts.windows import Windows, plain_words
         ("src/app_2", "path"),
         ("src/app-two", "path"),
         ("src/app2", "path"),
+        ("src/Xyz", None),
         ("12/31", None),
         ("1/2/3", None),
         ("550e8400-e29b-41d4-a716-446655440000", "uuid"),
@@ -116,6 +117,10 @@ def test_the_kind_of_a_token(token: str, kind: str | None) -> None:
         ("in a/b/c/my_part", {"c/my_part": "path", "my_part": "symbol", "b/c": "folder"}),
         ("in /a/b/a_bc", {"b/a_bc": "path", "a_bc": "symbol", "/a/b": "folder"}),
         ("#a_b #1234", {"1234": "number"}),
+        ("see a_bc and X_order_idX", {"a_bc": "symbol", "X_order_idX": "symbol"}),
+        ("at obj.a_bc", {"obj.a_bc": "dotted", "a_bc": "symbol"}),
+        ("at obj.a1b2c3", {"obj.a1b2c3": "dotted", "a1b2c3": "id"}),
+        ("at obj.deadbeef42", {"obj.deadbeef42": "dotted", "deadbeef42": "hash"}),
         ("at x.user_id", {"x.user_id": "dotted", "user_id": "symbol"}),
         ("call shop.handleOrder now", {"shop.handleOrder": "dotted", "handleOrder": "symbol"}),
         ("os.path is plain", {"os.path": "dotted"}),
@@ -246,6 +251,10 @@ def test_a_long_line_is_cut_where_a_sentence_ends() -> None:
     assert " ".join(pieces) == words
     assert all(len(piece) <= CLAUSE_CHARS for piece in pieces)
     assert len(pieces) == 3
+    odd = " ".join(["wordly"] * 80)
+    assert " ".join(clauses(Passage(0, "user", odd))) == odd
+    mixed = "a" * 90 + ". " + "word " * 60
+    assert next(clauses(Passage(0, "user", mixed))) == "a" * 90 + "."
     solid = "x" * 600
     assert [len(piece) for piece in clauses(Passage(0, "user", solid))] == [240, 240, 120]
     assert [len(piece) for piece in clauses(Passage(0, "user", "x" * 480))] == [240, 240]
@@ -289,6 +298,9 @@ def test_a_name_keeps_the_words_beside_it_and_two_that_say_what_it_is() -> None:
     text = "zero one two; the parser of order_file fails when the server restarts, three four five"
     assert cut(text, "order_file") == "parser of order_file fails"
     assert cut("x y z order_file u v w", "order_file") == "z order_file u"
+    assert cut("yy authentication of x order_file u v w", "order_file") == (
+        "authentication of x order_file u"
+    )
 
 
 def test_no_word_is_cut_and_the_edges_of_a_text_are_kept() -> None:
@@ -343,6 +355,7 @@ def test_relative_folders_are_shared_too() -> None:
     other = "edit other/packages/web/src/view/x.ts"
     assert roots.strip(other) == other
     assert Roots([f"edit src/mod_{n}.ts" for n in range(9)]).relative == ""
+    assert Roots([f"edit lib/core/part_{n}/mod.ts" for n in range(9)]).relative == "lib/core/"
     deepest = Roots([f"/srv/shop/app/api/mod_{n}.py" for n in range(9)])
     assert deepest.absolute == "/srv/shop/app/"
     both = Roots([*texts, *(f"/srv/shop/app/packages/web/src/view/m{n}.ts" for n in range(5))])

@@ -63,7 +63,7 @@ def action_of(name: str, arguments: Mapping[str, Any]) -> str | None:
     verb = arguments.get("command")
     if isinstance(verb, str) and re.fullmatch(r"[a-z_]+", verb) and "path" in arguments:
         return _verb(verb) or "edited"
-    if name.lower() in ("editor", "str_replace_based_edit_tool"):
+    if name.lower() == "editor":
         return "edited" if "new_text" in arguments or "old_text" in arguments else "read"
     return _verb(name)
 
@@ -138,13 +138,14 @@ def _patched(via: str, *texts: str) -> Iterator[Effect]:
     for text in texts:
         if "*** " not in text and "+++ " not in text:
             continue
-        last = ""
+        last: str | None = None
         for verb, path, target, old, new in _PATCH.findall(text):
             if verb:
                 last = path.strip()
                 yield Effect(last, _PATCH_VERB[verb], via)
             elif target:
-                yield Effect(last, "moved", via, target.strip())
+                if last is not None:
+                    yield Effect(last, "moved", via, target.strip())
             elif new == "/dev/null":
                 yield Effect(old, "deleted", via)
             else:

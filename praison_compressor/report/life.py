@@ -15,6 +15,7 @@ from ..models import input_price
 from ..prompts import is_framed, rendering, unframe
 from ..static import ADDED
 from ..tokens import TokenCounter
+from ..wording import kind_in_words
 from ..writer import Written
 
 __all__ = ["Card", "Life", "Point", "life_of_session", "life_of_transcript"]
@@ -24,10 +25,6 @@ MOST_POINTS = 600
 
 LONGEST_TEXT = 20_000
 """Characters of one original on the page; a store keeps the rest."""
-
-
-KINDS = {"user": "said by the user", "todos": "to-do list"}
-"""Kinds of facts whose own names say too little."""
 
 
 @dataclass(frozen=True)
@@ -304,6 +301,4 @@ def _shown(originals: Sequence[Message]) -> Iterator[tuple[str, str]]:
 
 def _facts(alone: Coverage, whole: Coverage) -> Iterator[Fact]:
     for kind, (held, total) in whole.by_kind.items():
-        yield Fact(
-            KINDS.get(kind, kind.replace("_", " ")), alone.by_kind.get(kind, (0, 0))[0], held, total
-        )
+        yield Fact(kind_in_words(kind), alone.by_kind.get(kind, (0, 0))[0], held, total)
