@@ -17,6 +17,10 @@ from praison_compressor.testing import LocalProvider, Summarizer, Worker
 
 from . import host_faults
 
+# Test files both import `tests.stores` and name it as a plugin: told before either, pytest can
+# rewrite its assertions whichever comes first.
+pytest.register_assert_rewrite("tests.stores")
+
 # Time is no property of ours: a busy machine must not turn a promise red.
 settings.register_profile(
     "anywhere", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]

@@ -15,7 +15,6 @@ from praison_compressor.facts.model import Excerpt
 from praison_compressor.facts.reading import Passage
 from praison_compressor.facts.roots import Roots
 from praison_compressor.facts.selection import Chooser
-from praison_compressor.facts.windows import Windows, plain_words
 
 # ---------------------------------------------------------------- kinds
 
@@ -35,6 +34,7 @@ from praison_compressor.facts.windows import Windows, plain_words
         ("src/app_2", "path"),
         ("src/app-two", "path"),
         ("src/app2", "path"),
+        ("src/Xyz", None),
         ("12/31", None),
         ("1/2/3", None),
         ("550e8400-e29b-41d4-a716-446655440000", "uuid"),
@@ -116,6 +116,10 @@ def test_the_kind_of_a_token(token: str, kind: str | None) -> None:
         ("in a/b/c/my_part", {"c/my_part": "path", "my_part": "symbol", "b/c": "folder"}),
         ("in /a/b/a_bc", {"b/a_bc": "path", "a_bc": "symbol", "/a/b": "folder"}),
         ("#a_b #1234", {"1234": "number"}),
+        ("see a_bc and X_order_idX", {"a_bc": "symbol", "X_order_idX": "symbol"}),
+        ("at obj.a_bc", {"obj.a_bc": "dotted", "a_bc": "symbol"}),
+        ("at obj.a1b2c3", {"obj.a1b2c3": "dotted", "a1b2c3": "id"}),
+        ("at obj.deadbeef42", {"obj.deadbeef42": "dotted", "deadbeef42": "hash"}),
         ("at x.user_id", {"x.user_id": "dotted", "user_id": "symbol"}),
         ("call shop.handleOrder now", {"shop.handleOrder": "dotted", "handleOrder": "symbol"}),
         ("os.path is plain", {"os.path": "dotted"}),
@@ -246,6 +250,10 @@ def test_a_long_line_is_cut_where_a_sentence_ends() -> None:
     assert " ".join(pieces) == words
     assert all(len(piece) <= CLAUSE_CHARS for piece in pieces)
     assert len(pieces) == 3
+    odd = " ".join(["wordly"] * 80)
+    assert " ".join(clauses(Passage(0, "user", odd))) == odd
+    mixed = "a" * 90 + ". " + "word " * 60
+    assert next(clauses(Passage(0, "user", mixed))) == "a" * 90 + "."
     solid = "x" * 600
     assert [len(piece) for piece in clauses(Passage(0, "user", solid))] == [240, 240, 120]
     assert [len(piece) for piece in clauses(Passage(0, "user", "x" * 480))] == [240, 240]
@@ -274,51 +282,6 @@ def test_an_excerpt_is_a_clause_with_the_names_it_binds() -> None:
     assert names == {"order_file": "symbol"}
 
 
-# ---------------------------------------------------------------- windows
-
-
-def cut(text: str, *names: str) -> str:
-    """The window round these names."""
-    return Windows(text).cut_out(
-        [(text.index(name), text.index(name) + len(name)) for name in names]
-    )
-
-
-def test_a_name_keeps_the_words_beside_it_and_two_that_say_what_it_is() -> None:
-    """Stale words tell nothing; the rest of the line is left out."""
-    text = "zero one two; the parser of order_file fails when the server restarts, three four five"
-    assert cut(text, "order_file") == "parser of order_file fails"
-    assert cut("x y z order_file u v w", "order_file") == "z order_file u"
-
-
-def test_no_word_is_cut_and_the_edges_of_a_text_are_kept() -> None:
-    """Up to twelve characters more, where that ends a word or the text."""
-    assert cut("(order_file)", "order_file") == "(order_file)"
-    assert cut("see order_file:end", "order_file") == "see order_file:end"
-    long = "x" * 40
-    assert cut(f"{long} order_file {long}", "order_file") == f"{long} order_file {long}"
-    assert cut(f"-{long}- order_file", "order_file").endswith("- order_file")
-    assert cut("a_1 = order_file; b", "order_file") == "a_1 = order_file; b"
-    assert cut("." * 90 + "order_file" + "." * 90, "order_file").strip(".") == "order_file"
-
-
-def test_windows_that_nearly_touch_are_one() -> None:
-    """Others are told apart by an ellipsis, in the order of the text."""
-    near = "parser order_file breaks user_name badly"
-    assert cut(near, "user_name", "order_file") == near
-    far = "parser order_file breaks, " + "and so it went on and on " * 4 + "badly user_name ended"
-    told = cut(far, "user_name", "order_file")
-    assert told.startswith("parser order_file breaks")
-    assert told.endswith("user_name ended")
-    assert " … " in told
-
-
-def test_words_that_carry_meaning_are_plain_and_not_stale() -> None:
-    """Four letters or more, no part of a path or a dotted name, nothing that any line has."""
-    text = "Parser with FATAL src/parser parser.run value tiny abc Error-code breaks"
-    assert [text[a:b] for a, b in plain_words(text)] == ["Parser", "FATAL", "tiny", "breaks"]
-
-
 # ---------------------------------------------------------------- roots
 
 
@@ -343,6 +306,7 @@ def test_relative_folders_are_shared_too() -> None:
     other = "edit other/packages/web/src/view/x.ts"
     assert roots.strip(other) == other
     assert Roots([f"edit src/mod_{n}.ts" for n in range(9)]).relative == ""
+    assert Roots([f"edit lib/core/part_{n}/mod.ts" for n in range(9)]).relative == "lib/core/"
     deepest = Roots([f"/srv/shop/app/api/mod_{n}.py" for n in range(9)])
     assert deepest.absolute == "/srv/shop/app/"
     both = Roots([*texts, *(f"/srv/shop/app/packages/web/src/view/m{n}.ts" for n in range(5))])

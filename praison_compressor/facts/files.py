@@ -63,7 +63,7 @@ def action_of(name: str, arguments: Mapping[str, Any]) -> str | None:
     verb = arguments.get("command")
     if isinstance(verb, str) and re.fullmatch(r"[a-z_]+", verb) and "path" in arguments:
         return _verb(verb) or "edited"
-    if name.lower() in ("editor", "str_replace_based_edit_tool"):
+    if name.lower() == "editor":
         return "edited" if "new_text" in arguments or "old_text" in arguments else "read"
     return _verb(name)
 
@@ -151,6 +151,10 @@ def _patched(via: str, *texts: str) -> Iterator[Effect]:
                 yield Effect(new, "created" if old == "/dev/null" else "edited", via)
 
 
+def _is_one_line(name: str) -> bool:
+    return len(name.splitlines()) == 1
+
+
 class Ledger:
     """Collects effects in order; the last action on a file that worked is the one that counts."""
 
@@ -158,7 +162,12 @@ class Ledger:
         self._files: dict[str, FileFact] = {}
 
     def add(self, effect: Effect, index: int, ok: bool = True) -> None:
-        """Note one effect; a failed one is kept only for a file nothing else is known of."""
+        """Note one effect; a failed one is kept only for a file nothing else is known of.
+
+        A name that is empty or has line ends of whatever kind is none: it would print lines.
+        """
+        if not _is_one_line(effect.path) or (effect.target and not _is_one_line(effect.target)):
+            return
         known = self._files.pop(effect.path, None)
         action = effect.action
         if action == "created" and known and known.ok and known.action != "deleted":

@@ -29,7 +29,7 @@ _NOT_A_FILE = re.compile(r"^(?:/dev/|&\d|\$|-|\d+$)|[*?{}]|^https?:")
 def effects(command: str) -> list[Effect]:
     """The files a command line reads, creates, edits, deletes or moves, in order."""
     out: list[Effect] = []
-    text = _HEREDOC.sub(lambda found: found.group().split("\n", 1)[0] + "\n", command)
+    text = _HEREDOC.sub(lambda found: found.group().split("\n", 1)[0], command)
     for part in _SPLIT.split(_joined(text)):
         out.extend(_simple(part))
     return out

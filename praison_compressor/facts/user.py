@@ -193,11 +193,9 @@ def values_of(text: str) -> dict[str, str]:
 
 
 def _value_kind(value: str) -> str | None:
-    if not value or (value.isalpha() and (value.islower() or value.istitle())):
-        return None
     if value[0] in "\"'`":
         return "quoted"
-    if value.startswith("http"):
+    if "://" in value:
         return "url"
     if _NUMBER.fullmatch(value):
         return "number"

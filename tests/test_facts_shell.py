@@ -1,0 +1,85 @@
+"""What a command line does to files, read as a shell reads it."""
+
+from __future__ import annotations
+
+import pytest
+
+from praison_compressor.facts.shell import effects
+
+
+def told(command: str) -> list[tuple[str, str]]:
+    """What a command line does: path and action, `path>target` for a move."""
+    return [(e.path + (f">{e.target}" if e.target else ""), e.action) for e in effects(command)]
+
+
+@pytest.mark.parametrize(
+    ("command", "done"),
+    [
+        ("cat src/a.py", [("src/a.py", "read")]),
+        ("cat README", []),
+        ("/bin/cat a.txt b.txt", [("a.txt", "read"), ("b.txt", "read")]),
+        ("sudo time cat a.txt", [("a.txt", "read")]),
+        ("LANG=C cat a.txt", [("a.txt", "read")]),
+        ("cat -n a.txt", [("a.txt", "read")]),
+        ("cat a.txt | grep x | head", [("a.txt", "read")]),
+        ("cd x && cat a.txt; touch b || rm c\nrmdir d", [
+            ("a.txt", "read"), ("b", "created"), ("c", "deleted"), ("d", "deleted"),
+        ]),
+        ("sleep 1 & cat a.txt", [("a.txt", "read")]),
+        ("make 2>&1 | tee out.log", [("out.log", "created")]),
+        ("make &> all.log", [("all.log", "created")]),
+        ("echo x >a.txt", [("a.txt", "created")]),
+        ("echo x > a.txt", [("a.txt", "created")]),
+        ("echo x >> a.txt", [("a.txt", "edited")]),
+        ("echo x 2>>err.txt", [("err.txt", "edited")]),
+        ("echo x > /dev/null", []),
+        ("> a.txt", [("a.txt", "created")]),
+        ("cp a b c/d.txt", [("c/d.txt", "created")]),
+        ("cp a", []),
+        ("mv a b c", [("a>c", "moved"), ("b>c", "moved")]),
+        ("mv a", []),
+        ("git mv a b", [("a>b", "moved")]),
+        ("git rm a.txt", [("a.txt", "deleted")]),
+        ("git restore a.txt", [("a.txt", "edited")]),
+        ("git status a.txt", []),
+        ("git", []),
+        ("rm -rf build '*.o' $TMP", [("build", "deleted")]),
+        ("unlink a", [("a", "deleted")]),
+        ("rename a b", [("a>b", "moved")]),
+        ("black src/a.py", [("src/a.py", "read")]),
+        ("grep -n pattern.x src/a.py", [("src/a.py", "read")]),
+        ("grep pattern src", []),
+        ("grep pattern src/app", []),
+        ("grep x ..", []),
+        ("cat src/app", [("src/app", "read")]),
+        ("sed s/a/b/ src/app", [("src/app", "read")]),
+        ("grep \"a|b;c\" a.txt && rm 'x;y'", [("a.txt", "read"), ("x;y", "deleted")]),
+        ("rg pattern ./lib..", []),
+        ("awk '{print}' data.csv", [("data.csv", "read")]),
+        ("sed 's/a;b/c/' a.txt", [("a.txt", "read")]),
+        ("sed -i 's/a|b/c/' a.txt", [("a.txt", "edited")]),
+        ("sed --in-place s/a/b/ a.txt", [("a.txt", "edited")]),
+        ("sed -i -e s/a/b/ a.txt b.txt", [("a.txt", "edited"), ("b.txt", "edited")]),
+        ("sed -n 1,5p name", []),
+        ("cat 'my;file.txt'", [("my;file.txt", "read")]),
+        ("cat a.txt # and b.txt", [("a.txt", "read")]),
+        ("cat 'unclosed a.txt", [("a.txt", "read")]),
+        ("cat https://x.y/z.txt", []),
+        ("cat > a.txt <<'EOF'\nrm b.txt\nEOF\ncat c.txt", [
+            ("a.txt", "created"), ("c.txt", "read"),
+        ]),
+        ("head -n 5 a.txt", [("a.txt", "read")]),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_what_a_command_line_does_to_files(command: str, done: list[tuple[str, str]]) -> None:
+    """In order; pipes, chains, redirections, quotes and here-documents are read as a shell does."""
+    assert told(command) == done
+
+
+def test_an_effect_names_the_word_that_did_it() -> None:
+    """The program, git with its command, sed with its flag, a redirection alone by its mark."""
+    lines = {"sed -i s/a/b/ x.py": "sed -i", "sed s/a/b/ x.py": "sed", "git rm x.py": "git rm",
+             "> x.py": ">", "echo 1 > x.py": "echo", "/usr/bin/tail x.py": "tail",
+             "rg q x.py": "rg", "mv x.py y": "mv", "cp a x.py": "cp"}  # fmt: skip
+    assert {line: effects(line)[0].via for line in lines} == lines
