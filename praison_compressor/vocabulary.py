@@ -9,11 +9,12 @@ import base64
 import hashlib
 import logging
 import re
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from .models import bare_names, litellm_folder
 
@@ -22,6 +23,7 @@ __all__ = ["Vocabulary", "pieces", "vocabulary_for"]
 logger = logging.getLogger(__name__)
 
 Encode = Callable[[str], "list[int]"]
+Key = TypeVar("Key", bound=Hashable)
 
 PIECE_CHARS = 65_536
 """Longer texts are cut: tiktoken panics on a million spaces, and slows on other long runs."""
@@ -169,7 +171,21 @@ def _file(name: str) -> Path | None:
     return path
 
 
-@lru_cache(maxsize=4)
+def _loaded_once(load: Callable[[Key], Encode | None]) -> Callable[[Key], Encode | None]:
+    """Load each vocabulary once, also for threads that ask together: each has some 40 MB."""
+    lock = threading.Lock()
+    cached = lru_cache(maxsize=4)(load)
+
+    @wraps(load)
+    def loaded(key: Key) -> Encode | None:
+        with lock:
+            return cached(key)
+
+    loaded.cache_clear = cached.cache_clear  # type: ignore[attr-defined]
+    return loaded
+
+
+@_loaded_once
 def _bpe_encode(bpe: _Bpe) -> Encode | None:
     import tiktoken
     import tiktoken.registry
@@ -198,7 +214,7 @@ def _ranks(bpe: _Bpe) -> dict[bytes, int] | None:
     return {base64.b64decode(token): int(rank) for token, rank in pairs}
 
 
-@lru_cache(maxsize=1)
+@_loaded_once
 def _json_encode(name: str) -> Encode | None:
     path = _file(name)
     if path is None:

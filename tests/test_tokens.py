@@ -9,6 +9,8 @@ import random
 import struct
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +156,21 @@ def test_without_any_vocabulary_there_is_still_a_count(
     assert "estimate" in counter.source
     assert "carries no" in caplog.text
     assert 2 <= counter.text("Hello, world") <= 6
+
+
+@pytest.mark.parametrize("model", ["gpt-4o", "claude-sonnet-4-5"])
+def test_threads_that_ask_together_share_one_vocabulary(model: str) -> None:
+    """Twenty agents that begin at once do not each read and keep 40 MB of their own."""
+    for cached in (vocabulary._bpe_encode, vocabulary._json_encode):
+        cached.cache_clear()  # type: ignore[attr-defined]
+    together = threading.Barrier(8)
+
+    def ask(_: int) -> object:
+        together.wait(20)
+        return vocabulary.vocabulary_for(model).encode
+
+    with ThreadPoolExecutor(8) as threads:
+        assert len(set(threads.map(ask, range(8)))) == 1
 
 
 def test_importing_and_counting_disturbs_nobody(tmp_path: Path) -> None:
