@@ -102,7 +102,7 @@ def supersede(records: Sequence[Said]) -> tuple[Said, ...]:
         claim = _claim(position, record)
         if claim is None:
             continue
-        for earlier in reversed([one for one in recent if _may_replace(one, claim)]):
+        for earlier in reversed(_replaceable(recent, claim)):
             old = replaced(earlier, claim)
             if old:
                 known = out[earlier.position]
@@ -141,9 +141,13 @@ def _set_values(text: str, values: Iterable[str]) -> tuple[frozenset[str], str]:
     return found, " ".join(words)
 
 
-def _may_replace(earlier: _Claim, later: _Claim) -> bool:
+def _replaceable(recent: Iterable[_Claim], later: _Claim) -> list[_Claim]:
     """At a glance, for the many that cannot: without a correction the same must be set anew."""
-    return later.corrects or bool(later.sets and later.frame and earlier.frame == later.frame)
+    if later.corrects:
+        return list(recent)
+    if not later.sets or not later.frame:
+        return []
+    return [one for one in recent if one.frame == later.frame]
 
 
 def replaced(earlier: _Claim, later: _Claim) -> tuple[str, ...]:
