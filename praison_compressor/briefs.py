@@ -39,6 +39,7 @@ def _brief(call: Call, look: Look, job: Job, todo: Plan) -> Brief:
         shown=tuple(messages[i] for i in range(job.start, job.end) if i not in covered),
         room=job.room,
         most=job.most,
+        tokens=job.source_tokens,
         facts=job.facts,
         prose=max(1, min(prose, job.room // 2)),
         by_model=job.by_model,
@@ -59,6 +60,6 @@ def _prefix(call: Call, look: Look, job: Job) -> Prefix | None:
         return None
     if any(segment.method != "model" for segment in job.folds):
         return None
-    shown = look.layout.view(job.end)
-    first = shown[len(look.layout.view(job.start))]
-    return Prefix(tuple(shown), first, call.tools, rolled=bool(job.folds))
+    before = look.layout.view(end=job.start)
+    range_ = look.layout.view(start=job.start, end=job.end)
+    return Prefix((*before, *range_), range_[0], call.tools, rolled=bool(job.folds))

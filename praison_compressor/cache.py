@@ -7,15 +7,17 @@ dictionaries); an edit in place, at any depth, of any old message is noticed in 
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, overload
 
-from .messages import Message, digest, to_plain
-from .messages.digests import is_bare, sha256_of
+from .messages import Message, content_digest, to_plain
+from .messages.digests import digest_of_plain, is_bare
+from .messages.shapes import is_flat
 
-__all__ = ["MessageCache", "Seen"]
+__all__ = ["MessageCache", "Originals", "Seen"]
 
 Key = tuple[Any, ...]
 
@@ -40,15 +42,40 @@ class Seen:
         """The canonical digest, by which the message is matched."""
         if not self._digest:
             bare = is_bare(self.plain)
-            self._digest = self.content_digest if bare else digest(self.plain)
+            self._digest = self.content_digest if bare else digest_of_plain(self.plain)
         return self._digest
 
     @property
     def content_digest(self) -> str:
         """The digest of everything in the dictionary, by which it is archived."""
         if not self._content_digest:
-            self._content_digest = sha256_of(self.plain)
+            self._content_digest = content_digest(self.plain)
         return self._content_digest
+
+
+class Originals(Sequence[Message]):
+    """Private copies of messages, which nobody edits, with what is known of them."""
+
+    def __init__(self, seen: Sequence[Seen]) -> None:
+        self._seen = seen
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    @overload
+    def __getitem__(self, at: int) -> Message: ...
+    @overload
+    def __getitem__(self, at: slice) -> Originals: ...
+    def __getitem__(self, at: int | slice) -> Message | Originals:
+        return Originals(self._seen[at]) if isinstance(at, slice) else self._seen[at].plain
+
+    def at(self, indices: Iterable[int]) -> Originals:
+        """Those of them, in that order."""
+        return Originals([self._seen[index] for index in indices])
+
+    def content_digests(self) -> list[str]:
+        """By which they are archived."""
+        return [seen.content_digest for seen in self._seen]
 
 
 class MessageCache:
@@ -93,28 +120,30 @@ class MessageCache:
         return found
 
     def _find(self, message: Mapping[str, Any]) -> Seen:
-        if type(message) is dict and set(map(type, chain(message, message.values()))) == {str}:
-            # Strings alone, as in most messages: the pairs are the key.
+        if is_flat(message):
+            # The pairs are the key.
             frozen: Key = tuple(message.items())
-            seen = self._young.get(frozen) or self._keep(
-                frozen, chain(message, message.values()), message
-            )
+            copy: Callable[[], Message] = functools.partial(dict, message)
+            seen = self._young.get(frozen) or self._keep(frozen, chain(*frozen), copy)
             self._know(message, seen)
             return seen
         key: list[Any] = []
         plain = _read(message, key)
         frozen = tuple(key)
         seen = self._young.get(frozen) or self._keep(
-            frozen, [part for part in key if isinstance(part, str)], plain, _NUMBER not in key
+            frozen,
+            [part for part in key if isinstance(part, str)],
+            functools.partial(_copy, plain),
+            _NUMBER not in key,
         )
         if plain is message and seen.comparable:
             self._know(message, seen)
         return seen
 
     def _keep(
-        self, key: Key, texts: Iterable[str], plain: Message, comparable: bool = True
+        self, key: Key, texts: Iterable[str], copy: Callable[[], Message], comparable: bool = True
     ) -> Seen:
-        seen = self._old.get(key) or Seen(_copy(plain), comparable)
+        seen = self._old.get(key) or Seen(copy(), comparable)
         weight = sum(map(len, texts))
         with self._lock:
             if len(self._young) >= self._max_messages or self._chars + weight > self._max_chars:

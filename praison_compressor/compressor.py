@@ -26,6 +26,7 @@ from .layout import Layout
 from .ledger import Segment, Session, Store
 from .messages import Message, as_list, read, to_plain
 from .models import model_limits
+from .outline import outline_of
 from .plan import Plan
 from .preview import Preview, preview_of
 from .projection import Call, Look, Projector, Quiet
@@ -145,14 +146,21 @@ class ContextCompressor:
             return started
         return run(self._compress(*started))
 
-    def best_view(self, messages: Sequence[Any], **options: Unpack[Options]) -> list[Message]:
+    def best_view(
+        self,
+        messages: Sequence[Any],
+        *,
+        told: Exception | None = None,
+        **options: Unpack[Options],
+    ) -> list[Message]:
         """The best valid view that needs no model and no store write; never raises.
 
         For a host whose turn must go on: what fits is as `compress` would send it, what cannot
-        fit is shortened, and messages that cannot be read come back as they are.
+        fit is shortened, and messages that cannot be read come back as they are. `told` is the
+        failure that the caller has logged already: the log does not say it again.
         """
         try:
-            return self._best(messages, options)
+            return self._best(messages, options, told)
         except CompressorError as error:
             logger.warning("sent as it is: %s", error)
         except Exception:
@@ -160,7 +168,9 @@ class ContextCompressor:
             logger.exception("sent as it is")
         return list(messages) if isinstance(messages, (list, tuple)) else messages  # type: ignore[return-value]
 
-    def _best(self, messages: Sequence[Any], options: Options) -> list[Message]:
+    def _best(
+        self, messages: Sequence[Any], options: Options, told: Exception | None
+    ) -> list[Message]:
         call = replace(self._call(messages, options), extends=False)
         try:
             session = self._projector.open(call)
@@ -168,7 +178,8 @@ class ContextCompressor:
             return self._static_view(call, session)
         except LedgerError as error:
             # Once, until the ledger is there again: a turn comes every few seconds.
-            level = logging.DEBUG if self._without_ledger else logging.WARNING
+            is_news = not self._without_ledger and str(error) != str(told)
+            level = logging.WARNING if is_news else logging.DEBUG
             self._without_ledger = True
             logger.log(level, "without the ledger for now: %s", error)
             nothing = Session(call.key[0], call.key[1], call.key[1], call.parent_id)
@@ -243,7 +254,7 @@ class ContextCompressor:
         if not session.entries:
             return False
         raw, layout = self._projector.project(call, session)
-        return self.store.keep(session, self._projector.outline(Look(session, raw, layout, None)))
+        return self.store.keep(session, outline_of(raw, layout))
 
     def recall_tools(
         self, session_id: str | None = None, *, budget_tokens: int = 2_000
@@ -426,9 +437,9 @@ class ContextCompressor:
 
     def _commit(self, call: Call, look: Look, todo: Plan, written: Sequence[Written]) -> Look:
         entries = self._segments(call, look, todo, written)
-        outline = self._projector.outline(look, [segment for segment, _ in entries])
-        session = self.store.commit(look.session, entries, outline)
-        return self._projector.within(look, session)
+        after = self._projector.with_segments(look, [segment for segment, _ in entries])
+        outline = outline_of(after.raw, after.layout)
+        return self._projector.within(after, self.store.commit(look.session, entries, outline))
 
     # -------------------------------------------------------------- without waiting
 
@@ -527,7 +538,7 @@ class ContextCompressor:
 
     def _segments(
         self, call: Call, look: Look, todo: Plan, written: Sequence[Written]
-    ) -> list[tuple[Segment, list[Message]]]:
+    ) -> list[tuple[Segment, Sequence[Message]]]:
         return segments_of(call, look, todo, written, projector=self._projector, tokens=self.tokens)
 
     def _result(self, call: Call, look: Look, written: Sequence[Written] = ()) -> CompressResult:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 
 from .ledger import Segment, Tile, lay
-from .messages import ORPHAN_OPENS, Message, Transcript, text_of
+from .messages import Message, Transcript
 
-__all__ = ["Layout", "arrange", "lay_masks", "users_of"]
+__all__ = ["Layout", "arrange", "lay_masks"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Layout:
     """The first exchange ends before this index; everything before it stays verbatim."""
     allowed: tuple[bool, ...]
     """Which messages may be represented by a segment."""
+    segments: tuple[Segment, ...]
+    """All that the ledger has, in its order, whether found along the transcript or not."""
     tiles: tuple[Tile, ...]
     replaced: dict[int, Segment]
     """Messages outside the summaries that a recorded mask stands for."""
@@ -72,20 +74,43 @@ class Layout:
         summaries = (tile.segment for tile in self.tiles if tile.segment is not None)
         return sum(segment.secrets for segment in (*summaries, *masks))
 
-    def view(self, end: int | None = None) -> list[Message]:
-        """The messages to send; with `end` those for the transcript before that index."""
+    def view(self, start: int = 0, end: int | None = None) -> list[Message]:
+        """The messages to send; those for a stretch of the transcript, where one is given."""
         stop = len(self.tokens) if end is None else end
-        tiles = (tile for tile in self.tiles if tile.start < stop)
-        return [message for tile in tiles for message in self._of(tile, stop)]
+        tiles = (tile for tile in self.tiles if start < tile.end and tile.start < stop)
+        return [message for tile in tiles for message in self._of(tile, start, stop)]
 
-    def _of(self, tile: Tile, stop: int) -> Iterator[Message]:
+    def _of(self, tile: Tile, start: int, stop: int) -> Iterator[Message]:
         if tile.segment is not None:
             # A copy: a host that marks or edits what it sends must not edit the ledger.
             yield dict(tile.segment.rendered)
             return
-        for index in range(tile.start, min(tile.end, stop)):
+        for index in range(max(tile.start, start), min(tile.end, stop)):
             found = self.replaced.get(index)
             yield self.transcript.messages[index] if found is None else dict(found.rendered)
+
+    # -------------------------------------------------------------- another ledger
+
+    def adding(self, segments: Sequence[Segment]) -> Layout:
+        """The transcript along the same ledger with these segments in it too."""
+        every = (*self.segments, *segments)
+        return arrange(self.transcript, self.digests, self.tokens, every, self.head_tokens)
+
+    def recorded_as(self, segments: Sequence[Segment]) -> Layout:
+        """The same with the segments as a store has recorded them, each in the place of its own.
+
+        Nothing is laid anew: what a store may change of a segment is no part of its run.
+        """
+        now = dict(zip(map(id, self.segments), segments, strict=True))
+        return replace(
+            self,
+            segments=tuple(segments),
+            tiles=tuple(
+                t if t.segment is None else replace(t, segment=now[id(t.segment)])
+                for t in self.tiles
+            ),
+            replaced={index: now[id(segment)] for index, segment in self.replaced.items()},
+        )
 
 
 def arrange(
@@ -105,6 +130,7 @@ def arrange(
         head_tokens=head_tokens,
         head_end=_head_end(transcript, tokens, allowed, tiles, head_tokens),
         allowed=tuple(allowed),
+        segments=tuple(segments),
         tiles=tuple(tiles),
         replaced=lay_masks(digests, segments, allowed),
     )
@@ -135,7 +161,7 @@ def _allowed(transcript: Transcript, tokens: Sequence[int], head_tokens: int) ->
     """Leading system messages, the task, the newest user message and the newest step stay."""
     count = len(transcript.messages)
     allowed = [index >= transcript.leading for index in range(count)]
-    users = users_of(transcript.messages)
+    users = transcript.users
     if users:
         # A greeting before the task belongs to the first exchange where it fits.
         greeting = range(transcript.leading, users[0])
@@ -146,15 +172,6 @@ def _allowed(transcript: Transcript, tokens: Sequence[int], head_tokens: int) ->
         for index in transcript.steps[-1]:
             allowed[index] = False
     return allowed
-
-
-def users_of(messages: Sequence[Message]) -> list[int]:
-    """The indices of the user's messages."""
-    return [
-        index
-        for index, message in enumerate(messages)
-        if message.get("role") == "user" and not text_of(message).startswith(ORPHAN_OPENS)
-    ]
 
 
 def _head_end(

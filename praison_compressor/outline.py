@@ -18,9 +18,9 @@ Run = tuple[int, int]
 """How many messages of the caller's list, and the number of the segment that holds them."""
 
 
-def outline_of(raw: Sequence[Message], layout: Layout, segments: Sequence[Segment]) -> Outline:
-    """The outline of `raw`, as `layout` (read from it) lays the ledger's `segments` along it."""
-    runs = _runs(layout, segments)
+def outline_of(raw: Sequence[Message], layout: Layout) -> Outline:
+    """The outline of `raw`, as `layout` (read from it) lays its ledger's segments along it."""
+    runs = _runs(layout)
     found: list[Message | int] = []
     place = 0
     while place < len(raw):
@@ -30,9 +30,9 @@ def outline_of(raw: Sequence[Message], layout: Layout, segments: Sequence[Segmen
     return tuple(found)
 
 
-def _runs(layout: Layout, segments: Sequence[Segment]) -> dict[int, Run]:
+def _runs(layout: Layout) -> dict[int, Run]:
     """By the index of its first message, each stretch of the caller's list that a segment holds."""
-    numbers = {id(segment): number for number, segment in enumerate(segments)}
+    numbers = {id(segment): number for number, segment in enumerate(layout.segments)}
     runs: dict[int, Run] = {}
     for start, end, segment in _standing(layout):
         origins = sorted(o for o in layout.transcript.origins[start:end] if o is not None)

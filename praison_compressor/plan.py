@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from .budget import Budget
 from .errors import BudgetTooSmall
-from .layout import Layout, users_of
+from .layout import Layout
 from .ledger import Segment, Tile
 
 __all__ = ["SMALLEST_SUMMARY", "Job", "Plan", "plan", "view_tokens"]
@@ -165,7 +165,7 @@ def _attempts(layout: Layout, budget: Budget, target: int, by_model: bool) -> It
 
 
 def _turn_tokens(layout: Layout, turns: int) -> int:
-    users = users_of(layout.transcript.messages)
+    users = layout.transcript.users
     if not turns or not users:
         return 0
     return layout.span(users[max(0, len(users) - turns)], len(layout.tokens))
@@ -214,7 +214,7 @@ def _cut(layout: Layout, room: int, floor: int) -> int:
         cut = start
         tail_sizes[cut] = used
     least = max(floor, tail_sizes[cut] * (1 - TURN_START_COST))
-    users = set(users_of(layout.transcript.messages))
+    users = set(layout.transcript.users)
     turns = [start for start, size in tail_sizes.items() if start in users and size >= least]
     return min(turns, default=cut)
 
@@ -283,7 +283,7 @@ def _jobs(
     sizes = [layout.source(start, end) for start, end in spans]
     major = [size >= MAJOR_SHARE * max(sizes) for size in sizes]
     proses = [prose if large else 0 for large in major]
-    users = users_of(layout.transcript.messages)
+    users = layout.transcript.users
     said = [_said(layout, users, start, end) for start, end in spans]
     rooms, mosts = _shares(room, sizes, proses, said), _shares(most, sizes, proses, said)
     for number, (start, end) in enumerate(spans):

@@ -15,14 +15,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .budget import Budget
-from .cache import Seen
+from .cache import Originals, Seen
 from .config import CompressorConfig
 from .errors import BudgetTooSmall, InvalidMessages, LedgerConflict
-from .layout import Layout, arrange, lay_masks, users_of
-from .ledger import Entry, Outline, Segment, Session, Store, lay
+from .layout import Layout, arrange, lay_masks
+from .ledger import Entry, Segment, Session, Store, lay
 from .masks import kept_steps, mask, maskable, reference_of
 from .messages import Message, Transcript, is_result, read
-from .outline import outline_of
 from .plan import Plan, plan
 from .redact import Redactor, masks_secrets
 from .tokens import TokenCounter
@@ -174,34 +173,29 @@ class Projector:
             transcript,
             _digests(seen, session),
             self._tokens.each(seen),
-            [self.recounted(entry.segment) for entry in session.entries],
+            self._known(session),
             call.budget.head,
         )
         kept = kept_steps(messages, transcript.steps, call.config)
         return replace(layout, kept=kept) if kept else layout
 
-    def copies(self, messages: Sequence[Any]) -> list[Message]:
-        """Private copies of messages, which nobody edits: the cache has them."""
-        return [seen.plain for seen in self._cache.all(messages)]
+    def copies(self, messages: Sequence[Any]) -> Originals:
+        """Private copies of messages: the cache has them."""
+        return Originals(self._cache.all(messages))
 
     def with_segments(self, look: Look, segments: Sequence[Segment]) -> Look:
         """The look as it would be with these segments in the ledger, without a plan."""
-        known = [self.recounted(entry.segment) for entry in look.session.entries]
-        return replace(look, layout=_relaid(look.layout, [*known, *segments]), plan=None)
+        return replace(look, layout=look.layout.adding(segments), plan=None)
 
     def within(self, look: Look, session: Session) -> Look:
-        """The look as it is after we have committed: `session` is what the store made of it.
+        """The look with its segments as a commit of ours has recorded them in `session`.
 
         Nothing is read again: the commit was compare-and-set, so nobody else has written.
         """
-        segments = [self.recounted(entry.segment) for entry in session.entries]
-        return replace(look, session=session, layout=_relaid(look.layout, segments), plan=None)
+        return replace(look, session=session, layout=look.layout.recorded_as(self._known(session)))
 
-    def outline(self, look: Look, segments: Sequence[Segment] = ()) -> Outline:
-        """The whole transcript as the ledger will hold it with these segments in it."""
-        known = [self.recounted(entry.segment) for entry in look.session.entries]
-        everything = [*known, *segments]
-        return outline_of(look.raw, _relaid(look.layout, everything), everything)
+    def _known(self, session: Session) -> list[Segment]:
+        return [self.recounted(entry.segment) for entry in session.entries]
 
     def settled(self, look: Look) -> Look:
         """The look with private copies of its messages, as they were when it was laid out.
@@ -371,8 +365,7 @@ class Projector:
         newest, or where they are the beginning of one.
         """
         layout = look.layout
-        segments = [self.recounted(entry.segment) for entry in look.session.entries]
-        users = users_of(layout.transcript.messages)
+        segments, users = layout.segments, layout.transcript.users
         if not users:
             return None
         # Up to the task what stays stays for good; after it only the newest does, for now.
@@ -437,10 +430,6 @@ def _is_same(now: Session, before: Session) -> bool:
         and [entry.forgotten for entry in now.entries]
         == [entry.forgotten for entry in before.entries]
     )
-
-
-def _relaid(old: Layout, segments: Sequence[Segment]) -> Layout:
-    return arrange(old.transcript, old.digests, old.tokens, segments, old.head_tokens)
 
 
 def _pieces(layout: Layout) -> Iterator[slice | Message]:

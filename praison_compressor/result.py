@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from .events import Event
-from .facts import Coverage
+from .facts import Coverage, coverage
 from .ledger import Segment, Usage
 from .messages import Message
 from .models import cached_input_price, input_price
 from .projection import Look, Quiet
+from .prompts import rendering
 from .writer import Written
 
 __all__ = ["CompressResult", "Options", "of_look", "of_quiet"]
@@ -88,6 +89,16 @@ class CompressResult:
     def coverage_after(self) -> Coverage | None:
         """Facts that the finished summary holds; None where none was written."""
         return next((text.after for text in self.written if text.after), None)
+
+    def coverage_in_view(self, written: Written) -> Coverage | None:
+        """Facts of what a summary stands for that the view as a whole holds.
+
+        Much of it stands verbatim in the newest messages or in another summary, and is left out of
+        this one for that reason. None where no facts were looked for.
+        """
+        if written.facts is None:
+            return None
+        return coverage(written.facts, "\n".join(rendering(self.messages)))
 
     def committed(self, look: Look, *, seconds: float) -> Event:
         """The event of this result; `look` is what was before it, `seconds` what it took."""

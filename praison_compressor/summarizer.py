@@ -13,15 +13,15 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from .anywhere import begin
 from .cachemarks import marked
 from .errors import ConfigError, SummarizerUnavailable
+from .hangup import Call
 from .ledger import Usage
 from .messages import Message
 from .models import bare_names, model_limits
@@ -30,8 +30,6 @@ from .prompts import SummaryReply
 __all__ = ["LiteLLMSummarizer"]
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 THINKING_TOKENS = 4_000
 """Added to the cap for models that think before they write: their thoughts count against it."""
@@ -120,7 +118,7 @@ class LiteLLMSummarizer:
 
     async def prepare(self) -> None:
         """Import litellm: that takes seconds, which are not the model's."""
-        await asyncio.wrap_future(_in_thread(_litellm))
+        await _imported()
 
     async def summarize(
         self,
@@ -165,13 +163,14 @@ class LiteLLMSummarizer:
     async def _asked(
         self, model: str, request: dict[str, Any], style: dict[str, Any], timeout_seconds: float
     ) -> SummaryReply:
-        # Importing litellm takes seconds; they are not the model's.
-        litellm = await asyncio.wrap_future(_in_thread(_litellm))
-        call = partial(self._call, litellm, model, request, style, timeout_seconds)
+        litellm = await _imported()
+        call = Call(partial(self._call, litellm, model, request, style, timeout_seconds))
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(_in_thread(call)), timeout_seconds)
+            return await asyncio.wait_for(asyncio.wrap_future(call.future), timeout_seconds)
         except asyncio.TimeoutError as error:
             raise _too_slow(model, timeout_seconds, error) from error
+        finally:
+            call.give_up()
 
     def summarize_sync(
         self,
@@ -186,13 +185,15 @@ class LiteLLMSummarizer:
         failures: list[SummarizerUnavailable] = []
         for name in self._models(model):
             request = {"messages": messages, "max_tokens": _cap(name, max_tokens)}
-            call = partial(self._call, litellm, name, request, _style(name), timeout_seconds)
+            call = Call(partial(self._call, litellm, name, request, _style(name), timeout_seconds))
             try:
-                return _in_thread(call).result(timeout_seconds)
+                return call.future.result(timeout_seconds)
             except (FutureTimeout, TimeoutError) as error:
                 failures.append(_too_slow(name, timeout_seconds, error))
             except SummarizerUnavailable as error:
                 failures.append(error)
+            finally:
+                call.give_up()
             _log(name, failures[-1])
         raise failures[-1]
 
@@ -257,16 +258,6 @@ class LiteLLMSummarizer:
         )
 
 
-def _in_thread(function: Callable[[], T]) -> Future[T]:
-    """Run the function in a thread of its own.
-
-    litellm's async clients belong to one event loop and leak when it closes; its sync ones serve
-    any caller. The thread's context is empty: whoever wraps litellm for an agent finds no agent
-    there and lets the request pass.
-    """
-    return begin(function, context=contextvars.Context())
-
-
 def _too_slow(model: str, seconds: float, error: BaseException) -> SummarizerUnavailable:
     words = f"{model}: no answer within {seconds:g} s; raise timeout_seconds or use a faster model"
     unavailable = SummarizerUnavailable(words, kind="timeout")
@@ -301,6 +292,11 @@ def _litellm() -> Any:
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     return litellm
+
+
+async def _imported() -> Any:
+    """The same beside the loop: the seconds are neither the loop's nor the model's."""
+    return await asyncio.wrap_future(begin(_litellm, context=contextvars.Context()))
 
 
 def _provider(litellm: Any, model: str) -> str:

@@ -1,14 +1,17 @@
-"""A message in words, for whoever reads it: nothing is rewritten, what is no text is counted."""
+"""Messages and kinds of facts in words, for whoever reads them: nothing is rewritten."""
 
 from __future__ import annotations
 
 from .messages import Message, text_of, tool_calls_of
 
-__all__ = ["in_words"]
+__all__ = ["in_words", "kind_in_words"]
+
+_KINDS = {"user": "said by the user", "todos": "to-do list"}
+"""Kinds of facts whose own names say too little."""
 
 
 def in_words(message: Message) -> str:
-    """Its text, the calls it makes, how much of it is no text."""
+    """A message's text, the calls it makes, how much of it is no text."""
     lines = [text_of(message)]
     lines += [f"-> {call.name}({call.arguments})" for call in tool_calls_of(message)]
     content = message.get("content")
@@ -20,3 +23,8 @@ def in_words(message: Message) -> str:
     if others:
         lines.append(f"[{len(others)} parts that are no text: not shown]")
     return "\n".join(line for line in lines if line)
+
+
+def kind_in_words(kind: str) -> str:
+    """What a kind of facts, as `Coverage.by_kind` has it, is called."""
+    return _KINDS.get(kind, kind.replace("_", " "))

@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from .breaker import Breaker
@@ -18,7 +19,7 @@ from .events import Event
 from .facts import Coverage, Domain, Facts, coverage, extract
 from .facts.identifiers import Classifier
 from .ledger import Usage
-from .messages import Message, steps
+from .messages import Message, steps, text_of, tool_calls_of
 from .prefix import Prefix, is_same_model, prefix_request
 from .prompts import (
     Summarizer,
@@ -58,6 +59,8 @@ class Brief:
     """Tokens that the framed message should take at most."""
     most: int
     """Tokens that it may take where a model's text alone is longer."""
+    tokens: int
+    """Of the messages that it stands for: whether a model that failed is worth another try."""
     facts: int
     """Tokens of facts beside a model's text."""
     prose: int
@@ -90,6 +93,8 @@ class Written:
     """Facts that the model's own text held."""
     after: Coverage | None = None
     """Facts that the finished text holds."""
+    facts: Facts | None = None
+    """What was found in the messages that the text stands for."""
 
 
 class SummaryWriter:
@@ -122,10 +127,9 @@ class SummaryWriter:
         """
         brief = await asyncio.to_thread(self._redacted, brief, model, session_id)
         facts = await asyncio.to_thread(extract, brief.messages, domain=self._domain)
-        size = self._tokens.messages(brief.messages)
         spent = _Spent()
         for name in self._models(model) if brief.by_model else []:
-            if not force and not self._breaker.allows(session_id, name, size):
+            if not force and not self._breaker.allows(session_id, name, brief.tokens):
                 self._emit(Event("skipped", session_id, {"model": name, "reason": "cooldown"}))
                 continue
             try:
@@ -133,7 +137,7 @@ class SummaryWriter:
                 written = await asyncio.to_thread(self._finish, brief, facts, text, spent)
             except SummaryError as error:
                 kind = error.kind if isinstance(error, SummarizerUnavailable) else "rejected"
-                rest = self._breaker.failed(session_id, name, size, kind)
+                rest = self._breaker.failed(session_id, name, brief.tokens, kind)
                 who = name or "the auxiliary model"
                 logger.warning("no summary from %s, left alone for %g s: %s", who, rest, error)
                 self._emit(Event("fell_back", session_id, {"model": name, "reason": str(error)}))
@@ -499,13 +503,18 @@ def _is_unrelated(text: str, brief: Brief, facts: Facts) -> bool:
     named = {key.casefold() for key, *_ in Classifier().keys(text)}
     if len(named) < OWN_IDENTIFIERS:
         return False
-    known = [*rendering(brief.messages), *brief.folded, *brief.earlier, brief.visible]
-    source = "\n".join(known).casefold()
-    return not any(name in source for name in named)
+    shown = map(_said, brief.messages)  # one by one: most often the first ones tell
+    known = chain(brief.folded, brief.earlier, [brief.visible], shown)
+    return not any(name in text for text in map(str.casefold, known) for name in named)
+
+
+def _said(message: Message) -> str:
+    calls = [part for call in tool_calls_of(message) for part in (call.name, call.arguments)]
+    return "\n".join([text_of(message), *calls])
 
 
 def _audited(written: Written, facts: Facts) -> Written:
-    return replace(written, after=coverage(facts, unframe(written.message)))
+    return replace(written, after=coverage(facts, unframe(written.message)), facts=facts)
 
 
 class _Spent:

@@ -230,10 +230,12 @@ def test_the_loop_is_never_held_up(host: LocalProvider) -> None:
     assert beats >= 10  # a loop that waits for the summarizer would not see it at work even twice
 
 
-def test_cancelling_the_turn_cancels_the_summary(host: LocalProvider) -> None:
-    """A cancelled turn is over at once, and the next one compresses as if nothing had been."""
-    host.route("aux", Summarizer(r"L-\d+", delay_seconds=30.0))
-    made = agent(host, OPENAI, context(host))
+@pytest.mark.parametrize("path", PATHS)
+def test_cancelling_the_turn_cancels_the_summary(host: LocalProvider, path: str) -> None:
+    """A cancelled turn is over at once, the provider of summaries sees its caller go, and the next
+    turn compresses as if nothing had been."""
+    host.route("aux", Summarizer(r"L-\d+", delay_seconds=600.0))
+    made = agent(host, path, context(host))
 
     async def until_a_summary_is_asked_for() -> asyncio.Task[Any]:
         for n in range(40):
@@ -244,11 +246,16 @@ def test_cancelling_the_turn_cancels_the_summary(host: LocalProvider) -> None:
                     return asking
         raise AssertionError("no summary was asked for in 40 turns")
 
+    async def until_the_caller_is_gone() -> None:
+        while not host.for_model("aux")[0].cancelled:
+            await asyncio.sleep(0.005)
+
     async def run() -> None:
         asking = await until_a_summary_is_asked_for()
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
+        await asyncio.wait_for(until_the_caller_is_gone(), 20.0)
         host.route("aux", Summarizer(r"L-\d+"))
         assert await made.achat(turn(41)) is not None
 

@@ -14,7 +14,6 @@ from praison_compressor.ledger import (
     GENESIS,
     Entry,
     Epoch,
-    MemoryStore,
     Segment,
     Session,
     Tile,
@@ -26,6 +25,7 @@ from praison_compressor.ledger import (
     seal,
     verify,
 )
+from praison_compressor.memory import MemoryStore
 
 from .talks import NAMESPACE, segment, talk
 
@@ -71,7 +71,9 @@ def test_the_payload_is_the_segment_as_json() -> None:
     text = standing_for("x").payload()
     assert text.startswith('{"created":0.0,"kind":"summary","method":"model",')
     known = {field.name for field in dataclasses.fields(Segment)}
-    assert set(json.loads(text)) == known - {"archived_as", "secrets"}
+    assert set(json.loads(text)) == known - {"archived_as", "secrets", "transcript_length"}
+    later = dataclasses.replace(standing_for("x"), secrets=1, transcript_length=7)
+    assert set(json.loads(later.payload())) == known
 
 
 def test_what_is_archived_masked_is_known_by_both_digests() -> None:

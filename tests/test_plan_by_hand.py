@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from praison_compressor.budget import Budget
 from praison_compressor.config import CompressorConfig
 from praison_compressor.errors import BudgetTooSmall
-from praison_compressor.layout import Layout, arrange, users_of
+from praison_compressor.layout import Layout, arrange
 from praison_compressor.ledger import Segment
 from praison_compressor.messages import Message, digest, read
 from praison_compressor.plan import (
@@ -182,7 +182,7 @@ def test_words_in_the_users_role_that_are_a_tools_are_no_turn() -> None:
     orphan = {"role": "tool", "tool_call_id": "gone", "content": "result"}
     messages = read([{"role": "user", "content": "task"}, orphan]).messages
     assert messages[1]["role"] == "user"
-    assert users_of(messages) == [0]
+    assert read(messages).users == (0,)
 
 
 # ---------------------------------------------------------------- tail

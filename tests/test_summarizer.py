@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -18,6 +18,8 @@ import pytest
 from praison_compressor.errors import ConfigError, SummarizerUnavailable
 from praison_compressor.summarizer import HONOURS_API_BASE, THINKING_TOKENS, LiteLLMSummarizer
 from praison_compressor.testing import Failure, LocalProvider, Reply, Summarizer
+
+from .silent import PATIENCE_SECONDS, Silent, Trickling
 
 REQUEST = [{"role": "system", "content": "Summarize."}, {"role": "user", "content": "transcript"}]
 
@@ -251,13 +253,44 @@ async def test_nobody_there_is_a_network_failure() -> None:
     assert error.kind == "network"
 
 
-@pytest.mark.parametrize("behaviour", ["stall"])
-async def test_a_slow_answer_is_given_up(behaviour: Any) -> None:
+async def test_a_slow_answer_is_given_up() -> None:
     """No answer in time is a timeout that names the option to turn."""
-    with LocalProvider(Summarizer(None, behaviour)) as provider:
+    with LocalProvider(Summarizer(None, "stall")) as provider:
         error = await failure(at(provider), timeout_seconds=0.3)
     assert error.kind == "timeout"
     assert "timeout_seconds" in str(error)
+
+
+ASKING: dict[str, Callable[..., Any]] = {
+    "async": lambda summarizer, **given: asyncio.run(summarizer.summarize(REQUEST, **given)),
+    "sync": lambda summarizer, **given: summarizer.summarize_sync(REQUEST, **given),
+}
+
+
+@pytest.mark.parametrize("ask", ASKING)
+def test_nobody_goes_on_waiting_for_a_slow_answer(ask: str) -> None:
+    """A provider that holds the line with blanks is left all the same, not only no longer heard."""
+    with Trickling() as server:
+        summarizer = LiteLLMSummarizer("local-model", api_base=server.url)
+        with pytest.raises(SummarizerUnavailable, match="timeout_seconds"):
+            ASKING[ask](summarizer, max_tokens=9, timeout_seconds=0.3)
+        assert server.left.wait(PATIENCE_SECONDS)
+
+
+@pytest.mark.parametrize("name", sorted(HONOURS_API_BASE))
+async def test_a_cancelled_request_is_dropped(name: str) -> None:
+    """Whatever client litellm has for a provider: who cancels the call ends what was asked."""
+    model = f"{name}/{_PARTICULAR.get(name, 'some-model')}"
+    with Silent() as server:
+        summarizer = LiteLLMSummarizer(model, api_base=server.url, api_key="key")
+        asking = asyncio.create_task(
+            summarizer.summarize(REQUEST, max_tokens=9, timeout_seconds=600)
+        )
+        assert await asyncio.to_thread(server.asked.wait, PATIENCE_SECONDS)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert await asyncio.to_thread(server.left.wait, PATIENCE_SECONDS)
 
 
 async def test_without_a_provider_nothing_is_sent() -> None:

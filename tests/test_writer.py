@@ -61,7 +61,8 @@ def writer(summarizer, events=None, **options) -> SummaryWriter:
 
 def brief(messages, room=2_000, **changes) -> Brief:
     values = {"messages": tuple(messages), "shown": tuple(messages), "room": room, "most": room}
-    return Brief(**{**values, "facts": 200, "prose": 200, **changes})
+    values |= {"tokens": 10 * room, "facts": 200, "prose": 200}
+    return Brief(**{**values, **changes})
 
 
 def write(summarizer, given, events=None, **options):

@@ -13,10 +13,13 @@ import typer
 
 from ..compressor import ContextCompressor
 from ..events import Event, Listener
+from ..facts import Coverage
 from ..ledger import Segment
 from ..preview import Part
 from ..prompts import unframe
 from ..result import CompressResult
+from ..wording import kind_in_words
+from ..writer import Written
 from . import parts, transcripts
 from .failures import guarded
 from .options import ApiBase, AsJson, Model, Reading, reading
@@ -116,6 +119,11 @@ def _print(
     )
     for line in _method(result, model, watch, forced):
         screen.say(line)
+    for part in rows:
+        held = None if part.segment is None else _held(part.segment, result)
+        if held is not None and held.total:
+            kinds = (f"{kind_in_words(k)} {a:,}/{b:,}" for k, (a, b) in held.by_kind.items())
+            screen.say(f"What the view holds of what {part.name} stands for: {', '.join(kinds)}.")
 
 
 def _method(
@@ -164,12 +172,30 @@ def _what(part: Part, result: CompressResult) -> str:
 
 
 def _summary_words(segment: Segment, result: CompressResult) -> str:
-    new = next((w for w in result.written if w.message == segment.rendered), None)
-    if new is None:
+    if _new(segment, result) is None:
         return f"{segment.method}, found in the ledger"
-    if new.after is None or not new.after.total:
+    held = _held(segment, result)
+    if held is None or not held.total:
         return segment.method
-    return f"{segment.method}; holds {new.after.covered:,} of {new.after.total:,} facts found"
+    return f"{segment.method}; the view holds {held.covered:,} of its {held.total:,} facts"
+
+
+def _new(segment: Segment, result: CompressResult) -> Written | None:
+    return next((w for w in result.written if w.message == segment.rendered), None)
+
+
+def _held(segment: Segment, result: CompressResult) -> Coverage | None:
+    """The facts of a new summary's messages that the view has, in it or elsewhere."""
+    new = _new(segment, result)
+    return None if new is None else result.coverage_in_view(new)
+
+
+def _facts_json(part: Part, result: CompressResult) -> dict[str, Any] | None:
+    held = None if part.segment is None else _held(part.segment, result)
+    if held is None:
+        return None
+    kinds = {kind: {"held": a, "found": b} for kind, (a, b) in held.by_kind.items()}
+    return {"held": held.covered, "found": held.total, "by_kind": kinds}
 
 
 def _print_texts(screen: Screen, rows: list[Part]) -> None:
@@ -204,6 +230,7 @@ def _as_json(
                 "masked": part.masked,
                 "what": _what(part, result),
                 "summary": unframe(part.segment.rendered) if part.segment else None,
+                "facts": _facts_json(part, result),
             }
             for part in rows
         ],

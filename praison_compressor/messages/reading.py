@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import InvalidMessages
 from .cleaning import cleaned
 from .pairing import paired
-from .shapes import Message, is_result, is_system, makes_calls
+from .shapes import ORPHAN_OPENS, Message, is_result, is_system, makes_calls, text_of
 
 __all__ = ["Transcript", "as_list", "read", "steps"]
 
@@ -32,6 +32,15 @@ class Transcript:
         while count < len(self.messages) and is_system(self.messages[count]):
             count += 1
         return count
+
+    @cached_property
+    def users(self) -> tuple[int, ...]:
+        """The indices of the user's messages; results that repair turned into text are none."""
+        return tuple(
+            index
+            for index, message in enumerate(self.messages)
+            if message.get("role") == "user" and not text_of(message).startswith(ORPHAN_OPENS)
+        )
 
     @property
     def repaired(self) -> int:

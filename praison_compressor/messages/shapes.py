@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from ..errors import InvalidMessages
@@ -170,10 +171,17 @@ def json_text(arguments: Any) -> str:
 
 def to_plain(message: Any) -> Message:
     """The message as a dictionary of plain JSON values, sharing nothing with the original."""
+    if is_flat(message):
+        return message.copy()  # type: ignore[no-any-return]
     plain = plain_value(message)
     if not isinstance(plain, dict):
         raise InvalidMessages(None, f"a {type(message).__name__}", "a mapping with a role")
     return plain
+
+
+def is_flat(message: Any) -> bool:
+    """Whether it is a dictionary of strings alone, as most messages are."""
+    return type(message) is dict and set(map(type, chain(message, message.values()))) == {str}
 
 
 def plain_value(value: Any, room: int = DEEPEST) -> Any:
@@ -213,4 +221,5 @@ def is_deep(value: Any, room: int = DEEPEST) -> bool:
         return False
     if room < 0:
         return True
-    return any(is_deep(item, room - 1) for item in value if type(item) is not str)
+    nested = [item for item in value if type(item) is not str]
+    return bool(nested) and any(is_deep(item, room - 1) for item in nested)

@@ -237,6 +237,7 @@ class AgentCompressor:
         try:
             return self.engine(request.model).best_view(
                 request.messages,
+                told=error,
                 session_id=self.session_id,
                 overhead_tokens=self._engines.overhead(request),
             )

@@ -262,6 +262,7 @@ class Memory:
             shown=_sendable(shown),
             room=min(room, most),
             most=most,
+            tokens=source,
             facts=self._budget.facts,
             prose=max(1, min(prose, room)),
             folded=tuple(unframe(segment.rendered) for segment in folded),
