@@ -145,9 +145,9 @@ def _replaceable(recent: Iterable[_Claim], later: _Claim) -> list[_Claim]:
     """At a glance, for the many that cannot: without a correction the same must be set anew."""
     if later.corrects:
         return list(recent)
-    if not later.sets or not later.frame:
+    if not later.sets:
         return []
-    return [one for one in recent if one.frame == later.frame]
+    return [one for one in recent if _sets_the_same(one, later)]
 
 
 def replaced(earlier: _Claim, later: _Claim) -> tuple[str, ...]:
@@ -155,8 +155,6 @@ def replaced(earlier: _Claim, later: _Claim) -> tuple[str, ...]:
     if earlier.message >= later.message:
         return ()
     old, new = earlier.values, later.values
-    if not later.corrects and not _sets_the_same(earlier, later):
-        return ()
     if later.corrects:
         named = tuple(value for value in old if value in new)
         if named and any(v not in named and new[v] in {old[n] for n in named} for v in new):
@@ -169,9 +167,7 @@ def replaced(earlier: _Claim, later: _Claim) -> tuple[str, ...]:
 
 def _same_matter(earlier: _Claim, later: _Claim) -> bool:
     shared = len(earlier.topic & later.topic)
-    if later.corrects:
-        return len(later.topic) <= 2 or shared * 2 >= len(later.topic)
-    return _sets_the_same(earlier, later)
+    return not later.corrects or len(later.topic) <= 2 or shared * 2 >= len(later.topic)
 
 
 def _sets_the_same(earlier: _Claim, later: _Claim) -> bool:
