@@ -317,13 +317,8 @@ def _media(message: Message) -> int:
 
 # ---------------------------------------------------------------- the answer
 
-_REASONING = re.compile(
-    r"<(think|thinking|reasoning|reflection|analysis|scratchpad)>.*?</\1\s*>", re.DOTALL | re.I
-)
-_UNCLOSED = re.compile(
-    r"<(think|thinking|reasoning|reflection|analysis|scratchpad)>.*", re.S | re.I
-)
-_CLOSING = re.compile(r"^.*?</(think|thinking|reasoning)\s*>", re.DOTALL | re.I)
+_OPENED = re.compile(r"<(think|thinking|reasoning|reflection|analysis|scratchpad)>", re.IGNORECASE)
+_CLOSED = re.compile(r"</(?:think|thinking|reasoning)\s*>", re.IGNORECASE)
 _FENCE = re.compile(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
 _REFUSAL = re.compile(
     r"\A\W*(?:i['’]?m sorry|sorry|i (?:can(?:no|['’])t|cannot|am unable|won['’]t|will not)|"
@@ -338,6 +333,7 @@ _ERROR = re.compile(
 )
 _CUT = frozenset({"length", "max_tokens", "model_length", "incomplete"})
 _BLOCKED = frozenset({"content_filter", "refusal", "safety"})
+_LONGEST = 1_000_000  # characters: more than any model writes, and not worth the time to read
 _SHORT = 400  # characters: a refusal or an error text is short, a summary that mentions one is not
 
 
@@ -345,13 +341,17 @@ def accept(reply: SummaryReply, asked: Sequence[Message]) -> str:
     """The summary in a model's answer, without reasoning tags or fences.
 
     Raises:
-        SummaryRejected: empty, cut off, a refusal, an error text, a tool call, or an echo of
-            what was `asked`.
+        SummaryRejected: no text, empty, cut off, a refusal, an error text, a tool call, longer than
+            any answer, or an echo of what was `asked`.
     """
+    if not isinstance(reply.text, (str, type(None))):
+        raise SummaryRejected("no text", f"the summarizer gave {type(reply.text).__name__}")
     if reply.finish_reason in _BLOCKED:
         raise SummaryRejected("refusal", f"the provider stopped with {reply.finish_reason}")
     if reply.finish_reason in ("tool_calls", "function_call"):
         raise SummaryRejected("tool call", "the model called a tool instead of writing")
+    if len(reply.text or "") > _LONGEST:
+        raise SummaryRejected("too long", f"{len(reply.text)} characters")
     text = _strip_reasoning(reply.text or "")
     if reply.finish_reason in _CUT:
         raise SummaryRejected("cut off", f"stopped by {reply.finish_reason}")
@@ -368,9 +368,16 @@ def accept(reply: SummaryReply, asked: Sequence[Message]) -> str:
 
 def _strip_reasoning(text: str) -> str:
     """The text without reasoning blocks, closed, unclosed or half open, and without a fence."""
-    text = _REASONING.sub("", text)
-    text = _UNCLOSED.sub("", text)
-    text = _CLOSING.sub("", text).strip()
+    kept: list[str] = []
+    at = 0
+    while opened := _OPENED.search(text, at):
+        kept.append(text[at : opened.start()])
+        closing = re.compile(rf"</{opened[1]}\s*>", re.IGNORECASE)
+        closed = closing.search(text, opened.end())
+        at = closed.end() if closed else len(text)
+    text = "".join([*kept, text[at:]])
+    closed = _CLOSED.search(text)
+    text = (text[closed.end() :] if closed else text).strip()
     fenced = _FENCE.match(text)
     return fenced.group(1).strip() if fenced else text
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from .breaker import Breaker
 from .config import CompressorConfig
+from .deadline import within
 from .errors import SummarizerUnavailable, SummaryError, SummaryRejected
 from .events import Event
 from .facts import Coverage, Domain, Facts, coverage, extract
@@ -339,7 +340,7 @@ class SummaryWriter:
 
     @property
     def _window(self) -> int | None:
-        return self._summarizer.window if self._summarizer is not None else None
+        return getattr(self._summarizer, "window", None)
 
     def _pack(
         self, groups: Sequence[list[tuple[str, int]]], space: int | None
@@ -465,13 +466,16 @@ class SummaryWriter:
             ask = functools.partial(summarizer.summarize_on_prefix, tools=tools)
         try:
             answer = ask(messages, max_tokens=cap, model=model, timeout_seconds=seconds)
-            return await asyncio.wait_for(answer, seconds)
+            reply = await within(answer, seconds)
         except SummaryError:
             raise
         except (asyncio.TimeoutError, TimeoutError) as error:
             raise SummarizerUnavailable(f"no answer in {seconds:g} s", kind="timeout") from error
         except Exception as error:
             raise SummarizerUnavailable(f"{type(error).__name__}: {error}") from error
+        if not isinstance(reply, SummaryReply):
+            raise SummarizerUnavailable(f"it gave {type(reply).__name__}, not a SummaryReply")
+        return reply
 
 
 def _took(began: float) -> dict[str, float]:
