@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, overload
 
 from .messages import Message, content_digest, to_plain
 from .messages.digests import digest_of_plain, is_bare
 from .messages.shapes import is_flat
 
-__all__ = ["MessageCache", "Seen"]
+__all__ = ["MessageCache", "Originals", "Seen"]
 
 Key = tuple[Any, ...]
 
@@ -51,6 +51,31 @@ class Seen:
         if not self._content_digest:
             self._content_digest = content_digest(self.plain)
         return self._content_digest
+
+
+class Originals(Sequence[Message]):
+    """Private copies of messages, which nobody edits, with what is known of them."""
+
+    def __init__(self, seen: Sequence[Seen]) -> None:
+        self._seen = seen
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    @overload
+    def __getitem__(self, at: int) -> Message: ...
+    @overload
+    def __getitem__(self, at: slice) -> Originals: ...
+    def __getitem__(self, at: int | slice) -> Message | Originals:
+        return Originals(self._seen[at]) if isinstance(at, slice) else self._seen[at].plain
+
+    def at(self, indices: Iterable[int]) -> Originals:
+        """Those of them, in that order."""
+        return Originals([self._seen[index] for index in indices])
+
+    def content_digests(self) -> list[str]:
+        """By which they are archived."""
+        return [seen.content_digest for seen in self._seen]
 
 
 class MessageCache:

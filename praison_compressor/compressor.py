@@ -538,7 +538,7 @@ class ContextCompressor:
 
     def _segments(
         self, call: Call, look: Look, todo: Plan, written: Sequence[Written]
-    ) -> list[tuple[Segment, list[Message]]]:
+    ) -> list[tuple[Segment, Sequence[Message]]]:
         return segments_of(call, look, todo, written, projector=self._projector, tokens=self.tokens)
 
     def _result(self, call: Call, look: Look, written: Sequence[Written] = ()) -> CompressResult:

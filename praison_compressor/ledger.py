@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from .cache import Originals
 from .errors import LedgerCorrupt
 from .messages import Message, content_digest, digest, to_plain
 
@@ -250,6 +251,8 @@ def link(parent: str, epoch: str, promise: str) -> str:
 
 def archive_digest(originals: Sequence[Message]) -> str:
     """The digest of originals in their order, everything in them included."""
+    if isinstance(originals, Originals):
+        return _hash(*originals.content_digests())
     return _hash(*map(content_digest, originals))
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from .cache import Originals
 from .earlier import ARCHIVE_ONLY, earlier_outline
 from .errors import LedgerConflict, SessionNotFound
 from .ledger import (
@@ -97,7 +98,7 @@ class MemoryStore:
             head, entries = kept.session.head_hash, kept.session.entries
             for segment, originals in segments:
                 entry = seal(segment, head, epoch, archive=archive_digest(originals))
-                entries += (replace(entry, originals=tuple(map(to_plain, originals))),)
+                entries += (replace(entry, originals=_private(originals)),)
                 head = entry.hash
             kept.epochs.append(Epoch(epoch, session.tip, session.id, time.time()))
             kept.session = replace(
@@ -171,3 +172,9 @@ def _outline_at(parent: _Kept, entries: Sequence[Entry]) -> Outline | None:
     length = entries[-1].segment.transcript_length if entries else 0
     every = parent.session.entries
     return earlier_outline(parent.outline, len(entries), length, lambda n: every[n].originals)
+
+
+def _private(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The messages as nobody else can edit them."""
+    is_private = isinstance(messages, Originals)
+    return tuple(messages) if is_private else tuple(map(to_plain, messages))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .budget import Budget
-from .cache import Seen
+from .cache import Originals, Seen
 from .config import CompressorConfig
 from .errors import BudgetTooSmall, InvalidMessages, LedgerConflict
 from .layout import Layout, arrange, lay_masks
@@ -179,9 +179,9 @@ class Projector:
         kept = kept_steps(messages, transcript.steps, call.config)
         return replace(layout, kept=kept) if kept else layout
 
-    def copies(self, messages: Sequence[Any]) -> list[Message]:
-        """Private copies of messages, which nobody edits: the cache has them."""
-        return [seen.plain for seen in self._cache.all(messages)]
+    def copies(self, messages: Sequence[Any]) -> Originals:
+        """Private copies of messages: the cache has them."""
+        return Originals(self._cache.all(messages))
 
     def with_segments(self, look: Look, segments: Sequence[Segment]) -> Look:
         """The look as it would be with these segments in the ledger, without a plan."""

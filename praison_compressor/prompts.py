@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from .errors import SummaryRejected
 from .ledger import Usage
-from .messages import Message, is_result, is_tools_text, text_of, tool_calls_of
+from .messages import Message, ToolCall, is_result, is_tools_text, text_of, tool_calls_of
 
 __all__ = [
     "Summarizer",
@@ -271,24 +271,29 @@ def rendering(messages: Iterable[Message]) -> list[str]:
     names: dict[str, str] = {}
     rendered = []
     for message in messages:
-        names.update({call.id: call.name for call in tool_calls_of(message)})
-        rendered.append(_line(message, names))
+        if is_result(message):
+            rendered.append(_result_line(message, names))
+            continue
+        calls = [(_label(call.name), call) for call in tool_calls_of(message)]
+        names.update({call.id: name for name, call in calls})
+        rendered.append(_line(message, calls))
     return rendered
 
 
-def _line(message: Message, names: Mapping[str, str]) -> str:
-    text = unposed(text_of(message))
-    if is_result(message):
-        name = names.get(str(message.get("tool_call_id")), message.get("name") or "tool")
-        return f"[result of {_label(name)}]\n{text}"
+def _result_line(message: Message, names: Mapping[str, str]) -> str:
+    name = names.get(str(message.get("tool_call_id"))) or _label(message.get("name") or "tool")
+    return f"[result of {name}]\n{unposed(text_of(message))}"
+
+
+def _line(message: Message, calls: Sequence[tuple[str, ToolCall]]) -> str:
     lines = [f"[{_speaker(message)}]"]
+    text = unposed(text_of(message))
     if text:
         lines.append(text)
     pictures = _media(message)
     if pictures:
         lines.append(f"({pictures} attachment{'s' if pictures > 1 else ''} not shown)")
-    calls = tool_calls_of(message)
-    lines += [f"[calls {_label(call.name)}] {unposed(call.arguments)}" for call in calls]
+    lines += [f"[calls {name}] {unposed(call.arguments)}" for name, call in calls]
     return "\n".join(lines)
 
 
@@ -377,7 +382,10 @@ def _is_echo(text: str, asked: Sequence[Message]) -> bool:
         return True
     if len(squeezed) <= 200:
         return False
-    return squeezed in _squeeze("\n".join(text_of(message) for message in asked))
+    source = "\n".join(text_of(message) for message in asked)
+    # One word that is not in it is enough, and is found without squeezing a long request.
+    words = sorted(set(squeezed.split(" ")), key=len, reverse=True)
+    return all(word in source for word in words) and squeezed in _squeeze(source)
 
 
 def _squeeze(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from .cache import Originals
 from .ledger import Segment
 from .messages import Message
 from .plan import Job, Plan
@@ -23,7 +24,7 @@ def segments_of(
     *,
     projector: Projector,
     tokens: TokenCounter,
-) -> list[tuple[Segment, list[Message]]]:
+) -> list[tuple[Segment, Sequence[Message]]]:
     """The plan's summaries and masks, each with the caller's own messages that it stands for."""
     summaries = [
         (_summary(look, job, text, tokens), _archived(look, job.start, job.end))
@@ -38,10 +39,11 @@ def segments_of(
     ]
 
 
-def _archived(look: Look, start: int, end: int) -> list[Message]:
+def _archived(look: Look, start: int, end: int) -> Sequence[Message]:
     """The caller's own messages of a run, as they came and in their order."""
     origins = look.layout.transcript.origins[start:end]
-    return [look.raw[i] for i in sorted(o for o in origins if o is not None)]
+    places = sorted(o for o in origins if o is not None)
+    return look.raw.at(places) if isinstance(look.raw, Originals) else [look.raw[i] for i in places]
 
 
 def _summary(look: Look, job: Job, text: Written, tokens: TokenCounter) -> Segment:

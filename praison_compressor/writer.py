@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from .breaker import Breaker
@@ -18,7 +19,7 @@ from .events import Event
 from .facts import Coverage, Domain, Facts, coverage, extract
 from .facts.identifiers import Classifier
 from .ledger import Usage
-from .messages import Message, steps
+from .messages import Message, steps, text_of, tool_calls_of
 from .prefix import Prefix, is_same_model, prefix_request
 from .prompts import (
     Summarizer,
@@ -501,9 +502,14 @@ def _is_unrelated(text: str, brief: Brief, facts: Facts) -> bool:
     named = {key.casefold() for key, *_ in Classifier().keys(text)}
     if len(named) < OWN_IDENTIFIERS:
         return False
-    known = [*rendering(brief.messages), *brief.folded, *brief.earlier, brief.visible]
-    source = "\n".join(known).casefold()
-    return not any(name in source for name in named)
+    shown = map(_said, brief.messages)  # one by one: most often the first ones tell
+    known = chain(brief.folded, brief.earlier, [brief.visible], shown)
+    return not any(name in text for text in map(str.casefold, known) for name in named)
+
+
+def _said(message: Message) -> str:
+    calls = [part for call in tool_calls_of(message) for part in (call.name, call.arguments)]
+    return "\n".join([text_of(message), *calls])
 
 
 def _audited(written: Written, facts: Facts) -> Written:

@@ -221,4 +221,5 @@ def is_deep(value: Any, room: int = DEEPEST) -> bool:
         return False
     if room < 0:
         return True
-    return any(is_deep(item, room - 1) for item in value if type(item) is not str)
+    nested = [item for item in value if type(item) is not str]
+    return bool(nested) and any(is_deep(item, room - 1) for item in nested)
