@@ -270,7 +270,12 @@ class Projector:
         messages = layout.transcript.messages
         allowed = maskable(messages, layout.tokens, call.config)
         found = [
-            mask(tool_call, messages[index], self._reference(call, messages[index]))
+            mask(
+                tool_call,
+                messages[index],
+                self._reference(call, messages[index]),
+                host_prefixes=call.config.host_prefixes,
+            )
             for index, tool_call in allowed.items()
         ]
         if masks_secrets(self._store):

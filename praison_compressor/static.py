@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from .facts import Facts, extract, missing, render
 from .facts.outcomes import outcome_of
-from .facts.reading import call_text
+from .facts.reading import call_text, without_notes
 from .messages import Message, ToolCall, result_text
 
 ADDED = "Facts that it lacks (extracted, verbatim):"
@@ -75,10 +75,16 @@ def without_added(summary: str) -> str:
     return summary.partition(f"\n\n{ADDED}")[0]
 
 
-def mask_line(call: ToolCall, result: Message, *, max_chars: int = MASK_CHARS) -> str:
+def mask_line(
+    call: ToolCall,
+    result: Message,
+    *,
+    host_prefixes: tuple[str, ...] = (),
+    max_chars: int = MASK_CHARS,
+) -> str:
     """One line for an old tool output: tool, arguments, size, outcome."""
     text = result_text(result)
-    outcome = outcome_of(text)
+    outcome = outcome_of(without_notes(text, host_prefixes))
     said = " ".join(call_text(call).split())
     if len(said) > max_chars:
         said = said[: max_chars - 1] + "…"

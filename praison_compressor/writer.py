@@ -145,8 +145,7 @@ class SummaryWriter:
                 continue
             self._breaker.succeeded(session_id, name)
             return _audited(written, facts)
-        written = await asyncio.to_thread(self.static, brief, facts, spent.usage)
-        return _audited(written, facts)
+        return await asyncio.to_thread(self.static, brief, facts, spent.usage)
 
     def _redacted(self, brief: Brief, model: str | None, session_id: str) -> Brief:
         """The brief without secrets: neither a summarizer nor a stored summary is to have them."""
@@ -187,7 +186,7 @@ class SummaryWriter:
             size = self._tokens.message(message)
             # Text framed and text alone differ by a token or two at the seams.
             if size <= brief.room or budget <= 0:
-                return Written(message, "static", usage=usage or Usage())
+                return _audited(Written(message, "static", usage=usage or Usage()), facts)
             budget -= max(1, size - brief.room)
 
     # -------------------------------------------------------------- with a model

@@ -123,7 +123,7 @@ def _print(
         held = None if part.segment is None else _held(part.segment, result)
         if held is not None and held.total:
             kinds = (f"{kind_in_words(k)} {a:,}/{b:,}" for k, (a, b) in held.by_kind.items())
-            screen.say(f"What the view holds of what {part.name} stands for: {', '.join(kinds)}.")
+            screen.say(f"Of {part.name} the view holds: {', '.join(kinds)}.")
 
 
 def _method(
