@@ -23,7 +23,8 @@ if TYPE_CHECKING:
         SummaryRejected,
     )
     from .events import Event
-    from .ledger import MemoryStore, Segment, Store, Usage
+    from .ledger import Segment, Store, Usage
+    from .memory_store import MemoryStore
     from .praisonai import install, uninstall
     from .preview import Part, Preview
     from .prompts import Summarizer, SummaryReply
@@ -84,7 +85,8 @@ _ROOMS = {
         "SummaryRejected",
     ),
     "events": ("Event",),
-    "ledger": ("MemoryStore", "Segment", "Store", "Usage"),
+    "ledger": ("Segment", "Store", "Usage"),
+    "memory_store": ("MemoryStore",),
     "praisonai": ("install", "uninstall"),
     "preview": ("Part", "Preview"),
     "prompts": ("Summarizer", "SummaryReply"),

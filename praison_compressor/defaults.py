@@ -6,7 +6,8 @@ Both rooms are imported only when asked: litellm and SQLAlchemy cost time to loa
 from __future__ import annotations
 
 from .config import CompressorConfig
-from .ledger import MemoryStore, Store
+from .ledger import Store
+from .memory_store import MemoryStore
 from .prompts import Summarizer
 
 __all__ = ["default_store", "default_summarizer"]

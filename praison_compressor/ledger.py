@@ -1,44 +1,28 @@
 """The append-only ledger: which run of messages is represented by which text, sealed in a chain.
 
-The view is a pure function of (transcript, ledger): `lay` finds the recorded segments along a
+The view is a pure function of (transcript, ledger): `laying` finds the recorded segments along a
 transcript by digest, and never edits either.
 """
 
 from __future__ import annotations
 
-import copy
-import hashlib
 import json
-import secrets
-import threading
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from .cache import Originals
-from .errors import LedgerConflict, LedgerCorrupt, SessionNotFound
-from .messages import Message, content_digest, digest, to_plain
+from .messages import Message, digest, to_plain
 
 __all__ = [
-    "FORGOTTEN",
     "GENESIS",
     "Entry",
     "Epoch",
-    "MemoryStore",
     "Outline",
     "Segment",
     "Session",
     "Store",
-    "Tile",
     "Usage",
-    "archive_digest",
-    "commitment",
-    "lay",
-    "link",
     "plain_outline",
-    "seal",
-    "verify",
 ]
 
 GENESIS = "sha256:" + "0" * 64
@@ -158,10 +142,24 @@ class Session:
     entries: tuple[Entry, ...] = ()
     """Oldest first, those of the session it was forked from before its own."""
 
+    def is_as(self, before: Session) -> bool:
+        """Whether nobody committed to the session or forgot a part of it since `before`."""
+        return (
+            self.head_hash == before.head_hash
+            and self.tip == before.tip
+            and [entry.forgotten for entry in self.entries]
+            == [entry.forgotten for entry in before.entries]
+        )
+
 
 Outline = tuple[Message | int, ...]
 """A whole transcript in order: messages as they came, and for each run that a segment holds the
 segment's place in `Session.entries`."""
+
+
+def plain_outline(outline: Outline) -> Outline:
+    """The outline with plain copies of its messages."""
+    return tuple(item if isinstance(item, int) else to_plain(item) for item in outline)
 
 
 class Store(Protocol):
@@ -217,263 +215,3 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Release what the store holds; it is not used afterwards."""
-
-
-# ---------------------------------------------------------------- the chain
-
-
-FORGOTTEN = Segment(
-    "forgotten", ("forgotten",), {"role": "user", "content": "[forgotten]"}, 0, 0, "forgotten"
-)
-"""What a tombstone has for a segment: its run is no digest, so that it matches nothing."""
-
-
-def seal(
-    segment: Segment, parent: str, epoch: str, *, salt: str | None = None, archive: str = ""
-) -> Entry:
-    """The segment as the next entry after the one whose hash is `parent`."""
-    salt = secrets.token_hex(16) if salt is None else salt
-    promise = commitment(salt, segment.payload(), archive)
-    return Entry(
-        segment, epoch, parent, salt, promise, link(parent, epoch, promise), archive=archive
-    )
-
-
-def commitment(salt: str, payload: str, archive: str) -> str:
-    """What the chain holds of a segment: it says nothing once the salt is destroyed."""
-    return _hash(salt, payload, archive)
-
-
-def link(parent: str, epoch: str, promise: str) -> str:
-    """The hash of an entry in its place in the chain."""
-    return _hash(parent, epoch, promise)
-
-
-def archive_digest(originals: Sequence[Message]) -> str:
-    """The digest of originals in their order, everything in them included."""
-    if isinstance(originals, Originals):
-        return _hash(*originals.content_digests())
-    return _hash(*map(content_digest, originals))
-
-
-def verify(entries: Sequence[Entry], parent: str | None = None) -> None:
-    """Re-derive every hash of a chain.
-
-    Raises:
-        LedgerCorrupt: naming the first entry that disagrees, and in what.
-    """
-    expected = parent
-    for number, entry in enumerate(entries):
-        if expected is not None and entry.parent != expected:
-            raise LedgerCorrupt(f"entry {number} ({entry.epoch}): its parent is not the one before")
-        if not entry.forgotten and entry.commitment != commitment(
-            entry.salt, entry.segment.payload(), entry.archive
-        ):
-            raise LedgerCorrupt(f"entry {number} ({entry.epoch}): the segment was changed")
-        if link(entry.parent, entry.epoch, entry.commitment) != entry.hash:
-            raise LedgerCorrupt(f"entry {number} ({entry.epoch}): its hash disagrees")
-        expected = entry.hash
-
-
-def _hash(*parts: str) -> str:
-    joined = "\n".join(parts).encode("utf-8", "surrogatepass")
-    return "sha256:" + hashlib.sha256(joined).hexdigest()
-
-
-# ---------------------------------------------------------------- projection
-
-
-@dataclass(frozen=True)
-class Tile:
-    """A stretch of a transcript (`start` to `end`, exclusive) and the segment found for it."""
-
-    start: int
-    end: int
-    segment: Segment | None = None
-
-
-def lay(digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[bool]) -> list[Tile]:
-    """Lay summaries along a transcript by position, longest first; gaps are tiles without one.
-
-    A fold is longer than what it replaced; of equally long ones the newest is taken. Shortest or
-    newest first would let the summary of a doubled message take the place of one that covers more.
-    `allowed[i]` says whether message i may be represented at all. Each segment is used once.
-    """
-    starting: dict[str, list[Segment]] = {}
-    for segment in reversed(segments):
-        if segment.kind == "summary" and segment.run:
-            starting.setdefault(segment.run[0], []).append(segment)
-    for candidates in starting.values():
-        candidates.sort(key=lambda segment: -len(segment.run))
-    tiles: list[Tile] = []
-    gap = position = 0
-    while position < len(digests):
-        found = _match(digests, position, starting.get(digests[position], []), allowed)
-        if found is None:
-            position += 1
-            continue
-        if gap < position:
-            tiles.append(Tile(gap, position))
-        tiles.append(Tile(position, position + len(found.run), found))
-        gap = position = position + len(found.run)
-        starting[found.run[0]].remove(found)
-    if gap < len(digests):
-        tiles.append(Tile(gap, len(digests)))
-    return tiles
-
-
-def _match(
-    digests: Sequence[str], at: int, candidates: Sequence[Segment], allowed: Sequence[bool]
-) -> Segment | None:
-    for segment in candidates:
-        end = at + len(segment.run)
-        if end <= len(digests) and tuple(digests[at:end]) == segment.run and all(allowed[at:end]):
-            return segment
-    return None
-
-
-# ---------------------------------------------------------------- memory
-
-
-@dataclass
-class _Kept:
-    """What the memory store holds of one session."""
-
-    session: Session
-    epochs: list[Epoch] = field(default_factory=list)
-    above: tuple[Epoch, ...] = ()
-    """The lineage that it was forked from."""
-    outline: Outline | None = None
-
-
-class MemoryStore:
-    """A ledger in this process's memory: nobody's words go to a disk unasked."""
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._sessions: dict[tuple[str, str], _Kept] = {}
-        self._stable: dict[tuple[str, str], str] = {}
-
-    def open(
-        self, namespace: str, session_id: str, parent_session_id: str | None = None
-    ) -> Session:
-        with self._lock:
-            stable = self._stable.get((namespace, session_id))
-            if stable is None:
-                self._create(namespace, session_id, parent_session_id)
-                stable = session_id
-            return self._sessions[namespace, stable].session
-
-    def _create(self, namespace: str, session_id: str, parent_id: str | None) -> None:
-        entries: tuple[Entry, ...] = ()
-        above: tuple[Epoch, ...] = ()
-        outline = None
-        if parent_id is not None and (namespace, parent_id) in self._stable:
-            entries = self._at(namespace, parent_id)
-            above = tuple(self._lineage(namespace, parent_id))
-            parent = self._sessions[namespace, self._stable[namespace, parent_id]]
-            # Of an older epoch's transcript only its segments are known.
-            outline = parent.outline if entries == parent.session.entries else None
-        head = entries[-1].hash if entries else GENESIS
-        session = Session(namespace, session_id, session_id, parent_id, head, entries)
-        root = Epoch(session_id, parent_id, session_id, time.time())
-        self._sessions[namespace, session_id] = _Kept(session, [root], above, outline)
-        self._stable[namespace, session_id] = session_id
-
-    def _at(self, namespace: str, epoch_id: str) -> tuple[Entry, ...]:
-        """The entries as they stood in that epoch, all of them for the stable id."""
-        kept = self._sessions[namespace, self._stable[namespace, epoch_id]]
-        known = [epoch.id for epoch in kept.epochs]
-        if epoch_id == kept.session.id:
-            return kept.session.entries
-        later = set(known[known.index(epoch_id) + 1 :])
-        return tuple(entry for entry in kept.session.entries if entry.epoch not in later)
-
-    def commit(
-        self,
-        session: Session,
-        segments: Sequence[tuple[Segment, Sequence[Message]]],
-        outline: Outline | None = None,
-    ) -> Session:
-        with self._lock:
-            kept = self._sessions[session.namespace, session.id]
-            if kept.session.tip != session.tip:
-                raise LedgerConflict(f"session {session.id}: the tip is now {kept.session.tip}")
-            epoch = f"{session.id}.c{len(kept.epochs)}-{secrets.token_hex(4)}"
-            head, entries = kept.session.head_hash, kept.session.entries
-            for segment, originals in segments:
-                entry = seal(segment, head, epoch, archive=archive_digest(originals))
-                entries += (replace(entry, originals=_private(originals)),)
-                head = entry.hash
-            kept.epochs.append(Epoch(epoch, session.tip, session.id, time.time()))
-            kept.session = replace(
-                kept.session, tip=epoch, parent=session.tip, head_hash=head, entries=entries
-            )
-            self._stable[session.namespace, epoch] = session.id
-            if outline is not None:
-                kept.outline = plain_outline(outline)
-            return kept.session
-
-    def keep(self, session: Session, outline: Outline) -> bool:
-        with self._lock:
-            kept = self._sessions.get((session.namespace, session.id))
-            if kept is None or kept.session.tip != session.tip or not session.entries:
-                return False
-            kept.outline = plain_outline(outline)
-            return True
-
-    def transcript(self, session: Session) -> list[Message]:
-        with self._lock:
-            kept = self._sessions.get((session.namespace, session.id))
-            if kept is None:
-                return []
-            outline, entries = kept.outline, kept.session.entries
-        if outline is None:
-            found = {content_digest(m): m for entry in entries for m in entry.originals}
-            return copy.deepcopy(list(found.values()))
-        return copy.deepcopy(
-            [
-                message
-                for item in outline
-                for message in (entries[item].originals if isinstance(item, int) else (item,))
-            ]
-        )
-
-    def originals(self, session: Session, entry: Entry) -> list[Message] | None:
-        return copy.deepcopy(list(entry.originals))
-
-    def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
-        with self._lock:
-            return list(self._lineage(namespace, session_id))
-
-    def _lineage(self, namespace: str, session_id: str) -> Iterator[Epoch]:
-        """The epochs up to the one named; all of them for the stable id."""
-        stable = self._stable.get((namespace, session_id))
-        if stable is None:
-            raise SessionNotFound(f"no session {session_id!r} in namespace {namespace!r}")
-        kept = self._sessions[namespace, stable]
-        yield from kept.above
-        for epoch in kept.epochs:
-            yield epoch
-            if epoch.id == session_id != stable:
-                return
-
-    def claim(self, session: Session, holder: str, seconds: float) -> bool:
-        return True  # one process: the compressor's own single flight is enough
-
-    def release(self, session: Session, holder: str) -> None:
-        return None
-
-    def close(self) -> None:
-        return None
-
-
-def _private(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages as nobody else can edit them."""
-    is_private = isinstance(messages, Originals)
-    return tuple(messages) if is_private else tuple(map(to_plain, messages))
-
-
-def plain_outline(outline: Outline) -> Outline:
-    """The outline with plain copies of its messages."""
-    return tuple(item if isinstance(item, int) else to_plain(item) for item in outline)

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 from .budget import Budget
 from .errors import BudgetTooSmall
+from .laying import Tile
 from .layout import Layout
-from .ledger import Segment, Tile
+from .ledger import Segment
 
 __all__ = ["SMALLEST_SUMMARY", "Job", "Plan", "plan", "view_tokens"]
 

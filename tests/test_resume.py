@@ -19,7 +19,8 @@ from praison_compressor import (
     LedgerCorrupt,
     SessionNotFound,
 )
-from praison_compressor.ledger import MemoryStore, Store
+from praison_compressor.ledger import Store
+from praison_compressor.memory_store import MemoryStore
 from praison_compressor.messages import content_digest, to_plain
 from praison_compressor.store import SqlStore, open_store
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from ..config import CompressorConfig
 from ..defaults import default_store
 from ..errors import ConfigError, LedgerError
-from ..ledger import MemoryStore, Store
+from ..ledger import Store
+from ..memory_store import MemoryStore
 
 __all__ = ["HostSession", "host_session", "is_encrypted", "ledger_of", "place_of"]
 
