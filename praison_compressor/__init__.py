@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from .events import Event
     from .ledger import Segment, Store, Usage
-    from .memory_store import MemoryStore
+    from .memory import MemoryStore
     from .praisonai import install, uninstall
     from .preview import Part, Preview
     from .prompts import Summarizer, SummaryReply
@@ -86,7 +86,7 @@ _ROOMS = {
     ),
     "events": ("Event",),
     "ledger": ("Segment", "Store", "Usage"),
-    "memory_store": ("MemoryStore",),
+    "memory": ("MemoryStore",),
     "praisonai": ("install", "uninstall"),
     "preview": ("Part", "Preview"),
     "prompts": ("Summarizer", "SummaryReply"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .config import CompressorConfig
 from .ledger import Store
-from .memory_store import MemoryStore
+from .memory import MemoryStore
 from .prompts import Summarizer
 
 __all__ = ["default_store", "default_summarizer"]

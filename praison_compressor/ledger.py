@@ -73,14 +73,18 @@ class Segment:
     canonical digest of the masked message."""
     secrets: int = 0
     """How many keys and tokens are masked in the archived originals."""
+    transcript_length: int = 0
+    """How many messages the transcript had when it was compressed; 0: not recorded."""
 
     def payload(self) -> str:
         """Everything that the seal covers, as canonical JSON."""
         # Not `asdict`, which copies every digest of the run one by one.
         found = {**vars(self), "usage": vars(self.usage)}
+        # Sealed as it was before these fields were known: old chains still verify.
         if not self.secrets:
-            # Sealed as it was before these fields were known: old chains still verify.
             del found["archived_as"], found["secrets"]
+        if not self.transcript_length:
+            del found["transcript_length"]
         return json.dumps(found, sort_keys=True, separators=(",", ":"))
 
     def aliases(self) -> dict[str, str]:

@@ -90,12 +90,18 @@ def escape(text: str) -> str:
 _TAGS = tuple(tag.replace("-", "") for tag in (TAG, _SOURCE, _EARLIER, _PARTS))
 _BRACKETS = "<＜﹤‹〈⟨《≺˂ᐸ❮❬&"
 _OPENING = re.compile(rf"[{_BRACKETS[:-1]}]|&(?:lt|#0*60|#x0*3c)\b;?", re.IGNORECASE)
+# By family: ChatML, Llama 3 and Phi; DeepSeek, with bars of another width; Llama 2; Gemma; GLM,
+# Seed and Nemotron; plain role tags.
 _CONTROL = re.compile(
-    r"<(?=\|[\w ▁-]{1,40}\|>|/?s>|<?/?SYS>>|(?:start|end)_of_turn>|"
+    r"<(?=[|｜][\w ▁-]{1,40}[|｜]>|/?s>|<?/?SYS>>|(?:start|end)_of_turn>|"
+    r"(?:[be]os|[es]op|seed:\w{1,40}|extra_id_\d{1,3})>|"
     r"/?(?:system|assistant|user|human)[\s>/])",
     re.IGNORECASE,
 )
-_INSTRUCTION = re.compile(r"\[(?=/?INST\])", re.IGNORECASE)
+# Llama 2 and Mistral; GLM.
+_INSTRUCTION = re.compile(
+    r"\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_[A-Z]{1,20}|gMASK)\])", re.IGNORECASE
+)
 _BETWEEN = re.compile(rf"[^\w{_BRACKETS}]*")
 _LOOKALIKES = str.maketrans("аеорсухіѕјԛԝɑοеνιτυρ", "aeopcyxisjqwaoevitup")
 _REACH = 400  # characters in which a tag may be hidden

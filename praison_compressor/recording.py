@@ -58,6 +58,7 @@ def _summary(look: Look, job: Job, text: Written, tokens: TokenCounter) -> Segme
         model=text.model,
         usage=text.usage,
         created=time.time(),
+        transcript_length=len(look.raw),
     )
 
 
@@ -70,4 +71,5 @@ def _mask(look: Look, index: int, message: Message, tokens: TokenCounter) -> Seg
         source_tokens=look.layout.tokens[index],
         method="static",
         created=time.time(),
+        transcript_length=len(look.raw),
     )

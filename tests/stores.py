@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import Engine, create_engine, event, text
 
 from praison_compressor.ledger import Store
-from praison_compressor.memory_store import MemoryStore
+from praison_compressor.memory import MemoryStore
 from praison_compressor.store import SqlStore, open_store
 from praison_compressor.store.database import parse
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.memory_store import MemoryStore
+from praison_compressor.memory import MemoryStore
 from praison_compressor.store import open_store
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
 

@@ -15,7 +15,6 @@ from praison_compressor.facts.model import Excerpt
 from praison_compressor.facts.reading import Passage
 from praison_compressor.facts.roots import Roots
 from praison_compressor.facts.selection import Chooser
-from praison_compressor.facts.windows import Windows, plain_words
 
 # ---------------------------------------------------------------- kinds
 
@@ -281,54 +280,6 @@ def test_an_excerpt_is_a_clause_with_the_names_it_binds() -> None:
     assert (excerpt.index, excerpt.source, excerpt.keys) == (7, "user", ("order_file",))
     assert excerpt.text.startswith("Mend order_file.")
     assert names == {"order_file": "symbol"}
-
-
-# ---------------------------------------------------------------- windows
-
-
-def cut(text: str, *names: str) -> str:
-    """The window round these names."""
-    return Windows(text).cut_out(
-        [(text.index(name), text.index(name) + len(name)) for name in names]
-    )
-
-
-def test_a_name_keeps_the_words_beside_it_and_two_that_say_what_it_is() -> None:
-    """Stale words tell nothing; the rest of the line is left out."""
-    text = "zero one two; the parser of order_file fails when the server restarts, three four five"
-    assert cut(text, "order_file") == "parser of order_file fails"
-    assert cut("x y z order_file u v w", "order_file") == "z order_file u"
-    assert cut("yy authentication of x order_file u v w", "order_file") == (
-        "authentication of x order_file u"
-    )
-
-
-def test_no_word_is_cut_and_the_edges_of_a_text_are_kept() -> None:
-    """Up to twelve characters more, where that ends a word or the text."""
-    assert cut("(order_file)", "order_file") == "(order_file)"
-    assert cut("see order_file:end", "order_file") == "see order_file:end"
-    long = "x" * 40
-    assert cut(f"{long} order_file {long}", "order_file") == f"{long} order_file {long}"
-    assert cut(f"-{long}- order_file", "order_file").endswith("- order_file")
-    assert cut("a_1 = order_file; b", "order_file") == "a_1 = order_file; b"
-    assert cut("." * 90 + "order_file" + "." * 90, "order_file").strip(".") == "order_file"
-
-
-def test_windows_that_nearly_touch_are_one() -> None:
-    """Others are told apart by an ellipsis, in the order of the text."""
-    near = "parser order_file breaks user_name badly"
-    assert cut(near, "user_name", "order_file") == near
-    far = "parser order_file breaks, " + "and so it went on and on " * 4 + "badly user_name ended"
-    told = cut(far, "user_name", "order_file")
-    assert told.startswith("parser order_file breaks")
-    assert told.endswith("user_name ended")
-    assert " … " in told
-
-
-def test_words_that_carry_meaning_are_plain_and_not_stale() -> None:
-    """Four letters or more, no part of a path or a dotted name, nothing that any line has."""
-    text = "Parser with FATAL src/parser parser.run value tiny abc Error-code breaks"
-    assert [text[a:b] for a, b in plain_words(text)] == ["Parser", "FATAL", "tiny", "breaks"]
 
 
 # ---------------------------------------------------------------- roots

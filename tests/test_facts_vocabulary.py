@@ -16,7 +16,6 @@ from praison_compressor.facts.reading import passages
 from praison_compressor.facts.selection import LEAST_WORTH, OVERHEAD, Chooser
 from praison_compressor.facts.shell import effects
 from praison_compressor.facts.stale import Stale
-from praison_compressor.facts.windows import Windows
 from praison_compressor.facts.worklist import last_words, notes
 from praison_compressor.messages import ToolCall
 
@@ -328,14 +327,3 @@ def test_another_name_comes_before_a_second_mention() -> None:
     for room in range(20, 40):
         text = details(facts, room, count)
         assert text.count("order_file") < 2 or "other_name" in text
-
-
-def test_a_number_beside_a_name_is_its_neighbour() -> None:
-    """Words and numbers alike say what a name is about."""
-
-    def cut(text: str) -> str:
-        at = text.index("order_file")
-        return Windows(text).cut_out([(at, at + 10)])
-
-    assert cut("- 42 - order_file - 43 -") == "42 - order_file - 43"
-    assert cut("= = = = = = = = x order_file 77 = = = = = = = =") == "x order_file 77"

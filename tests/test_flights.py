@@ -13,7 +13,7 @@ import pytest
 from praison_compressor import flights
 from praison_compressor.flights import leased
 from praison_compressor.ledger import Session
-from praison_compressor.memory_store import MemoryStore
+from praison_compressor.memory import MemoryStore
 from praison_compressor.store import SqlStore, open_store
 
 from .talks import NAMESPACE

@@ -8,7 +8,7 @@ import pytest
 from praisonaiagents import Agent
 from rich.console import Console
 
-from praison_compressor.testing import LocalProvider
+from praison_compressor.testing import LocalProvider, Summarizer
 
 from .hosting import MODES, PATHS, agent, context, turn
 
@@ -39,6 +39,37 @@ def test_a_verbose_agent_shows_progress_and_the_line(
     assert SPINS in shown
     assert TELLS in shown
     assert shown.index(SPINS) < shown.index(TELLS)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize("path", PATHS)
+def test_a_summary_in_the_background_is_told_in_lines(
+    host: LocalProvider, path: str, terminal: bool
+) -> None:
+    """When it begins and when it is there; nothing turns where the next question is typed."""
+    host.route("aux", Summarizer(delay_seconds=0.3))  # longer than a turn
+    options = context(host, context_window=3_000, background=True)
+    made = agent(host, path, options, output="verbose")
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=terminal, width=160)
+    made._console = console
+    if made._using_custom_llm:
+        made.llm_instance._console = console
+    between = []
+    for n in range(16):
+        assert made.chat(turn(n)) is not None
+        before = screen.tell()
+        assert made.context_compressor.engine().background.wait(60)
+        between.append(screen.getvalue()[before:])
+    shown = screen.getvalue()
+    begun = shown.count("▸ in the background: compressing ")
+    done = len([line for line in shown.splitlines() if TELLS in line and "background" in line])
+    assert begun == done >= 1
+    assert shown.index("▸ in the background") < shown.index(TELLS)
+    assert any(TELLS in text for text in between)
+    # What was written while the host showed nothing: whole lines, nothing that moves.
+    assert all(text.count("\n") == text.count("▸") for text in between)
+    assert not any("\x1b[?25" in text or "\x1b[1A" in text for text in between)
 
 
 def test_a_pipe_gets_the_line_alone(host: LocalProvider) -> None:

@@ -43,6 +43,7 @@ SEAMS = {
         "_apply_context_compaction_async",
     ),
     "agent.agent.Agent": ("context_manager", "clone_for_channel"),
+    "agents.agents.AgentTeam": ("__init__",),
     "workflows.yaml_parser.YAMLWorkflowParser": ("_parse_workflow_data",),
     "llm.openai_client.OpenAIClient": ("sync_client", "async_client"),
     "llm.llm.LLM": (

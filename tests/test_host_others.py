@@ -127,6 +127,54 @@ def test_a_team(host: LocalProvider) -> None:
     outgrows_its_window(one, host)
 
 
+def of_team(host: LocalProvider, asked: Any, **members: dict[str, Any]) -> dict[str, Agent]:
+    """The members of a team with that `context=`, by name, each with a task."""
+    made = {name: agent(host, OPENAI, name=name, **given) for name, given in members.items()}
+    tasks = [
+        Task(description=turn(n), expected_output="A note.", agent=member)
+        for n, member in enumerate(made.values())
+    ]
+    AgentTeam(agents=list(made.values()), tasks=tasks, output="silent", context=asked).start()
+    return made
+
+
+def test_a_teams_context_reaches_who_says_nothing(host: LocalProvider) -> None:
+    """A member is compressed by the team's options, unless it has a `context=` of its own."""
+    members = of_team(
+        host,
+        context(host, compact_threshold=0.7),
+        Ann={},
+        Ben={"tools": [look_up]},  # of which the host makes `context=True`
+        Cid={"context": context(host, compact_threshold=0.6)},
+        Dot={"context": "sliding_window"},
+        Eve={"context": False},
+    )
+    ratios = {
+        name: member.context_compressor and member.context_compressor.config.trigger_ratio
+        for name, member in members.items()
+    }
+    assert ratios == {"Ann": 0.7, "Ben": 0.7, "Cid": 0.6, "Dot": None, "Eve": None}
+    clone = members["Ann"].clone_for_channel()
+    assert clone.context_compressor.config.trigger_ratio == 0.7
+    outgrows_its_window(members["Ann"], host)
+    outgrows_its_window(members["Ben"], host)
+
+
+def test_a_team_leaves_no_trace(host: LocalProvider) -> None:
+    """After `uninstall` its members are what they were, and the host's to manage."""
+    ann = of_team(host, context(host), Ann={})["Ann"]
+    assert isinstance(ann.context_manager, PassThroughManager)
+    uninstall()
+    assert ann._context_param is None
+    assert ann.context_manager is None
+
+
+@pytest.mark.parametrize("asked", ["sliding_window", None, True])
+def test_a_team_that_does_not_ask(host: LocalProvider, asked: Any) -> None:
+    """Another strategy, or none, gives its members nothing of ours."""
+    assert of_team(host, asked, Ann={})["Ann"].context_compressor is None
+
+
 @pytest.mark.parametrize("path", PATHS)
 def test_the_recall_tools(host: LocalProvider, path: str) -> None:
     """With `recall=True` the agent can look up what was compressed, word for word."""

@@ -50,7 +50,7 @@ def told(folder: Path, script: str, **environment: str) -> Any:
         env={**kept, **variables},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,  # what hangs ends; a busy machine imports litellm in a minute
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -18,7 +18,7 @@ from praisonaiagents.session import HierarchicalSessionStore, get_default_sessio
 from praisonaiagents.session import store as host_stores
 
 from praison_compressor.errors import StoreUnavailable
-from praison_compressor.memory_store import MemoryStore
+from praison_compressor.memory import MemoryStore
 from praison_compressor.messages import content_digest
 from praison_compressor.praisonai import mirror
 from praison_compressor.store import SqlStore, default_path, open_store

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 from praisonaiagents import Agent
+from praisonaiagents.compaction import ContextCompactor
 from praisonaiagents.llm.llm import LLM
 
 from praison_compressor.praisonai import identity
 from praison_compressor.testing import Asked, LocalProvider, Reply, Worker
 
-from .hosting import LITELLM, OPENAI, PATHS, agent, context, of_agent, turn
+from .hosting import LITELLM, OPENAI, PATHS, agent, context, look_up, numbered, of_agent, turn
 
 LONG = 40  # messages of a conversation that nobody compressed
 
@@ -229,3 +230,23 @@ def test_the_hosts_own_compaction_stays_off(host: LocalProvider) -> None:
     made.execution.max_tool_calls_per_turn = 100
     assert made.chat(turn(0)) == "Done."
     assert not any("cleared" in r.text.lower() for r in of_agent(host))
+
+
+@pytest.mark.parametrize(("ours", "counts"), [(True, False), (False, True)])
+def test_the_hosts_own_compaction_does_not_even_count(
+    host: LocalProvider, monkeypatch: pytest.MonkeyPatch, ours: bool, counts: bool
+) -> None:
+    """On 1.7.4 and 1.7.10 it counts with encodings that tiktoken downloads; not for ours."""
+    counted: list[str] = []
+    original = ContextCompactor.estimate_tokens
+
+    def estimate_tokens(self: Any, text: str) -> int:
+        counted.append(text)
+        return original(self, text)
+
+    monkeypatch.setattr(ContextCompactor, "estimate_tokens", estimate_tokens)
+    host.set_window(100_000)
+    host.answer_with(Worker(2, arguments=numbered, answer="Noted."))
+    made = named(host, LITELLM, "Ann", context(host) if ours else None, tools=[look_up])
+    assert made.chat(turn(0)) == "Noted."
+    assert bool(counted) is counts

@@ -12,7 +12,7 @@ from praison_compressor.chain import FORGOTTEN, archive_digest, commitment, link
 from praison_compressor.errors import LedgerConflict, LedgerCorrupt, SessionNotFound
 from praison_compressor.laying import Tile, lay
 from praison_compressor.ledger import GENESIS, Entry, Epoch, Segment, Session, Usage
-from praison_compressor.memory_store import MemoryStore
+from praison_compressor.memory import MemoryStore
 
 from .talks import NAMESPACE, segment, talk
 
@@ -58,7 +58,9 @@ def test_the_payload_is_the_segment_as_json() -> None:
     text = standing_for("x").payload()
     assert text.startswith('{"created":0.0,"kind":"summary","method":"model",')
     known = {field.name for field in dataclasses.fields(Segment)}
-    assert set(json.loads(text)) == known - {"archived_as", "secrets"}
+    assert set(json.loads(text)) == known - {"archived_as", "secrets", "transcript_length"}
+    later = dataclasses.replace(standing_for("x"), secrets=1, transcript_length=7)
+    assert set(json.loads(later.payload())) == known
 
 
 def test_what_is_archived_masked_is_known_by_both_digests() -> None:

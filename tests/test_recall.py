@@ -15,7 +15,7 @@ from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.errors import StoreUnavailable
 from praison_compressor.ledger import Session, Store
 from praison_compressor.masks import reference_of
-from praison_compressor.memory_store import MemoryStore
+from praison_compressor.memory import MemoryStore
 from praison_compressor.messages import content_digest, digest
 from praison_compressor.recall import recall_tools
 from praison_compressor.store import SqlStore, open_store

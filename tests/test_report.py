@@ -230,6 +230,63 @@ def test_a_family_is_drawn_with_its_forks_moved_in() -> None:
     ]
 
 
+def stored(tmp_path: Path, **options: object) -> ContextCompressor:
+    """A compressor whose ledger is in a file."""
+    config = CompressorConfig(
+        **{
+            "model": "gpt-4o",
+            "context_window": 8_000,
+            "protect_last_n_tokens": 1_000,
+            "store_url": f"sqlite:///{tmp_path / 'ledger.db'}",
+            **options,
+        }
+    )
+    return ContextCompressor(config)
+
+
+@pytest.mark.parametrize("policies", [{}, {"*": "summarize"}], ids=["masks", "summaries"])
+def test_a_stored_sessions_page_is_as_good_as_the_transcripts(
+    tmp_path: Path, policies: dict[str, str]
+) -> None:
+    """From the store alone: every request of its life with what was sent, to the token."""
+    made = stored(tmp_path, tool_policies=policies)
+    life = life_of_transcript(transcript(60), made, title="An audit", session_id=SESSION)
+    assert made.save(transcript(60), session_id=SESSION)
+    told = life_of_session(made.store, "default", SESSION, made.tokens)
+    made.close()
+    assert life.compressions > 1
+    assert told.points == life.points
+    assert (told.requests, told.not_sent, told.not_paid) == (True, life.not_sent, life.not_paid)
+    begun = {epoch: at for epoch, at in life.requests_of.items() if epoch != SESSION}
+    assert told.requests_of == begun
+    assert "each step of it taken for a request" in Page(render(told)).text
+
+
+def test_a_store_that_has_only_what_was_compressed_says_so(tmp_path: Path) -> None:
+    """The chart is of that, and counts no requests."""
+    made = stored(tmp_path)
+    made.compress_sync(transcript(40), session_id=SESSION)
+    assert made.save(transcript(40)[:3], session_id=SESSION)
+    told = life_of_session(made.store, "default", SESSION, made.tokens)
+    made.close()
+    assert not told.requests
+    assert told.points[-1].messages == 3
+    assert "is not counted here" in Page(render(told)).text
+
+
+def test_a_fork_is_in_the_lineage_of_both(tmp_path: Path, run: Run) -> None:
+    """The page of a session shows what was forked from it, and the fork's where it came from."""
+    path, page = tmp_path / "transcript.json", tmp_path / "page.html"
+    path.write_text(json.dumps(transcript()))
+    assert run("compress", path, "--window", 8_000, "--session", SESSION).code == 0
+    assert run("new", "the-fork", "--from", SESSION).code == 0
+    for session in (SESSION, "the-fork"):
+        assert run("report", session, "--out", page).code == 0
+        family = page.read_text("utf-8").partition('<ol class="family">')[2]
+        assert [f'"{how}"' in family for how in ("began", "compressed", "fork")] == [True] * 3
+        assert "<code>the-fork</code>" in family
+
+
 def test_a_compression_of_many_segments_is_one_cut(tmp_path: Path) -> None:
     """A stored session's chart marks each epoch once, however many outputs it masked."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"

@@ -20,7 +20,7 @@ from praison_compressor import (
     SessionNotFound,
 )
 from praison_compressor.ledger import Store
-from praison_compressor.memory_store import MemoryStore
+from praison_compressor.memory import MemoryStore
 from praison_compressor.messages import content_digest, to_plain
 from praison_compressor.store import SqlStore, open_store
 
@@ -183,6 +183,41 @@ def test_a_fork_has_the_transcript_it_was_forked_from(store: Store) -> None:
     assert over(store).verbatim(session_id="f") == fork
 
 
+def test_a_fork_of_an_older_epoch_has_the_transcript_as_it_was_then(store: Store) -> None:
+    """Head and tail of that time too, though the session has folded its segments since."""
+    ours = over(store)
+    grown(ours, 12)
+    then = store.open(NAMESPACE, "s")
+    grown(ours, 24)
+    assert len(store.open(NAMESPACE, "s").entries) > len(then.entries)
+    fork = store.open(NAMESPACE, "f", then.tip)
+    assert fork.entries == then.entries
+    assert over(store).verbatim(session_id="f") == coding_session(12)
+    assert over(store).verbatim(session_id="s") == coding_session(24)
+    resumed = over(store, unasked).resume("f", 2_500)
+    assert resumed.context_status == "summarized"
+
+
+def test_a_fork_of_what_was_edited_away_says_what_it_lacks(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was compressed comes back; that the rest is not there is in the log."""
+    ours = over(store)
+    grown(ours, 12)
+    then = store.open(NAMESPACE, "s").tip
+    grown(ours, 16)
+    shorter = coding_session(16)[:6]
+    assert ours.save(shorter, session_id="s")
+    store.open(NAMESPACE, "f", then)
+    found = over(store).verbatim(session_id="f")
+    assert found
+    assert all(message in coding_session(12) for message in found)
+    [said] = [
+        r.getMessage() for r in caplog.records if "only what was compressed" in r.getMessage()
+    ]
+    assert "session f" in said
+
+
 # ---------------------------------------------------------------- when it is recorded
 
 
@@ -343,9 +378,10 @@ def test_a_damaged_transcript_is_named(
 
 
 def test_a_store_of_the_version_before_is_brought_up_to_date(
-    store_url: str, execute: Execute
+    store_url: str, execute: Execute, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What it archived can be read as before; the next compression records the whole."""
+    """What it archived can be read as before, and is said to be no more than that; the next
+    compression records the whole."""
     committed(open_store(store_url), "old", talk(6))
     execute(
         "DROP TABLE compressor_transcripts",
@@ -353,6 +389,7 @@ def test_a_store_of_the_version_before_is_brought_up_to_date(
     )
     store = open_store(store_url)
     assert over(store).verbatim(session_id="old") == talk(6)
+    assert "session old: its store has only what was compressed" in caplog.text
     assert store.verify() == []
     grown(over(store), 8)
     assert over(store).verbatim(session_id="s") == coding_session(8)

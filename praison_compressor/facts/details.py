@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -24,10 +25,12 @@ FILLINGS = 3
 LEFT_OVER = 0.01
 """Share of the room that is not worth another round."""
 MARKS = {"call": "> ", "result": "= ", "assistant": "", "user": "user: ", "host": "host: "}
+# How a line may not begin that has no mark of its own.
+_POSES = re.compile(r"[#>=]|user:|host:|the user said", re.IGNORECASE)
 
 
 def excerpts_text(chosen: Iterable[Excerpt]) -> str:
-    """Chosen excerpts in order, those of one message together."""
+    """Chosen excerpts in order, those of one message together; none opens as what it is not."""
     out: list[str] = []
     last: tuple[int, str] | None = None
     for item in chosen:
@@ -35,7 +38,9 @@ def excerpts_text(chosen: Iterable[Excerpt]) -> str:
         if here == last:
             out[-1] += f" … {item.text}"
         else:
-            out.append(f"{MARKS.get(item.source, '')}{item.text}")
+            mark = MARKS.get(item.source, "")
+            posing = not mark and _POSES.match(item.text)
+            out.append(f"{'… ' if posing else mark}{item.text}")
         last = here
     return "\n".join(out)
 

@@ -138,18 +138,21 @@ def _patched(via: str, *texts: str) -> Iterator[Effect]:
     for text in texts:
         if "*** " not in text and "+++ " not in text:
             continue
-        last: str | None = None
+        last = ""
         for verb, path, target, old, new in _PATCH.findall(text):
             if verb:
                 last = path.strip()
                 yield Effect(last, _PATCH_VERB[verb], via)
             elif target:
-                if last is not None:
-                    yield Effect(last, "moved", via, target.strip())
+                yield Effect(last, "moved", via, target.strip())
             elif new == "/dev/null":
                 yield Effect(old, "deleted", via)
             else:
                 yield Effect(new, "created" if old == "/dev/null" else "edited", via)
+
+
+def _is_one_line(name: str) -> bool:
+    return len(name.splitlines()) == 1
 
 
 class Ledger:
@@ -159,7 +162,12 @@ class Ledger:
         self._files: dict[str, FileFact] = {}
 
     def add(self, effect: Effect, index: int, ok: bool = True) -> None:
-        """Note one effect; a failed one is kept only for a file nothing else is known of."""
+        """Note one effect; a failed one is kept only for a file nothing else is known of.
+
+        A name that is empty or has line ends of whatever kind is none: it would print lines.
+        """
+        if not _is_one_line(effect.path) or (effect.target and not _is_one_line(effect.target)):
+            return
         known = self._files.pop(effect.path, None)
         action = effect.action
         if action == "created" and known and known.ok and known.action != "deleted":

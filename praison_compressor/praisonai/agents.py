@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .agent_compressor import AgentCompressor
@@ -28,6 +28,7 @@ class Agents:
         self._open = True
         self._known: weakref.WeakKeyDictionary[Any, AgentCompressor] = weakref.WeakKeyDictionary()
         self._failed: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._of_team: weakref.WeakKeyDictionary[Any, Asked] = weakref.WeakKeyDictionary()
 
     @property
     def are_served(self) -> bool:
@@ -45,6 +46,22 @@ class Agents:
                 return known
             return None if agent in self._failed else self._tried(agent)
 
+    def join(self, members: Iterable[Any], param: Any) -> None:
+        """Take a team's `context=` for those of its members that say nothing of their own."""
+        asked = read(param)
+        if asked is not None:
+            with self._lock:
+                self._of_team.update(dict.fromkeys(members, asked))
+
+    def copied(self, agent: Any, copy: Any) -> None:
+        """Let a copy of an agent ask for what the agent asks, if the host lost that."""
+        if self.of(agent) is None or copy._context_manager_initialized:
+            return
+        copy._context_param = agent._context_param
+        with self._lock:
+            if agent in self._of_team:
+                self._of_team[copy] = self._of_team[agent]
+
     def _tried(self, agent: Any) -> AgentCompressor | None:
         try:
             return self._made(agent)
@@ -55,6 +72,8 @@ class Agents:
 
     def _made(self, agent: Any) -> AgentCompressor | None:
         asked = _asked(agent)
+        if asked is None and _says_nothing(agent):
+            asked = self._of_team.get(agent)
         before = self._known.pop(agent, None)
         if before is not None:
             before.leave()
@@ -87,3 +106,11 @@ def _asked(agent: Any) -> Asked | None:
     if read(manager) is None:  # none, another strategy, or a manager of the user's own making
         return None
     return read(param) or read(manager)
+
+
+def _says_nothing(agent: Any) -> bool:
+    """Whether the agent was given no `context=`: the host takes its tools for a `True`."""
+    param = getattr(agent, "_context_param", None)
+    return agent._context_manager is None and (
+        param is None or (param is True and bool(getattr(agent, "tools", None)))
+    )

@@ -24,8 +24,7 @@ def _clone(agents: Agents, original: Any) -> Any:
     @functools.wraps(original)
     def clone_for_channel(self: Any) -> Any:
         clone = original(self)
-        if agents.of(self) is not None and not clone._context_manager_initialized:
-            clone._context_param = self._context_param
+        agents.copied(self, clone)
         return clone
 
     return clone_for_channel

@@ -1,7 +1,8 @@
 """What somebody who watches an agent sees of its compressions, in the host's own display.
 
 With `output="verbose"` a spinner while a summary is written and the line that tells of it; in the
-host's modes that trace actions the line alone. An agent that is silent stays silent.
+host's modes that trace actions the line alone. An agent that is silent stays silent. A summary in
+the background is told in lines: a spinner would turn where somebody types the next question.
 """
 
 from __future__ import annotations
@@ -33,14 +34,20 @@ class Display:
     def __call__(self, event: Event) -> None:
         """Show how far a compression is."""
         try:
+            words = _words(event)
             if event.name == "started":
-                self._start(f"compressing {short(event.data['tokens'])} tokens")
-            elif event.name == "part_summarized":
-                self._say(f"compressing, {event.data['parts']} parts")
-            elif event.name == "fell_back":
-                self._say(f"compressing; {one_line(str(event.data['model']))} gave no summary")
+                self._start(words)
+            elif words:
+                self._say(words)
         except Exception:
             log.debug("the display failed at %s", event.name, exc_info=True)
+
+    def aside(self, event: Event) -> None:
+        """Show how far a compression in the background is, between what the host prints."""
+        given_up = "given up" if event.name == "abandoned" else ""
+        words = _words(event) or given_up
+        if words:
+            _quietly(lambda: self._print(f"in the background: {words}"))
 
     def stop(self) -> None:
         """Take the spinner away."""
@@ -100,6 +107,16 @@ class Display:
             return None
         model = getattr(agent, "_llm_instance", None)
         return getattr(model, "console", None) or getattr(agent, "console", None)
+
+
+def _words(event: Event) -> str:
+    if event.name == "started":
+        return f"compressing {short(event.data['tokens'])} tokens"
+    if event.name == "part_summarized":
+        return f"compressing, part {event.data['part']} of {event.data['parts']} read"
+    if event.name == "fell_back":
+        return f"compressing; {one_line(str(event.data['model']))} gave no summary"
+    return ""
 
 
 def _trace(line: str) -> None:

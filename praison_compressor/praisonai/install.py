@@ -16,6 +16,7 @@ from . import (
     optimizer,
     second_system,
     slash,
+    teams,
     workflow_files,
 )
 from .agents import Agents
@@ -45,6 +46,7 @@ class Installation:
             litellm_wire.patch(self.patches)
             optimizer.patch(self.patches)
             clones.patch(self.agents, self.patches)
+            teams.patch(self.agents, self.patches)
             workflow_files.patch(self.agents, self.patches)
             face.patch(self.agents, self.patches)
             slash.patch(self.agents, self.patches)

@@ -9,7 +9,7 @@ from ..config import CompressorConfig
 from ..defaults import default_store
 from ..errors import ConfigError, LedgerError
 from ..ledger import Store
-from ..memory_store import MemoryStore
+from ..memory import MemoryStore
 
 __all__ = ["HostSession", "host_session", "is_encrypted", "ledger_of", "place_of"]
 

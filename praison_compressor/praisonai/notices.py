@@ -116,6 +116,7 @@ class Notices:
 
     def _off_the_request(self, event: Event) -> None:
         """A summary written in the background: its own thread may wait for the hooks."""
+        self._display.aside(event)
         if event.name == "started":
             apart(lambda: self._before(event, self._newest))
         elif event.name == "committed":
@@ -123,6 +124,7 @@ class Notices:
             before, after = event.data["tokens_before"], event.data["tokens_after"]
             self.line = f"Compressed {short(before)} → {short(after)} in the background"
             log.info("%s", self.line)
+            self._display.tell(self.line)
 
     def compressed(self, status: Status, result: CompressResult) -> None:
         """Say it in one line, in the log and in the agent's stream."""

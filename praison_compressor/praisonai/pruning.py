@@ -25,15 +25,18 @@ def prune(engine: ContextCompressor, messages: Sequence[Any], session_id: str) -
     transcript = read(messages)
     found = [
         (segment, [to_plain(original)])
-        for segment, original in _masks(engine, transcript)
+        for segment, original in _masks(engine, transcript, len(messages))
         if segment.run[0] not in known
     ]
     if found:
         engine.store.commit(session, found)
+        engine.save(messages, session_id=session_id)
     return len(found)
 
 
-def _masks(engine: ContextCompressor, transcript: Transcript) -> Iterator[tuple[Segment, Message]]:
+def _masks(
+    engine: ContextCompressor, transcript: Transcript, length: int
+) -> Iterator[tuple[Segment, Message]]:
     messages, count = transcript.messages, engine.tokens.message
     users = [index for index, message in enumerate(messages) if message["role"] == "user"]
     newest = users[-1] if users else 0
@@ -53,6 +56,7 @@ def _masks(engine: ContextCompressor, transcript: Transcript) -> Iterator[tuple[
                     source_tokens=tokens[index],
                     method="static",
                     created=time.time(),
+                    transcript_length=length,
                 ),
                 messages[index],
             )

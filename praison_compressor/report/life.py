@@ -10,33 +10,21 @@ from typing import Any
 from ..brief import Written
 from ..compressor import ContextCompressor
 from ..facts import Coverage, coverage, extract
-from ..ledger import Entry, Epoch, Segment, Store, Usage
-from ..messages import Message, read, text_of
+from ..ledger import Epoch, Segment, Store, Usage
+from ..messages import Message, text_of
 from ..models import input_price
 from ..prompts import is_framed, rendering, unframe
 from ..static import ADDED
 from ..tokens import TokenCounter
 from ..wording import kind_in_words
+from .curve import Kept, Point, curve, request_ends
 
-__all__ = ["Card", "Life", "Point", "life_of_session", "life_of_transcript"]
+__all__ = ["Card", "Life", "life_of_session", "life_of_transcript"]
 
-MOST_POINTS = 600
-"""A screen has no more columns, and a transcript lived again costs a call for each."""
-
+WHOLE = "The transcript that the store has, each step of it taken for a request."
+ARCHIVED = "What was compressed. What stays word for word in the view is not counted here."
 LONGEST_TEXT = 20_000
 """Characters of one original on the page; a store keeps the rest."""
-
-
-@dataclass(frozen=True)
-class Point:
-    """The context at one time, in tokens."""
-
-    messages: int
-    whole: int
-    """Of everything said so far."""
-    view: int
-    """Of what was sent."""
-    compressed: bool = False
 
 
 @dataclass(frozen=True)
@@ -136,7 +124,7 @@ def life_of_transcript(
     points = []
     facts: dict[str, tuple[Fact, ...]] = {}
     epochs = {session: 1}
-    ends, stride = _ends(messages)
+    ends, stride = request_ends(messages)
     for number, end in enumerate(ends, 1):
         done = compressor.compress_sync(messages[:end], session_id=session)
         is_new = done.session_id not in epochs
@@ -166,19 +154,6 @@ def _counted(written: Iterable[Written]) -> Iterator[tuple[str, tuple[Fact, ...]
             yield text_of(text.message), tuple(_facts(text.before or text.after, text.after))
 
 
-def _ends(messages: Sequence[Any]) -> tuple[list[int], int]:
-    """Where a request would have been sent, after each step of the transcript (not of a stub), or
-    after every so many: how many."""
-    transcript = read(messages)
-    ends = []
-    for step in transcript.steps:
-        origins = [o for o in (transcript.origins[index] for index in step) if o is not None]
-        if origins:
-            ends.append(max(origins) + 1)
-    stride = max(1, -(-len(ends) // MOST_POINTS))
-    return sorted({*ends[::stride], len(messages)}), stride
-
-
 # ---------------------------------------------------------------- a ledger
 
 
@@ -191,36 +166,35 @@ def life_of_session(
         LedgerError: the store cannot be read, or has no such session.
     """
     told, kept = _told(store, namespace, session_id, {})
-    points = _archived_points(kept, tokens)
-    return replace(told, title=title or told.title, points=tuple(points))
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """An entry of the ledger with what it stands for, read once."""
-
-    number: int
-    entry: Entry
-    originals: Sequence[Message]
-    run: frozenset[str]
+    messages = store.transcript(store.open(namespace, session_id))
+    found = curve(messages, kept, tokens)
+    return replace(
+        told,
+        title=title or told.title,
+        note=WHOLE if found.is_whole else ARCHIVED,
+        points=found.points,
+        requests=found.is_whole,
+        requests_of=found.begun if found.is_whole else {},
+        price=input_price(tokens.model),
+    )
 
 
 def _told(
     store: Store, namespace: str, session_id: str, facts: Mapping[str, tuple[Fact, ...]]
-) -> tuple[Life, list[_Kept]]:
+) -> tuple[Life, list[Kept]]:
     """All but the points; `facts` are those that were counted before, by the summary's text."""
     # A store for one machine or many knows the whole family; the one in memory only the chain.
     epochs = getattr(store, "tree", store.lineage)(namespace, session_id)
     session = store.open(namespace, session_id)
     kept = [
-        _Kept(n, entry, store.originals(session, entry) or [], frozenset(entry.segment.run))
+        Kept(n, entry, store.originals(session, entry) or [], frozenset(entry.segment.run))
         for n, entry in enumerate(session.entries, 1)
         if not entry.forgotten
     ]
     cards = _cards(kept, facts)
     life = Life(
         title=session.id,
-        note="What was compressed. What stays word for word in the view is not counted here.",
+        note="",
         points=(),
         cards=tuple(card for card in cards if card.segment.kind == "summary"),
         masks=tuple(card for card in cards if card.segment.kind != "summary"),
@@ -232,34 +206,7 @@ def _told(
     return life, kept
 
 
-def _archived_points(kept: Sequence[_Kept], tokens: TokenCounter) -> Iterator[Point]:
-    """The archive as it grew, message by message, and what stood for it after each entry."""
-    standing: list[_Kept] = []
-    known: set[str] = set()
-    messages = whole = view = 0
-    epochs = [one.entry.epoch for one in kept]
-    for number, new in enumerate(kept, 1):
-        for size in _sizes(new, known, tokens):
-            messages, whole, view = messages + 1, whole + size, view + size
-            yield Point(messages, whole, view)
-        known |= new.run
-        standing = [old for old in standing if not old.run <= new.run] + [new]
-        view = sum(one.entry.segment.tokens for one in standing)
-        # Several segments of one compression are one cut.
-        is_last = epochs[number : number + 1] != [new.entry.epoch]
-        yield Point(messages, whole, view, compressed=is_last)
-
-
-def _sizes(new: _Kept, known: set[str], tokens: TokenCounter) -> list[int]:
-    """Tokens of each message that the segment is the first to represent."""
-    segment = new.entry.segment
-    if len(new.originals) != len(segment.run):  # a stub that repair put in has no original
-        return [] if known & new.run else [segment.source_tokens]
-    pairs = zip(segment.run, new.originals, strict=True)
-    return [tokens.message(message) for name, message in pairs if name not in known]
-
-
-def _cards(kept: Sequence[_Kept], facts: Mapping[str, tuple[Fact, ...]]) -> list[Card]:
+def _cards(kept: Sequence[Kept], facts: Mapping[str, tuple[Fact, ...]]) -> list[Card]:
     later: list[frozenset[str]] = []
     cards = []
     for one in reversed(kept):
@@ -269,7 +216,7 @@ def _cards(kept: Sequence[_Kept], facts: Mapping[str, tuple[Fact, ...]]) -> list
     return cards[::-1]
 
 
-def _card(one: _Kept, facts: Mapping[str, tuple[Fact, ...]], *, standing: bool) -> Card:
+def _card(one: Kept, facts: Mapping[str, tuple[Fact, ...]], *, standing: bool) -> Card:
     segment = one.entry.segment
     framed = is_framed(segment.rendered)
     whole = unframe(segment.rendered) if framed else text_of(segment.rendered)

@@ -10,8 +10,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..plaintext import clean
+from .curve import Point
 from .family import lines
-from .life import Life, Point
+from .life import Life
 
 __all__ = ["render"]
 

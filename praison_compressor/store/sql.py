@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, select
 
+from ..earlier import ARCHIVE_ONLY
 from ..errors import ConfigError, LedgerCorrupt
 from ..ledger import Entry, Epoch, Outline, Segment, Session, Usage, plain_outline
 from ..messages import Message, to_plain
@@ -25,6 +27,8 @@ from .snapshots import Snapshot, Snapshots, find, require, scope_of, snapshot, w
 from .transfer import export_session, import_session
 
 __all__ = ["SqlStore"]
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -268,7 +272,7 @@ class SqlStore:
     def _forked(
         self, archive: Archive, namespace: str, session_id: str, parent_id: str
     ) -> Snapshot | None:
-        writing.create(archive.connection, namespace, session_id, parent_id)
+        writing.create(archive, namespace, session_id, parent_id)
         return self._opened(archive, namespace, session_id)
 
     def _committed(
@@ -321,4 +325,5 @@ def _whole(archive: Archive, session: Session) -> list[Message]:
     found = None if row is None else transcripts.whole(archive, row)
     if row is None or found is not None:
         return found or []
+    logger.warning(ARCHIVE_ONLY, session.id)
     return _archived(archive, session.namespace, session.id)

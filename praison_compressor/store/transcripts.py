@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, literal, select, text
+from sqlalchemy import Connection, Row, delete, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 
+from ..earlier import earlier_outline
 from ..errors import LedgerCorrupt
 from ..ledger import Outline
 from ..messages import Message, content_digest
 from .archive import Archive
 from .pack import Packer, dump, load
 from .schema import entries, links, sessions, transcripts
-from .snapshots import scope_of
+from .snapshots import scope_of, unsealed
 
 __all__ = [
     "drop",
@@ -50,12 +51,27 @@ def write(archive: Archive, session_key: int, recorded: Outline) -> None:
     )
 
 
-def inherit(connection: Connection, session_key: int, base_key: int) -> None:
-    """Give a fork the transcript that it was forked from: its base moves on."""
-    columns = ("session_key", "body", "names")
-    query = select(literal(session_key), transcripts.c.body, transcripts.c.names)
-    query = query.where(transcripts.c.session_key == base_key)
-    connection.execute(_insert(connection).from_select(columns, query).on_conflict_do_nothing())
+def inherit(archive: Archive, session_key: int, base: Row[Any], length: int) -> None:
+    """Give a fork the transcript of its base as it was with `length` own entries: it moves on."""
+    recorded = outline(archive, base.key)
+    if recorded is None or length == 0 < base.length:
+        return
+    if length < base.length:
+        recorded = _earlier(archive, base, length, recorded)
+    if recorded is not None:
+        write(archive, session_key, recorded)
+
+
+def _earlier(archive: Archive, base: Row[Any], length: int, recorded: Outline) -> Outline | None:
+    inherited = sum(count for _, count in scope_of(archive.connection, base)[:-1])
+    last = select(entries).where(
+        entries.c.session_key == base.key, entries.c.position == length - 1
+    )
+    segment = unsealed(archive.packer, archive.connection.execute(last).one()).segment
+    standing = _originals(archive, base, {item for item in recorded if isinstance(item, int)})
+    return earlier_outline(
+        recorded, inherited + length, segment.transcript_length, lambda n: standing.get(n, ())
+    )
 
 
 def _insert(connection: Connection) -> Any:

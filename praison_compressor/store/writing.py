@@ -29,7 +29,7 @@ def append(
     outline: Outline | None,
 ) -> None:
     """Seal the segments into the chain, archive their originals, open the next epoch."""
-    row = _locked(archive.connection, session)
+    row = _locked(archive, session)
     epoch = f"{row.id}.c{row.epochs}-{secrets.token_hex(4)}"
     head = row.head_hash
     for position, (segment, originals) in enumerate(segments, row.length):
@@ -71,11 +71,12 @@ def _append(
     _record_usage(archive.connection, row.key, position, entry.segment)
 
 
-def _locked(connection: Connection, session: Session) -> Row[Any]:
+def _locked(archive: Archive, session: Session) -> Row[Any]:
     """The session's row, locked till the end of the transaction, its tip as it was read."""
+    connection = archive.connection
     row = _row(connection, session, lock=True)
     if row is None and session.tip == session.id:
-        create(connection, session.namespace, session.id, session.parent)
+        create(archive, session.namespace, session.id, session.parent)
         row = _row(connection, session, lock=True)
     if row is None or row.tip != session.tip:
         tip = "gone" if row is None else f"now {row.tip}"
@@ -90,8 +91,9 @@ def _row(connection: Connection, session: Session, *, lock: bool) -> Row[Any] | 
     return connection.execute(query.with_for_update() if lock else query).first()
 
 
-def create(connection: Connection, namespace: str, session_id: str, parent_id: str | None) -> None:
+def create(archive: Archive, namespace: str, session_id: str, parent_id: str | None) -> None:
     """The row and the root epoch of a session, unless another process was first."""
+    connection = archive.connection
     base = find(connection, namespace, parent_id) if parent_id not in (None, session_id) else None
     now = time.time()
     values = {
@@ -122,9 +124,8 @@ def create(connection: Connection, namespace: str, session_id: str, parent_id: s
         "created": now,
     }
     connection.execute(_insert(connection, epochs).on_conflict_do_nothing(), [root])
-    # Of an older epoch's transcript only its segments are known.
-    if base is not None and values["base_length"] == base.length:
-        transcripts.inherit(connection, session_key, base.key)
+    if base is not None:
+        transcripts.inherit(archive, session_key, base, values["base_length"])
 
 
 def _base(connection: Connection, base: Row[Any] | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, InvalidMessages
 from praison_compressor.budget import Budget
+from praison_compressor.facts import Facts, coverage, extract
 from praison_compressor.layout import arrange
 from praison_compressor.messages import (
     ORPHAN_OPENS,
@@ -21,6 +22,7 @@ from praison_compressor.messages import (
     tool_calls_of,
 )
 from praison_compressor.plan import plan
+from praison_compressor.static import static_summary
 from praison_compressor.testing import Refusal, Rules, check_messages
 from praison_compressor.testing.anthropic import Anthropic
 from praison_compressor.tokens import TokenCounter
@@ -99,6 +101,38 @@ def _pure_promises(case: Case) -> Iterator[str]:
     if read(sent).messages != sent:
         yield "what was read reads otherwise"
     yield from _plan_promises(case, transcript)
+    yield from facts_broken(sent, min(case.target, 600))
+
+
+def facts_broken(messages: Sequence[Message], budget: int) -> list[str]:
+    """The promises of what is read out of messages and printed without a model."""
+    found, trouble = _attempt(lambda: [*_facts_promises(messages, budget)])
+    return [f"facts raised {trouble!r}"] if trouble is not None else found
+
+
+def _facts_promises(messages: Sequence[Message], budget: int) -> Iterator[str]:
+    facts = extract(messages)
+    if Facts.from_json(json.loads(json.dumps(facts.to_json()))) != facts:
+        yield "facts come back otherwise from JSON"
+    half = len(messages) // 2
+    merged = extract(messages[:half]).merge(extract(messages[half:]))
+    if merged.messages != len(messages) or [s.text for s in merged.user] != [
+        s.text for s in facts.user
+    ]:
+        yield "facts of two halves are not those of the whole"
+    text = static_summary(messages, budget_tokens=budget, count=_quarter)
+    if _quarter(text) > budget:
+        yield f"a static summary of {_quarter(text)} tokens where {budget} were asked for"
+    headings = [line for line in text.splitlines() if line.lower().startswith("## the user said")]
+    if len(headings) > 1:
+        yield "a second section of the user's words"
+    covered, empty = coverage(facts, text), coverage(facts, "")
+    if not empty.covered <= covered.covered <= covered.total:
+        yield f"coverage of {covered.covered} of {covered.total}, of nothing {empty.covered}"
+
+
+def _quarter(text: str) -> int:
+    return (len(text) + 3) // 4
 
 
 def _plan_promises(case: Case, transcript: Transcript) -> Iterator[str]:

@@ -26,6 +26,14 @@ MARK = re.compile(
     r"^[^\w\\]*\[\W*(user|human|assistant|system|developer|tool|result of|calls|reference)\b", re.I
 )
 
+CONTROL = re.compile(
+    r"<[|｜][^<>]{1,40}[|｜]>|\[/?(?:INST|SYSTEM_PROMPT|TOOL_RESULTS|gMASK)\]|<<SYS>>|<system>"
+    r"|<\w+_of_turn>|<[be]os>|<sop>|<seed:\w+>|<extra_id_\d>"
+)
+
+# In a static summary nothing but the section of this name is the user's.
+POSING = re.compile(r"\W{0,9}the user said(?!$)|user:|system:", re.I)
+
 
 class Recorder:
     """A user's own summarizer that keeps what it was sent, and with what."""
@@ -60,8 +68,8 @@ def spoken_lines(messages: list[Message]) -> int:
 
 
 def section(text: str, title: str) -> str:
-    """Everything under the headings of that title."""
-    parts = re.split(r"(?m)^## ", text)
+    """Everything under the headings of that title, whatever ends the lines."""
+    parts = re.split(r"(?m)^## ", "\n".join(text.splitlines()))
     return "\n".join(part for part in parts if part.startswith(title))
 
 
@@ -97,7 +105,7 @@ def test_the_request_is_ours_and_the_content_stays_inside(attack: Attack) -> Non
     assert tags(asked, "transcript") == (len(model.requests), len(model.requests))
     assert tags(asked, "conversation-summary") == (0, 0)
     assert tags(asked, "partial-summaries") == tags(asked, "earlier-summaries") == (0, 0)
-    assert not re.search(r"<\|\w+\|>|\[/?INST\]|<<SYS>>|<system>|<\w+_of_turn>", asked)
+    assert CONTROL.findall(asked) == []
 
 
 def test_nobody_else_speaks_in_the_request(attack: Attack) -> None:
@@ -131,7 +139,10 @@ def test_the_static_view_keeps_every_word_in_its_place(attack: Attack) -> None:
     assert check(result.messages) == []
     assert instructions == attack.transcript()[:1]
     assert [tags(text, "conversation-summary") for text in framed] == [(1, 1) for _ in framed]
-    assert [text.count("\n## The user said") <= 1 for text in framed] == [True for _ in framed]
+    lines = [line for text in framed for line in text.splitlines()]
+    assert lines.count("## The user said") <= len(framed)
+    assert [line for line in lines if POSING.match(line)] == []
+    assert CONTROL.findall("\n".join(framed)) == []
     assert (CANARY in said) <= attack.by_user
     assert {segment.rendered["role"] for segment in result.segments} == {"user"}
 

@@ -35,10 +35,59 @@ TEXTS = {
     "url-password": f"postgres://app:{SECRETS['url-password']}@db.internal/app",
     "assigned-secret": f"PASSWORD={SECRETS['assigned-secret']}",
 }
+HEX, MIXED, CAPITALS = "0a1b2c3d" * 8, "a1B2c3D4e5" * 20, "A1B2C3D4E5" * 8
+PEM = "\n".join(["MIIEow1B" * 8] * 3)
+LEAKS = [
+    *(f"the key is {key} here" for key in (
+        "gsk" + f"_{MIXED[:52]}", "xai" + f"-{MIXED[:80]}", "pplx" + f"-{MIXED[:48]}",
+        "r8" + f"_{MIXED[:37]}", "tvly" + f"-{MIXED[:32]}", "glpat" + f"-{MIXED[:20]}",
+        "ya29" + f".{MIXED[:90]}", "GOCSPX" + f"-{MIXED[:28]}", "sk_test" + f"_{MIXED[:24]}",
+        "whsec" + f"_{MIXED[:32]}", "dop_v1" + f"_{HEX}", "dapi" + HEX[:32],
+        "hvs" + f".{MIXED[:90]}",
+        "shpat" + f"_{HEX[:32]}", "lin_api" + f"_{MIXED[:40]}", "ntn" + f"_{MIXED[:46]}",
+        "figd" + f"_{MIXED[:40]}", "ATATT3" + MIXED[:180], "dp.pt" + f".{MIXED[:43]}",
+        "AGE-SECRET-KEY-1" + CAPITALS[:58], "NRAK" + f"-{CAPITALS[:27]}",
+        "sntrys" + f"_{MIXED[:60]}",
+        "sbp" + f"_{HEX[:40]}", "pscale_tkn" + f"_{MIXED[:43]}",
+        "xapp" + f"-1-A{CAPITALS[:9]}-{HEX}",
+        f"{MIXED[:14]}.atlasv1." + MIXED[:67],
+    )),
+    f"AWS_SECRET_ACCESS_KEY={MIXED[:40]}",
+    f'{{"SecretAccessKey": "{MIXED[:40]}"}}',
+    "DB_PASSWORD=s3cr3t!9",
+    f"passphrase: {MIXED[:20]}",
+    f"SECRET_KEY = 'django-insecure-{MIXED[:50]}'",
+    f"JWT_SIGNING_KEY={MIXED[:48]}",
+    f"&quot;token&quot;: &quot;{MIXED[:40]}&quot;",
+    f"token%3D{MIXED[:40]}",
+    f"api key: {MIXED[:32]}",
+    "redis://:Pa55wordxyz@cache:6379/0",
+    f"Server=x;User Id=sa;Pwd={MIXED[:16]};",
+    "Authorization: Basic dXNlcjpwYXNzd29yZDEyMzQ1Ng==",
+    f"Authorization: token {HEX[:40]}",
+    f"Cookie: theme=dark; sessionid={MIXED[:32]}",
+    f"curl -s -u admin:{MIXED[:16]} https://example.com/",
+    f"sshpass -p {MIXED[:16]} ssh host",
+    f"mysql -uroot -p{MIXED[:16]} shop",
+    f"machine example.com login me password {MIXED[:16]}",
+    '{"auths": {"r.example.com": {"auth": "dXNlcjpwYXNzd29yZDEyMzQ1Ng=="}}}',
+    f"https://b.example.com/k?X-Amz-Date=1&X-Amz-Signature={HEX}&x=1",
+    f"https://hooks.slack.com/services/T0123456/B0123456/{MIXED[:24]}",
+    f"-----BEGIN RSA PRIVATE KEY-----\n{PEM}\n[the rest was cut off]",
+    f"-----BEGIN RSA PRIVATE KEY-----\nDEK-Info: AES-128-CBC,AB\n\n{PEM}\n"
+    "-----END RSA PRIVATE KEY-----",
+    f"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n{PEM}\n-----END PGP PRIVATE KEY BLOCK-----",
+    json.dumps({"k": f"-----BEGIN PRIVATE KEY-----\n{PEM}\n-----END PRIVATE KEY-----\n"}),
+    "client-key-data: LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVktLS0tLQo" + MIXED[:80],
+]  # fmt: skip
+PIECES = ("a1B2c3D4", "A1B2C3D4", "0a1b2c3d", "MIIEow1B", "dXNlcjpw", "Pa55word", "s3cr3t!9")
 HARMLESS = """commit 9f8e7d6c5b4a39281706f5e4d3c2b1a098765432 in src/app/main.py at 10:32:05
 token = get_token(); password: str; https://example.com/a?b=1
 sha256:0a1b2c3d4e5f60718293a4b5c6d7e8f9
 api_key_from_environment and secret_manager_client, user@example.com,
+password: correcthorsebattery; PWD=/home/user1/project; next_page_token_2 = page_token_3;
+docker run -u 1000:1000 image; grep -p1234 mysql.log; a cookie: no; keys = 123456789012345;
+the login and password fields; Authorization: required; -----BEGIN PUBLIC KEY-----
 550e8400-e29b-41d4-a716-446655440000"""
 
 
@@ -52,6 +101,16 @@ def test_a_secret_is_masked_by_its_kind_and_always_alike(kind: str) -> None:
     assert masked.endswith(" here")
     assert (count, again) == (1, masked)
     assert Redactor("another tenant").text(f"see {TEXTS[kind]} here")[0] != masked
+
+
+@pytest.mark.parametrize("text", LEAKS, ids=lambda text: text[:30].split("=")[0])
+def test_every_usual_shape_of_a_secret_is_masked_whole(text: str) -> None:
+    """By its beginning, its block or its name: nothing of it is left, and what is round it is."""
+    masked, count = Redactor().text(text)
+    assert count == 1
+    assert [piece for piece in PIECES if piece in masked] == []
+    assert masked[:3] == text[:3] or text.startswith("-----")
+    assert Redactor().text(masked) == (masked, 0)
 
 
 def test_what_only_looks_long_is_left_alone() -> None:
@@ -75,7 +134,7 @@ def test_messages_keep_their_structure() -> None:
 def with_secrets() -> list[Message]:
     """A session in which every secret stands in the middle."""
     messages = session(20)
-    evil = step("call_env", "\n".join(TEXTS.values()), "bash", command="env")
+    evil = step("call_env", "\n".join([*TEXTS.values(), *LEAKS]), "bash", command="env")
     return [*messages[:30], *evil, *messages[30:]]
 
 
@@ -103,7 +162,9 @@ def test_nothing_secret_goes_to_another_model(options: dict[str, Any]) -> None:
     )
     ours = ContextCompressor(config, summarizer=model, on_event=events.append)
     result = ours.compress_sync(with_secrets())
-    leaked = [s for s in SECRETS.values() if s in "\n".join(asked) + str(result.messages)]
+    leaked = [
+        s for s in (*SECRETS.values(), *PIECES) if s in "\n".join(asked) + str(result.messages)
+    ]
     told = [dict(event.data) for event in events if event.name == "redacted"]
     assert result.summary_method == "model"
     assert leaked == []

@@ -1,8 +1,9 @@
-"""A ledger in this process's memory."""
+"""The ledger in this process's memory: what an agent has that asked for no store."""
 
 from __future__ import annotations
 
 import copy
+import logging
 import secrets
 import threading
 import time
@@ -11,11 +12,14 @@ from dataclasses import dataclass, field, replace
 
 from .cache import Originals
 from .chain import archive_digest, seal
+from .earlier import ARCHIVE_ONLY, earlier_outline
 from .errors import LedgerConflict, SessionNotFound
 from .ledger import GENESIS, Entry, Epoch, Outline, Segment, Session, plain_outline
 from .messages import Message, content_digest, to_plain
 
 __all__ = ["MemoryStore"]
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -55,8 +59,7 @@ class MemoryStore:
             entries = self._at(namespace, parent_id)
             above = tuple(self._lineage(namespace, parent_id))
             parent = self._sessions[namespace, self._stable[namespace, parent_id]]
-            # Of an older epoch's transcript only its segments are known.
-            outline = parent.outline if entries == parent.session.entries else None
+            outline = _outline_at(parent, entries)
         head = entries[-1].hash if entries else GENESIS
         session = Session(namespace, session_id, session_id, parent_id, head, entries)
         root = Epoch(session_id, parent_id, session_id, time.time())
@@ -112,6 +115,8 @@ class MemoryStore:
                 return []
             outline, entries = kept.outline, kept.session.entries
         if outline is None:
+            if entries:
+                logger.warning(ARCHIVE_ONLY, session.id)
             found = {content_digest(m): m for entry in entries for m in entry.originals}
             return copy.deepcopy(list(found.values()))
         return copy.deepcopy(
@@ -149,6 +154,15 @@ class MemoryStore:
 
     def close(self) -> None:
         return None
+
+
+def _outline_at(parent: _Kept, entries: Sequence[Entry]) -> Outline | None:
+    """What a fork begins with that has the parent's first entries, these."""
+    if len(entries) == len(parent.session.entries) or parent.outline is None:
+        return parent.outline
+    length = entries[-1].segment.transcript_length if entries else 0
+    every = parent.session.entries
+    return earlier_outline(parent.outline, len(entries), length, lambda n: every[n].originals)
 
 
 def _private(messages: Sequence[Message]) -> tuple[Message, ...]:
