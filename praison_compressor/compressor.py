@@ -64,8 +64,6 @@ class ContextCompressor:
         self.store = store if store is not None else default_store(self.config)
         self.session_id = f"session-{uuid.uuid4().hex}"
         self.background = Background()
-        self._listener = on_event
-        self._telemetry = telemetry or Telemetry()
         self._projector = Projector(self.store, self.tokens)
         self._quiet_turns = QuietTurns(self.store, self.tokens)
         self._executor = Executor(
@@ -74,7 +72,7 @@ class ContextCompressor:
             self.store,
             self._projector,
             self.tokens,
-            self._emit,
+            functools.partial(_tell, telemetry or Telemetry(), on_event),
         )
         self._best_view = BestView(self._projector, self._executor, self.tokens)
 
@@ -361,11 +359,12 @@ class ContextCompressor:
         look = await asyncio.to_thread(self._projector.look, call)
         await self._executor.compress(call, look)
 
-    def _emit(self, event: Event) -> None:
-        self._telemetry(event)
-        if self._listener is None:
-            return
-        try:
-            self._listener(event)
-        except Exception:
-            logger.exception("a listener failed at %s", event.name)
+
+def _tell(telemetry: Listener, listener: Listener | None, event: Event) -> None:
+    telemetry(event)
+    if listener is None:
+        return
+    try:
+        listener(event)
+    except Exception:
+        logger.exception("a listener failed at %s", event.name)

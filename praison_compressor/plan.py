@@ -151,9 +151,7 @@ def _is_worth(masked: Plan, layout: Layout) -> bool:
     """Whether the masks free so much that what follows the first of them may be read anew for it:
     the provider's cache ends there. Else a summary frees more for the same price."""
     first = masked.masks[0]
-    before = sum(layout.tile_tokens(tile) for tile in layout.tiles if tile.end <= first)
-    open_ = next(tile for tile in layout.tiles if tile.start <= first < tile.end)
-    again = masked.expected - before - layout.span(open_.start, first)
+    again = masked.expected - view_tokens(layout, 0, first)
     return layout.size() - masked.expected >= MASK_WORTH * again
 
 
