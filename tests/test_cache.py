@@ -111,10 +111,20 @@ def test_it_is_bounded(bounds: Any) -> None:
     """However many messages pass, at most twice the bound are held."""
     cache = MessageCache(**bounds)
     kept = [{"role": "u", "content": str(n)} for n in range(1000)]
-    assert [seen.plain for seen in cache.all(kept)] == kept
+    assert [cache(message).plain for message in kept] == kept
     assert cache.size <= 20
     assert bool(cache)
     assert len(cache._by_id) <= 20
+
+
+def test_the_longest_transcript_fits() -> None:
+    """One larger than the bound would be read anew, whole, at every look."""
+    cache = MessageCache(max_messages=10)
+    talk = [{"role": "user", "content": f"message {n}"} for n in range(500)]
+    known = cache.all(talk)
+    again = cache.all([dict(message) for message in talk])
+    assert [one is other for one, other in zip(known, again, strict=True)] == [True] * 500
+    assert cache.size == 500
 
 
 def test_objects_are_not_held_for_ever() -> None:
