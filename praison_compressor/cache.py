@@ -15,7 +15,7 @@ from operator import length_hint
 from typing import Any, overload
 
 from .messages import Message, content_digest, to_plain
-from .messages.digests import digest_of_plain, is_bare
+from .messages.digests import digest_of_plain, is_bare, sha256_of
 from .messages.shapes import is_flat
 
 __all__ = ["MessageCache", "Originals", "Seen"]
@@ -53,7 +53,8 @@ class Seen:
     def content_digest(self) -> str:
         """The digest of everything in the dictionary, by which it is archived."""
         if not self._content_digest:
-            self._content_digest = content_digest(self.plain)
+            bare = is_bare(self.plain)
+            self._content_digest = content_digest(self.plain) if bare else sha256_of(self.plain)
         return self._content_digest
 
 

@@ -151,7 +151,10 @@ _POSING = re.compile(
 
 def _label(name: Any) -> str:
     """A name as a label: one that somebody chose cannot end the label and go on as text."""
-    return " ".join(re.sub(r"[^\w.:@/+-]+", " ", str(name)).split())[:80] or "unnamed"
+    return " ".join(_UNLABELLED.sub(" ", str(name)).split())[:80] or "unnamed"
+
+
+_UNLABELLED = re.compile(r"[^\w.:@/+-]+")
 
 
 def frame(text: str, *, count: int, method: str, recall: str | None = None) -> str:

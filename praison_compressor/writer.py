@@ -64,19 +64,24 @@ class SummaryWriter:
                 self._emit(Event("skipped", session_id, {"model": name, "reason": "cooldown"}))
                 continue
             try:
-                order = Order(session_id, name, 2 * brief.prose, spent)
-                text = unreserved(await self._drafted(brief, order))
-                written = await asyncio.to_thread(self._finish, brief, facts, text, spent)
+                written = await self._by_model(
+                    brief, facts, Order(session_id, name, 2 * brief.prose, spent)
+                )
             except SummaryError as error:
-                kind = error.kind if isinstance(error, SummarizerUnavailable) else "rejected"
-                rest = self._breaker.failed(session_id, name, brief.tokens, kind)
-                who = name or "the auxiliary model"
-                logger.warning("no summary from %s, left alone for %g s: %s", who, rest, error)
-                self._emit(Event("fell_back", session_id, {"model": name, "reason": str(error)}))
+                self._failed(brief, session_id, name, error)
                 continue
             self._breaker.succeeded(session_id, name)
             return _audited(written, facts)
         return await asyncio.to_thread(self.static, brief, facts, spent.usage)
+
+    def _failed(
+        self, brief: Brief, session_id: str, model: str | None, error: SummaryError
+    ) -> None:
+        kind = error.kind if isinstance(error, SummarizerUnavailable) else "rejected"
+        rest = self._breaker.failed(session_id, model, brief.tokens, kind)
+        who = model or "the auxiliary model"
+        logger.warning("no summary from %s, left alone for %g s: %s", who, rest, error)
+        self._emit(Event("fell_back", session_id, {"model": model, "reason": str(error)}))
 
     def _redacted(self, brief: Brief, model: str | None, session_id: str) -> Brief:
         """The brief without secrets: neither a summarizer nor a stored summary is to have them."""
@@ -122,10 +127,17 @@ class SummaryWriter:
 
     # -------------------------------------------------------------- with a model
 
-    async def _drafted(self, brief: Brief, order: Order) -> str:
+    async def _by_model(self, brief: Brief, facts: Facts, order: Order) -> Written:
+        """The summary that one model writes.
+
+        Raises:
+            SummaryError: it writes none that can be used.
+        """
         assert self._summarizer is not None
         asker = Asker(self._config, self._summarizer, self._emit)
-        return await Drafter(self._config, asker, self._tokens, self._emit).draft(brief, order)
+        drafter = Drafter(self._config, asker, self._tokens, self._emit)
+        text = unreserved(await drafter.draft(brief, order))
+        return await asyncio.to_thread(self._finish, brief, facts, text, order.spent)
 
     def _finish(self, brief: Brief, facts: Facts, text: str, spent: Spent) -> Written:
         """The model's text, audited, repaired within the room, and framed.

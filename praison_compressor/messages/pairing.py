@@ -30,6 +30,12 @@ def paired(clean: Sequence[Message]) -> Iterator[Placed]:
 def _step(clean: Sequence[Message], index: int, taken: set[int]) -> Iterator[Placed]:
     message = _with_unique_ids(clean[index])
     calls = tool_calls_of(message)
+    if len(calls) == 1 and _is_result_of(calls[0], clean[index + 1 : index + 2]):
+        # One call with its result behind it, as most steps are: nothing has to be looked for.
+        taken.add(index + 1)
+        yield index, message
+        yield index + 1, clean[index + 1]
+        return
     results = _Results(clean, index + 1)
     answers = [(call, results.take(call)) for call in calls]
     yield index, message
@@ -40,6 +46,11 @@ def _step(clean: Sequence[Message], index: int, taken: set[int]) -> Iterator[Pla
     for call, at in answers:
         if at is None:
             yield None, _stub(call)
+
+
+def _is_result_of(call: ToolCall, following: Sequence[Message]) -> bool:
+    """Whether the message that follows is the call's result, just as a provider wants it."""
+    return any(m["role"] == "tool" and m.get("tool_call_id") == call.id != "" for m in following)
 
 
 class _Results:
@@ -101,6 +112,8 @@ _AGAIN = "--again"  # marks the second of two calls that came with one id
 
 def _with_unique_ids(message: Message) -> Message:
     calls = message.get("tool_calls") or []
+    if len(calls) < 2:
+        return message
     ids = [call["id"] for call in calls]
     if len(set(ids)) == len(ids):
         return message
