@@ -22,6 +22,9 @@ __all__ = ["MessageCache", "Originals", "Seen"]
 
 Key = tuple[Any, ...]
 
+SPARE = 256
+"""Objects that are known beside two for each content."""
+
 
 class Seen:
     """One message's content and what is known of it; shared by all messages of equal content."""
@@ -158,7 +161,8 @@ class MessageCache:
 
     def _know(self, message: Mapping[str, Any], seen: Seen) -> None:
         # Without the lock: each step is whole, and an entry lost to a race is only read again.
-        if len(self._by_id) >= self._max_messages:
+        # Who makes new objects of old contents for each request would leave them all here.
+        if len(self._by_id) >= min(self._max_messages, 2 * self.size + SPARE):
             self._by_id = {}
         self._by_id[id(message)] = (seen, message)
 

@@ -91,8 +91,9 @@ class CompressorConfig:
     {"order": "ORD [0-9]{4}"}. They come before all others in the facts."""
 
     host_prefixes: tuple[str, ...] = ()
-    """How texts begin that your application writes in the user's role: not the user's words. Those
-    of well-known hosts ("<system-reminder") are known."""
+    """How texts begin that your application writes in the user's role, or below a tool's output:
+    not the user's words, nor the tool's. Those of well-known hosts ("<system-reminder") are
+    known."""
 
     recall: bool = False
     """The agent has the recall tools: each summary and each masked output says how to read its

@@ -21,9 +21,12 @@ def earlier_outline(
 ) -> Outline | None:
     """The first `length` messages of an outline, in which only `inherited` segments stand.
 
-    The runs of later segments stand as their `originals`. None where the transcript is shorter
-    now, or a segment holds what came later: it was edited since.
+    The runs of later segments stand as their `originals`. None where the length was not recorded
+    (0), and where the transcript was edited since: it is shorter now, or a segment that stands
+    holds what came later.
     """
+    if not length:
+        return None
     found: list[Message | int] = []
     room = length
     for item in outline:

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import AsyncIterator, Hashable
 from concurrent.futures import Future
 
+from .anywhere import begin
 from .errors import LedgerError
 from .ledger import Session, Store
 
@@ -26,6 +27,8 @@ PATIENCE_SECONDS = 600.0
 not stop a session for good. The commit decides who was first."""
 
 POLL_SECONDS = 0.1
+LONGEST_POLL_SECONDS = 1.0
+"""Those who wait ask less and less often: hundreds of them would keep a small store busy."""
 
 
 class Flights:
@@ -57,19 +60,20 @@ class Flights:
 async def leased(store: Store, session: Session) -> AsyncIterator[None]:
     """Hold the session's lease: across processes as `Flights` is within one."""
     lease = _Lease(store, session)
-    renewing: asyncio.Task[None] | None = None
+    over = threading.Event()
     try:
-        given_up = time.monotonic() + PATIENCE_SECONDS
+        given_up, pause = time.monotonic() + PATIENCE_SECONDS, POLL_SECONDS
         while not await asyncio.to_thread(lease.claim):
             if time.monotonic() > given_up:
                 logger.warning("session %s: its lease was never given back", session.id)
                 break
-            await asyncio.sleep(POLL_SECONDS)
-        renewing = asyncio.create_task(_renew(lease))
+            await asyncio.sleep(pause)
+            pause = min(1.5 * pause, LONGEST_POLL_SECONDS)
+        with contextlib.suppress(RuntimeError):  # the interpreter exits: nobody is left to wait
+            begin(lambda: _renew(lease, over))
         yield
     finally:
-        if renewing is not None:
-            renewing.cancel()
+        over.set()
         try:
             await asyncio.to_thread(lease.release)
         except RuntimeError:  # the interpreter exits: no thread can be had any more
@@ -97,11 +101,11 @@ class _Lease:
                 self._store.release(self._session, self._holder)
 
 
-async def _renew(lease: _Lease) -> None:
-    while True:
-        await asyncio.sleep(LEASE_SECONDS / 4)
+def _renew(lease: _Lease, over: threading.Event) -> None:
+    """In a thread of its own: a loop that is busy, or an executor that is full, loses no lease."""
+    while not over.wait(LEASE_SECONDS / 4):
         try:
-            await asyncio.to_thread(lease.claim)
+            lease.claim()
         except LedgerError as error:
             # Without it another may begin too; the commit decides who was first.
             logger.warning("a lease could not be renewed: %s", error)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from .config import CompressorConfig
+from .facts.reading import without_notes
 from .messages import Message, ToolCall, is_result, result_text, to_plain, tool_calls_of
 from .static import mask_line
 
@@ -60,13 +61,21 @@ def kept_steps(
     )
 
 
-def mask(call: ToolCall, result: Mapping[str, object], reference: str | None = None) -> Message:
+def mask(
+    call: ToolCall,
+    result: Mapping[str, object],
+    reference: str | None = None,
+    *,
+    host_prefixes: tuple[str, ...] = (),
+) -> Message:
     """The result with its content replaced by one line; everything else stays, the id above all.
 
     `reference` is that by which the recall tool reads the whole, given only where it exists.
+    What begins with one of the `host_prefixes` below the result is not the tool's own word.
     """
     again = WHOLE if reference is None else RECALLED.format(reference)
-    line = mask_line(call, dict(result)) + _ends(result_text(result)) + again
+    own = without_notes(result_text(result), host_prefixes)
+    line = mask_line(call, dict(result), host_prefixes=host_prefixes) + _ends(own) + again
     # Plain, because it is stored: a host may hang objects of its own on a message.
     return to_plain({**result, "content": line})
 

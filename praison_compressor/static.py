@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from .facts import Facts, extract, missing, render
 from .facts.outcomes import outcome_of
-from .facts.reading import call_text
+from .facts.reading import call_text, without_notes
 from .messages import Message, ToolCall, result_text
 
 ADDED = "Facts that it lacks (extracted, verbatim):"
@@ -61,7 +62,8 @@ def repair(
 ) -> str:
     """The facts section that `summary` lacks, within the budget; the summary itself stays whole."""
     known = facts or extract(messages)
-    lacking = missing(known, summary)
+    # The names that it has still tell what the session is about.
+    lacking = replace(missing(known, summary), identifiers=known.identifiers)
     room = budget_tokens - count(ADDED) - 2
     shown = f"{visible}\n{summary}"
     body = render(lacking, budget_tokens=room, count=count, visible=shown, beside_prose=True)
@@ -73,10 +75,16 @@ def without_added(summary: str) -> str:
     return summary.partition(f"\n\n{ADDED}")[0]
 
 
-def mask_line(call: ToolCall, result: Message, *, max_chars: int = MASK_CHARS) -> str:
+def mask_line(
+    call: ToolCall,
+    result: Message,
+    *,
+    host_prefixes: tuple[str, ...] = (),
+    max_chars: int = MASK_CHARS,
+) -> str:
     """One line for an old tool output: tool, arguments, size, outcome."""
     text = result_text(result)
-    outcome = outcome_of(text)
+    outcome = outcome_of(without_notes(text, host_prefixes))
     said = " ".join(call_text(call).split())
     if len(said) > max_chars:
         said = said[: max_chars - 1] + "…"

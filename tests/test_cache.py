@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from praison_compressor.cache import MessageCache
+from praison_compressor.cache import SPARE, MessageCache
 from praison_compressor.messages import content_digest, digest
 
 leaves = st.none() | st.booleans() | st.integers(-2, 2) | st.floats(-2, 2) | st.text(max_size=3)
@@ -125,6 +125,15 @@ def test_the_longest_transcript_fits() -> None:
     again = cache.all([dict(message) for message in talk])
     assert [one is other for one, other in zip(known, again, strict=True)] == [True] * 500
     assert cache.size == 500
+
+
+def test_objects_are_not_held_for_ever() -> None:
+    """A host that makes new dictionaries of old contents for every request leaves few of them."""
+    cache = MessageCache()
+    for _ in range(50):
+        cache.all([{"role": "user", "content": f"message {number}"} for number in range(100)])
+    assert cache.size == 100
+    assert len(cache._by_id) <= 2 * 100 + SPARE
 
 
 def test_what_is_in_use_outlives_what_is_not() -> None:

@@ -80,6 +80,7 @@ def test_eval_shows_what_a_model_forgets_and_what_repair_adds(
     assert measure["valid"]
     assert measure["task_kept"]
     assert measure["held_by_model"] < measure["held_repaired"] <= measure["facts"]
+    assert 0 < measure["held_static"] <= measure["facts"]
     assert measure["usage"]["prompt_tokens"] > 0
     assert "model alone" in run("eval", file, *model).out
 

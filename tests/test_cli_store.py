@@ -54,6 +54,17 @@ def test_a_stored_session_is_listed_with_its_lineage(run: Run, view: Path) -> No
     assert run("lineage", epochs[1]["id"], "--json").json[-1]["id"] == epochs[1]["id"]
 
 
+def test_a_list_without_sessions_says_what_to_do(run: Run, request: pytest.FixtureRequest) -> None:
+    """In an empty store how a session gets there; else where there are some."""
+    empty = run("sessions")
+    assert empty.code == 0
+    assert "compress FILE --store URL --session ID" in empty.out
+    assert "CompressorContext(store_url=...)" in empty.out
+    request.getfixturevalue("view")
+    elsewhere = run("sessions", "--namespace", "nobody's")
+    assert "some in: default (--namespace NAME)" in elsewhere.out
+
+
 def test_a_fork_is_drawn_under_the_session_it_left(run: Run, view: Path, tmp_path: Path) -> None:
     """`--forks` shows the whole family."""
     from praison_compressor import CompressorConfig, ContextCompressor

@@ -51,6 +51,14 @@ def test_what_stands_verbatim_in_the_view_is_held() -> None:
     assert new.after.covered + 100 < held.covered < held.total
 
 
+def test_a_static_summary_for_an_exact_target_is_audited_too() -> None:
+    """Without a model as well: `eval` compares by it."""
+    [new] = compressed().written
+    assert new.method == "static"
+    assert new.after is not None
+    assert 0 < new.after.covered < new.after.total
+
+
 def test_the_command_says_what_the_view_holds(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -58,14 +59,15 @@ def test_a_killed_process_keeps_its_lease_for_seconds_only(tmp_path: Path) -> No
 def test_a_lease_is_renewed_while_it_is_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Work that takes longer than a lease lasts is not interrupted by another's."""
+    """Work that takes longer than a lease lasts is not interrupted by another's, also where it
+    keeps the loop busy."""
     monkeypatch.setattr(flights, "LEASE_SECONDS", 4.0)
     store = open_store(tmp_path / "ledger.db")
     session = store.open(NAMESPACE, "s")
 
     async def hold() -> bool:
         async with leased(store, session):
-            await asyncio.sleep(5)
+            time.sleep(5)
             return store.claim(session, "another", 4.0)
 
     assert asyncio.run(hold()) is False

@@ -48,6 +48,41 @@ def masks_of(messages):
     return [m for m in messages if m["role"] == "tool" and text_of(m).startswith("[masked]")]
 
 
+@pytest.mark.parametrize(
+    ("note", "options"),
+    [
+        ("[loop-guard] You have called this tool 5 times.", {}),
+        ("<system-reminder>Keep the to-do list up to date.</system-reminder>", {}),
+        ("[pager] 3 more calls are left.", {"host_prefixes": ["[pager]"]}),
+    ],
+)
+def test_a_mask_quotes_the_tool_not_the_host_below_it(note, options):
+    """The outcome and the end are the tool's own last line; several notes are passed over."""
+    messages = outputs(20)
+    for message in messages:
+        if message["role"] == "tool":
+            message["content"] += (
+                f"\n7 tests passed in {len(message['content'])} s\n\n{note}\n\n{note}"
+            )
+    ours = ContextCompressor(config(**options), summarizer=Model())
+    lines = masks_of(ours.compress_sync(messages).messages)
+    assert lines
+    assert all(": 7 tests passed in" in text_of(line) for line in lines)
+    assert all(note[:10] not in text_of(line) for line in lines)
+
+
+def test_what_only_looks_like_a_note_is_the_tools():
+    """In the middle of an output, or without a paragraph of its own."""
+    messages = outputs(20)
+    for message in messages:
+        if message["role"] == "tool":
+            message["content"] += "\n\n[loop-guard] is documented here\n\nsee also:\n[loop-guard] x"
+    ours = ContextCompressor(config(), summarizer=Model())
+    lines = masks_of(ours.compress_sync(messages).messages)
+    assert lines
+    assert all(text_of(line).count("[loop-guard] x") == 2 for line in lines)
+
+
 # ---------------------------------------------------------------- masked first
 
 

@@ -37,7 +37,11 @@ def new(
     namespace: Namespace = "default",
     as_json: AsJson = False,
 ) -> None:
-    """Fork a stored session: the new one shares all that was compressed up to there."""
+    """Fork a stored session: the new one shares all that was compressed up to there.
+
+    It begins with the transcript as it was then. Where that was never recorded, or was edited
+    since, with what was compressed of it; a warning says so when it is read.
+    """
     with open_at(store) as opened:
         opened.lineage(namespace, parent)
         if any(info.id == session for info in opened.sessions(namespace)):

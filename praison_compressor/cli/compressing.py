@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..brief import Written
 from ..compressor import ContextCompressor
 from ..events import Event, Listener
 from ..facts import Coverage
@@ -19,7 +20,6 @@ from ..preview import Part
 from ..prompts import unframe
 from ..result import CompressResult
 from ..wording import kind_in_words
-from ..writer import Written
 from . import parts, transcripts
 from .failures import guarded
 from .options import ApiBase, AsJson, Model, Reading, reading
@@ -123,7 +123,7 @@ def _print(
         held = None if part.segment is None else _held(part.segment, result)
         if held is not None and held.total:
             kinds = (f"{kind_in_words(k)} {a:,}/{b:,}" for k, (a, b) in held.by_kind.items())
-            screen.say(f"What the view holds of what {part.name} stands for: {', '.join(kinds)}.")
+            screen.say(f"Of {part.name} the view holds: {', '.join(kinds)}.")
 
 
 def _method(

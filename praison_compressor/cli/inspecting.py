@@ -13,6 +13,7 @@ from ..facts import Facts, coverage
 from ..messages import Message, text_of, tool_calls_of
 from ..preview import Preview
 from ..tokens import TokenCounter
+from ..wording import kind_in_words
 from . import parts, transcripts
 from .failures import guarded
 from .options import AsJson, Reading, reading
@@ -23,17 +24,6 @@ __all__ = ["inspect"]
 Messages = Annotated[
     bool, typer.Option("--messages", help="A line for each message: its fate and its tokens.")
 ]
-
-KINDS = {
-    "user": "things the user said",
-    "files": "files",
-    "commands": "commands",
-    "errors": "errors",
-    "decisions": "decisions",
-    "open_work": "open threads",
-    "todos": "to-do items",
-    "identifiers": "identifiers",
-}
 
 
 @guarded
@@ -59,7 +49,6 @@ def inspect(given: Reading, messages: Messages = False, as_json: AsJson = False)
 def _print(screen: Screen, seen: Preview, tokens: TokenCounter, *, assumed: bool) -> None:
     for line in _budget_lines(seen, tokens, assumed):
         screen.say(line)
-    screen.say()
     rows = seen.parts
     written = sum(1 if part.segment or part.to_write else part.messages for part in rows)
     what = [part.why for part in rows]
@@ -67,8 +56,8 @@ def _print(screen: Screen, seen: Preview, tokens: TokenCounter, *, assumed: bool
     screen.say(_verdict(seen))
     counts = _counts(seen.facts)
     if counts is not None:
-        said = ", ".join(f"{number(count)} {KINDS[kind]}" for kind, count in counts.items())
-        screen.say(f"Found there, for the summary to hold: {said or 'nothing special'}.")
+        said = ", ".join(f"{kind_in_words(kind)} {count:,}" for kind, count in counts.items())
+        screen.say(f"Facts found there, for the summary to hold: {said or 'none'}.")
 
 
 def _budget_lines(seen: Preview, tokens: TokenCounter, assumed: bool) -> Iterator[str]:

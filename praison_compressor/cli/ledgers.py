@@ -30,12 +30,13 @@ def sessions(
     screen = Screen()
     with open_at(store) as opened:
         found = opened.sessions(namespace)
-        place = opened.place
+        place, others = opened.place, [] if found else opened.namespaces()
     if as_json:
         screen.json([asdict(info) for info in found])
         return
     if not found:
         screen.say(f"No sessions in namespace {namespace!r} of {place}.")
+        screen.say(_where_else(others))
         return
     screen.table(
         ["session", "parent", "compressions#", "archived#", "last used"],
@@ -49,6 +50,17 @@ def sessions(
             ]
             for info in found
         ],
+    )
+
+
+def _where_else(namespaces: Sequence[str]) -> str:
+    """What to do where a namespace has no sessions."""
+    if namespaces:
+        return f"There are some in: {', '.join(namespaces)} (--namespace NAME)."
+    return (
+        "A session is stored when it is first compressed: by an agent with "
+        "CompressorContext(store_url=...) or PRAISON_COMPRESSOR_STORE, or by "
+        "praison-compressor compress FILE --store URL --session ID."
     )
 
 

@@ -87,7 +87,7 @@ def report(
             }
         )
         return
-    screen.say(f"{number(life.compressions)} compressions, written to {out}")
+    screen.say(f"Written to {out}; compressions: {number(life.compressions)}")
 
 
 def _of_file(path: str, conversation: int | None, compressor: ContextCompressor) -> Life:

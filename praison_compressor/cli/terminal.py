@@ -66,7 +66,10 @@ class Screen:
         for column in columns:
             is_number = column.endswith("#")
             table.add_column(
-                column.rstrip("#"), justify="right" if is_number else "left", no_wrap=is_number
+                column.rstrip("#"),
+                justify="right" if is_number else "left",
+                no_wrap=is_number,
+                overflow="fold",  # a name cut short names nothing
             )
         body = list(rows)
         for index, row in enumerate(body):

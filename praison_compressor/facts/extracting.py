@@ -12,7 +12,7 @@ from .files import Ledger, effects_of
 from .identifiers import Classifier
 from .model import CommandFact, ErrorFact, Excerpt, Facts, Identifier, Note
 from .outcomes import Outcome, error_lines, outcome_of
-from .reading import Passage, argument_values, arguments_of, passages
+from .reading import Passage, argument_values, arguments_of, passages, without_notes
 from .user import said
 from .worklist import TodoList, last_words, notes
 
@@ -121,11 +121,12 @@ class _Reader:
 
     def _result(self, passage: Passage) -> None:
         call = passage.call
-        outcome = outcome_of(passage.text)
+        own = without_notes(passage.text, self.domain.host_prefixes)
+        outcome = outcome_of(own)
         if call is not None:
             self._answered(call, passage, outcome)
         if outcome.status == "failed":
-            for line in error_lines(passage.text):
+            for line in error_lines(own):
                 known = self.errors.pop(line, None)
                 times = known.times + 1 if known else 1
                 self.errors[line] = ErrorFact(line, passage.at, "", times)

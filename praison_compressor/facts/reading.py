@@ -19,6 +19,7 @@ HOST_PREFIXES = (
     "Caveat: The messages below",
     "Base directory for this skill",
     "[Request interrupted",
+    "[loop-guard]",
     "OBSERVATION",
     "<conversation-summary",
 )
@@ -79,6 +80,16 @@ def _speaker(message: Message, text: str, host_prefixes: tuple[str, ...]) -> str
     named = bool(message.get("name"))
     opens = text.lstrip().startswith((*HOST_PREFIXES, *host_prefixes))
     return "host" if named or opens else "user"
+
+
+def without_notes(result: str, host_prefixes: tuple[str, ...] = ()) -> str:
+    """A tool's own output, without what the host has added below it in paragraphs of its own."""
+    opens = (*HOST_PREFIXES, *host_prefixes)
+    own, _, last = result.rstrip().rpartition("\n\n")
+    while own and last.lstrip().startswith(opens):
+        result = own
+        own, _, last = own.rstrip().rpartition("\n\n")
+    return result
 
 
 def call_text(call: ToolCall) -> str:

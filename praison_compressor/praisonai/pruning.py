@@ -44,7 +44,10 @@ def _masks(
     for index, call in maskable(messages, tokens, engine.config).items():
         found = digest(messages[index])
         rendered = mask(
-            call, messages[index], reference_of(found) if engine.config.recall else None
+            call,
+            messages[index],
+            reference_of(found) if engine.config.recall else None,
+            host_prefixes=engine.config.host_prefixes,
         )
         if index < newest and count(rendered) < tokens[index]:
             yield (

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -103,6 +103,9 @@ class Database:
     def _start(self) -> None:
         self._pid = os.getpid()
         self._lock = threading.RLock()
+        # SQLite takes one writer at a time and serves those who wait in no order: of hundreds of
+        # threads some would wait too long. Only one of a process asks it.
+        self._writing = threading.Lock()
         self._engine: Engine | None = None
         self._packer: Packer | None = None
         self._rest_until = 0.0
@@ -143,7 +146,9 @@ class Database:
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """The outcome of work that writes, all of it or nothing."""
-        return self._run(work, "BEGIN IMMEDIATE")
+        self._check_process()
+        with self._writing if self.is_sqlite else nullcontext():
+            return self._run(work, "BEGIN IMMEDIATE")
 
     def maintain(self, *statements: str) -> list[Any]:
         """Run statements that may not be in a transaction; the last one's rows."""
@@ -182,15 +187,18 @@ class Database:
                 return work(connection)
 
     def _ready(self) -> Engine:
-        if self._pid != os.getpid():
-            if self._engine is not None:
-                self._inherited.append(self._engine)
-            self._start()
+        self._check_process()
         with self._lock:
             if self._engine is None:
                 with self._resting():
                     self._engine = self._opened()
             return self._engine
+
+    def _check_process(self) -> None:
+        if self._pid != os.getpid():
+            if self._engine is not None:
+                self._inherited.append(self._engine)
+            self._start()
 
     @contextmanager
     def _resting(self) -> Iterator[None]:

@@ -147,6 +147,9 @@ class SqlStore:
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
         """Take the session's lease, unless another holder has it that did not run out."""
+        # A look first: who waits asks again and again, and must not keep the writers waiting.
+        if self._database.read(lambda c: writing.is_taken(c, session, holder, seconds)):
+            return False
         return self._database.write(lambda c: writing.claim(c, session, holder, seconds))
 
     def release(self, session: Session, holder: str) -> None:

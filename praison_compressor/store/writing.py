@@ -10,15 +10,16 @@ from typing import Any
 from sqlalchemy import Connection, Row, Table, insert, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from ..chain import archive_digest, seal
 from ..errors import LedgerConflict
-from ..ledger import GENESIS, Entry, Outline, Segment, Session, Usage, archive_digest, seal
+from ..ledger import GENESIS, Entry, Outline, Segment, Session, Usage
 from ..messages import Message
 from . import transcripts
 from .archive import Archive
 from .schema import entries, epochs, leases, sessions, usage
 from .snapshots import find, sealed
 
-__all__ = ["append", "claim", "create", "keep", "release"]
+__all__ = ["append", "claim", "create", "is_taken", "keep", "release"]
 
 
 def append(
@@ -203,6 +204,18 @@ def _record_usage(
 
 _ABSURD = 10
 """Times a lease's length: what ends later was written by a clock that has been set back since."""
+
+
+def is_taken(connection: Connection, session: Session, holder: str, seconds: float) -> bool:
+    """Whether another has the session's lease."""
+    query = select(leases.c.holder, leases.c.until).where(
+        leases.c.namespace == session.namespace, leases.c.session_id == session.id
+    )
+    found = connection.execute(query).first()
+    if found is None or found.holder == holder:
+        return False
+    now = float(connection.execute(text(_NOW[connection.dialect.name])).scalar_one())
+    return bool(now < found.until <= now + _ABSURD * seconds)
 
 
 def claim(connection: Connection, session: Session, holder: str, seconds: float) -> bool:
