@@ -26,8 +26,7 @@ be seen:
 What really is not held: weights and tolerances of the choice of clauses (`selection.py`) and of the
 window round a name (`windows.py`: how far it looks, what it joins), whose effect is a matter of
 degree, borders of how much of a text is looked at (`outcomes.py`: its first and last 4,000
-characters), and the last word of some vocabularies. Of these two files 61 % were killed, of the
-others of `facts` 88 %.
+characters), and the last word of some vocabularies.
 """
 
 from __future__ import annotations
