@@ -23,8 +23,10 @@ be seen:
 - words for a person, names that are only compared with themselves, the length of a salt;
 - defaults of records and of parameters that every caller gives.
 
-What really is not held: weights and tolerances of the choice of clauses (`selection.py`), whose
-effect is a matter of degree, and the last word of some vocabularies.
+What really is not held: weights and tolerances of the choice of clauses (`selection.py`) and of the
+window round a name (`windows.py`: how far it looks, what it joins), whose effect is a matter of
+degree, borders of how much of a text is looked at (`outcomes.py`: its first and last 4,000
+characters), and the last word of some vocabularies.
 """
 
 from __future__ import annotations

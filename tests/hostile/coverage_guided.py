@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import atheris  # type: ignore[import-not-found,unused-ignore]
 
 with atheris.instrument_imports(include=["praison_compressor"]):
-    from praison_compressor import SummaryRejected, messages, plan, prompts, static
+    from praison_compressor import SummaryRejected, answers, messages, plan, prompts, static
 
 from .generating import case
 from .invariants import facts_broken, pure_broken
@@ -74,7 +74,7 @@ def spoken_everywhere(text: str) -> list[dict[str, Any]]:
 def answered(text: str) -> str:
     """The text as a model's answer: what is taken of it, or the text itself if it is refused."""
     try:
-        return prompts.accept(prompts.SummaryReply(text), [{"role": "user", "content": text}])
+        return answers.accept(prompts.SummaryReply(text), [{"role": "user", "content": text}])
     except SummaryRejected:
         return text
 

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from praison_compressor import CompressorConfig, ContextCompressor, Event, SummaryRejected
+from praison_compressor.answers import accept
 from praison_compressor.messages import Message, check, text_of
-from praison_compressor.prompts import SummaryReply, accept
+from praison_compressor.prompts import SummaryReply
 
 from ..transcripts import session
 
