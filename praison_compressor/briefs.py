@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from .brief import Brief
+from .call import Call, Look
 from .plan import Job, Plan
 from .prefix import Prefix
-from .projection import Call, Look
 from .prompts import rendering, unframe
 from .static import without_added
-from .writer import Brief
 
 __all__ = ["briefs_for"]
 

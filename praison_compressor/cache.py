@@ -11,6 +11,7 @@ import functools
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
+from operator import length_hint
 from typing import Any, overload
 
 from .messages import Message, content_digest, to_plain
@@ -20,6 +21,9 @@ from .messages.shapes import is_flat
 __all__ = ["MessageCache", "Originals", "Seen"]
 
 Key = tuple[Any, ...]
+
+SPARE = 256
+"""Objects that are known beside two for each content."""
 
 
 class Seen:
@@ -82,7 +86,9 @@ class MessageCache:
     """A bounded cache of `Seen`, in two generations: a hit costs no bookkeeping.
 
     When the young generation is full it becomes the old one, and what the old one still holds
-    is dropped unless it was asked for meanwhile. So at most twice the bounds are held.
+    is dropped unless it was asked for meanwhile. So at most twice the bounds are held. The bound in
+    messages is no less than the longest transcript: one that did not fit would be read anew, whole,
+    at every look.
     """
 
     def __init__(self, max_messages: int = 65_536, max_chars: int = 64 * 1024 * 1024) -> None:
@@ -109,6 +115,7 @@ class MessageCache:
 
     def all(self, messages: Iterable[Mapping[str, Any]]) -> list[Seen]:
         """The same for a list; the loop is the whole cost of a quiet turn."""
+        self._max_messages = max(self._max_messages, length_hint(messages))
         known, find = self._by_id.get, self._find
         found = []
         for message in messages:
@@ -154,7 +161,8 @@ class MessageCache:
 
     def _know(self, message: Mapping[str, Any], seen: Seen) -> None:
         # Without the lock: each step is whole, and an entry lost to a race is only read again.
-        if len(self._by_id) >= self._max_messages:
+        # Who makes new objects of old contents for each request would leave them all here.
+        if len(self._by_id) >= min(self._max_messages, 2 * self.size + SPARE):
             self._by_id = {}
         self._by_id[id(message)] = (seen, message)
 

@@ -46,7 +46,9 @@ class _Callable:
             answer = await asyncio.wrap_future(begin(call))
         if inspect.isawaitable(answer):
             answer = await answer
-        return answer if isinstance(answer, SummaryReply) else SummaryReply(str(answer or ""))
+        if isinstance(answer, SummaryReply):
+            return answer
+        return SummaryReply("" if answer is None else answer)
 
 
 class _WithTools(_Callable):

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 
-from .ledger import Segment, Tile, lay
+from .laying import Tile, lay, lay_masks
+from .ledger import Segment
 from .messages import Message, Transcript
 
-__all__ = ["Layout", "arrange", "lay_masks"]
+__all__ = ["Layout", "arrange"]
 
 
 @dataclass(frozen=True)
@@ -134,27 +135,6 @@ def arrange(
         tiles=tuple(tiles),
         replaced=lay_masks(digests, segments, allowed),
     )
-
-
-def lay_masks(
-    digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[bool]
-) -> dict[int, Segment]:
-    """Lay recorded masks along a transcript by position; each is used once.
-
-    A later result of the same words and id (ids come again) is another one: the agent asked for
-    it anew and must see it.
-    """
-    waiting: dict[str, list[Segment]] = {}
-    for segment in segments:
-        if segment.kind == "mask":
-            waiting.setdefault(segment.run[0], []).append(segment)
-    if not waiting:
-        return {}
-    return {
-        index: waiting[found].pop(0)
-        for index, found in enumerate(digests)
-        if allowed[index] and waiting.get(found)
-    }
 
 
 def _allowed(transcript: Transcript, tokens: Sequence[int], head_tokens: int) -> list[bool]:

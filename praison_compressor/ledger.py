@@ -1,24 +1,19 @@
 """The append-only ledger: which run of messages is represented by which text, sealed in a chain.
 
-The view is a pure function of (transcript, ledger): `lay` finds the recorded segments along a
+The view is a pure function of (transcript, ledger): `laying` finds the recorded segments along a
 transcript by digest, and never edits either.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from .cache import Originals
-from .errors import LedgerCorrupt
-from .messages import Message, content_digest, digest, to_plain
+from .messages import Message, digest, to_plain
 
 __all__ = [
-    "FORGOTTEN",
     "GENESIS",
     "Entry",
     "Epoch",
@@ -26,15 +21,8 @@ __all__ = [
     "Segment",
     "Session",
     "Store",
-    "Tile",
     "Usage",
-    "archive_digest",
-    "commitment",
-    "lay",
-    "link",
     "plain_outline",
-    "seal",
-    "verify",
 ]
 
 GENESIS = "sha256:" + "0" * 64
@@ -158,10 +146,24 @@ class Session:
     entries: tuple[Entry, ...] = ()
     """Oldest first, those of the session it was forked from before its own."""
 
+    def is_as(self, before: Session) -> bool:
+        """Whether nobody committed to the session or forgot a part of it since `before`."""
+        return (
+            self.head_hash == before.head_hash
+            and self.tip == before.tip
+            and [entry.forgotten for entry in self.entries]
+            == [entry.forgotten for entry in before.entries]
+        )
+
 
 Outline = tuple[Message | int, ...]
 """A whole transcript in order: messages as they came, and for each run that a segment holds the
 segment's place in `Session.entries`."""
+
+
+def plain_outline(outline: Outline) -> Outline:
+    """The outline with plain copies of its messages."""
+    return tuple(item if isinstance(item, int) else to_plain(item) for item in outline)
 
 
 class Store(Protocol):
@@ -217,121 +219,3 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Release what the store holds; it is not used afterwards."""
-
-
-# ---------------------------------------------------------------- the chain
-
-
-FORGOTTEN = Segment(
-    "forgotten", ("forgotten",), {"role": "user", "content": "[forgotten]"}, 0, 0, "forgotten"
-)
-"""What a tombstone has for a segment: its run is no digest, so that it matches nothing."""
-
-
-def seal(
-    segment: Segment, parent: str, epoch: str, *, salt: str | None = None, archive: str = ""
-) -> Entry:
-    """The segment as the next entry after the one whose hash is `parent`."""
-    salt = secrets.token_hex(16) if salt is None else salt
-    promise = commitment(salt, segment.payload(), archive)
-    return Entry(
-        segment, epoch, parent, salt, promise, link(parent, epoch, promise), archive=archive
-    )
-
-
-def commitment(salt: str, payload: str, archive: str) -> str:
-    """What the chain holds of a segment: it says nothing once the salt is destroyed."""
-    return _hash(salt, payload, archive)
-
-
-def link(parent: str, epoch: str, promise: str) -> str:
-    """The hash of an entry in its place in the chain."""
-    return _hash(parent, epoch, promise)
-
-
-def archive_digest(originals: Sequence[Message]) -> str:
-    """The digest of originals in their order, everything in them included."""
-    if isinstance(originals, Originals):
-        return _hash(*originals.content_digests())
-    return _hash(*map(content_digest, originals))
-
-
-def verify(entries: Sequence[Entry], parent: str | None = None) -> None:
-    """Re-derive every hash of a chain.
-
-    Raises:
-        LedgerCorrupt: naming the first entry that disagrees, and in what.
-    """
-    expected = parent
-    for number, entry in enumerate(entries):
-        if expected is not None and entry.parent != expected:
-            raise LedgerCorrupt(f"entry {number} ({entry.epoch}): its parent is not the one before")
-        if not entry.forgotten and entry.commitment != commitment(
-            entry.salt, entry.segment.payload(), entry.archive
-        ):
-            raise LedgerCorrupt(f"entry {number} ({entry.epoch}): the segment was changed")
-        if link(entry.parent, entry.epoch, entry.commitment) != entry.hash:
-            raise LedgerCorrupt(f"entry {number} ({entry.epoch}): its hash disagrees")
-        expected = entry.hash
-
-
-def _hash(*parts: str) -> str:
-    joined = "\n".join(parts).encode("utf-8", "surrogatepass")
-    return "sha256:" + hashlib.sha256(joined).hexdigest()
-
-
-# ---------------------------------------------------------------- projection
-
-
-@dataclass(frozen=True)
-class Tile:
-    """A stretch of a transcript (`start` to `end`, exclusive) and the segment found for it."""
-
-    start: int
-    end: int
-    segment: Segment | None = None
-
-
-def lay(digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[bool]) -> list[Tile]:
-    """Lay summaries along a transcript by position, longest first; gaps are tiles without one.
-
-    A fold is longer than what it replaced; of equally long ones the newest is taken. Shortest or
-    newest first would let the summary of a doubled message take the place of one that covers more.
-    `allowed[i]` says whether message i may be represented at all. Each segment is used once.
-    """
-    starting: dict[str, list[Segment]] = {}
-    for segment in reversed(segments):
-        if segment.kind == "summary" and segment.run:
-            starting.setdefault(segment.run[0], []).append(segment)
-    for candidates in starting.values():
-        candidates.sort(key=lambda segment: -len(segment.run))
-    tiles: list[Tile] = []
-    gap = position = 0
-    while position < len(digests):
-        found = _match(digests, position, starting.get(digests[position], []), allowed)
-        if found is None:
-            position += 1
-            continue
-        if gap < position:
-            tiles.append(Tile(gap, position))
-        tiles.append(Tile(position, position + len(found.run), found))
-        gap = position = position + len(found.run)
-        starting[found.run[0]].remove(found)
-    if gap < len(digests):
-        tiles.append(Tile(gap, len(digests)))
-    return tiles
-
-
-def _match(
-    digests: Sequence[str], at: int, candidates: Sequence[Segment], allowed: Sequence[bool]
-) -> Segment | None:
-    for segment in candidates:
-        end = at + len(segment.run)
-        if end <= len(digests) and tuple(digests[at:end]) == segment.run and all(allowed[at:end]):
-            return segment
-    return None
-
-
-def plain_outline(outline: Outline) -> Outline:
-    """The outline with plain copies of its messages."""
-    return tuple(item if isinstance(item, int) else to_plain(item) for item in outline)

@@ -11,19 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from .cache import Originals
+from .chain import archive_digest, seal
 from .earlier import ARCHIVE_ONLY, earlier_outline
 from .errors import LedgerConflict, SessionNotFound
-from .ledger import (
-    GENESIS,
-    Entry,
-    Epoch,
-    Outline,
-    Segment,
-    Session,
-    archive_digest,
-    plain_outline,
-    seal,
-)
+from .ledger import GENESIS, Entry, Epoch, Outline, Segment, Session, plain_outline
 from .messages import Message, content_digest, to_plain
 
 __all__ = ["MemoryStore"]

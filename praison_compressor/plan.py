@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 from .budget import Budget
 from .errors import BudgetTooSmall
+from .laying import Tile
 from .layout import Layout
-from .ledger import Segment, Tile
+from .ledger import Segment
 
 __all__ = ["SMALLEST_SUMMARY", "Job", "Plan", "plan", "view_tokens"]
 
@@ -32,6 +33,10 @@ TAIL_FLOOR = 0.25
 
 TURN_START_COST = 0.2
 """Share of the tail that a cut on a turn start may cost."""
+
+MASK_WORTH = 0.75
+"""Tokens that masks must free for each that the provider reads anew because of them
+(tests/benchmarks/economy.py)."""
 
 MAJOR_SHARE = 0.5
 """Share of the largest stretch below which another one is not worth a call of its own."""
@@ -103,8 +108,10 @@ def plan(
     target = min(budget.limit, max(target, kept + SMALLEST_SUMMARY))
     masked = _mask_plan(layout, budget, masks or {})
     enough = target if force else _most(budget, target)
-    if masked is not None and masked.expected <= enough and _if_it_pays(masked, size, budget):
-        return masked
+    if masked is not None and masked.expected <= enough:
+        pays = force or _is_worth(masked, layout)
+        if pays and _if_it_pays(masked, size, budget):
+            return masked
     # Where what cannot be dropped leaves no room under the target, the limit is what counts.
     least = size
     for goal in (target, budget.limit):
@@ -138,6 +145,14 @@ def _mask_plan(layout: Layout, budget: Budget, masks: Mapping[int, int]) -> Plan
         return None
     gain = sum(layout.message_tokens(index) - tokens for index, tokens in chosen.items())
     return Plan((), recent, layout.size() - gain, tuple(chosen))
+
+
+def _is_worth(masked: Plan, layout: Layout) -> bool:
+    """Whether the masks free so much that what follows the first of them may be read anew for it:
+    the provider's cache ends there. Else a summary frees more for the same price."""
+    first = masked.masks[0]
+    again = masked.expected - view_tokens(layout, 0, first)
+    return layout.size() - masked.expected >= MASK_WORTH * again
 
 
 def _if_it_pays(found: Plan, size: int, budget: Budget) -> Plan | None:

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from .budget import Budget
+from .call import Call, Look
 from .facts import Domain, Facts, extract
 from .layout import Layout
 from .ledger import Segment
 from .messages import Message
 from .models import Limits, model_limits
 from .plan import Plan
-from .projection import Call, Look, Projector
+from .projection import Projector
 from .tokens import TokenCounter
 
 __all__ = ["Part", "Preview", "named", "preview_of"]

@@ -8,14 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from .errors import SummaryRejected
 from .ledger import Usage
 from .messages import Message, ToolCall, is_result, is_tools_text, text_of, tool_calls_of
 
 __all__ = [
     "Summarizer",
     "SummaryReply",
-    "accept",
     "escape",
     "frame",
     "is_framed",
@@ -313,80 +311,3 @@ def _media(message: Message) -> int:
         return 0
     textual = ("text", "thinking", "redacted_thinking", "input_text", "output_text", "refusal")
     return sum(1 for p in content if isinstance(p, dict) and p.get("type") not in textual)
-
-
-# ---------------------------------------------------------------- the answer
-
-_REASONING = re.compile(
-    r"<(think|thinking|reasoning|reflection|analysis|scratchpad)>.*?</\1\s*>", re.DOTALL | re.I
-)
-_UNCLOSED = re.compile(
-    r"<(think|thinking|reasoning|reflection|analysis|scratchpad)>.*", re.S | re.I
-)
-_CLOSING = re.compile(r"^.*?</(think|thinking|reasoning)\s*>", re.DOTALL | re.I)
-_FENCE = re.compile(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
-_REFUSAL = re.compile(
-    r"\A\W*(?:i['’]?m sorry|sorry|i (?:can(?:no|['’])t|cannot|am unable|won['’]t|will not)|"
-    r"as an ai|unfortunately,? i|i (?:do not|don['’]t) (?:have|feel)|i['’]m (?:unable|not able))",
-    re.IGNORECASE,
-)
-_ERROR = re.compile(
-    r"\A\W*(?:error\b|an? (?:internal |unexpected )?error\b|exception\b|traceback\b|litellm\.|"
-    r"rate limit|internal server error|service unavailable|\d{3} |https? ?\d{3}|"
-    r"too many requests|request timed out|<!doctype|<html|\{\s*\"(?:error|detail)\")",
-    re.IGNORECASE,
-)
-_CUT = frozenset({"length", "max_tokens", "model_length", "incomplete"})
-_BLOCKED = frozenset({"content_filter", "refusal", "safety"})
-_SHORT = 400  # characters: a refusal or an error text is short, a summary that mentions one is not
-
-
-def accept(reply: SummaryReply, asked: Sequence[Message]) -> str:
-    """The summary in a model's answer, without reasoning tags or fences.
-
-    Raises:
-        SummaryRejected: empty, cut off, a refusal, an error text, a tool call, or an echo of
-            what was `asked`.
-    """
-    if reply.finish_reason in _BLOCKED:
-        raise SummaryRejected("refusal", f"the provider stopped with {reply.finish_reason}")
-    if reply.finish_reason in ("tool_calls", "function_call"):
-        raise SummaryRejected("tool call", "the model called a tool instead of writing")
-    text = _strip_reasoning(reply.text or "")
-    if reply.finish_reason in _CUT:
-        raise SummaryRejected("cut off", f"stopped by {reply.finish_reason}")
-    if not re.search(r"\w", text):
-        raise SummaryRejected("empty")
-    if len(text) <= _SHORT and _REFUSAL.match(text):
-        raise SummaryRejected("refusal", text[:80])
-    if len(text) <= _SHORT and _ERROR.match(text):
-        raise SummaryRejected("error text", text[:80])
-    if _is_echo(text, asked):
-        raise SummaryRejected("echo", "it repeats the request")
-    return text
-
-
-def _strip_reasoning(text: str) -> str:
-    """The text without reasoning blocks, closed, unclosed or half open, and without a fence."""
-    text = _REASONING.sub("", text)
-    text = _UNCLOSED.sub("", text)
-    text = _CLOSING.sub("", text).strip()
-    fenced = _FENCE.match(text)
-    return fenced.group(1).strip() if fenced else text
-
-
-def _is_echo(text: str, asked: Sequence[Message]) -> bool:
-    """Whether the answer is the request again, or a long stretch of it and nothing else."""
-    squeezed = _squeeze(text)
-    if _squeeze(INSTRUCTIONS)[:200] in squeezed:
-        return True
-    if len(squeezed) <= 200:
-        return False
-    source = "\n".join(text_of(message) for message in asked)
-    # One word that is not in it is enough, and is found without squeezing a long request.
-    words = sorted(set(squeezed.split(" ")), key=len, reverse=True)
-    return all(word in source for word in words) and squeezed in _squeeze(source)
-
-
-def _squeeze(text: str) -> str:
-    return " ".join(text.split())

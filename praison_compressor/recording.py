@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from .brief import Written
 from .cache import Originals
+from .call import Call, Look
 from .ledger import Segment
 from .messages import Message
 from .plan import Job, Plan
-from .projection import Call, Look, Projector
+from .projection import Projector
 from .tokens import TokenCounter
-from .writer import Written
 
 __all__ = ["segments_of"]
 

@@ -1,37 +1,22 @@
-"""What a caller may ask of a compression, and what comes back."""
+"""What comes back from a compression."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
 
+from .brief import Written
+from .call import Look
 from .events import Event
 from .facts import Coverage, coverage
 from .ledger import Segment, Usage
 from .messages import Message
 from .models import cached_input_price, input_price
-from .projection import Look, Quiet
 from .prompts import rendering
-from .writer import Written
+from .quiet import Quiet
 
-__all__ = ["CompressResult", "Options", "of_look", "of_quiet"]
-
-
-class Options(TypedDict, total=False):
-    """The keywords of `ContextCompressor.compress`; what each means stands there."""
-
-    protect_last_n_tokens: int | None
-    summary_target_tokens: int | None
-    auxiliary_model: str | None
-    session_id: str | None
-    parent_session_id: str | None
-    target_tokens: int | None
-    force: bool
-    overhead_tokens: int
-    extends: bool
-    tools: Sequence[Mapping[str, Any]] | None
+__all__ = ["CompressResult", "of_look", "of_quiet"]
 
 
 @dataclass(frozen=True)

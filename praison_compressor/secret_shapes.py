@@ -118,14 +118,14 @@ _BY_NAME = (
     ),
     Shape(
         "command-password",
-        r"curl\b[^\n|;]{0,200}? (?:-u|--user)[ =]{0,2}[\"']?[^\s:\"']{1,64}:"
+        r"curl\b[^\n|;]{0,100}? (?:-u|--user)[ =]{0,2}[\"']?[^\s:\"']{1,64}:"
         r"(?P<secret>[^\s\"']{4,128})",
         "curl",
     ),
     Shape("command-password", r"sshpass {1,4}-p {0,4}[\"']?(?P<secret>[^\s\"']{4,128})", "sshpass"),
     Shape(
         "command-password",
-        r"mysql\w{0,8}\b[^\n|;]{0,200}? -p(?=\w{0,64}\d)(?P<secret>[^\s\"']{4,128})",
+        r"mysql\w{0,8}\b[^\n|;]{0,100}? -p(?=\w{0,64}\d)(?P<secret>[^\s\"']{4,128})",
         "mysql",
     ),
     Shape(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from .facts import Facts, extract, missing, render
 from .facts.outcomes import outcome_of
@@ -61,7 +62,8 @@ def repair(
 ) -> str:
     """The facts section that `summary` lacks, within the budget; the summary itself stays whole."""
     known = facts or extract(messages)
-    lacking = missing(known, summary)
+    # The names that it has still tell what the session is about.
+    lacking = replace(missing(known, summary), identifiers=known.identifiers)
     room = budget_tokens - count(ADDED) - 2
     shown = f"{visible}\n{summary}"
     body = render(lacking, budget_tokens=room, count=count, visible=shown, beside_prose=True)

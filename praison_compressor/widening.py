@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from .brief import Written
 from .briefs import briefs_for
+from .call import Call, Look
 from .errors import BudgetTooSmall
 from .messages import Message
 from .plan import Plan, view_tokens
-from .projection import Call, Look
-from .writer import SummaryWriter, Written
+from .writer import SummaryWriter
 
 __all__ = ["widened"]
 

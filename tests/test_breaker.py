@@ -91,7 +91,7 @@ def test_a_resting_model_is_not_asked_and_the_turn_goes_on():
     clock, events = Clock(), []
     config = CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)
     ours = ContextCompressor(config, summarizer=down, on_event=events.append)
-    ours.breaker = Breaker(clock)
+    ours._executor.breaker = Breaker(clock)
     assert ours.compress_sync(session(20), session_id="s").summary_method == "static"
     assert len(asked) == 1
     assert ours.compress_sync(session(24), session_id="s").summary_method == "static"
@@ -114,7 +114,7 @@ def test_a_person_who_asks_is_not_told_to_wait(kind):
     events = []
     config = CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)
     ours = ContextCompressor(config, summarizer=down, on_event=events.append)
-    ours.breaker = Breaker(Clock())
+    ours._executor.breaker = Breaker(Clock())
     ours.compress_sync(session(20), session_id="s")
     events.clear()
     forced = ours.compress_sync(session(24), session_id="s", force=True)

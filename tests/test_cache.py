@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from praison_compressor.cache import MessageCache
+from praison_compressor.cache import SPARE, MessageCache
 from praison_compressor.messages import content_digest, digest
 
 leaves = st.none() | st.booleans() | st.integers(-2, 2) | st.floats(-2, 2) | st.text(max_size=3)
@@ -111,10 +111,29 @@ def test_it_is_bounded(bounds: Any) -> None:
     """However many messages pass, at most twice the bound are held."""
     cache = MessageCache(**bounds)
     kept = [{"role": "u", "content": str(n)} for n in range(1000)]
-    assert [seen.plain for seen in cache.all(kept)] == kept
+    assert [cache(message).plain for message in kept] == kept
     assert cache.size <= 20
     assert bool(cache)
     assert len(cache._by_id) <= 20
+
+
+def test_the_longest_transcript_fits() -> None:
+    """One larger than the bound would be read anew, whole, at every look."""
+    cache = MessageCache(max_messages=10)
+    talk = [{"role": "user", "content": f"message {n}"} for n in range(500)]
+    known = cache.all(talk)
+    again = cache.all([dict(message) for message in talk])
+    assert [one is other for one, other in zip(known, again, strict=True)] == [True] * 500
+    assert cache.size == 500
+
+
+def test_objects_are_not_held_for_ever() -> None:
+    """A host that makes new dictionaries of old contents for every request leaves few of them."""
+    cache = MessageCache()
+    for _ in range(50):
+        cache.all([{"role": "user", "content": f"message {number}"} for number in range(100)])
+    assert cache.size == 100
+    assert len(cache._by_id) <= 2 * 100 + SPARE
 
 
 def test_what_is_in_use_outlives_what_is_not() -> None:

@@ -21,7 +21,7 @@ from praison_compressor import (
     SummaryReply,
     Usage,
 )
-from praison_compressor.ledger import verify
+from praison_compressor.chain import verify
 from praison_compressor.messages import check, text_of
 
 from .transcripts import broken_transcripts, session, transcripts
@@ -414,7 +414,7 @@ async def test_a_cancelled_turn_cancels_its_summary_and_frees_the_session():
     turn.cancel()
     with pytest.raises(asyncio.CancelledError):
         await turn
-    ours._summarizer = None
+    ours._executor.summarizer = None
     assert (await asyncio.wait_for(ours.compress(session(20)), 10)).summary_method == "static"
 
 

@@ -252,6 +252,8 @@ def test_a_long_line_is_cut_where_a_sentence_ends() -> None:
     assert len(pieces) == 3
     odd = " ".join(["wordly"] * 80)
     assert " ".join(clauses(Passage(0, "user", odd))) == odd
+    objects = ['{"key":"' + "x" * 90 + '"},'] * 6
+    assert list(clauses(Passage(0, "user", "".join(objects)))) == ["".join(objects[:2])] * 3
     mixed = "a" * 90 + ". " + "word " * 60
     assert next(clauses(Passage(0, "user", mixed))) == "a" * 90 + "."
     solid = "x" * 600

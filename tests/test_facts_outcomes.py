@@ -111,6 +111,14 @@ def test_what_a_call_ran_and_what_came_of_it(
     assert ran_fact(made, result, 3) == fact
 
 
+@pytest.mark.parametrize(
+    "name", ["bash", "Shell", "terminal", "exec", "run", "my_command", "python", "console"]
+)
+def test_a_command_is_run_by_any_of_the_usual_tools(name: str) -> None:
+    """Its line is told, not the name of the tool."""
+    assert ran_fact(call(name, command="ls"), "x", 0) == CommandFact("ls", "ok", "x", 0)
+
+
 def test_a_domains_tools_are_commands_and_searches_too() -> None:
     """With the argument that its rule names; rules about files make no command."""
     domain = Domain(tools={"kb": "search:question", "sh": "command", "save": "created"})

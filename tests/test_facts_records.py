@@ -57,6 +57,8 @@ def test_what_a_text_holds_is_counted_by_kind() -> None:
     }  # fmt: skip
     assert (found.covered, found.total, found.share) == (5, 10, 0.5)
     assert coverage(Facts(), "x").share == 1.0
+    assert missing(facts, "order_id").excerpts == ()
+    assert missing(facts, "other_id").excerpts == facts.excerpts
     short_names = Facts(files=(FileFact("a.b", "read", "x", 1), FileFact("ab.c", "read", "x", 1)))
     assert [item.path for item in missing(short_names, "xa.bx xab.cx").files] == ["a.b"]
 

@@ -73,6 +73,10 @@ def test_details_bind_names_that_stand_nowhere_else() -> None:
     assert "order_file" in whole
     assert "other_file" in whole
     assert "user_part" not in whole
+    assert whole.splitlines()[1:] == [
+        "parser of order_file breaks", "writer of other_file breaks",
+    ]  # fmt: skip
+    assert whole.endswith(" breaks\n")
     assert "order_file" not in details(facts, 60, count, covered={"order_file"})
     assert details(facts, 20, count) == ""
     assert count(details(facts, 33, count)) <= 33

@@ -58,6 +58,7 @@ def told(command: str) -> list[tuple[str, str]]:
         ("awk '{print}' data.csv", [("data.csv", "read")]),
         ("sed 's/a;b/c/' a.txt", [("a.txt", "read")]),
         ("sed -i 's/a|b/c/' a.txt", [("a.txt", "edited")]),
+        ("sed -i -f edits.sed a.txt", [("a.txt", "edited")]),
         ("sed --in-place s/a/b/ a.txt", [("a.txt", "edited")]),
         ("sed -i -e s/a/b/ a.txt b.txt", [("a.txt", "edited"), ("b.txt", "edited")]),
         ("sed -n 1,5p name", []),

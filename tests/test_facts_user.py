@@ -83,6 +83,7 @@ def test_how_long_a_text_is_pasted_material() -> None:
     assert set(pasted(fits + "x")) == {0, 1}
     assert pasted("a b c\n" * 15 + "a b c") == [0] * 16
     assert pasted("a b c\n" * 16) == [0] * 4 + [1] * 12
+    assert [s.pasted for s in spoken("a b c\n" * 400)].count(1) == 2_000 // 6 - 4
     line = " ".join(["word"] * 20)  # with the end of the line a hundred characters
     assert pasted("\n".join([line] * 25)) == [0] * 4 + [1] * 16 + [2] * 5
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import inspect
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
+from enum import Enum
+from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
@@ -14,7 +18,9 @@ from praisonaiagents.context.manager import ContextManager
 from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 from praisonaiagents.context.optimizer import get_optimizer
 
-from praison_compressor.praisonai import HostMoved, install, installed, uninstall
+from praison_compressor.cli import checks
+from praison_compressor.config import CompressorConfig
+from praison_compressor.praisonai import HostMoved, install, installed, reads, uninstall
 from praison_compressor.praisonai.manager import PassThroughManager
 from praison_compressor.praisonai.optimizer import CompressorOptimizer
 from praison_compressor.testing import LocalProvider, Worker
@@ -111,6 +117,66 @@ def test_each_seam_is_replaced_and_restored(clean: None, owner: str, name: str) 
     assert vars(owner_of(owner))[name] is not before
     uninstall()
     assert vars(owner_of(owner))[name] is before
+
+
+EVERY_READ = [(read.owner, name, read.needed) for read in reads.READS for name in read.names]
+
+
+def rename(patch: pytest.MonkeyPatch, path: str, name: str) -> None:
+    """Make the host what a release that renames this would be, down to its constructors' code."""
+    owner = owner_of(path)
+    if isinstance(owner, ModuleType):
+        if name in vars(owner):
+            patch.delattr(owner, name)
+        patch.setattr(owner, "__getattr__", _refusing, raising=False)  # some load names lazily
+        return
+    if issubclass(owner, Enum):
+        rest = {member.name: member.value for member in owner if member.name != name}
+        patch.setattr(f"praisonaiagents.{path}", Enum(owner.__name__, rest))
+        return
+    patch.delitem(getattr(owner, "__dataclass_fields__", {}), name, raising=False)
+    for kind in owner.__mro__:
+        if name in vars(kind):
+            patch.delattr(kind, name)
+        init = vars(kind).get("__init__")
+        # Not typing's own, which every protocol shares and knows by its identity.
+        if isinstance(init, FunctionType) and name in inspect.unwrap(init).__code__.co_names:
+            patch.setattr(kind, "__init__", _renamed(inspect.unwrap(init), name))
+
+
+def _refusing(name: str) -> Any:
+    raise AttributeError(name)
+
+
+def _renamed(function: Any, name: str) -> FunctionType:
+    code = function.__code__
+    names = tuple(f"{each}_moved" if each == name else each for each in code.co_names)
+    changed = code.replace(co_names=names)
+    return FunctionType(
+        changed, function.__globals__, "__init__", function.__defaults__, function.__closure__
+    )
+
+
+@pytest.mark.parametrize(("owner", "name", "needed"), EVERY_READ)
+def test_a_moved_name_that_is_only_read_is_named(
+    clean: None, monkeypatch: pytest.MonkeyPatch, owner: str, name: str, needed: bool
+) -> None:
+    """Where requests would pass us by, `install` refuses; the rest is said with what is lost."""
+    assert list(reads.missing()) == []
+    rename(monkeypatch, owner, name)
+    gone = [each.seam for each in reads.missing()]
+    assert f"praisonaiagents.{owner}.{name}" in gone
+    if_refused = pytest.raises(HostMoved, match=rf"{name}\b") if needed else nullcontext()
+    with if_refused:
+        reads.check()
+
+
+def test_doctor_shows_what_is_only_read(clean: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It works on, and the person who asks learns what does not."""
+    rename(monkeypatch, "agent.agent.Agent", "_hook_runner")
+    (host,) = (found for found in checks.all_checks(CompressorConfig()) if found.name == "host")
+    assert host.state == checks.NOTE
+    assert "Agent._hook_runner is gone, and with it the host's hooks" in host.found
 
 
 def test_uninstall_restores_everything(clean: None) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from praisonaiagents import Agent, AgentTeam, Task, handoff
+from praisonaiagents.workflows import Workflow
+from praisonaiagents.workflows.workflows import loop, parallel, repeat, route
 from praisonaiagents.workflows.yaml_parser import YAMLWorkflowParser
 
 from praison_compressor.praisonai import uninstall
@@ -102,6 +105,28 @@ def test_a_workflow_file(host: LocalProvider, written: str, options: dict[str, A
     config = made.context_compressor.config
     assert {name: getattr(config, name) for name in options} == options
     assert len(of_agent(host)) >= 1
+
+
+FLOWS: dict[str, Callable[[Agent, Agent], list[Any]]] = {
+    "agents": lambda one, two: [one, two],
+    "tasks": lambda one, two: [Task(name="first", description="Do it.", agent=one), two],
+    "parallel": lambda one, two: [parallel([one, two])],
+    "loop": lambda one, two: [loop(one, over="ledgers"), two],
+    "repeat": lambda one, two: [repeat(one, max_iterations=1), two],
+    "route": lambda one, two: [one, route({"noted": [two], "default": [two]})],
+}
+
+
+@pytest.mark.parametrize("shape", FLOWS)
+def test_a_workflow_in_code(host: LocalProvider, shape: str) -> None:
+    """Whatever its steps are, `Workflow(context=...)` reaches their agents."""
+    one = agent(host, OPENAI, name="Ann")
+    two = agent(host, OPENAI, name="Ben", tools=[look_up])
+    steps = FLOWS[shape](one, two)
+    asked = context(host, compact_threshold=0.7)
+    Workflow(steps=steps, context=asked, variables={"ledgers": ["L-001"]}).run("Begin.")
+    assert [a.context_compressor.config.trigger_ratio for a in (one, two)] == [0.7, 0.7]
+    assert len(of_agent(host)) >= 2
 
 
 def test_another_workflow_file(host: LocalProvider) -> None:

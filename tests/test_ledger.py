@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from praison_compressor.chain import seal, verify
 from praison_compressor.errors import LedgerConflict, LedgerCorrupt, SessionNotFound
-from praison_compressor.ledger import GENESIS, Store, Usage, lay, seal, verify
+from praison_compressor.laying import lay
+from praison_compressor.ledger import GENESIS, Store, Usage
 from praison_compressor.messages import digest
 
 from .talks import NAMESPACE, committed, segment, talk

@@ -8,23 +8,10 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
+from praison_compressor.chain import FORGOTTEN, archive_digest, commitment, link, seal, verify
 from praison_compressor.errors import LedgerConflict, LedgerCorrupt, SessionNotFound
-from praison_compressor.ledger import (
-    FORGOTTEN,
-    GENESIS,
-    Entry,
-    Epoch,
-    Segment,
-    Session,
-    Tile,
-    Usage,
-    archive_digest,
-    commitment,
-    lay,
-    link,
-    seal,
-    verify,
-)
+from praison_compressor.laying import Tile, lay
+from praison_compressor.ledger import GENESIS, Entry, Epoch, Segment, Session, Usage
 from praison_compressor.memory import MemoryStore
 
 from .talks import NAMESPACE, segment, talk

@@ -8,7 +8,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from praison_compressor.ledger import GENESIS, Store, verify
+from praison_compressor.chain import verify
+from praison_compressor.ledger import GENESIS, Store
 from praison_compressor.memory import MemoryStore
 from praison_compressor.messages import content_digest
 from praison_compressor.store import open_store

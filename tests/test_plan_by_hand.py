@@ -450,6 +450,17 @@ def test_masks_that_are_not_enough_give_way_to_a_summary() -> None:
     assert found(laid(OUTPUTS), budget(9_000, 2 * after - 1_002, 1_000), masks=masks).jobs
 
 
+def test_masks_must_free_three_quarters_of_what_is_read_anew_for_them() -> None:
+    """The provider's cache ends at the first mask; what stands before it costs nothing again."""
+    sketch = "u20 a2000 a10 c10 r{0} a40 u30 a40"
+    enough, masks = budget(9_000, 2_200, 2_180, mask_recent=100), {4: 20}
+    # Read anew: the masked result and what follows it, 20 + 40 + 30 + 40.
+    assert found(laid(sketch.format(118)), enough, masks=masks).masks == (4,)
+    assert found(laid(sketch.format(117)), enough, masks=masks).jobs
+    # Asked for, it is done whatever it costs.
+    assert found(laid(sketch.format(117)), enough, masks=masks, force=True).masks == (4,)
+
+
 def test_a_line_as_long_as_its_output_is_no_mask() -> None:
     """It must be shorter, by a token at least."""
     made = found(laid(OUTPUTS), budget(9_000, 3_000, 2_500), masks={3: 1_000, 5: 999, 7: 50})

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from praison_compressor.answers import accept
 from praison_compressor.errors import SummaryRejected
 from praison_compressor.messages import text_of
 from praison_compressor.prompts import (
     SummaryReply,
-    accept,
     frame,
     is_framed,
     merge_request,

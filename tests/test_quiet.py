@@ -18,21 +18,22 @@ from .transcripts import session, transcripts
 SMALL = CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)
 
 
-class Watched(Projector):
-    """The real projector, counting what it does."""
+class Watched:
+    """Counts what a compressor reads in full, and what it takes the quiet way."""
 
     def __init__(self, ours: ContextCompressor) -> None:
-        super().__init__(ours.store, ours.tokens)
         self.ours = ours
+        self._look, self._again = ours._projector.look, ours._quiet_turns.again
+        ours._projector.look, ours._quiet_turns.again = self.look, self.again
         self.full = self.quiet = 0
         self.differences = []
 
     def look(self, call, session=None):
         self.full += 1
-        return super().look(call, session)
+        return self._look(call, session)
 
     def again(self, messages, key, budget, *, keep=True):
-        found = super().again(messages, key, budget, keep=keep)
+        found = self._again(messages, key, budget, keep=keep)
         if found is not None:
             self.quiet += 1
             self.differences += self._compared(found, messages, key, budget)
@@ -57,8 +58,7 @@ class Watched(Projector):
 
 def watched(config=SMALL, **options) -> tuple[ContextCompressor, Watched]:
     ours = ContextCompressor(config, **options)
-    ours._projector = Watched(ours)
-    return ours, ours._projector
+    return ours, Watched(ours)
 
 
 def requests_of(messages):

@@ -6,7 +6,7 @@ import asyncio
 import random
 
 from praison_compressor import CompressorConfig, MemoryStore
-from praison_compressor.ledger import verify
+from praison_compressor.chain import verify
 from praison_compressor.messages import text_of
 from praison_compressor.prompts import unframe
 

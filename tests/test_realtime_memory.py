@@ -8,7 +8,7 @@ import itertools
 import pytest
 
 from praison_compressor import CompressorConfig
-from praison_compressor.ledger import verify
+from praison_compressor.chain import verify
 from praison_compressor.messages import text_of
 from praison_compressor.prompts import unframe
 

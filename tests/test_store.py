@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from praison_compressor.chain import verify
 from praison_compressor.errors import (
     ConfigError,
     LedgerConflict,
@@ -22,7 +23,7 @@ from praison_compressor.errors import (
     SessionNotFound,
     StoreUnavailable,
 )
-from praison_compressor.ledger import GENESIS, Usage, verify
+from praison_compressor.ledger import GENESIS, Usage
 from praison_compressor.store import SqlStore, default_path, open_store
 
 from .stores import Execute, Postgres

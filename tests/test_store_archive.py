@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from cryptography.fernet import Fernet
 
+from praison_compressor.chain import FORGOTTEN, verify
 from praison_compressor.errors import (
     ConfigError,
     LedgerConflict,
@@ -19,7 +20,7 @@ from praison_compressor.errors import (
     SessionNotFound,
     StoreUnavailable,
 )
-from praison_compressor.ledger import FORGOTTEN, GENESIS, verify
+from praison_compressor.ledger import GENESIS
 from praison_compressor.messages import content_digest
 from praison_compressor.store import SqlStore, open_store
 from praison_compressor.store.words import rank, snippet, words

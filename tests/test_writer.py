@@ -13,10 +13,11 @@ from praison_compressor import (
     SummaryReply,
     Usage,
 )
+from praison_compressor.brief import Brief
 from praison_compressor.callables import as_summarizer
 from praison_compressor.messages import steps, text_of
 from praison_compressor.tokens import TokenCounter
-from praison_compressor.writer import Brief, SummaryWriter
+from praison_compressor.writer import SummaryWriter
 
 from .transcripts import session
 

@@ -56,11 +56,13 @@ def _package() -> Check:
 
 
 def _host() -> Check:
-    """Every place of the host that is built on, by putting everything in place and back."""
+    """Every place of the host that is built on: what is replaced, by putting it in place and back;
+    what is only read, by its name."""
     name = "host"
     try:
         found = f"praisonaiagents {version('praisonaiagents')}"
         from ..praisonai import install, installed, uninstall
+        from ..praisonai.reads import READS, missing
 
         before = installed()
         seams = len(install().patches.seams)
@@ -70,7 +72,12 @@ def _host() -> Check:
         return Check(name, FAIL, "praisonaiagents is not installed", "pip install praisonaiagents")
     except (CompressorError, ImportError) as error:
         return Check(name, FAIL, str(error), "pip install 'praisonaiagents>=1.7.4,<1.8'")
-    return Check(name, OK, f"{found}: all {seams} places that are built on are there")
+    gone = list(missing())
+    if gone:
+        named = "; ".join(f"{each.seam} is gone, and with it {each.lost}" for each in gone)
+        return Check(name, NOTE, f"{found}: {named}", "pip install 'praisonaiagents>=1.7.4,<1.8'")
+    read = sum(len(each.names) for each in READS)
+    return Check(name, OK, f"{found}: all {seams} places replaced and {read} names read are there")
 
 
 def _plugin() -> Check:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..brief import Written
 from ..compressor import ContextCompressor
 from ..events import Event, Listener
 from ..facts import Coverage
@@ -19,7 +20,6 @@ from ..preview import Part
 from ..prompts import unframe
 from ..result import CompressResult
 from ..wording import kind_in_words
-from ..writer import Written
 from . import parts, transcripts
 from .failures import guarded
 from .options import ApiBase, AsJson, Model, Reading, reading

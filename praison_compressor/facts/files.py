@@ -188,7 +188,7 @@ class Ledger:
             self._moved_to(effect, index)
 
     def _moved_to(self, effect: Effect, index: int) -> None:
-        name = effect.path.rsplit("/", 1)[-1]
+        name = effect.path.rpartition("/")[2]
         target = effect.target + name if effect.target.endswith("/") else effect.target
         self._files.pop(target, None)
         self._files[target] = FileFact(target, "created", effect.via, index, {"created": 1})

@@ -96,11 +96,11 @@ def _names(raw: str) -> Iterator[tuple[str, str]]:
         return
     yield key_of(token, kind), kind
     if kind == "path":
-        name = token.rsplit("/", 1)[-1]
+        name = token.rpartition("/")[2]
         inner = kind_of(name) if name.lower() not in COMMON and len(name) >= 4 else None
         if inner:
             yield name, inner
-            folder = token.rsplit("/", 1)[0]
+            folder = token.rpartition("/")[0]
             if folder.count("/") >= 1 and kind_of(folder) == "path":
                 yield key_of(folder, "path"), "folder"
     elif kind == "dotted":
@@ -157,11 +157,9 @@ def _name(token: str) -> str | None:
     if "@" in token:
         return "email" if _MAIL.fullmatch(token) else None
     if "." in token:
-        if _FILE.fullmatch(token) and token.rsplit(".", 1)[-1].lower() in _SUFFIXES:
+        if _FILE.fullmatch(token) and token.rpartition(".")[2].lower() in _SUFFIXES:
             return "file"
         return "dotted" if all(part.isidentifier() for part in token.split(".")) else None
-    if "-" in token or "#" in token:
-        return None
     if _CAMEL.fullmatch(token) or _SNAKE.fullmatch(token):
         return "symbol"
     return None

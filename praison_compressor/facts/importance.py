@@ -6,6 +6,10 @@ anything showed it again), strongly regularised and checked by leaving whole ses
 since the second digit was noise. Two choices are by hand: the user's own identifiers weigh nothing
 here (the user's words are kept in their own section), and `SHARPNESS` undoes the shrinking of the
 regularisation. `tests/benchmarks/refit.py` fits them anew without the sessions scored.
+
+`current` and `asked` were added last, by trials of eleven settings on 102 cuts of 17 conversations
+(every 5 % of a session, so that one identifier decides nothing) at a tenth of the tokens: what was
+needed from the middle survived in .54 of cases without them and in .64 with them.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from .model import Facts, Identifier
+from .topic import Shared, Topic
 
 SHARPNESS = 2.0
 
@@ -40,6 +45,10 @@ class Weights(NamedTuple):
     """It was there from the beginning: it is what the session is about."""
     length: float
     """Per logarithm of its characters."""
+    current: float
+    """Per share of its words that the names in the newest calls have too."""
+    asked: float
+    """Per share of its words that the user wrote too."""
 
 
 FITTED = Weights(
@@ -66,12 +75,17 @@ FITTED = Weights(
     spread=0.1,
     foundation=0.55,
     length=0.2,
+    current=0.7,
+    asked=0.5,
 )
 
 
-def importance(item: Identifier, messages: int, weights: Weights | None = None) -> float:
+def importance(
+    item: Identifier, messages: int, shared: Shared | None = None, weights: Weights | None = None
+) -> float:
     """The odds, as a weight between 0 and 1, that the identifier is needed again."""
     given = weights or FITTED
+    business = shared or Shared()
     score = given.base + given.kinds.get(item.kind, 0.0)
     if item.named:
         score += given.named + given.named_again * math.log1p(item.named)
@@ -83,6 +97,7 @@ def importance(item: Identifier, messages: int, weights: Weights | None = None) 
     score += given.spread * math.log1p(item.spread)
     score += given.foundation * (messages - item.first) / max(1, messages)
     score += given.length * math.log(max(1, len(item.text)))
+    score += given.current * business.calls + given.asked * business.user
     return 1.0 / (1.0 + math.exp(-SHARPNESS * score))
 
 
@@ -93,7 +108,10 @@ def is_only_shown(item: Identifier) -> bool:
 
 def worth(facts: Facts) -> dict[str, float]:
     """The weight of each identifier; one of the domain's own is worth all there is."""
+    topic = Topic(facts)
     return {
-        item.text: 1.0 if item.kind in facts.patterns else importance(item, facts.messages)
+        item.text: 1.0
+        if item.kind in facts.patterns
+        else importance(item, facts.messages, topic.shared(item))
         for item in facts.identifiers
     }

@@ -63,7 +63,7 @@ def still_failing(facts: Facts) -> list[CommandFact]:
 
 def _program(command: str) -> str:
     """What a command line runs in the end: `cd x && make test` is a `make`."""
-    last = command.rsplit("&&", 1)[-1].split("|", 1)[0].split()
+    last = command.rpartition("&&")[2].partition("|")[0].split()
     words = [word for word in last if "=" not in word]
     return words[0] if words else command
 

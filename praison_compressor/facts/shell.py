@@ -21,15 +21,13 @@ _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n.*?^\s*\1\s*$", re.S | r
 _SPLIT = re.compile(r"\s*(?:&&|\|\||;|\n|\|(?!\|)|&(?!\d|>))\s*")
 _REDIRECT = re.compile(r"^(?:[12&])?(>>?)(.*)$")
 _PREFIXES = frozenset("sudo time nohup env command exec xargs nice then do else".split())
-_READERS = frozenset("cat head tail less more nl wc bat stat file diff".split())
-_SEARCHERS = frozenset("grep rg ag sed awk".split())
 _NOT_A_FILE = re.compile(r"^(?:/dev/|&\d|\$|-|\d+$)|[*?{}]|^https?:")
 
 
 def effects(command: str) -> list[Effect]:
     """The files a command line reads, creates, edits, deletes or moves, in order."""
     out: list[Effect] = []
-    text = _HEREDOC.sub(lambda found: found.group().split("\n", 1)[0], command)
+    text = _HEREDOC.sub(lambda found: found.group().partition("\n")[0], command)
     for part in _SPLIT.split(_joined(text)):
         out.extend(_simple(part))
     return out
@@ -57,7 +55,7 @@ def _simple(part: str) -> Iterator[Effect]:
         if not _NOT_A_FILE.search(path):
             yield Effect(path, "edited" if mark == ">>" else "created", plain[0] if plain else mark)
     if plain:
-        name = plain[0].rsplit("/", 1)[-1]
+        name = plain[0].rpartition("/")[2]
         if name == "git" and len(plain) > 1:
             name, plain = f"git {plain[1]}", plain[1:]
         yield from _HANDLERS.get(name, _nothing)(name, plain[1:])
@@ -132,13 +130,13 @@ def _sed(name: str, arguments: list[str]) -> Iterator[Effect]:
 
 def _searches(name: str, arguments: list[str]) -> Iterator[Effect]:
     for path in _paths([word for word in arguments if not word.startswith("-")][1:]):
-        if "." in path.rsplit("/", 1)[-1].strip("."):
+        if "." in path.rpartition("/")[2].strip("."):
             yield Effect(path, "read", name)
 
 
 _HANDLERS: dict[str, Callable[[str, list[str]], Iterator[Effect]]] = {
-    **dict.fromkeys(_READERS, _reads),
-    **dict.fromkeys(_SEARCHERS - {"sed"}, _searches),
+    **dict.fromkeys("cat head tail less more nl wc bat stat file diff".split(), _reads),
+    **dict.fromkeys("grep rg ag awk".split(), _searches),
     "sed": _sed,
     "rm": _each("deleted"),
     "unlink": _each("deleted"),

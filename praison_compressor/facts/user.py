@@ -102,7 +102,7 @@ def supersede(records: Sequence[Said]) -> tuple[Said, ...]:
         claim = _claim(position, record)
         if claim is None:
             continue
-        for earlier in reversed([one for one in recent if _may_replace(one, claim)]):
+        for earlier in reversed(_replaceable(recent, claim)):
             old = replaced(earlier, claim)
             if old:
                 known = out[earlier.position]
@@ -141,9 +141,13 @@ def _set_values(text: str, values: Iterable[str]) -> tuple[frozenset[str], str]:
     return found, " ".join(words)
 
 
-def _may_replace(earlier: _Claim, later: _Claim) -> bool:
+def _replaceable(recent: Iterable[_Claim], later: _Claim) -> list[_Claim]:
     """At a glance, for the many that cannot: without a correction the same must be set anew."""
-    return later.corrects or bool(later.sets and later.frame and earlier.frame == later.frame)
+    if later.corrects:
+        return list(recent)
+    if not later.sets:
+        return []
+    return [one for one in recent if _sets_the_same(one, later)]
 
 
 def replaced(earlier: _Claim, later: _Claim) -> tuple[str, ...]:
@@ -151,8 +155,6 @@ def replaced(earlier: _Claim, later: _Claim) -> tuple[str, ...]:
     if earlier.message >= later.message:
         return ()
     old, new = earlier.values, later.values
-    if not later.corrects and not _sets_the_same(earlier, later):
-        return ()
     if later.corrects:
         named = tuple(value for value in old if value in new)
         if named and any(v not in named and new[v] in {old[n] for n in named} for v in new):
@@ -165,9 +167,7 @@ def replaced(earlier: _Claim, later: _Claim) -> tuple[str, ...]:
 
 def _same_matter(earlier: _Claim, later: _Claim) -> bool:
     shared = len(earlier.topic & later.topic)
-    if later.corrects:
-        return len(later.topic) <= 2 or shared * 2 >= len(later.topic)
-    return _sets_the_same(earlier, later)
+    return not later.corrects or len(later.topic) <= 2 or shared * 2 >= len(later.topic)
 
 
 def _sets_the_same(earlier: _Claim, later: _Claim) -> bool:

@@ -14,6 +14,7 @@ from . import (
     manager,
     openai_wire,
     optimizer,
+    reads,
     second_system,
     slash,
     teams,
@@ -38,6 +39,7 @@ class Installation:
         Raises:
             HostMoved: a seam is gone.
         """
+        reads.check()
         try:
             identity.patch(self.agents, self.patches)
             manager.patch(self.agents, self.patches)

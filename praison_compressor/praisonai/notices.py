@@ -199,11 +199,10 @@ class Notices:
             return
         from praisonaiagents.streaming.events import StreamEvent, StreamEventType
 
-        kind = getattr(StreamEventType, "TOOL_PROGRESS", StreamEventType.DELTA_TOOL_CALL)
         _guarded(
             lambda: emitter.emit(
                 StreamEvent(
-                    type=kind,
+                    type=StreamEventType.TOOL_PROGRESS,
                     content=words,
                     tool_call={"name": "context_compressor"},
                     metadata={"context_compression": event.name, **event.data},

@@ -27,12 +27,12 @@ def send(
     view = compressor.view(request)
     try:
         answer = go(shape.write(params, view))
-        return usage.watched(answer, lambda told: compressor.used(request, view, told))
     except Exception as error:
         tighter = compressor.tighter_view(request, view, error)
         if tighter is None:
             raise
-        return go(shape.write(params, tighter))
+        view, answer = tighter, go(shape.write(params, tighter))
+    return usage.watched(answer, lambda told: compressor.used(request, view, told))
 
 
 async def asend(
@@ -48,9 +48,9 @@ async def asend(
     view = await compressor.aview(request)
     try:
         answer = await go(shape.write(params, view))
-        return usage.awatched(answer, lambda told: compressor.used(request, view, told))
     except Exception as error:
         tighter = await compressor.atighter_view(request, view, error)
         if tighter is None:
             raise
-        return await go(shape.write(params, tighter))
+        view, answer = tighter, await go(shape.write(params, tighter))
+    return usage.awatched(answer, lambda told: compressor.used(request, view, told))

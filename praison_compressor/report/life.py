@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..brief import Written
 from ..compressor import ContextCompressor
 from ..facts import Coverage, coverage, extract
 from ..ledger import Epoch, Segment, Store, Usage
@@ -16,7 +17,6 @@ from ..prompts import is_framed, rendering, unframe
 from ..static import ADDED
 from ..tokens import TokenCounter
 from ..wording import kind_in_words
-from ..writer import Written
 from .curve import Kept, Point, curve, request_ends
 
 __all__ = ["Card", "Life", "life_of_session", "life_of_transcript"]

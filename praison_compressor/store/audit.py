@@ -9,8 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, exc, select, text
 
+from ..chain import archive_digest, commitment, link
 from ..errors import LedgerCorrupt
-from ..ledger import Usage, archive_digest, commitment, link
+from ..ledger import Usage
 from ..messages import content_digest
 from .archive import Archive
 from .pack import Packer, load

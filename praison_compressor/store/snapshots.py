@@ -12,8 +12,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, or_, select
 
+from ..chain import FORGOTTEN
 from ..errors import LedgerCorrupt, SessionNotFound
-from ..ledger import FORGOTTEN, Entry, Epoch, Segment, Session, Usage
+from ..ledger import Entry, Epoch, Segment, Session, Usage
 from .archive import Archive
 from .pack import Packer
 from .schema import entries, epochs, sessions

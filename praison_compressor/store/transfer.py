@@ -9,8 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select
 
+from ..chain import archive_digest, commitment, link
 from ..errors import LedgerConflict, LedgerCorrupt
-from ..ledger import GENESIS, Outline, archive_digest, commitment, link
+from ..ledger import GENESIS, Outline
 from ..messages import Message, content_digest
 from . import transcripts
 from .archive import Archive

@@ -10,8 +10,9 @@ from typing import Any
 from sqlalchemy import Connection, Row, Table, insert, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from ..chain import archive_digest, seal
 from ..errors import LedgerConflict
-from ..ledger import GENESIS, Entry, Outline, Segment, Session, Usage, archive_digest, seal
+from ..ledger import GENESIS, Entry, Outline, Segment, Session, Usage
 from ..messages import Message
 from . import transcripts
 from .archive import Archive

@@ -15,6 +15,7 @@ from typing import Any
 from praison_compressor.facts import Facts, importance
 from praison_compressor.facts.importance import FITTED, SHARPNESS, Weights, is_only_shown
 from praison_compressor.facts.model import Identifier
+from praison_compressor.facts.topic import Shared, Topic
 
 KINDS = tuple(sorted(FITTED.kinds))
 SCALARS = (
@@ -26,6 +27,8 @@ SCALARS = (
     "spread",
     "foundation",
     "length",
+    "current",
+    "asked",
 )
 SIZE = 1 + len(KINDS) + len(SCALARS)
 PENALTY = 5.0
@@ -42,13 +45,14 @@ def rows_of(facts: Facts, needed: set[str], before: int) -> Counter[Row]:
     old = [item for item in facts.identifiers if item.last < before]
     yes = [item for item in old if item.text in needed]
     no = [item for item in old if item.text not in needed][::THINNED]
-    rows = Counter((_signs(item, facts.messages), True) for item in yes)
+    topic = Topic(facts)
+    rows = Counter((_signs(item, facts.messages, topic.shared(item)), True) for item in yes)
     for item in no:
-        rows[_signs(item, facts.messages), False] += THINNED
+        rows[_signs(item, facts.messages, topic.shared(item)), False] += THINNED
     return rows
 
 
-def _signs(item: Identifier, messages: int) -> tuple[tuple[int, float], ...]:
+def _signs(item: Identifier, messages: int, shared: Shared) -> tuple[tuple[int, float], ...]:
     scalars = (
         float(bool(item.named)),
         math.log1p(item.named) if item.named else 0.0,
@@ -58,6 +62,8 @@ def _signs(item: Identifier, messages: int) -> tuple[tuple[int, float], ...]:
         round(math.log1p(item.spread), 1),
         round((messages - item.first) / max(1, messages), 1),
         round(math.log(max(1, len(item.text))) * 4) / 4,
+        round(shared.calls, 1),
+        round(shared.user, 1),
     )
     places = [(0, 1.0)]
     if item.kind in KINDS:

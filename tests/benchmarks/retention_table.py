@@ -1,11 +1,14 @@
 """What survives without a model, by source: recorded sessions, the oracle's line, unseen weights.
 
     python -m tests.benchmarks.retention_table --file CORPUS/visible.jsonl [--budgets .1,.25,.5]
+        [--cuts .25,.3,.35]
 
 Beside `--file` lies `../bench` with the benchmark's own `retention.py` and `baselines.py`; else say
 `--bench FOLDER`. Rows: ours; ours with the weights of importance fitted anew without the sessions
 that are scored (what a fit to these sessions is worth on others); ours told which identifiers will
 be needed (the oracle: nobody can know). Intervals: 95 %, conversations drawn with replacement.
+`--cuts` takes more places than the benchmark's three: few conversations need much from their
+middle, and one idea's worth is best judged on many cuts.
 """
 
 from __future__ import annotations
@@ -35,6 +38,8 @@ Message = dict[str, Any]
 
 FEASIBLE = 0.6
 """Cuts where what every method keeps takes more of the budget are no test of a summary."""
+CUTS = (0.4, 0.6, 0.8)
+"""Where the benchmark cuts a session, as shares of its tokens."""
 MEASURES = ("deep", "deep_bound", "user")
 DRAWS = 1_000
 SEED = 20_261_122
@@ -68,13 +73,13 @@ class Bench:
     baselines: Any
     needed: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
 
-    def cases(self, path: Path) -> Iterator[Case]:
-        """Every cut of every session with tools."""
+    def cases(self, path: Path, cuts: Sequence[float] = CUTS) -> Iterator[Case]:
+        """Every cut of every session with tools, at these shares of its tokens."""
         for session in self.retention.load(str(path)):
             messages = session["messages"]
             if not any(message.get("tool_calls") for message in messages):
                 continue
-            for cut in self.retention.pick_cuts(messages):
+            for cut in self.retention.pick_cuts(messages, cuts):
                 before = messages[:cut]
                 floor = self.retention.conv_tokens(self.baselines.floor(before, 0))
                 tokens = self.retention.conv_tokens(before)
@@ -257,10 +262,11 @@ def main() -> None:
     parser.add_argument("--bench", type=Path)
     parser.add_argument("--budgets", default=".1,.25,.5")
     parser.add_argument("--fast", action="store_true", help="ours alone, without refit and oracle")
+    parser.add_argument("--cuts", default=",".join(map(str, CUTS)), help="shares of a session")
     given = parser.parse_args()
     bench = bench_of(given.file, given.bench)
     logging.disable(logging.WARNING)
-    cases = list(bench.cases(given.file))
+    cases = list(bench.cases(given.file, tuple(map(float, given.cuts.split(",")))))
     ways: dict[str, Way] = {"ours": ours}
     if not given.fast:
         ways["weights fitted without them"] = unseen(bench, cases)

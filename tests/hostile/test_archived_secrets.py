@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.ledger import Segment, verify
+from praison_compressor.chain import verify
+from praison_compressor.ledger import Segment
 from praison_compressor.messages import Message, digest, read
 from praison_compressor.store import SqlStore, open_store
 from praison_compressor.store.words import words

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.ledger import verify
+from praison_compressor.chain import verify
 from praison_compressor.messages import Message, check
 from praison_compressor.store import open_store
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ...brief import Brief, Written
 from ...budget import Budget
 from ...config import CompressorConfig
 from ...errors import LedgerConflict, SummaryRejected
@@ -17,7 +18,7 @@ from ...models import model_limits
 from ...plan import SMALLEST_SUMMARY
 from ...prompts import frame, rendering, unframe
 from ...tokens import TokenCounter
-from ...writer import Brief, SummaryWriter, Written
+from ...writer import SummaryWriter
 from .items import EMPTY_SPEECH
 
 __all__ = ["Draft", "Memory"]

@@ -1,0 +1,159 @@
+"""Asks the auxiliary model: one accepted text, after the tries that a failure deserves."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from .answers import accept
+from .config import CompressorConfig
+from .deadline import within
+from .errors import SummarizerUnavailable, SummaryError, SummaryRejected
+from .events import Event
+from .ledger import Usage
+from .messages import Message
+from .prompts import Summarizer, SummaryReply
+
+__all__ = ["Asker", "Order", "Spent"]
+
+REJECTED_TRIES = 2  # a second text from one model may be good, a third is paid for nothing
+
+Tools = Sequence[Mapping[str, Any]]
+
+
+@dataclass
+class Spent:
+    """What the calls for one summary cost so far, rejected texts included."""
+
+    usage: Usage = field(default_factory=Usage)
+    model: str | None = None
+    parts: list[int] = field(default_factory=list)
+    """How many messages each call was shown."""
+
+    def add(self, reply: SummaryReply) -> None:
+        """One more answer."""
+        self.usage = self.usage + reply.usage
+        self.model = reply.model or self.model
+
+
+@dataclass(frozen=True)
+class Order:
+    """For whom a model is asked, which one, and how much it may write."""
+
+    session_id: str
+    model: str | None
+    most: int
+    """Tokens at which the provider cuts the answer off."""
+    spent: Spent
+
+
+class Asker:
+    """Puts requests to one summarizer, and tells what each took."""
+
+    def __init__(
+        self, config: CompressorConfig, summarizer: Summarizer, emit: Callable[[Event], None]
+    ) -> None:
+        self._config = config
+        self._summarizer = summarizer
+        self._emit = emit
+
+    @property
+    def window(self) -> int | None:
+        """Tokens that the summarizer can read; None: any number."""
+        return getattr(self._summarizer, "window", None)
+
+    def can_on_prefix(self) -> bool:
+        """Whether the summarizer can be asked on a live prefix."""
+        return getattr(self._summarizer, "summarize_on_prefix", None) is not None
+
+    def model_of(self, order: Order) -> str | None:
+        """The model that answers an order, where it is known before."""
+        return order.model or getattr(self._summarizer, "model", None)
+
+    async def text(self, messages: list[Message], order: Order) -> str:
+        """One accepted text.
+
+        Raises:
+            SummaryError: the last reason, after the tries that this kind of failure deserves.
+        """
+        rejected = failed = 0
+        while True:
+            try:
+                return await self.once(messages, order)
+            except SummaryRejected:
+                rejected += 1
+                if rejected >= REJECTED_TRIES:
+                    raise
+            except SummarizerUnavailable as error:
+                failed += 1
+                if error.kind not in _PASSING or failed > self._config.summary_max_retries:
+                    raise
+                wait = error.retry_after if error.retry_after is not None else 0.5 * 2**failed
+                if wait > self._config.timeout_seconds:
+                    raise
+                await asyncio.sleep(wait)
+
+    async def once(self, messages: list[Message], order: Order, tools: Tools | None = None) -> str:
+        """The text of one answer, if it is accepted; with `tools` on the live prefix.
+
+        Raises:
+            SummaryError: why not.
+        """
+        reply = await self._reply(messages, order, tools)
+        order.spent.add(reply)
+        return accept(reply, messages)
+
+    async def _reply(
+        self, messages: list[Message], order: Order, tools: Tools | None
+    ) -> SummaryReply:
+        """One answer, and an event that tells what it took."""
+        prepare = getattr(self._summarizer, "prepare", None)
+        if prepare is not None:
+            await prepare()
+        began = time.monotonic()
+        told: dict[str, Any] = {"model": self.model_of(order)}
+        try:
+            reply = await self._answer(messages, order, tools)
+        except SummaryError as error:
+            told["error"] = getattr(error, "kind", type(error).__name__)
+            self._emit(Event("model_called", order.session_id, {**told, **_took(began)}))
+            raise
+        told |= asdict(reply.usage)
+        told["model"] = reply.model or told["model"]
+        self._emit(Event("model_called", order.session_id, {**told, **_took(began)}))
+        return reply
+
+    async def _answer(
+        self, messages: list[Message], order: Order, tools: Tools | None
+    ) -> SummaryReply:
+        seconds = self._config.timeout_seconds
+        summarizer: Any = self._summarizer
+        ask: Callable[..., Awaitable[SummaryReply]] = summarizer.summarize
+        if tools is not None:
+            ask = functools.partial(summarizer.summarize_on_prefix, tools=tools)
+        try:
+            answer = ask(
+                messages, max_tokens=order.most, model=order.model, timeout_seconds=seconds
+            )
+            reply = await within(answer, seconds)
+        except SummaryError:
+            raise
+        except (asyncio.TimeoutError, TimeoutError) as error:
+            raise SummarizerUnavailable(f"no answer in {seconds:g} s", kind="timeout") from error
+        except Exception as error:
+            raise SummarizerUnavailable(f"{type(error).__name__}: {error}") from error
+        if not isinstance(reply, SummaryReply):
+            raise SummarizerUnavailable(f"it gave {type(reply).__name__}, not a SummaryReply")
+        return reply
+
+
+def _took(began: float) -> dict[str, float]:
+    return {"seconds": time.monotonic() - began}
+
+
+_PASSING = frozenset({"network", "provider", "quota"})
+"""Kinds of failure that another try may mend; a timeout has already cost its whole time."""

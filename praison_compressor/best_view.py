@@ -1,0 +1,80 @@
+"""The view for a turn that must go on, whatever fails: no model, no store write."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .call import Call
+from .errors import BudgetTooSmall, LedgerError
+from .executor import Executor
+from .layout import Layout
+from .ledger import Session
+from .messages import Message, read
+from .projection import Projector
+from .shorten import shorten
+from .tokens import TokenCounter
+
+__all__ = ["BestView"]
+
+logger = logging.getLogger(__name__)
+
+SHORTENED_SHARE = 0.75
+"""Share of the window for what may not be dropped, where it has to be shortened: the rest is for
+a summary and a tail."""
+
+
+class BestView:
+    """Static texts, shortened messages, no ledger at all: what is left when nothing works."""
+
+    def __init__(self, projector: Projector, executor: Executor, tokens: TokenCounter) -> None:
+        self._projector = projector
+        self._executor = executor
+        self._tokens = tokens
+        self._without_ledger = False
+
+    def of(self, call: Call, told: Exception | None = None) -> list[Message]:
+        """The view; `told` is a failure that has been logged already."""
+        try:
+            session = self._projector.open(call)
+            self._without_ledger = False
+            return self._in(call, session)
+        except LedgerError as error:
+            # Once, until the ledger is there again: a turn comes every few seconds.
+            is_news = not self._without_ledger and str(error) != str(told)
+            self._without_ledger = True
+            level = logging.WARNING if is_news else logging.DEBUG
+            logger.log(level, "without the ledger for now: %s", error)
+            nothing = Session(call.key[0], call.key[1], call.key[1], call.parent_id)
+            return self._in(call, nothing)
+
+    def _in(self, call: Call, session: Session) -> list[Message]:
+        """The view with what is missing written statically and committed nowhere."""
+        try:
+            return self._planned(call, session)
+        except BudgetTooSmall as error:
+            logger.info("shortened to go on: %s", error)  # each request; the caller says it once
+        kept = _bare(self._projector.project(call, session)[1])
+        room = int(call.budget.limit * SHORTENED_SHARE)
+        shorter = dict(zip(map(id, kept), shorten(kept, room, self._size), strict=True))
+        messages = [shorter.get(id(message), message) for message in call.transcript.messages]
+        try:
+            return self._planned(replace(call, given=messages, transcript=read(messages)), session)
+        except BudgetTooSmall:
+            return shorten(kept, call.budget.limit, self._size)
+
+    def _planned(self, call: Call, session: Session) -> list[Message]:
+        look = self._projector.look(call, session)
+        if look.plan is None:
+            return look.layout.view()
+        return self._executor.uncommitted(call, look, look.plan).messages
+
+    def _size(self, messages: Sequence[Message]) -> int:
+        return sum(self._tokens.each(self._tokens.cache.all(messages)))
+
+
+def _bare(layout: Layout) -> list[Message]:
+    """Only what may not be dropped: for a window that does not even take that."""
+    pairs = zip(layout.transcript.messages, layout.allowed, strict=True)
+    return [message for message, may_go in pairs if not may_go]

@@ -1,0 +1,167 @@
+"""A model's own text for a brief: in one call, or in parts that are merged where one is too small.
+
+Every message is shown in exactly one part; `Spent.parts` says how many were shown in each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any
+
+from .asking import Asker, Order
+from .brief import Brief
+from .config import CompressorConfig
+from .errors import SummaryError
+from .events import Event
+from .messages import Message
+from .packing import Piece, by_step, packed, shown_in
+from .prefix import is_same_model, prefix_request
+from .prompts import merge_request, request
+from .tokens import TokenCounter
+
+__all__ = ["Drafter"]
+
+logger = logging.getLogger(__name__)
+
+PART_CONCURRENCY = 4
+WINDOW_MARGIN = 0.9  # the summarizer may count tokens otherwise than we do
+LEAST_SPACE = 0.25  # of its window for the transcript: with less, parts become many and small
+
+Request = Callable[[Sequence[Piece]], "list[Message]"]
+"""Makes the chat messages that ask for a summary of what it is given."""
+
+
+class Drafter:
+    """Fits what a brief shows to the summarizer's window, and asks."""
+
+    def __init__(
+        self,
+        config: CompressorConfig,
+        asker: Asker,
+        tokens: TokenCounter,
+        emit: Callable[[Event], None],
+    ) -> None:
+        self._config = config
+        self._asker = asker
+        self._tokens = tokens
+        self._emit = emit
+
+    async def draft(self, brief: Brief, order: Order) -> str:
+        """The text.
+
+        Raises:
+            SummaryError: there is none.
+        """
+        order.spent.parts.clear()
+        text = await self._on_prefix(brief, order)
+        if text is not None:
+            order.spent.parts.append(len(brief.shown))
+            return text
+        make, parts = await asyncio.to_thread(self._in_parts, brief)
+        if len(parts) == 1:
+            order.spent.parts.append(len(brief.shown))
+            return await self._asker.text(make(parts[0]), order)
+        texts = await self._each(make, parts, order)
+        order.spent.parts += map(shown_in, parts)
+        return await self._merged(texts, brief, order)
+
+    async def _each(self, make: Request, parts: list[list[Piece]], order: Order) -> list[str]:
+        gate = asyncio.Semaphore(PART_CONCURRENCY)
+
+        async def one(number: int, part: list[Piece]) -> str:
+            async with gate:
+                text = await self._asker.text(make(part), order)
+            numbers = {"part": number, "parts": len(parts), "messages": shown_in(part)}
+            self._emit(Event("part_summarized", order.session_id, numbers))
+            return text
+
+        return await _all_or_none(one(n, part) for n, part in enumerate(parts, 1))
+
+    async def _merged(self, texts: list[str], brief: Brief, order: Order) -> str:
+        """One summary out of consecutive partial ones, in rounds if they are many."""
+        extra = self._config.summary_instructions
+        make = functools.partial(merge_request, target_tokens=brief.prose, extra=extra)
+        window = self._asker.window
+        while len(texts) > 1:
+            taken = len(texts)
+            if window is not None:
+                space = int(window * WINDOW_MARGIN) - 2 * brief.prose
+                while taken > 2 and self._tokens.messages(make(texts[:taken])) > space:
+                    taken -= 1
+            texts = [await self._asker.text(make(texts[:taken]), order), *texts[taken:]]
+        return texts[0]
+
+    # -------------------------------------------------------------- on the live prefix
+
+    async def _on_prefix(self, brief: Brief, order: Order) -> str | None:
+        """The text, asked on the agent's live prefix; None: ask in the ordinary way."""
+        asked = self._prefix_request(brief, order)
+        if asked is None or brief.prefix is None:
+            return None
+        try:
+            return await self._asker.once(asked, order, brief.prefix.tools)
+        except SummaryError as error:
+            if getattr(error, "kind", "provider") != "provider":
+                raise  # the ordinary request would meet the same: no network, no key, no time
+            logger.info("no summary on the live prefix, asked without it: %s", error)
+            return None
+
+    def _prefix_request(self, brief: Brief, order: Order) -> list[Message] | None:
+        """The request on the live prefix, where it can serve: by the agent's own model."""
+        mine = is_same_model(self._asker.model_of(order), self._config.model)
+        if brief.prefix is None or not mine or not self._asker.can_on_prefix():
+            return None
+        asked = prefix_request(
+            brief.prefix, target_tokens=brief.prose, extra=self._config.summary_instructions
+        )
+        size = self._tokens.messages(asked) + self._tokens.tools(brief.prefix.tools)
+        window = self._asker.window
+        return asked if window is None or size + 2 * brief.prose <= window * WINDOW_MARGIN else None
+
+    # -------------------------------------------------------------- in parts
+
+    def _in_parts(self, brief: Brief) -> tuple[Request, list[list[Piece]]]:
+        """What makes a request, and the texts for each, as many as the model's window asks."""
+        groups = by_step(brief.shown)
+        make, space = self._request(brief, brief.folded or brief.earlier)
+        if space is not None and space < self._least_space():
+            # Earlier summaries that leave no room: replaced ones are read like messages, in parts
+            # of their own; the others stay in the view and need not be shown.
+            groups = [*([(text, 0)] for text in brief.folded), *groups]
+            make, space = self._request(brief, ())
+        return make, packed(groups, space, self._tokens.text)
+
+    def _request(self, brief: Brief, earlier: Sequence[str]) -> tuple[Request, int | None]:
+        """What makes a request, and the tokens of transcript that one can carry; None: any."""
+
+        def make(part: Sequence[Piece]) -> list[Message]:
+            return request(
+                [text for text, _ in part],
+                earlier=earlier,
+                rolled=bool(earlier and brief.folded),
+                target_tokens=brief.prose,
+                extra=self._config.summary_instructions,
+            )
+
+        window = self._asker.window
+        if window is None:
+            return make, None
+        empty = self._tokens.messages(make([("", 0)]))
+        least = 200 if not earlier else 0
+        return make, max(least, int(window * WINDOW_MARGIN) - empty - 2 * brief.prose)
+
+    def _least_space(self) -> int:
+        return int((self._asker.window or 0) * LEAST_SPACE)
+
+
+async def _all_or_none(asked: Iterable[Coroutine[Any, Any, str]]) -> list[str]:
+    """All answers; when one fails the others are cancelled: nobody would read what they cost."""
+    tasks = [asyncio.ensure_future(one) for one in asked]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()

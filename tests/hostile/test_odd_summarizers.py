@@ -1,0 +1,161 @@
+"""Summarizers that break every habit: what they give, how they end, how long they write."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from praison_compressor import CompressorConfig, ContextCompressor, Event, SummaryRejected
+from praison_compressor.messages import Message, check, text_of
+from praison_compressor.prompts import SummaryReply, accept
+
+from ..transcripts import session
+
+CONFIG = CompressorConfig(
+    model="gpt-4o",
+    context_window=3_000,
+    protect_last_n_tokens=300,
+    head_tokens=100,
+    summary_max_retries=0,
+    timeout_seconds=0.2,
+)
+MARK = "ODD-4471"
+
+
+class Odd:
+    """Something with a representation that must not become a summary."""
+
+    def __repr__(self) -> str:
+        return f"## Done {MARK} is the representation of an object"
+
+
+async def compressed(summarizer: Any) -> tuple[Any, list[str]]:
+    """The result with that summarizer, and why it was not used."""
+    events: list[Event] = []
+    ours = ContextCompressor(CONFIG, summarizer=summarizer, on_event=events.append)
+    result = await ours.compress(session(9), session_id="s")
+    assert check(result.messages) == []
+    stored = [entry.segment for entry in ours.store.open("default", "s").entries]
+    assert MARK not in "".join(text_of(segment.rendered) for segment in stored)
+    return result, [str(e.data["reason"]) for e in events if e.name == "fell_back"]
+
+
+@pytest.mark.parametrize(
+    "given", [5, MARK.encode(), {"content": MARK}, [MARK], Odd(), SummaryReply(Odd())],  # type: ignore[arg-type]
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+async def test_what_is_no_text_is_no_summary(given: Any) -> None:
+    """Not its representation either: the fallback stands in, and says what came."""
+
+    async def odd(messages: list[Message]) -> Any:
+        return given
+
+    result, reasons = await compressed(odd)
+    assert result.summary_method == "static"
+    assert ["the summarizer gave" in reason for reason in reasons] == [True]
+
+
+async def test_a_summarizer_of_the_protocol_that_gives_a_bare_text_is_named() -> None:
+    """It would be billed for nothing at every turn: the reason says what is wrong with it."""
+
+    class Careless:
+        async def summarize(self, messages: list[Message], **given: Any) -> str:
+            return f"## Done\n{MARK}"
+
+    result, reasons = await compressed(Careless())
+    assert result.summary_method == "static"
+    assert ["it gave str, not a SummaryReply" in reason for reason in reasons] == [True]
+
+
+async def test_a_summarizer_that_cancels_itself_ends_no_turn() -> None:
+    """A time limit inside a user's function can leak as a cancellation: nobody cancelled us."""
+
+    async def leaking(messages: list[Message]) -> str:
+        raise asyncio.CancelledError
+
+    result, reasons = await compressed(leaking)
+    assert result.summary_method == "static"
+    assert ["not by us" in reason for reason in reasons] == [True]
+
+
+async def test_a_summarizer_that_will_not_be_cancelled_holds_up_no_turn() -> None:
+    """It is told to end, given a moment, and left to itself."""
+    cancelled: list[str] = []
+
+    async def stubborn(messages: list[Message]) -> str:
+        try:
+            await asyncio.sleep(3_600)
+        except asyncio.CancelledError:
+            cancelled.append("once")
+            await asyncio.sleep(3_600)
+        return MARK
+
+    result, reasons = await asyncio.wait_for(compressed(stubborn), 30)
+    assert result.summary_method == "static"
+    assert ["no answer in" in reason for reason in reasons] == [True]
+    assert cancelled == ["once"]
+
+
+async def test_our_own_cancellation_reaches_the_summarizer() -> None:
+    """Who gives up a turn gives up the call for its summary: it may clean up before we are gone."""
+    ended = asyncio.Event()
+    begun = asyncio.Event()
+
+    async def waiting(messages: list[Message]) -> str:
+        begun.set()
+        try:
+            await asyncio.sleep(3_600)
+        finally:
+            ended.set()
+        return MARK
+
+    config = CompressorConfig(model="gpt-4o", context_window=3_000, protect_last_n_tokens=300)
+    ours = ContextCompressor(config, summarizer=waiting)
+    turn = asyncio.ensure_future(ours.compress(session(9)))
+    await begun.wait()
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    await asyncio.wait_for(ended.wait(), 10)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [("<think>" * 140_000, "empty"), ("<think></reasoning>" * 50_000, "empty"),
+     ("## Done\n" + "word " * 250_000, "too long")],
+    ids=["opened", "crossed", "endless"],
+)  # fmt: skip
+def test_an_answer_without_end_is_read_once(answer: str, reason: str) -> None:
+    """A megabyte of tags takes no longer than a megabyte of words."""
+    with pytest.raises(SummaryRejected, match=reason):
+        accept(SummaryReply(answer), [])
+
+
+BLOCK = re.compile(r"<(think|reasoning|analysis)>.*?</\1\s*>", re.DOTALL | re.I)
+REST = re.compile(r"<(think|reasoning|analysis)>.*", re.DOTALL | re.I)
+BEFORE = re.compile(r"\A.*?</(think|reasoning)\s*>", re.DOTALL | re.I)
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            "<think> </think> </THINK > <reasoning> </reasoning> <analysis> </analysis> a b".split(
+                " "
+            )
+        )
+    )
+)
+def test_reasoning_is_left_out_as_the_plain_way_leaves_it_out(pieces: list[str]) -> None:
+    """Closed blocks, then what is not closed, then what was not opened."""
+    text = "".join(pieces)
+    plain = BEFORE.sub("", REST.sub("", BLOCK.sub("", text))).strip()
+    try:
+        told = accept(SummaryReply(text), [])
+    except SummaryRejected:
+        told = ""
+    assert told == (plain if re.search(r"\w", plain) else "")
