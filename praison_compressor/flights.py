@@ -60,20 +60,16 @@ class Flights:
 async def leased(store: Store, session: Session) -> AsyncIterator[None]:
     """Hold the session's lease: across processes as `Flights` is within one."""
     lease = _Lease(store, session)
-    over = threading.Event()
     try:
         given_up, pause = time.monotonic() + PATIENCE_SECONDS, POLL_SECONDS
-        while not await asyncio.to_thread(lease.claim):
+        while not await asyncio.to_thread(lease.take):
             if time.monotonic() > given_up:
                 logger.warning("session %s: its lease was never given back", session.id)
                 break
             await asyncio.sleep(pause)
             pause = min(1.5 * pause, LONGEST_POLL_SECONDS)
-        with contextlib.suppress(RuntimeError):  # the interpreter exits: nobody is left to wait
-            begin(lambda: _renew(lease, over))
         yield
     finally:
-        over.set()
         try:
             await asyncio.to_thread(lease.release)
         except RuntimeError:  # the interpreter exits: no thread can be had any more
@@ -88,24 +84,33 @@ class _Lease:
         self._session = session
         self._holder = uuid.uuid4().hex
         self._lock = threading.Lock()
-        self._over = False
+        self._over = threading.Event()
+
+    def take(self) -> bool:
+        """Claim it; renewed from then on, in a thread of its own: a loop that is busy, or an
+        executor that is full, loses no lease."""
+        taken = self.claim()
+        if taken:
+            with contextlib.suppress(RuntimeError):  # the interpreter exits: nobody is left to wait
+                begin(self._renew)
+        return taken
 
     def claim(self) -> bool:
         with self._lock:
-            return not self._over and self._store.claim(self._session, self._holder, LEASE_SECONDS)
+            if self._over.is_set():
+                return False
+            return self._store.claim(self._session, self._holder, LEASE_SECONDS)
 
     def release(self) -> None:
         with self._lock:
-            if not self._over:
-                self._over = True
+            if not self._over.is_set():
+                self._over.set()
                 self._store.release(self._session, self._holder)
 
-
-def _renew(lease: _Lease, over: threading.Event) -> None:
-    """In a thread of its own: a loop that is busy, or an executor that is full, loses no lease."""
-    while not over.wait(LEASE_SECONDS / 4):
-        try:
-            lease.claim()
-        except LedgerError as error:
-            # Without it another may begin too; the commit decides who was first.
-            logger.warning("a lease could not be renewed: %s", error)
+    def _renew(self) -> None:
+        while not self._over.wait(LEASE_SECONDS / 4):
+            try:
+                self.claim()
+            except LedgerError as error:
+                # Without it another may begin too; the commit decides who was first.
+                logger.warning("a lease could not be renewed: %s", error)

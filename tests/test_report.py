@@ -11,6 +11,7 @@ import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.ledger import Epoch
+from praison_compressor.praisonai.pruning import prune
 from praison_compressor.report.family import lines
 from praison_compressor.report.life import Life, life_of_session, life_of_transcript
 from praison_compressor.report.page import render
@@ -298,8 +299,12 @@ def test_a_compression_of_many_segments_is_one_cut(tmp_path: Path) -> None:
         return "The audit goes on."
 
     made = ContextCompressor(config, summarizer=says)
-    for turns in (30, 40, 50, 60):
-        made.compress_sync(transcript(turns), session_id=SESSION)
+    messages = transcript(40)
+    for message in messages:
+        if message["role"] == "tool":
+            message["content"] *= 12
+    assert prune(made, messages[:100], SESSION) > 2
+    made.compress_sync(messages, session_id=SESSION, target_tokens=3_000, force=True)
     life = life_of_session(made.store, "default", SESSION, made.tokens)
     made.close()
     assert len(life.masks) > life.compressions
