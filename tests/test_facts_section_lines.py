@@ -17,12 +17,14 @@ from praison_compressor.facts import (
 )
 from praison_compressor.facts.details import details
 from praison_compressor.facts.lines import Section, fitted
+from praison_compressor.facts.render import render
 from praison_compressor.facts.sections import (
+    changed_section,
     commands_section,
     decisions_section,
     errors_section,
-    files_section,
     now_section,
+    read_section,
     still_failing,
     user_section,
 )
@@ -137,9 +139,12 @@ def test_files_commands_errors_and_decisions_are_lines() -> None:
         errors=(ErrorFact("e1", 1), ErrorFact("e2", 2, "I mend it")),
         decisions=(Note("d1", 1), Note("d2", 2)),
     )
-    assert fitted(files_section(facts), 1_000, len) == (
+    assert fitted(changed_section(facts), 1_000, len) == (
         "## Files\n- listed (x): f.py\n- created (tee), failed: e.py\n- moved (mv): c.py to d.py\n"
-        "- edited (Edit): b.py ×2\n- read (cat): x/a.py ×3, g.py\n"
+        "- edited (Edit): b.py ×2\n"
+    )
+    assert fitted(read_section(facts), 1_000, len) == (
+        "## Files read\n- read (cat): x/a.py ×3, g.py\n"
     )
     assert text_of(commands_section(facts)) == [
         "[3] pytest -> failed: 1 failed",
@@ -149,11 +154,13 @@ def test_files_commands_errors_and_decisions_are_lines() -> None:
     assert text_of(decisions_section(facts)) == ["[2] d2", "[1] d1"]
 
 
-def test_changed_files_come_before_read_ones_however_new() -> None:
-    """Whatever was done to them."""
+def test_however_many_files_were_read_later_the_changed_ones_stand() -> None:
+    """Whatever was done to them: what became of a file is what peers forget first."""
     for action in ("edited", "created", "moved", "deleted", "odd"):
-        facts = Facts(files=(FileFact("old", action, "x", 1), FileFact("new", "read", "x", 9)))
-        assert text_of(files_section(facts))[0].startswith("old")
+        read = (FileFact(f"docs/note_{n}.md", "read", "x", n) for n in range(9, 300))
+        facts = Facts(files=(FileFact("src/old.py", action, "x", 1), *read))
+        text = render(facts, budget_tokens=200, count=lambda text: len(text) // 3)
+        assert f"- {action} (x): src/old.py" in text
 
 
 def test_all_values_that_no_longer_hold_are_named() -> None:

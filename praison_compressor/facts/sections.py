@@ -100,15 +100,28 @@ def decisions_section(facts: Facts) -> Section:
     return Section("Decisions", tuple(lines))
 
 
-def files_section(facts: Facts) -> Section:
-    """Files by the last thing done to them and the call that did it, changed ones first."""
-    ordered = sorted(facts.files, key=lambda item: (item.action == "read", -item.index))
+def changed_section(facts: Facts) -> Section:
+    """What became of the files, newest first: the last thing done to each and the call that did it.
+
+    Files that were only read are not of it: in a long session they are the many.
+    """
+    return _files(facts, "Files", read=False)
+
+
+def read_section(facts: Facts) -> Section:
+    """The files that were read and left as they were, newest first."""
+    return _files(facts, "Files read", read=True)
+
+
+def _files(facts: Facts, title: str, *, read: bool) -> Section:
+    chosen = [item for item in facts.files if (item.action == "read") == read]
+    ordered = sorted(chosen, key=lambda item: -item.index)
     groups = list(dict.fromkeys(map(_done, ordered)))
     lines = (
         Line(groups.index(_done(item)), _file(item), _done(item), f"{_done(item)}: ")
         for item in ordered
     )
-    return Section("Files", tuple(lines), ", ")
+    return Section(title, tuple(lines), ", ")
 
 
 def _done(item: FileFact) -> str:
