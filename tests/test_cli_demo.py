@@ -60,7 +60,8 @@ def test_the_demo_needs_no_network_and_refuses_nothing(
     assert {request["compressed"] for request in requests} >= {None, "summarized"}
     assert turns[-1]["answer"] == "notes/quoting.md; QX-417; 96"
     assert no_network == []
-    assert {name: set_ for name, set_ in os.environ.items() if before.get(name) != set_} == {}
+    changed = {name for name, value in os.environ.items() if before.get(name) != value}
+    assert changed <= {"TIKTOKEN_CACHE_DIR"}  # litellm sets it, where it had not been imported yet
     assert installed() is None
 
 
