@@ -1,7 +1,7 @@
 """Faults of older hosts that we cannot mend: each by name, with the tests that meet it.
 
-A listed test must fail on those hosts (strict), so that the list cannot outlive its faults. `.ci/run
-hosts` runs every test of the host on 1.7.4 and 1.7.10 too.
+A listed test must fail on those hosts (strict), so that the list cannot outlive its faults.
+`.ci/run hosts` runs every test of the host on 1.7.4 and 1.7.10 too.
 """
 
 from __future__ import annotations
