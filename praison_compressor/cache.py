@@ -14,8 +14,8 @@ from itertools import chain
 from operator import length_hint
 from typing import Any, overload
 
-from .messages import Message, content_digest, to_plain
-from .messages.digests import digest_of_plain, is_bare, sha256_of
+from .messages import Message, to_plain
+from .messages.digests import content_digest_of_plain, digest_of_plain, is_bare
 from .messages.shapes import is_flat
 
 __all__ = ["MessageCache", "Originals", "Seen"]
@@ -53,8 +53,7 @@ class Seen:
     def content_digest(self) -> str:
         """The digest of everything in the dictionary, by which it is archived."""
         if not self._content_digest:
-            bare = is_bare(self.plain)
-            self._content_digest = content_digest(self.plain) if bare else sha256_of(self.plain)
+            self._content_digest = content_digest_of_plain(self.plain)
         return self._content_digest
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from .config import CompressorConfig
@@ -10,7 +10,7 @@ from .facts.reading import without_notes
 from .messages import Message, ToolCall, is_result, result_text, to_plain, tool_calls_of
 from .static import mask_line
 
-__all__ = ["kept_steps", "mask", "maskable", "policy_of", "reference_of"]
+__all__ = ["kept_steps", "mask", "maskable", "masked", "policy_of", "reference_of"]
 
 MASK, SUMMARIZE, KEEP = "mask", "summarize", "keep"
 
@@ -47,6 +47,27 @@ def maskable(
     }
 
 
+def masked(
+    messages: Sequence[Message],
+    tokens: Sequence[int],
+    config: CompressorConfig,
+    digest_of: Callable[[Message], str],
+) -> list[tuple[int, Message]]:
+    """The results that may become one line, by index, each as that line."""
+    return [
+        (
+            index,
+            mask(
+                call,
+                messages[index],
+                reference_of(digest_of(messages[index])) if config.recall else None,
+                host_prefixes=config.host_prefixes,
+            ),
+        )
+        for index, call in maskable(messages, tokens, config).items()
+    ]
+
+
 def kept_steps(
     messages: Sequence[Message], steps: Sequence[range], config: CompressorConfig
 ) -> frozenset[int]:
@@ -74,8 +95,9 @@ def mask(
     What begins with one of the `host_prefixes` below the result is not the tool's own word.
     """
     again = WHOLE if reference is None else RECALLED.format(reference)
-    own = without_notes(result_text(result), host_prefixes)
-    line = mask_line(call, dict(result), host_prefixes=host_prefixes) + _ends(own) + again
+    text = result_text(result)
+    own = without_notes(text, host_prefixes)
+    line = mask_line(call, text, own) + _ends(own) + again
     # Plain, because it is stored: a host may hang objects of its own on a message.
     return to_plain({**result, "content": line})
 

@@ -15,7 +15,7 @@ from .call import Call, Look
 from .errors import BudgetTooSmall, LedgerConflict
 from .layout import Layout, arrange
 from .ledger import Entry, Segment, Session, Store
-from .masks import kept_steps, mask, maskable, reference_of
+from .masks import kept_steps, masked
 from .messages import Message, Transcript, read
 from .plan import Plan, plan
 from .redact import Redactor, masks_secrets
@@ -198,23 +198,12 @@ class Projector:
     def masked(self, call: Call, layout: Layout) -> list[tuple[int, Message]]:
         """The results that may be masked, and what each would say."""
         messages = layout.transcript.messages
-        allowed = maskable(messages, layout.tokens, call.config)
-        found = [
-            mask(
-                tool_call,
-                messages[index],
-                self._reference(call, messages[index]),
-                host_prefixes=call.config.host_prefixes,
-            )
-            for index, tool_call in allowed.items()
-        ]
-        if masks_secrets(self._store):
-            # As the store would write them, so that the plan counts what will be sent.
-            found = [*Redactor(call.key[0]).messages(found).messages]
-        return list(zip(allowed, found, strict=True))
-
-    def _reference(self, call: Call, message: Message) -> str | None:
-        return reference_of(self._cache(message).digest) if call.config.recall else None
+        found = masked(messages, layout.tokens, call.config, lambda m: self._cache(m).digest)
+        if not masks_secrets(self._store):
+            return found
+        # As the store would write them, so that the plan counts what will be sent.
+        safe = Redactor(call.key[0]).messages([line for _, line in found]).messages
+        return [(index, line) for (index, _), line in zip(found, safe, strict=True)]
 
 
 _NONE: Iterator[Entry] = iter(())

@@ -14,7 +14,7 @@ from .plan import Job, Plan
 from .projection import Projector
 from .tokens import TokenCounter
 
-__all__ = ["segments_of"]
+__all__ = ["mask_segment", "segments_of"]
 
 
 def segments_of(
@@ -34,7 +34,16 @@ def segments_of(
     chosen = set(todo.masks)
     masks = projector.masked(call, look.layout) if chosen else []
     return summaries + [
-        (_mask(look, index, message, tokens), _archived(look, index, index + 1))
+        (
+            mask_segment(
+                look.layout.digests[index],
+                message,
+                tokens=tokens.message(message),
+                source_tokens=look.layout.tokens[index],
+                transcript_length=len(look.raw),
+            ),
+            _archived(look, index, index + 1),
+        )
         for index, message in masks
         if index in chosen
     ]
@@ -62,14 +71,17 @@ def _summary(look: Look, job: Job, text: Written, tokens: TokenCounter) -> Segme
     )
 
 
-def _mask(look: Look, index: int, message: Message, tokens: TokenCounter) -> Segment:
+def mask_segment(
+    digest: str, line: Message, *, tokens: int, source_tokens: int, transcript_length: int
+) -> Segment:
+    """The segment by which `line` stands for the message of that digest."""
     return Segment(
         kind="mask",
-        run=(look.layout.digests[index],),
-        rendered=message,
-        tokens=tokens.message(message),
-        source_tokens=look.layout.tokens[index],
+        run=(digest,),
+        rendered=line,
+        tokens=tokens,
+        source_tokens=source_tokens,
         method="static",
         created=time.time(),
-        transcript_length=len(look.raw),
+        transcript_length=transcript_length,
     )

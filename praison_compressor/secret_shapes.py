@@ -31,7 +31,7 @@ def _begins(kind: str, prefix: str, rest: str) -> Shape:
 
 
 _BY_ISSUER = (
-    Shape("jwt", _begins("", "eyJ", r"[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{5,}").pattern, ".eyJ"),
+    _begins("jwt", "eyJ", r"[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{5,}")._replace(hint=".eyJ"),
     _begins("anthropic-key", "sk-ant-", r"[\w-]{20,}"),
     _begins("openai-key", "sk-", r"(?:proj-|svcacct-|or-v1-)?[A-Za-z0-9_-]{20,}"),
     _begins("groq-key", "gsk_", r"\w{40,}"),

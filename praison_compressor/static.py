@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from .facts import Facts, extract, missing, render
 from .facts.outcomes import outcome_of
-from .facts.reading import call_text, without_notes
-from .messages import Message, ToolCall, result_text
+from .facts.reading import call_text
+from .messages import Message, ToolCall
 
 ADDED = "Facts that it lacks (extracted, verbatim):"
 MASK_CHARS = 160
@@ -75,16 +75,12 @@ def without_added(summary: str) -> str:
     return summary.partition(f"\n\n{ADDED}")[0]
 
 
-def mask_line(
-    call: ToolCall,
-    result: Message,
-    *,
-    host_prefixes: tuple[str, ...] = (),
-    max_chars: int = MASK_CHARS,
-) -> str:
-    """One line for an old tool output: tool, arguments, size, outcome."""
-    text = result_text(result)
-    outcome = outcome_of(without_notes(text, host_prefixes))
+def mask_line(call: ToolCall, text: str, own: str, *, max_chars: int = MASK_CHARS) -> str:
+    """One line for an old tool output: tool, arguments, size, outcome.
+
+    `text` is the whole output, `own` what of it the tool itself has written.
+    """
+    outcome = outcome_of(own)
     said = " ".join(call_text(call).split())
     if len(said) > max_chars:
         said = said[: max_chars - 1] + "…"

@@ -143,7 +143,7 @@ def test_a_masked_output_is_one_line_with_tool_size_and_outcome():
     """The mask says what was run, how big the answer was and how it ended."""
     line = mask_line(
         ToolCall("c", "Bash", json.dumps({"command": "pytest -q"})),
-        {"role": "tool", "content": "Exit code 1\n2 failed, 3 passed"},
+        *["Exit code 1\n2 failed, 3 passed"] * 2,
     )
     assert "\n" not in line
     assert "Bash pytest -q" in line

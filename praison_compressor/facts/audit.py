@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from .identifiers import Classifier
-from .importance import worth
 from .model import Facts
 
 MATTERS = 0.05
@@ -49,7 +48,7 @@ def coverage(facts: Facts, text: str) -> Coverage:
         for name in kinds
         if getattr(facts, name)
     }
-    matter = {key for key, weight in worth(facts).items() if weight >= MATTERS}
+    matter = {key for key, weight in facts.worth.items() if weight >= MATTERS}
     if matter:
         left = sum(item.text in matter for item in lacking.identifiers)
         by_kind["identifiers"] = (len(matter) - left, len(matter))

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from .identifiers import Classifier
-from .importance import worth
 from .lines import Count
 from .model import Excerpt, Facts
 from .roots import Roots
@@ -72,7 +71,7 @@ def details(
     pool = [
         replace(item, text=roots.strip(item.text)) if "/" in item.text else item for item in pool
     ]
-    weights = worth(facts)
+    weights = dict(facts.worth)
     for key in half or ():
         weights[key] = weights.get(key, 0.0) * LISTED
     left = {key: weight for key, weight in weights.items() if key not in (covered or ())}

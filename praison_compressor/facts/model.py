@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any
 
 
@@ -130,6 +131,13 @@ class Facts:
     excerpts: tuple[Excerpt, ...] = ()
     patterns: Mapping[str, str] = field(default_factory=dict)
     """By which the domain's own identifiers were found: kind -> regular expression."""
+
+    @cached_property
+    def worth(self) -> Mapping[str, float]:
+        """How likely each identifier is to be needed again, 0 to 1."""
+        from .importance import worth
+
+        return worth(self)
 
     def merge(self, later: Facts) -> Facts:
         """These facts followed by `later`: counts add, the last word wins."""

@@ -75,6 +75,11 @@ def content_digest(message: Mapping[str, Any]) -> str:
     return _bare_digest(message) if is_bare(message) else sha256_of(plain_value(message))
 
 
+def content_digest_of_plain(message: Message) -> str:
+    """`content_digest` of a message in plain JSON values: nothing has to be copied for it."""
+    return _bare_digest(message) if is_bare(message) else sha256_of(message)
+
+
 def digest_of_plain(message: Message) -> str:
     """`digest` of a message in plain JSON values that is not bare."""
     kept = {key: value for key, value in message.items() if _is_sent(key)}

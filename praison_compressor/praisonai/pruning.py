@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..compressor import ContextCompressor
 from ..ledger import Segment
-from ..masks import mask, maskable, reference_of
+from ..masks import masked
 from ..messages import Message, Transcript, digest, read, to_plain
+from ..recording import mask_segment
 
 __all__ = ["prune"]
 
@@ -41,25 +41,14 @@ def _masks(
     users = [index for index, message in enumerate(messages) if message["role"] == "user"]
     newest = users[-1] if users else 0
     tokens = [count(message) for message in messages]
-    for index, call in maskable(messages, tokens, engine.config).items():
-        found = digest(messages[index])
-        rendered = mask(
-            call,
-            messages[index],
-            reference_of(found) if engine.config.recall else None,
-            host_prefixes=engine.config.host_prefixes,
-        )
-        if index < newest and count(rendered) < tokens[index]:
-            yield (
-                Segment(
-                    kind="mask",
-                    run=(found,),
-                    rendered=rendered,
-                    tokens=count(rendered),
-                    source_tokens=tokens[index],
-                    method="static",
-                    created=time.time(),
-                    transcript_length=length,
-                ),
-                messages[index],
+    for index, line in masked(messages, tokens, engine.config, digest):
+        size = count(line)
+        if index < newest and size < tokens[index]:
+            segment = mask_segment(
+                digest(messages[index]),
+                line,
+                tokens=size,
+                source_tokens=tokens[index],
+                transcript_length=length,
             )
+            yield segment, messages[index]
