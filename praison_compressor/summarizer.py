@@ -26,6 +26,7 @@ from .ledger import Usage
 from .messages import Message
 from .models import bare_names, model_limits
 from .prompts import SummaryReply
+from .provider_errors import kind_of, retry_after
 
 __all__ = ["LiteLLMSummarizer"]
 
@@ -254,7 +255,7 @@ class LiteLLMSummarizer:
         if self._api_key:
             words = words.replace(self._api_key, "***")
         return SummarizerUnavailable(
-            f"{model}: {words}", kind=_kind(error), retry_after=_retry_after(error)
+            f"{model}: {words}", kind=kind_of(error), retry_after=retry_after(error)
         )
 
 
@@ -339,7 +340,7 @@ def _complete(litellm: Any, request: dict[str, Any]) -> Any:
 
 def _is_bad_request(litellm: Any, error: Exception) -> bool:
     kinds = (litellm.BadRequestError, litellm.UnprocessableEntityError)
-    return isinstance(error, kinds) and _kind(error) == "provider"
+    return isinstance(error, kinds) and kind_of(error) == "provider"
 
 
 def _adapted(request: dict[str, Any], refusal: str) -> dict[str, Any] | None:
@@ -405,61 +406,3 @@ def _cost(litellm: Any, response: Any) -> float | None:
             # litellm raises several types for "no price"; a summary is worth more than its cost.
             logger.debug("no price for the summary: %s", error)
     return float(cost) if isinstance(cost, (int, float)) else None
-
-
-# ---------------------------------------------------------------- what went wrong
-
-_TOO_LONG = re.compile(
-    r"context.{0,12}(length|window|size)|maximum context|prompt is too long|too many tokens",
-    re.IGNORECASE,
-)
-_CREDIT = re.compile(r"insufficient_quota|exceeded your current quota|billing|credit", re.I)
-
-_KINDS = (
-    # By class name, because litellm is not imported to read this: the most special come first.
-    ("timeout", {"Timeout", "APITimeoutError", "TimeoutException"}),
-    ("context", {"ContextWindowExceededError"}),
-    ("auth", {"AuthenticationError", "PermissionDeniedError"}),
-    ("quota", {"RateLimitError", "BudgetExceededError"}),
-    # Not APIConnectionError: litellm names so whatever it did not expect.
-    ("network", {"TransportError", "ConnectionError", "gaierror"}),
-)
-
-
-def _kind(error: BaseException) -> str:
-    """One of the kinds of SummarizerUnavailable, from the error or what caused it."""
-    names = {base.__name__ for cause in _causes(error) for base in type(cause).__mro__}
-    for kind, classes in _KINDS:
-        if names & classes:
-            return kind
-    words = str(error)
-    if getattr(error, "status_code", None) == 402 or _CREDIT.search(words):
-        return "quota"
-    return "context" if _TOO_LONG.search(words) else "provider"
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    cause: BaseException | None = error
-    while cause is not None and id(cause) not in seen:
-        seen.add(id(cause))
-        yield cause
-        cause = cause.__cause__ or cause.__context__
-
-
-def _retry_after(error: BaseException) -> float | None:
-    """The seconds that the provider asked us to wait, if it did."""
-    for cause in _causes(error):
-        headers = getattr(getattr(cause, "response", None), "headers", None)
-        value = headers.get("retry-after") if headers is not None else None
-        if value is not None:
-            return _seconds(value)
-    return None
-
-
-def _seconds(value: str) -> float | None:
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        # The header may be a date; the compressor's own backoff serves as well.
-        return None
