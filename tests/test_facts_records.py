@@ -25,6 +25,7 @@ from praison_compressor.facts import (
 from praison_compressor.facts.files import Ledger
 from praison_compressor.facts.lines import Line
 from praison_compressor.facts.model import shifted
+from praison_compressor.facts.render import render
 from praison_compressor.facts.shell import Effect
 
 
@@ -121,6 +122,18 @@ def test_facts_of_two_segments_become_one() -> None:
     assert [(e.index, e.source) for e in both.excerpts] == [(6, "call"), (6, "user")]
     assert both.patterns == {"k": "x", "m": "y"}
     assert both.merge(Facts(todos=(Todo("n", "done", 0),))).todos == (Todo("n", "done", 7),)
+
+
+def test_what_facts_are_worth_is_not_used_up_by_a_summary() -> None:
+    """It is worked out once for all who ask: the next text is as good, and counted the same."""
+    facts = extract(
+        [{"role": "assistant", "content": "The parser of order_file breaks the lookup."}]
+    )
+    before = dict(facts.worth)
+    first = render(facts, budget_tokens=200, count=len)
+    assert "order_file" in first
+    assert dict(facts.worth) == before
+    assert render(facts, budget_tokens=200, count=len) == first
 
 
 def test_a_record_stands_further_on() -> None:

@@ -16,6 +16,7 @@ from .hosting import (
     ANTHROPIC,
     EVERY_PATH,
     LITELLM,
+    achat,
     agent,
     at_home,
     chat,
@@ -104,6 +105,27 @@ def test_a_streamed_answers_usage_is_learned_where_it_is_told(
         uninstall()
         mode(agent(provider, path), [turn(number) for number in range(3)])
         assert ours == [settings(record.body) for record in provider.requests]
+
+
+@pytest.mark.parametrize("mode", [chat, achat], ids=lambda mode: mode.__name__)
+def test_the_usage_of_a_request_that_is_sent_again_is_learned(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, mode: Any
+) -> None:
+    """The first request of an agent is refused as too long; its tighter view tells the count."""
+    with (
+        LocalProvider(
+            Worker(answer="In order."), counter=lambda model: Twice("gpt-4o")
+        ) as provider,
+        at_home(monkeypatch, tmp_path, provider),
+    ):
+        made = agent(provider, LITELLM, context(provider, context_window=128_000))
+        provider.set_window(12_000)
+        for number in range(40):
+            made.chat_history.append({"role": "user", "content": turn(number)})
+            made.chat_history.append({"role": "assistant", "content": "Noted."})
+        assert mode(made, [turn(40)]) == ["In order."]
+        assert len(provider.refused) == 1
+        assert off_by(made, provider) < 0.02
 
 
 def tells_usage(record: Recorded) -> bool:
