@@ -126,14 +126,20 @@ def test_facts_of_two_segments_become_one() -> None:
 
 def test_what_facts_are_worth_is_not_used_up_by_a_summary() -> None:
     """It is worked out once for all who ask: the next text is as good, and counted the same."""
-    facts = extract(
-        [{"role": "assistant", "content": "The parser of order_file breaks the lookup."}]
+    facts = Facts(
+        messages=4,
+        files=(FileFact("src/app/order_file.py", "edited", "Edit", 1),),
+        identifiers=(Identifier("app/order_file.py", "path", named=1),),
+        excerpts=(
+            Excerpt(1, "call", "Edit src/app/order_file.py to sort", ("app/order_file.py",)),
+        ),
     )
     before = dict(facts.worth)
-    first = render(facts, budget_tokens=200, count=len)
-    assert "order_file" in first
+    first = render(facts, budget_tokens=400, count=len)
+    assert "## Files" in first
+    assert "## Details" in first
     assert dict(facts.worth) == before
-    assert render(facts, budget_tokens=200, count=len) == first
+    assert render(facts, budget_tokens=400, count=len) == first
 
 
 def test_a_record_stands_further_on() -> None:

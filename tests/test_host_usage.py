@@ -10,7 +10,7 @@ import pytest
 
 from praison_compressor import TokenCounter
 from praison_compressor.praisonai import uninstall
-from praison_compressor.testing import LocalProvider, Recorded, Worker
+from praison_compressor.testing import Asked, Failure, LocalProvider, Recorded, Reply, Worker
 
 from .hosting import (
     ANTHROPIC,
@@ -111,20 +111,25 @@ def test_a_streamed_answers_usage_is_learned_where_it_is_told(
 def test_the_usage_of_a_request_that_is_sent_again_is_learned(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any, mode: Any
 ) -> None:
-    """The first request of an agent is refused as too long; its tighter view tells the count."""
+    """The first request of an agent is refused, without a number; its tighter view tells them."""
+
+    def answer(asked: Asked) -> Reply | Failure:
+        if asked.model != "aux" and len(asked.text) > 8_000:
+            return Failure(400, "Input is too long for requested model.", "invalid_request_error")
+        return Reply("In order.")
+
     with (
-        LocalProvider(
-            Worker(answer="In order."), counter=lambda model: Twice("gpt-4o")
-        ) as provider,
+        LocalProvider(answer, counter=lambda model: Twice("gpt-4o")) as provider,
         at_home(monkeypatch, tmp_path, provider),
     ):
-        made = agent(provider, LITELLM, context(provider, context_window=128_000))
-        provider.set_window(12_000)
+        provider.set_window(100_000)
+        made = agent(provider, LITELLM, context(provider, context_window=12_000))
         for number in range(40):
             made.chat_history.append({"role": "user", "content": turn(number)})
             made.chat_history.append({"role": "assistant", "content": "Noted."})
         assert mode(made, [turn(40)]) == ["In order."]
-        assert len(provider.refused) == 1
+        sent = [record.status for record in provider.requests if record.model != "aux"]
+        assert sent == [400, 200]
         assert off_by(made, provider) < 0.02
 
 

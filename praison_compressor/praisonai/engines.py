@@ -127,17 +127,18 @@ class Engines:
         measured = counter.tools(request.tools) if request.tools else 0
         if request.schema:
             measured += counter.text(request.schema)
-        return measured + max(0, request.output_tokens - self._reserve(request.model))
+        reserve = self._reserve(self.window(request.model))
+        return measured + max(0, request.output_tokens - reserve)
 
     def room(self, request: Request) -> int:
         """Tokens that the request's messages may take before it is refused."""
-        free = self.window(request.model) - self._reserve(request.model) - self.overhead(request)
-        return max(1, free)
+        window = self.window(request.model)
+        return max(1, window - self._reserve(window) - self.overhead(request))
 
-    def _reserve(self, model: str | None) -> int:
+    def _reserve(self, window: int) -> int:
         if self.config.output_reserve is not None:
             return self.config.output_reserve
-        return min(8_000, self.window(model) // 4)
+        return min(8_000, window // 4)
 
     # ------------------------------------------------------------ learning
 
@@ -153,7 +154,13 @@ class Engines:
                 window = min(window, refused.window)
             needed = engine.tokens.messages(sent) + self.overhead(request)
             if needed <= window:  # by what we know now it would have fit, and it did not
-                window = int(window * SHRINK)
+                window = self._below(needed, window)
             self._learned[name] = window
             self._made[name] = self._make(self._config_for(name))
             return window
+
+    def _below(self, needed: int, window: int) -> int:
+        """The window, halved until so many tokens have no room in it."""
+        smaller = int(window * SHRINK)
+        fits = needed <= smaller - self._reserve(smaller)
+        return self._below(needed, smaller) if fits else smaller
