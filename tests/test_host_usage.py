@@ -128,8 +128,10 @@ def test_the_usage_of_a_request_that_is_sent_again_is_learned(
             made.chat_history.append({"role": "user", "content": turn(number)})
             made.chat_history.append({"role": "assistant", "content": "Noted."})
         assert mode(made, [turn(40)]) == ["In order."]
-        sent = [record.status for record in provider.requests if record.model != "aux"]
-        assert sent == [400, 200]
+        sent = [r for r in provider.requests if r.model != "aux"]
+        # Older hosts send a refused request three times.
+        assert len({json.dumps(r.messages) for r in sent if r.status == 400}) == 1
+        assert [r.status for r in sent][-1] == 200
         assert off_by(made, provider) < 0.02
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sqlite3
 import stat
 import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -262,6 +264,18 @@ def test_many_processes_may_be_the_first(store_url: str) -> None:
     for thread in threads:
         thread.join()
     assert failures == []
+
+
+def test_a_new_file_that_another_writes_to_is_waited_for(tmp_path: Path) -> None:
+    """SQLite refuses at once to change the journal of a file in which somebody is writing."""
+    path = tmp_path / "ledger.db"
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("CREATE TABLE another (n)")
+        other.execute("BEGIN IMMEDIATE")
+        ends = threading.Timer(0.3, other.rollback)
+        ends.start()
+        open_store(str(path)).check()
+        ends.join()
 
 
 def test_a_newer_versions_store_is_refused(store_url: str, execute: Execute) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ __all__ = ["Database", "default_path", "parse"]
 
 T = TypeVar("T")
 
+_LOCKED_PAUSE = 0.01  # seconds between two tries
 _LOCK_SECONDS = 30
 _CONNECT_SECONDS = 5
 _TRIES = 3
@@ -277,8 +279,23 @@ def _pragmas(connection: Any, _record: object) -> None:
         "foreign_keys = ON",
         "secure_delete = ON",
     ):
-        cursor.execute("PRAGMA " + pragma)
+        _until_it_is_free(cursor, "PRAGMA " + pragma)
     cursor.close()
+
+
+def _until_it_is_free(cursor: Any, statement: str) -> None:
+    """Run it, waiting for the file: SQLite itself does not wait where a journal changes its kind,
+    and of those who open a new store at once all but one would be refused."""
+    until = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            cursor.execute(statement)
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+            time.sleep(_LOCKED_PAUSE)
+        else:
+            return
 
 
 def _begin(connection: Connection) -> None:
