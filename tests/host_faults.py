@@ -1,7 +1,7 @@
 """Faults of older hosts that we cannot mend: each by name, with the tests that meet it.
 
-A listed test must fail on those hosts (strict), so that the list cannot outlive its faults.
-`.ci/run hosts` runs every test of the host on 1.7.4 and 1.7.10 too.
+A listed test must fail on those hosts (strict), so that the list cannot outlive its faults; one
+that may wait for ever is not run there. `.ci/run` runs every test of the host on these hosts too.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ class Fault:
     """The newest tested release that has it."""
     tests: tuple[str, ...]
     """Ids below `tests/`, without parameters for all of a test's."""
+    hangs: bool = False
+    """Whether a test that meets it may wait for ever, now and then."""
 
     @property
     def is_here(self) -> bool:
@@ -48,6 +50,13 @@ FAULTS = (
             "test_host_notices.py::test_the_hosts_hooks_fire_once_for_each_compression"
             "[openai client-chat in a loop]",
         ),
+    ),
+    Fault(
+        # Seen without us: four plain agents in four threads, 20 turns each, on a busy machine.
+        "sync chats in threads share a client of many event loops on the OpenAI path, and hang",
+        "1.7.10",
+        ("test_host_turns.py::test_threads_do_not_meet[openai client]",),
+        hangs=True,
     ),
     Fault(
         "a stream that called tools through litellm ends without the answer's text",
@@ -108,4 +117,4 @@ def expect(items: Sequence[pytest.Item]) -> None:
         for fault in here:
             if fault.shows_in(item.nodeid):
                 why = f"praisonaiagents <= {fault.until}: {fault.reason}"
-                item.add_marker(pytest.mark.xfail(reason=why, strict=True))
+                item.add_marker(pytest.mark.xfail(reason=why, strict=True, run=not fault.hangs))
