@@ -135,6 +135,19 @@ def test_files_that_were_only_read_have_a_small_share() -> None:
     assert 0.02 * 20_000 < taken["Files"] <= 0.035 * 20_000
 
 
+def test_files_give_way_to_what_binds_where_room_is_short() -> None:
+    """From four hundred tokens on they have a fifth of it, below that .06."""
+    facts = replace(many(1_000), user=(), todos=())
+    words = lambda text: len(text) // 10  # noqa: E731
+    short, long = (
+        parts(render(facts, budget_tokens=room, count=words, beside_prose=True))
+        for room in (399, 400)
+    )
+    assert short["Files"] < 0.07 * 3_990
+    assert 0.15 * 4_000 < long["Files"] <= 0.22 * 4_000
+    assert short["Details"] > long["Details"]
+
+
 def test_what_a_person_looks_for_first_has_a_line_in_a_small_room_too() -> None:
     """Forty tokens a section from two hundred on; beside prose only the share counts."""
     facts = replace(many(50), user=(), todos=())

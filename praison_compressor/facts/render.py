@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from .details import details
 from .identifiers import Classifier
@@ -21,15 +21,13 @@ from .sections import (
 
 USER_SHARE = 0.7
 NOW_SHARE = 0.06
-SHARES: tuple[tuple[Callable[[Facts], Section], float], ...] = (
-    (decisions_section, 0.03),
-    (changed_section, 0.2),
-    (read_section, 0.03),
-    (errors_section, 0.03),
-    (commands_section, 0.03),
-)
+FILES_SHARE = 0.2
 """What became of the files has most room: a summary that lost it is what users complain of, and
 `tests/benchmarks/rounds.py` loses 15 of 20 files where it shares .06 with files only read."""
+FILES_PAY_TOKENS = 400
+"""In less room a list of files costs the words that bind what the next steps need."""
+SHARE = 0.03
+"""Of each other section, and twice that of the files where room is short."""
 LEAST_TOKENS = 40
 """A section that a person looks for first gets a line or two even in a small summary."""
 
@@ -60,7 +58,7 @@ def render(
     said = fitted(user_section(facts, flat), int(room * USER_SHARE), count)
     room -= count(said)
     parts = [now, said]
-    for section, share in SHARES:
+    for section, share in _shares(room):
         parts.append(fitted(section(facts), max(int(room * share), least(room)), count))
     text = "\n".join(part for part in parts if part)
     classifier = Classifier(facts.patterns)
@@ -68,6 +66,14 @@ def render(
     half = set(classifier.names(text)) - covered
     room = budget_tokens - count(text) - 4
     return squeeze(f"{text}\n{details(facts, room, count, covered, half)}")
+
+
+def _shares(room: int) -> Iterator[tuple[Callable[[Facts], Section], float]]:
+    yield decisions_section, SHARE
+    yield changed_section, FILES_SHARE if room >= FILES_PAY_TOKENS else 2 * SHARE
+    yield read_section, SHARE
+    yield errors_section, SHARE
+    yield commands_section, SHARE
 
 
 def squeeze(text: str) -> str:
