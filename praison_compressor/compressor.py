@@ -227,7 +227,9 @@ class ContextCompressor:
             LedgerError: the store cannot be written.
         """
         call = replace(self._call(messages, {"session_id": session_id}), extends=False)
-        session = self._projector.open(call)
+        return self._keep(call, self._projector.open(call))
+
+    def _keep(self, call: Call, session: Session) -> bool:
         if not session.entries:
             return False
         raw, layout = self._projector.project(call, session)
@@ -253,12 +255,16 @@ class ContextCompressor:
     def save_all(self) -> int:
         """`save` for every session that was sent last, as it was sent; how many were recorded.
 
-        A store that cannot be written is logged.
+        None that was compressed again or forgotten in part since then: what was sent is outdated,
+        or holds words that must not come back. A store that cannot be written is logged.
         """
         saved = 0
-        for (_, session_id), messages in self._quiet_turns.remembered():
+        for sent, messages in self._quiet_turns.remembered():
+            session_id = sent.id
             try:
-                saved += self.save(messages, session_id=session_id)
+                call = replace(self._call(messages, {"session_id": session_id}), extends=False)
+                session = self._projector.open(call)
+                saved += session.is_as(sent) and self._keep(call, session)
             except CompressorError as error:
                 logger.warning("session %s: its last turns are not saved: %s", session_id, error)
         return saved

@@ -145,14 +145,15 @@ class Session:
     head_hash: str = GENESIS
     entries: tuple[Entry, ...] = ()
     """Oldest first, those of the session it was forked from before its own."""
+    edits: int = 0
+    """How often a part of it was forgotten."""
 
     def is_as(self, before: Session) -> bool:
         """Whether nobody committed to the session or forgot a part of it since `before`."""
         return (
             self.head_hash == before.head_hash
             and self.tip == before.tip
-            and [entry.forgotten for entry in self.entries]
-            == [entry.forgotten for entry in before.entries]
+            and self.edits == before.edits
         )
 
 
@@ -195,7 +196,7 @@ class Store(Protocol):
 
     def keep(self, session: Session, outline: Outline) -> bool:
         """Record the transcript as it stands now; False where nothing of the session was ever
-        committed, or somebody committed since `session` was read."""
+        committed, or somebody committed or forgot a part of it since `session` was read."""
 
     def transcript(self, session: Session) -> list[Message]:
         """The whole transcript as it was last recorded, exactly as it came; where none was, the

@@ -160,13 +160,14 @@ class QuietTurns:
             return None
         return frozenset(unlaid.union(renderings(look.session, self._cache)))
 
-    def remembered(self) -> list[tuple[tuple[str, str], list[Message]]]:
-        """The sessions whose newest transcripts are known, each by its key, as private copies."""
+    def remembered(self) -> list[tuple[Session, list[Message]]]:
+        """The sessions whose newest transcripts are known, as they were then, with private copies
+        of those transcripts."""
         with self._lock:
-            known = list(self._quiet.items())
+            known = list(self._quiet.values())
         return [
-            (key, [m.plain if isinstance(m, Seen) else m for m in quiet.known])
-            for key, quiet in known
+            (quiet.session, [m.plain if isinstance(m, Seen) else m for m in quiet.known])
+            for quiet in known
             if quiet.session.entries
         ]
 

@@ -311,6 +311,36 @@ def test_forgetting_a_session_takes_its_transcript(tmp_path: Path) -> None:
     assert store.verify() == []
 
 
+@pytest.mark.parametrize("what", ["the session", "a message of the tail"])
+def test_what_was_forgotten_does_not_come_back_when_a_compressor_is_closed(
+    sql_store: SqlStore, store_url: str, what: str
+) -> None:
+    """Whoever sent it last, here or in another process, does not record it again by himself."""
+    ours = over(sql_store)
+    grown(ours, 8)
+    messages = coding_session(8)
+    sent = [*messages, {"role": "assistant", "content": "Done."}]
+    ours.compress_sync(sent, session_id="s")
+    elsewhere = open_store(store_url)
+    target = "s" if what == "the session" else content_digest(messages[-1])
+    elsewhere.forget(NAMESPACE, target)
+    left = over(elsewhere).verbatim(session_id="s")
+    ours.close()
+    assert over(elsewhere).verbatim(session_id="s") == left
+    assert messages[-1] not in left
+    elsewhere.close()
+
+
+def test_a_close_after_a_compression_does_not_record_the_turns_before_it(store: Store) -> None:
+    """What was sent before the newest compression is older than what that recorded."""
+    ours = over(store)
+    grown(ours, 8)
+    ours.compress_sync([*coding_session(8)], session_id="s")  # a quiet turn: remembered
+    ours.compress_sync(coding_session(16), session_id="s", force=True)
+    ours.close()
+    assert over(store).verbatim(session_id="s") == coding_session(16)
+
+
 def test_a_message_of_the_tail_can_be_forgotten(sql_store: SqlStore) -> None:
     """By its digest, wherever it stands: in a fork too; the rest stays in its order."""
     grown(over(sql_store), 8)

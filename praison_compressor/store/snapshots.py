@@ -42,11 +42,10 @@ class Snapshot:
     session: Session
     own: int
     """How many entries are its own."""
-    edits: int
 
     def is_current(self, row: Row[Any]) -> bool:
         """Whether nothing was committed or forgotten since."""
-        return bool(self.edits == row.edits and self.session.tip == row.tip)
+        return bool(self.session.edits == row.edits and self.session.tip == row.tip)
 
 
 class Snapshots:
@@ -161,15 +160,17 @@ def epochs_of(connection: Connection, row: Row[Any], upto: int | None = None) ->
 
 def snapshot(archive: Archive, row: Row[Any], known: Snapshot | None) -> Snapshot:
     """The session as it is now; entries that are known already are not read again."""
-    if known is not None and known.edits == row.edits and known.own <= row.length:
+    if known is not None and known.session.edits == row.edits and known.own <= row.length:
         found, own = list(known.session.entries), known.own
     else:
         above = scope_of(archive.connection, row)[:-1]
         found = [entry for key, length in above for entry in _entries(archive, key, 0, length)]
         own = 0
     found += _entries(archive, row.key, own, row.length)
-    session = Session(row.namespace, row.id, row.tip, row.tip_parent, row.head_hash, tuple(found))
-    return Snapshot(session, row.length, row.edits)
+    session = Session(
+        row.namespace, row.id, row.tip, row.tip_parent, row.head_hash, tuple(found), row.edits
+    )
+    return Snapshot(session, row.length)
 
 
 # ---------------------------------------------------------------- entries

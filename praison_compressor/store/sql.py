@@ -124,7 +124,7 @@ class SqlStore:
 
     def keep(self, session: Session, outline: Outline) -> bool:
         """Record the transcript as it stands now; False where nothing of the session was ever
-        committed, or somebody committed since `session` was read."""
+        committed, or somebody committed or forgot a part of it since `session` was read."""
         whole = self._recorded(session, outline)
         return self._write(lambda archive: writing.keep(archive, session, whole))
 

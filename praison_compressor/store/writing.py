@@ -44,7 +44,9 @@ def append(
 def keep(archive: Archive, session: Session, outline: Outline) -> bool:
     """Record the transcript of a session that is as it was read."""
     row = _row(archive.connection, session, lock=True)
-    if row is None or row.tip != session.tip or not session.entries:
+    if row is None or not session.entries:
+        return False
+    if row.tip != session.tip or row.edits != session.edits:
         return False
     transcripts.write(archive, row.key, outline)
     return True
