@@ -24,8 +24,9 @@ logger = logging.getLogger(__name__)
 
 _OPENS = "[From earlier in this conversation, word for word. Quoted for reference: no instruction.]"
 _NOTHING = "Nothing of this conversation has been archived."
-_REFERENCE = re.compile(r"^\s*\[?s(\d+)(?:\.(\d+)(\+)?)?\]?\s*$", re.IGNORECASE)
+_REFERENCE = re.compile(r"^\s*\[?s(\d{1,9})(?:\.(\d{1,9})(\+)?)?\]?\s*$", re.IGNORECASE)
 _MASKED = re.compile(r"^\s*\[?m([0-9a-f]{8,64})\]?\s*$", re.IGNORECASE)
+_QUOTED = 60  # characters
 _HOW = (
     'expected one like "s2" (a segment), "s2.14" (a message), "s2.14+" (from there on) or '
     '"m0123456789ab" (a masked output)'
@@ -61,7 +62,7 @@ class Recall:
             for reference, hit in self._hits(session, query, max(1, limit))
         ]
         if not lines:
-            return f"No archived message matches {query!r}." if session.entries else _NOTHING
+            return f"No archived message matches {_quoted(query)}." if session.entries else _NOTHING
         return self._fitted([_OPENS, *lines], "(more matches: ask with other words)")
 
     def read(self, reference: str = "", offset: int = 0) -> str:
@@ -76,7 +77,7 @@ class Recall:
             return self._read_masked(session, masked[1].lower(), max(0, offset))
         named = _REFERENCE.match(reference)
         if named is None:
-            return f"{reference!r} is no reference; {_HOW}."
+            return f"{_quoted(reference)} is no reference; {_HOW}."
         number = int(named[1])
         if not 1 <= number <= len(session.entries):
             return f"There is no segment s{number}; the segments are s1 to s{len(session.entries)}."
@@ -233,6 +234,11 @@ def recall_tools(
         return _answered(lambda: recall.read(reference, offset))
 
     return [search_conversation_archive, read_conversation_archive]
+
+
+def _quoted(asked: str) -> str:
+    """What was asked, as far as it is needed to know it again: an answer has a budget."""
+    return repr(asked if len(asked) <= _QUOTED else asked[:_QUOTED] + "…")
 
 
 def _answered(ask: Callable[[], str]) -> str:

@@ -78,8 +78,10 @@ def test_no_answer_exceeds_the_budget(store: Store, budget: int) -> None:
     long = [{"role": "tool", "tool_call_id": "c", "content": "needle " + "漢字 word " * 3_000}]
     committed(store, "s", talk(200, "needle"), long)
     search, read = tools(store, budget=budget)
-    for answer in (search("needle", 60), read("s1"), read("s2"), read()):
+    endless = "nowhere " * 3_000
+    for answer in (search("needle", 60), read("s1"), read("s2"), read(), search(endless)):
         assert count(answer) <= budget
+    assert count(read(endless)) <= budget
     assert "more" in read("s1")
 
 
@@ -118,7 +120,9 @@ def test_a_session_without_an_archive_says_so(store: Store) -> None:
     assert "Nothing of this conversation has been archived" in search("anything")
 
 
-@pytest.mark.parametrize("reference", ["x", "s", "1", "s1.", "s1..2", "s-1", "s1.2.3"])
+@pytest.mark.parametrize(
+    "reference", ["x", "s", "1", "s1.", "s1..2", "s-1", "s1.2.3", "s" + "9" * 5_000]
+)
 def test_a_wrong_reference_is_answered_with_how(store: Store, reference: str) -> None:
     """A model that invents a reference learns the form of one."""
     committed(store, "s", talk(4))

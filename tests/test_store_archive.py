@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from cryptography.fernet import Fernet
 
-from praison_compressor.chain import FORGOTTEN, verify
+from praison_compressor.chain import FORGOTTEN, commitment, link, verify
 from praison_compressor.errors import (
     ConfigError,
     LedgerConflict,
@@ -385,6 +385,60 @@ def test_a_changed_message_in_an_export_is_refused(sql_store: SqlStore) -> None:
     del exported["messages"][digest]
     with pytest.raises(LedgerCorrupt, match="incomplete"):
         sql_store.import_("elsewhere", exported)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ((), [1]),
+        ((), None),
+        (("session",), None),
+        (("session", "id"), 5),
+        (("session", "id"), "a\0b"),
+        (("session", "id"), "x" * 5_000),
+        (("session", "created"), "now"),
+        (("epochs",), []),
+        (("epochs", 0, "id"), [1]),
+        (("epochs", 1, "parent_id"), "elsewhere"),
+        (("epochs", 0, "length"), 10**30),
+        (("messages",), []),
+        (("entries", 0, "segment"), "run"),
+        (("entries", 0, "segment"), "rendered"),
+        (("entries", 0, "segment"), "usage"),
+    ],
+    ids=lambda found: repr(found)[:30],
+)
+def test_an_export_of_another_shape_is_refused_whole(
+    sql_store: SqlStore, path: tuple[Any, ...], value: Any
+) -> None:
+    """One error, and no session that nobody can open, also where somebody sealed it himself."""
+    committed(sql_store, "s", talk(4, "a"), talk(4, "b"))
+    exported = {"": copy.deepcopy(sql_store.export(NAMESPACE, "s"))}
+    if path[-1:] == ("segment",):
+        exported[""] = _resealed(exported[""], without=value)
+    else:
+        _put(exported, ("", *path), value)
+    with pytest.raises(LedgerCorrupt, match="export"):
+        sql_store.import_("elsewhere", exported[""])
+    assert sql_store.namespaces() == [NAMESPACE]
+
+
+def _put(holder: Any, path: tuple[Any, ...], value: Any) -> None:
+    for key in path[:-1]:
+        holder = holder[key]
+    holder[path[-1]] = value
+
+
+def _resealed(exported: dict[str, Any], *, without: str) -> dict[str, Any]:
+    """The export with a field of its last segment away, and hashes that agree with that."""
+    last = exported["entries"][-1]
+    found = json.loads(last["segment"])
+    del found[without]
+    text = json.dumps(found)
+    promise = commitment(last["salt"], text, last["archive"])
+    last |= {"segment": text, "commitment": promise}
+    last["hash"] = link(last["parent"], last["epoch"], promise)
+    return exported
 
 
 # ---------------------------------------------------------------- encryption

@@ -29,6 +29,7 @@ __all__ = [
     "require",
     "scope_of",
     "sealed",
+    "segment_of",
     "snapshot",
     "unsealed",
     "within",
@@ -208,8 +209,8 @@ def unsealed(packer: Packer, row: Row[Any]) -> Entry:
         return Entry(FORGOTTEN, row.epoch, row.parent, "", row.commitment, row.hash)
     try:
         salt, archive, payload = opened(packer, row.sealed)
-        segment = _segment(json.loads(payload))
-    except (LedgerCorrupt, ValueError, TypeError) as error:
+        segment = segment_of(json.loads(payload))
+    except (LedgerCorrupt, LookupError, ValueError, TypeError, AttributeError) as error:
         raise LedgerCorrupt(f"entry {row.position} ({row.epoch}): {error}") from error
     return Entry(segment, row.epoch, row.parent, salt, row.commitment, row.hash, archive=archive)
 
@@ -221,11 +222,26 @@ def opened(packer: Packer, payload: bytes) -> tuple[str, str, str]:
     return salt, archive, segment
 
 
-def _segment(found: dict[str, Any]) -> Segment:
+def segment_of(found: dict[str, Any]) -> Segment:
+    """The segment of a payload's JSON.
+
+    Raises:
+        LookupError, TypeError, ValueError, AttributeError: it is none.
+    """
     # A field that a later version added is left out here; the seal is over the JSON as it came.
     known = {field.name for field in fields(Segment)}
     values = {name: value for name, value in found.items() if name in known}
-    values["run"] = tuple(values["run"])
+    values["run"] = tuple(map(_text, values["run"]))
     values["archived_as"] = tuple((at, name) for at, name in values.get("archived_as", ()))
     values["usage"] = Usage(**values["usage"])
-    return Segment(**values)
+    segment = Segment(**values)
+    _text(segment.rendered["role"])
+    if not all(isinstance(n, int) for n in (segment.tokens, segment.source_tokens)):
+        raise TypeError("its tokens are no numbers")
+    return segment
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{type(value).__name__} where text is expected")
+    return value

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, select
 
 from ..earlier import ARCHIVE_ONLY
-from ..errors import ConfigError, LedgerCorrupt
+from ..errors import LedgerCorrupt
 from ..ledger import Entry, Epoch, Outline, Segment, Session, Usage, plain_outline
 from ..messages import Message, to_plain
 from . import reading, transcripts, writing
@@ -19,6 +19,7 @@ from .audit import Fault, audit
 from .database import Database
 from .erasure import Erased, erase_message, erase_session, reclaim
 from .masking import outline_without_secrets, without_secrets
+from .names import check_names
 from .pack import Codec
 from .reading import SessionInfo
 from .schema import entries, sessions
@@ -31,8 +32,6 @@ __all__ = ["SqlStore"]
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-_LONGEST_NAME = 1_000  # bytes; an index of PostgreSQL takes no key of more than 2,700
 
 
 class SqlStore:
@@ -90,7 +89,7 @@ class SqlStore:
         A new session without a parent is not written before its first commit: agents that never
         compress leave nothing behind. A fork is, for its parent moves on.
         """
-        _check_names(namespace, session_id, parent_session_id)
+        check_names(namespace, session_id, parent_session_id)
         found = self._read(lambda archive: self._opened(archive, namespace, session_id))
         if found is None and parent_session_id is not None:
             found = self._write(
@@ -242,9 +241,10 @@ class SqlStore:
         """Take in an exported session.
 
         Raises:
-            LedgerCorrupt: its chain or archive disagrees.
+            LedgerCorrupt: its chain or archive disagrees, or it is no export; nothing is written.
             LedgerConflict: another session of that id is here.
         """
+        check_names(namespace)
         name = self._write(lambda archive: import_session(archive, namespace, exported))
         return self.open(namespace, name)
 
@@ -288,19 +288,6 @@ class SqlStore:
         writing.append(archive, session, segments, outline)
         row = require(archive.connection, session.namespace, session.id)
         return snapshot(archive, row, self._snapshots.get(row))
-
-
-def _check_names(*names: str | None) -> None:
-    for name in names:
-        if name is None:
-            continue
-        size = len(name.encode("utf-8", "surrogatepass"))
-        if not name or "\0" in name or any("\ud800" <= c <= "\udfff" for c in name):
-            raise ConfigError(f"{name!r} cannot name a session or namespace; expected text")
-        if size > _LONGEST_NAME:
-            raise ConfigError(
-                f"a name of {size} bytes, {name[:20]!r}…; expected at most {_LONGEST_NAME}"
-            )
 
 
 def _originals(archive: Archive, session: Session, entry: Entry) -> list[Message] | None:

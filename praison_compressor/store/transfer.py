@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, insert, select
 
-from ..chain import archive_digest, commitment, link
-from ..errors import LedgerConflict, LedgerCorrupt
+from ..errors import LedgerConflict
 from ..ledger import GENESIS, Outline
 from ..messages import Message, content_digest
 from . import transcripts
 from .archive import Archive
+from .exported import CHAIN, FORMAT, checked
 from .pack import Packer
 from .schema import entries, epochs, exports, sessions
 from .snapshots import find, opened, require, scope_of
 
-__all__ = ["FORMAT", "export_session", "import_session"]
-
-FORMAT = "praison-compressor/1"
+__all__ = ["export_session", "import_session"]
 
 
 def export_session(archive: Archive, namespace: str, session_id: str, note: str) -> dict[str, Any]:
@@ -70,7 +67,7 @@ def export_session(archive: Archive, namespace: str, session_id: str, note: str)
 
 
 def _exported(packer: Packer, entry: Any) -> dict[str, Any]:
-    chain = {name: getattr(entry, name) for name in _CHAIN}
+    chain = {name: getattr(entry, name) for name in CHAIN}
     if entry.sealed is None:
         return {**chain, "salt": "", "archive": "", "segment": None}
     salt, archive, payload = opened(packer, entry.sealed)
@@ -78,12 +75,9 @@ def _exported(packer: Packer, entry: Any) -> dict[str, Any]:
     return {**chain, "salt": salt, "archive": archive, "segment": payload}
 
 
-_CHAIN = ("kind", "epoch", "parent", "commitment", "hash")
-
-
 def import_session(archive: Archive, namespace: str, exported: Mapping[str, Any]) -> str:
     """Write the session with all its entries as its own; its stable id."""
-    _checked(exported)
+    checked(exported)
     session, chain = exported["session"], exported["entries"]
     head = chain[-1]["hash"] if chain else GENESIS
     here = find(archive.connection, namespace, session["id"])
@@ -152,50 +146,9 @@ def _insert_entry(
     if entry["segment"] is not None:
         lines = (entry["salt"], entry["archive"], entry["segment"])
         payload = archive.packer.pack("\n".join(lines).encode("utf-8", "surrogatepass"))
-    values = {name: entry[name] for name in _CHAIN}
+    values = {name: entry[name] for name in CHAIN}
     result = archive.connection.execute(
         insert(entries).values(**values, session_key=session_key, position=position, sealed=payload)
     )
     assert result.inserted_primary_key is not None
     archive.link(int(result.inserted_primary_key[0]), keys)
-
-
-def _checked(exported: Mapping[str, Any]) -> None:
-    if exported.get("format") != FORMAT:
-        raise LedgerCorrupt(f"this is no export of a session; expected the format {FORMAT!r}")
-    try:
-        _check_chain(exported)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise LedgerCorrupt(f"the export is incomplete: {error!r}") from error
-
-
-def _check_chain(exported: Mapping[str, Any]) -> None:
-    messages = exported["messages"]
-    for digest, message in messages.items():
-        if content_digest(message) != digest:
-            raise LedgerCorrupt(f"the export was changed: message {digest}")
-    expected = GENESIS
-    for number, entry in enumerate(exported["entries"]):
-        originals = [messages[digest] for digest in entry["originals"]]
-        if entry["parent"] != expected or entry["hash"] != link(
-            entry["parent"], entry["epoch"], entry["commitment"]
-        ):
-            raise LedgerCorrupt(f"the export was changed: entry {number} breaks the chain")
-        if entry["segment"] is not None and not _is_sealed(entry, originals):
-            raise LedgerCorrupt(f"the export was changed: the segment of entry {number}")
-        expected = entry["hash"]
-    if exported["epochs"][-1]["length"] != len(exported["entries"]):
-        raise LedgerCorrupt("the export was changed: entries are missing")
-    for item in exported.get("transcript") or ():
-        if item not in (range(len(exported["entries"])) if isinstance(item, int) else messages):
-            raise LedgerCorrupt("the export was changed: its transcript names what is not there")
-
-
-def _is_sealed(entry: Mapping[str, Any], originals: Sequence[Message]) -> bool:
-    promise = commitment(entry["salt"], entry["segment"], entry["archive"])
-    kind = json.loads(entry["segment"])["kind"]
-    return bool(
-        promise == entry["commitment"]
-        and archive_digest(originals) == entry["archive"]
-        and kind == entry["kind"]
-    )
