@@ -136,7 +136,7 @@ def test_the_command_on_a_read_only_store(made: Callable[[Path], Path], tmp_path
         done = _command(*command, "--store", str(store), bound=True)
         assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (4, "", 1), command
         assert str(store) in done.stderr
-        assert re.search("writable|rights", done.stderr)
+        assert re.search("writable|rights|there is no such file", done.stderr)
 
 
 def _command(

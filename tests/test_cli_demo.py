@@ -12,10 +12,12 @@ from praison_compressor.cli import checks
 from praison_compressor.config import CompressorConfig
 from praison_compressor.demo import MODEL, WINDOW
 from praison_compressor.praisonai import installed
+from praison_compressor.store import default_path, open_store
 from praison_compressor.testing import Failure, LocalProvider, Reply
 from praison_compressor.tokens import TokenCounter
 
 from .cli import Run, runner
+from .talks import NAMESPACE, committed, talk
 
 
 @pytest.fixture
@@ -117,6 +119,25 @@ def test_doctor_reaches_the_store(run: Run, tmp_path: Path) -> None:
     fails = run("doctor", "--store", "postgresql://user:secret@127.0.0.1:1/db", "--json")
     assert (fails.code, states(fails)["store"]) == (1, "fail")
     assert "secret" not in fails.out
+
+
+def test_doctor_says_where_the_ledger_of_an_agents_own_session_is(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a URL too: nothing is made by asking, and a file that is damaged is a failure."""
+    monkeypatch.delenv("PRAISON_COMPRESSOR_STORE", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    asked = run("doctor", "--json")
+    assert (asked.code, states(asked)["store"]) == (0, "ok")
+    assert str(default_path()) in asked.out
+    assert not default_path().exists()
+    committed(open_store(), "s", talk(4))
+    assert f"sqlite:{default_path()}: 1 sessions in namespace" in run(
+        "doctor", "--namespace", NAMESPACE
+    ).out.replace("\n", "")
+    for file in default_path().parent.iterdir():
+        file.write_bytes(b"no database, " * 1_000)
+    assert states(run("doctor", "--json"))["store"] == "fail"
 
 
 def test_doctor_names_a_host_that_moved(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,13 +171,42 @@ def test_nothing_is_erased_without_a_yes(
     [("lineage",), ("show",), ("restore",), ("forget", "--yes"), ("export",), ("verify",)],
     ids=lambda command: command[0],
 )
-def test_a_session_that_is_not_there_is_exit_code_4(command: tuple[str, ...], run: Run) -> None:
+def test_a_session_that_is_not_there_is_exit_code_4(
+    command: tuple[str, ...], run: Run, view: Path
+) -> None:
     """One line that names it, and no new session."""
     done = run(command[0], "nobody", *command[1:])
     assert done.code == 4
     assert "nobody" in done.err
     assert len(done.err.splitlines()) == 1
-    assert "nobody" not in run("sessions").out.replace("No sessions", "")
+    assert "nobody" not in run("sessions").out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("verify",),
+        ("search", "words"),
+        ("lineage", SESSION),
+        ("show", SESSION),
+        ("status", SESSION),
+        ("restore", SESSION),
+        ("resume", SESSION),
+        ("export", SESSION),
+        ("forget", SESSION, "--yes"),
+        ("new", "fork", "--from", SESSION),
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_mistyped_path_is_no_sound_and_empty_store(
+    command: tuple[str, ...], run: Run, tmp_path: Path
+) -> None:
+    """It is named, and no file is made there."""
+    typed = tmp_path / "legder.db"
+    done = run(*command, "--store", typed)
+    assert (done.code, done.out) == (4, "")
+    assert f"{typed}: there is no such file" in done.err
+    assert not typed.exists()
 
 
 def test_a_store_that_is_not_there_is_exit_code_4(run: Run) -> None:

@@ -172,7 +172,7 @@ def import_(
     found = transcripts.read_json(file)
     if not isinstance(found, Mapping):
         raise Unusable(f"{file}: not an exported session")
-    with open_at(store) as opened:
+    with open_at(store, new=True) as opened:
         session = opened.import_(namespace, found)
     screen = Screen()
     if as_json:

@@ -12,6 +12,7 @@ from ..config import CompressorConfig
 from ..errors import CompressorError
 from ..models import model_limits
 from ..tokens import TokenCounter
+from .stores import default_of
 from .terminal import number, one_line
 
 __all__ = ["FAIL", "NOTE", "OK", "Check", "all_checks"]
@@ -141,14 +142,20 @@ def _window(config: CompressorConfig) -> Check:
 
 def _store(config: CompressorConfig) -> Check:
     name = "store"
-    if config.store_url is None:
-        return Check(
-            name, OK, "memory: what is compressed is forgotten with the process (--store URL)"
-        )
+    if config.store_url is not None:
+        return _reached(name, config, config.store_url, "mend the URL, or start the database")
+    found = "memory; of an agent whose host keeps its session: "
+    default = default_of(config)
+    if not default.exists():
+        return Check(name, OK, f"{found}{default}, not made yet (--store URL for another)")
+    return _reached(name, config, str(default), "mend the file, or move it away", found)
+
+
+def _reached(name: str, config: CompressorConfig, url: str, remedy: str, before: str = "") -> Check:
     try:
         from ..store import open_store
 
-        store = open_store(config.store_url, key=config.store_key)
+        store = open_store(url, key=config.store_key)
         try:
             store.check()
             place = store.place
@@ -156,8 +163,9 @@ def _store(config: CompressorConfig) -> Check:
         finally:
             store.close()
     except (CompressorError, ImportError) as error:
-        return Check(name, FAIL, one_line(str(error)), "mend the URL, or start the database")
-    return Check(name, OK, f"{place}: {number(count)} sessions in namespace {config.namespace!r}")
+        return Check(name, FAIL, before + one_line(str(error)), remedy)
+    found = f"{place}: {number(count)} sessions in namespace {config.namespace!r}"
+    return Check(name, OK, before + found)
 
 
 def _auxiliary(config: CompressorConfig) -> Check:

@@ -28,7 +28,7 @@ def sessions(
 ) -> None:
     """List the sessions of a store, the last used first."""
     screen = Screen()
-    with open_at(store) as opened:
+    with open_at(store, new=True) as opened:
         found = opened.sessions(namespace)
         place, others = opened.place, [] if found else opened.namespaces()
     if as_json:

@@ -3,39 +3,50 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .. import CompressorConfig, CompressorError
+from .. import CompressorConfig, CompressorError, StoreUnavailable
 from ..ledger import Entry
 
 if TYPE_CHECKING:
     from ..store import SqlStore
 
-__all__ = ["Out", "SessionArgument", "entries_of", "open_at", "when"]
+__all__ = ["Out", "SessionArgument", "default_of", "entries_of", "open_at", "when"]
 
 
 @contextlib.contextmanager
-def open_at(url: str | None) -> Iterator[SqlStore]:
+def open_at(url: str | None, *, new: bool = False) -> Iterator[SqlStore]:
     """The store at `url`, else where the environment says, else in the user's data directory.
 
-    An encrypted one with the key in the environment: on a command line others would read it.
+    An encrypted one with the key in the environment: on a command line others would read it. With
+    `new` a file that is not there is made.
+
+    Raises:
+        StoreUnavailable: there is no such file; a mistyped path must not be a sound, empty store.
     """
-    from ..store import default_path, open_store
+    from ..store import open_store
 
     config = CompressorConfig(store_url=url).with_environment()
-    place: str | os.PathLike[str] | None = config.store_url
-    if place is None and config.store_key and not default_path().exists():
-        place = default_path(encrypted=True)
-    store = open_store(place, key=config.store_key)
+    store = open_store(config.store_url or default_of(config), key=config.store_key)
+    if not new and not store.is_there():
+        raise StoreUnavailable(f"{store.place}: there is no such file; check --store")
     try:
         yield store
     finally:
         store.close()
+
+
+def default_of(config: CompressorConfig) -> Path:
+    """The file of agents that were told no store and whose host keeps their sessions."""
+    from ..store import default_path
+
+    plain = default_path()
+    return default_path(encrypted=True) if config.store_key and not plain.exists() else plain
 
 
 def _session_ids(context: typer.Context, incomplete: str) -> list[str]:

@@ -121,6 +121,10 @@ class Database:
         """Whether the store is one file of this machine."""
         return self.url.get_backend_name() == "sqlite"
 
+    def is_there(self) -> bool:
+        """Whether its file was made already; of a server it is not asked."""
+        return not self.is_sqlite or os.path.exists(str(self.url.database))
+
     @property
     def encrypted(self) -> bool:
         """Whether payloads are encrypted; there is no full-text index then."""

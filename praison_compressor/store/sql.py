@@ -67,6 +67,10 @@ class SqlStore:
         """Where the ledger is, in words that hold no secret."""
         return self._database.place
 
+    def is_there(self) -> bool:
+        """Whether its file was made already; of a server it is not asked."""
+        return self._database.is_there()
+
     def check(self) -> None:
         """Reach the store, bringing its schema up to date.
 
