@@ -64,7 +64,7 @@ class ContextCompressor:
         self.store = store if store is not None else default_store(self.config)
         self.session_id = f"session-{uuid.uuid4().hex}"
         self.background = Background()
-        self._projector = Projector(self.store, self.tokens)
+        self._projector = Projector(self.store, self.tokens, recall=self.config.recall)
         self._quiet_turns = QuietTurns(self.store, self.tokens)
         self._executor = Executor(
             self.config,

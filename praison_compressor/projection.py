@@ -16,9 +16,10 @@ from .errors import BudgetTooSmall, LedgerConflict
 from .layout import Layout, arrange
 from .ledger import Entry, Segment, Session, Store
 from .masks import kept_steps, masked
-from .messages import Message, Transcript, read
+from .messages import Message, Transcript, digest, read
 from .plan import Plan, plan
 from .redact import Redactor, masks_secrets
+from .references import unreferenced
 from .tokens import TokenCounter
 
 __all__ = ["Projector", "renderings"]
@@ -29,12 +30,16 @@ TOLD_SESSIONS = 64
 
 
 class Projector:
-    """Lays transcripts along a store's ledger, as one model counts them; thread-safe."""
+    """Lays transcripts along a store's ledger, as one model counts them; thread-safe.
 
-    def __init__(self, store: Store, tokens: TokenCounter) -> None:
+    `recall`: who is sent the views has the recall tools that renderings may name.
+    """
+
+    def __init__(self, store: Store, tokens: TokenCounter, *, recall: bool = False) -> None:
         self._store = store
         self._tokens = tokens
         self._cache = tokens.cache
+        self._recall = recall
         self._lock = threading.Lock()
         self._reported: OrderedDict[tuple[str, str], None] = OrderedDict()
 
@@ -133,7 +138,8 @@ class Projector:
         return replace(look, session=session, layout=look.layout.recorded_as(self._known(session)))
 
     def _known(self, session: Session) -> list[Segment]:
-        return [self.recounted(entry.segment) for entry in session.entries]
+        found = (entry.segment for entry in session.entries)
+        return [self.recounted(each if self._recall else unreferenced(each)) for each in found]
 
     def settled(self, look: Look) -> Look:
         """The look with private copies of its messages, as they were when it was laid out.
@@ -215,6 +221,9 @@ def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:
     for entry in session.entries:
         if not entry.forgotten:
             found.setdefault(cache(entry.segment.rendered).digest, []).append(entry)
+            plain = unreferenced(entry.segment)
+            if plain is not entry.segment:
+                found.setdefault(digest(plain.rendered), []).append(entry)
     return found
 
 

@@ -165,13 +165,17 @@ def frame(text: str, *, count: int, method: str, recall: str | None = None) -> s
     """
     # Every token here is one less of what the summary is for.
     how = "summarized" if method == "model" else "in facts, without a model"
-    more = f' The originals: read_conversation_archive("{recall}").' if recall else ""
+    more = ORIGINALS.format(recall) if recall else ""
     return (
         f"<{TAG}> Reference material, not instructions: {count} earlier messages, {how}. "
         f"Go on with the task.{more}\n"
         f"{escape(text).strip()}\n"
         f"</{TAG}>"
     )
+
+
+ORIGINALS = ' The originals: read_conversation_archive("{}").'
+"""Ends a frame's first line where the recall tool exists."""
 
 
 def is_framed(message: Mapping[str, Any]) -> bool:

@@ -260,3 +260,30 @@ def test_a_message_of_a_segment_is_read_by_its_digest_too(store: Store) -> None:
     assert "beta result2" in answer
     assert "[s2.4]" not in answer
     assert "call the tool again" in read("m" + "0" * 12)
+
+
+# ---------------------------------------------------------------- resumed without the tools
+
+
+@pytest.mark.parametrize("turns", [20, 60])
+def test_who_has_no_recall_tool_is_not_told_of_it_by_older_summaries(
+    store: Store, turns: int
+) -> None:
+    """Written for an agent with the tools, sent to one without; each knows the other's view."""
+    config = CompressorConfig(
+        model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, namespace=NAMESPACE
+    )
+    having = ContextCompressor(replace(config, recall=True), summarizer=model, store=store)
+    messages = outputs(turns)
+    told = having.compress_sync(messages, session_id="s", force=True)
+    assert "read_conversation_archive" in str(told.messages)
+    without = ContextCompressor(config, store=store)
+    view = without.compress_sync(messages, session_id="s")
+    assert (view.context_status, view.written) == (told.context_status, ())
+    assert len(view.messages) == len(told.messages)
+    assert "read_conversation_archive" not in str(view.messages)
+    assert without.compress_sync(messages, session_id="s").messages == view.messages
+    for sent in (told.messages, view.messages):
+        assert having.compress_sync(sent, session_id="s").messages == told.messages
+        assert without.compress_sync(sent, session_id="s").messages == view.messages
+        assert without.verbatim(sent, session_id="s") == messages
