@@ -10,8 +10,10 @@ from typing import Any
 from ..messages import ToolCall
 from .domain import GENERAL, Domain, Rule
 from .model import FileFact
+from .programs import Effect
 from .reading import arguments_of
-from .shell import Effect, effects
+from .shell import effects, patches
+from .spellings import Spellings
 
 SHELL_KEYS = ("command", "cmd", "commands", "script", "input")
 _PATH_KEYS = frozenset(
@@ -131,7 +133,9 @@ def _strings(arguments: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
 
 
 def _shelled(call: ToolCall, text: str) -> list[Effect]:
-    return effects(text) if _SHELLS.search(call.name) else []
+    if not _SHELLS.search(call.name):
+        return []
+    return [*_patched(call.name, *patches(text)), *effects(text)]
 
 
 def _patched(via: str, *texts: str) -> Iterator[Effect]:
@@ -160,6 +164,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._files: dict[str, FileFact] = {}
+        self._spellings = Spellings()
 
     def add(self, effect: Effect, index: int, ok: bool = True) -> None:
         """Note one effect; a failed one is kept only for a file nothing else is known of.
@@ -168,6 +173,7 @@ class Ledger:
         """
         if not _is_one_line(effect.path) or (effect.target and not _is_one_line(effect.target)):
             return
+        effect = effect._replace(path=self._spellings.of(effect.path))
         known = self._files.pop(effect.path, None)
         action = effect.action
         if action == "created" and known and known.ok and known.action != "deleted":
@@ -190,6 +196,7 @@ class Ledger:
     def _moved_to(self, effect: Effect, index: int) -> None:
         name = effect.path.rpartition("/")[2]
         target = effect.target + name if effect.target.endswith("/") else effect.target
+        target = self._spellings.of(target)
         self._files.pop(target, None)
         self._files[target] = FileFact(target, "created", effect.via, index, {"created": 1})
 
