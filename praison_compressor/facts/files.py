@@ -12,7 +12,7 @@ from .domain import GENERAL, Domain, Rule
 from .model import FileFact
 from .programs import Effect
 from .reading import arguments_of
-from .shell import effects, patches
+from .shell import effects, patches, spoken
 from .spellings import Spellings
 
 SHELL_KEYS = ("command", "cmd", "commands", "script", "input")
@@ -55,9 +55,7 @@ def effects_of(call: ToolCall, domain: Domain = GENERAL) -> list[Effect]:
     action = action_of(call.name, arguments)
     if action:
         found = list(_named(call.name, action, arguments))
-    return found or [
-        effect for text in _strings(arguments, SHELL_KEYS) for effect in _shelled(call, text)
-    ]
+    return found or [effect for text in command_texts(arguments) for effect in _shelled(call, text)]
 
 
 def action_of(name: str, arguments: Mapping[str, Any]) -> str | None:
@@ -94,7 +92,14 @@ def command_texts(arguments: Any, rule: Rule | None = None) -> list[str]:
     if not isinstance(arguments, Mapping):
         return []
     keys = (rule.argument,) if rule is not None and rule.argument else SHELL_KEYS
-    return next((found for key in keys if (found := _strings(arguments, (key,)))), [])
+    return next((found for key in keys if (found := _lines(arguments, key))), [])
+
+
+def _lines(arguments: Mapping[str, Any], key: str) -> list[str]:
+    """The command lines of one argument; a list is one command's words, unless it is of lines."""
+    words = _strings(arguments, (key,))
+    is_argv = isinstance(arguments.get(key), list) and key != "commands" and len(words) > 1
+    return [spoken(words)] if is_argv and not any(map(str.isspace, words[0])) else words
 
 
 def _target(arguments: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from .programs import Effect, is_file, of_program
 
-__all__ = ["effects", "patches"]
+__all__ = ["effects", "patches", "spoken"]
 
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n(.*?)^\s*\1\s*$", re.S | re.M)
 _SPLIT = re.compile(r"\s*(?:&&|\|\||;|\n|(?<!>)\|(?!\|)|&(?!\d|>))\s*")
@@ -22,6 +22,7 @@ _PREFIXES = frozenset(
 _VALUED = ("-u", "-g", "-n")  # of the prefixes: whose next word is no program
 _NUMBER = re.compile(r"\d+[smhd]?")
 _SHELLS = frozenset(("bash", "sh", "zsh", "dash"))
+_SCRIPT_FLAG = re.compile(r"-\w*c")
 _PATCHES = re.compile(r"(?:^|[\n;&|(])\s*(?:apply_patch|patch|git\s+apply)\b[^\n]*$")
 _PATCH = "*** Begin Patch"
 _FREE = str.maketrans("\ue000\ue001\ue002\ue003\ue004", ";&|<>")
@@ -64,6 +65,18 @@ def patches(command: str) -> list[str]:
         for found in _HEREDOC.finditer(command)
         if _PATCHES.search(command[: found.start()])
     ]
+
+
+def spoken(words: list[str]) -> str:
+    """A list of words as the command line that one would type: the script of `bash -lc SCRIPT`."""
+    name = words[0].rpartition("/")[2]
+    if name == "apply_patch" and len(words) == 2:
+        return words[1]
+    if name in _SHELLS:
+        for flag, script in pairwise(words):
+            if _SCRIPT_FLAG.fullmatch(flag):
+                return script
+    return shlex.join(words)
 
 
 def _parts(command: str) -> Iterator[str]:
@@ -134,7 +147,7 @@ def _unprefixed(words: list[str]) -> list[str]:
 def _inner(arguments: list[str], folder: str) -> list[Effect]:
     """What `bash -c '...'` is told to do."""
     for flag, script in pairwise(arguments):
-        if re.fullmatch(r"-\w*c", flag):
+        if _SCRIPT_FLAG.fullmatch(flag):
             return effects(script, folder)
     return []
 
