@@ -231,6 +231,18 @@ def test_a_forgotten_message_takes_what_was_said_of_it(sql_store: SqlStore) -> N
         sql_store.forget(NAMESPACE, digest)
 
 
+def test_a_summary_begun_before_a_forgetting_is_not_committed(sql_store: SqlStore) -> None:
+    """Its writer was shown what is forgotten now: it is told to look again."""
+    before = committed(sql_store, "s", talk(4, "a"))
+    sql_store.forget(NAMESPACE, content_digest(talk(4, "a")[1]))
+    late = segment(talk(4, "b"), "as number1 of a says")
+    with pytest.raises(LedgerConflict, match="a part was forgotten"):
+        sql_store.commit(before, [(late, talk(4, "b"))])
+    now = sql_store.commit(sql_store.open(NAMESPACE, "s"), [(segment(talk(4, "b")), talk(4, "b"))])
+    assert [entry.forgotten for entry in now.entries] == [True, False]
+    assert sql_store.verify() == []
+
+
 def test_another_process_sees_what_was_forgotten(store_url: str) -> None:
     """A snapshot that was read before is not used again."""
     one, two = open_store(store_url), open_store(store_url)

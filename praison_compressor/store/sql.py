@@ -114,7 +114,7 @@ class SqlStore:
         `outline` is the whole transcript as it stands then; None leaves what was recorded.
 
         Raises:
-            LedgerConflict: the tip is no longer `session.tip`.
+            LedgerConflict: the tip is no longer `session.tip`, or a part was forgotten since.
             StoreUnavailable: nothing was written.
         """
         plain = [(segment, [to_plain(m) for m in originals]) for segment, originals in segments]

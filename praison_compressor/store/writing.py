@@ -83,6 +83,9 @@ def _locked(archive: Archive, session: Session) -> Row[Any]:
     if row is None or row.tip != session.tip:
         tip = "gone" if row is None else f"now {row.tip}"
         raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
+    if row.edits != session.edits:
+        # What was written in the light of the forgotten part may repeat it.
+        raise LedgerConflict(f"session {session.id}: a part was forgotten; read it again")
     return row
 
 
