@@ -260,3 +260,21 @@ def test_overhead_above_the_trigger_is_said_once(caplog):
         ours.compress_sync(messages, session_id="s")
     said = [record for record in caplog.records if "cannot be dropped" in record.getMessage()]
     assert len(said) == 1
+
+
+def test_overhead_above_the_trigger_is_not_fought():
+    """A compression that only the next turns need waits until they do, and then frees room for
+    several: not one every other turn, each too small for a model's text."""
+    model, events = Paid("## Done\nAll of it is in order so far."), []
+    ours = compressor(model, events.append, context_window=16_000)
+    talk = [{"role": "user", "content": "Task: " + "detail " * 9_800}]
+    assert 9_600 < ours.tokens.messages(talk) < 12_000
+    for turn in range(60):
+        talk += [
+            {"role": "assistant", "content": f"answer {turn} " + "word " * 300},
+            {"role": "user", "content": f"next {turn}"},
+        ]
+        assert ours.compress_sync(list(talk), session_id="s").tokens_after <= 12_000
+    committed = [event for event in events if event.name == "committed"]
+    assert len(committed) <= 20
+    assert [event for event in events if event.name == "fell_back"] == []
