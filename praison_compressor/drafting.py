@@ -113,7 +113,7 @@ class Drafter:
         if asked is None or brief.prefix is None:
             return None
         try:
-            return await self._asker.once(asked, order, brief.prefix.tools)
+            return await self._asker.text(asked, order, brief.prefix.tools)
         except SummaryError as error:
             if getattr(error, "kind", "provider") != "provider":
                 raise  # the ordinary request would meet the same: no network, no key, no time
