@@ -74,35 +74,32 @@ class Asker:
         """The model that answers an order, where it is known before."""
         return order.model or getattr(self._summarizer, "model", None)
 
-    async def text(self, messages: list[Message], order: Order) -> str:
-        """One accepted text.
+    async def text(self, messages: list[Message], order: Order, tools: Tools | None = None) -> str:
+        """One accepted text; with `tools` on the live prefix.
 
         Raises:
             SummaryError: the last reason, after the tries that this kind of failure deserves.
         """
+        on_prefix = tools is not None  # what is no answer there may be one to an ordinary request
+        tries, passing = (1, _PASSING_ON_PREFIX) if on_prefix else (REJECTED_TRIES, _PASSING)
         rejected = failed = 0
         while True:
             try:
-                return await self.once(messages, order)
+                return await self._once(messages, order, tools)
             except SummaryRejected:
                 rejected += 1
-                if rejected >= REJECTED_TRIES:
+                if rejected >= tries:
                     raise
             except SummarizerUnavailable as error:
                 failed += 1
-                if error.kind not in _PASSING or failed > self._config.summary_max_retries:
+                if error.kind not in passing or failed > self._config.summary_max_retries:
                     raise
                 wait = error.retry_after if error.retry_after is not None else 0.5 * 2**failed
                 if wait > self._config.timeout_seconds:
                     raise
                 await asyncio.sleep(wait)
 
-    async def once(self, messages: list[Message], order: Order, tools: Tools | None = None) -> str:
-        """The text of one answer, if it is accepted; with `tools` on the live prefix.
-
-        Raises:
-            SummaryError: why not.
-        """
+    async def _once(self, messages: list[Message], order: Order, tools: Tools | None) -> str:
         reply = await self._reply(messages, order, tools)
         order.spent.add(reply)
         return accept(reply, messages)
@@ -155,5 +152,6 @@ def _took(began: float) -> dict[str, float]:
     return {"seconds": time.monotonic() - began}
 
 
-_PASSING = frozenset({"network", "provider", "quota"})
+_PASSING_ON_PREFIX = frozenset({"network", "quota"})
+_PASSING = _PASSING_ON_PREFIX | {"provider"}
 """Kinds of failure that another try may mend; a timeout has already cost its whole time."""

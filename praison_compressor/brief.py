@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from .facts import Coverage, Facts
 from .ledger import Usage
 from .messages import Message
 from .prefix import Prefix
 
-__all__ = ["Brief", "Written"]
+__all__ = ["Brief", "Written", "billed"]
 
 
 @dataclass(frozen=True)
@@ -60,3 +61,11 @@ class Written:
     """Facts that the finished text holds."""
     facts: Facts | None = None
     """What was found in the messages that the text stands for."""
+
+
+def billed(written: Sequence[Written], spent: Iterable[Usage]) -> list[Written]:
+    """The texts, of which the first also bears what was `spent` on texts that came to nothing."""
+    return [
+        replace(text, usage=sum(spent, text.usage)) if number == 0 else text
+        for number, text in enumerate(written)
+    ]

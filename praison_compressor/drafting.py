@@ -60,13 +60,22 @@ class Drafter:
         if text is not None:
             order.spent.parts.append(len(brief.shown))
             return text
-        make, parts = await asyncio.to_thread(self._in_parts, brief)
+        tokens = await asyncio.to_thread(self._counter, order)
+        make, parts = await asyncio.to_thread(self._in_parts, brief, tokens)
         if len(parts) == 1:
             order.spent.parts.append(len(brief.shown))
             return await self._asker.text(make(parts[0]), order)
         texts = await self._each(make, parts, order)
         order.spent.parts += map(shown_in, parts)
-        return await self._merged(texts, brief, order)
+        return await self._merged(texts, brief, order, tokens)
+
+    def _counter(self, order: Order) -> TokenCounter:
+        """What counts for the model that is asked: what was learned of the agent's own model is
+        about no other."""
+        name, own = self._asker.model_of(order), self._tokens
+        if is_same_model(name, self._config.model) or (name is None and own.ratio >= 1):
+            return own
+        return TokenCounter(name or self._config.model)
 
     async def _each(self, make: Request, parts: list[list[Piece]], order: Order) -> list[str]:
         gate = asyncio.Semaphore(PART_CONCURRENCY)
@@ -80,7 +89,9 @@ class Drafter:
 
         return await _all_or_none(one(n, part) for n, part in enumerate(parts, 1))
 
-    async def _merged(self, texts: list[str], brief: Brief, order: Order) -> str:
+    async def _merged(
+        self, texts: list[str], brief: Brief, order: Order, tokens: TokenCounter
+    ) -> str:
         """One summary out of consecutive partial ones, in rounds if they are many."""
         extra = self._config.summary_instructions
         make = functools.partial(merge_request, target_tokens=brief.prose, extra=extra)
@@ -89,7 +100,7 @@ class Drafter:
             taken = len(texts)
             if window is not None:
                 space = int(window * WINDOW_MARGIN) - 2 * brief.prose
-                while taken > 2 and self._tokens.messages(make(texts[:taken])) > space:
+                while taken > 2 and tokens.messages(make(texts[:taken])) > space:
                     taken -= 1
             texts = [await self._asker.text(make(texts[:taken]), order), *texts[taken:]]
         return texts[0]
@@ -102,7 +113,7 @@ class Drafter:
         if asked is None or brief.prefix is None:
             return None
         try:
-            return await self._asker.once(asked, order, brief.prefix.tools)
+            return await self._asker.text(asked, order, brief.prefix.tools)
         except SummaryError as error:
             if getattr(error, "kind", "provider") != "provider":
                 raise  # the ordinary request would meet the same: no network, no key, no time
@@ -123,18 +134,20 @@ class Drafter:
 
     # -------------------------------------------------------------- in parts
 
-    def _in_parts(self, brief: Brief) -> tuple[Request, list[list[Piece]]]:
+    def _in_parts(self, brief: Brief, tokens: TokenCounter) -> tuple[Request, list[list[Piece]]]:
         """What makes a request, and the texts for each, as many as the model's window asks."""
         groups = by_step(brief.shown)
-        make, space = self._request(brief, brief.folded or brief.earlier)
+        make, space = self._request(brief, brief.folded or brief.earlier, tokens)
         if space is not None and space < self._least_space():
             # Earlier summaries that leave no room: replaced ones are read like messages, in parts
             # of their own; the others stay in the view and need not be shown.
             groups = [*([(text, 0)] for text in brief.folded), *groups]
-            make, space = self._request(brief, ())
-        return make, packed(groups, space, self._tokens.text)
+            make, space = self._request(brief, (), tokens)
+        return make, packed(groups, space, tokens.text)
 
-    def _request(self, brief: Brief, earlier: Sequence[str]) -> tuple[Request, int | None]:
+    def _request(
+        self, brief: Brief, earlier: Sequence[str], tokens: TokenCounter
+    ) -> tuple[Request, int | None]:
         """What makes a request, and the tokens of transcript that one can carry; None: any."""
 
         def make(part: Sequence[Piece]) -> list[Message]:
@@ -149,7 +162,7 @@ class Drafter:
         window = self._asker.window
         if window is None:
             return make, None
-        empty = self._tokens.messages(make([("", 0)]))
+        empty = tokens.messages(make([("", 0)]))
         least = 200 if not earlier else 0
         return make, max(least, int(window * WINDOW_MARGIN) - empty - 2 * brief.prose)
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from .anywhere import run
 from .breaker import Breaker
-from .brief import Written
+from .brief import Written, billed
 from .briefs import briefs_for
 from .call import Call, Look
 from .config import CompressorConfig
@@ -19,7 +19,7 @@ from .defaults import default_summarizer
 from .errors import LedgerConflict
 from .events import Event
 from .flights import Flights, leased
-from .ledger import Segment, Store
+from .ledger import Segment, Store, Usage
 from .messages import Message
 from .outline import outline_of
 from .plan import Plan
@@ -72,6 +72,7 @@ class Executor:
             LedgerError: the store cannot be read or written.
         """
         lost = 0
+        spent: list[Usage] = []
         while look.plan is not None:
             key = _key(look)
             flying = self._flights.enter(key)
@@ -84,7 +85,7 @@ class Executor:
                     # Another may have finished between our look and our turn.
                     look = await asyncio.to_thread(self._projector.renewed, call, look)
                     if look.plan is not None:
-                        return await self._carry_out(call, look, look.plan)
+                        return await self._carry_out(call, look, look.plan, spent)
             except LedgerConflict:
                 lost += 1
                 if lost >= MOST_CONFLICTS:
@@ -92,7 +93,8 @@ class Executor:
                 look = await asyncio.to_thread(self._projector.look, call)
             finally:
                 self._flights.leave(key)
-        return self.result(call, look)
+        found = self.result(call, look)
+        return replace(found, usage=sum(spent, found.usage))
 
     def mask(self, call: Call, look: Look, todo: Plan) -> CompressResult:
         """Masks need no model: they are committed at once, unless a summary that is being written
@@ -100,21 +102,29 @@ class Executor:
         key = _key(look)
         if self._flights.enter(key) is None:
             try:
-                return run(self._carry_out(call, look, todo))
+                return run(self._carry_out(call, look, todo, []))
             except LedgerConflict:
                 logger.debug("session %s moved on: its masks are not recorded", key[1])
             finally:
                 self._flights.leave(key)
         return self.uncommitted(call, look, todo)
 
-    async def _carry_out(self, call: Call, look: Look, todo: Plan) -> CompressResult:
+    async def _carry_out(
+        self, call: Call, look: Look, todo: Plan, spent: list[Usage]
+    ) -> CompressResult:
+        """`spent` is the bill of texts that lost a race: it goes on the next, as theirs goes to it.
+
+        Raises:
+            LedgerConflict: another has committed meanwhile.
+        """
         given = look.layout.transcript
         look = self._projector.settled(look)
         started = time.monotonic()
         numbers = {"tokens": look.layout.size(), "messages": len(look.layout.tokens)}
         self._emit(Event("started", look.session.id, numbers))
         try:
-            written = await self._write(call, look, todo)
+            written = billed(await self._write(call, look, todo), spent)
+            spent[:] = [text.usage for text in written] or spent
             todo, written = await asyncio.to_thread(self._widened, call, look, todo, written)
             after = await asyncio.to_thread(self._commit, call, look, todo, written)
         except BaseException as error:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .budget import Budget
 from .errors import BudgetTooSmall
@@ -37,6 +37,14 @@ TURN_START_COST = 0.2
 MASK_WORTH = 0.75
 """Tokens that masks must free for each that the provider reads anew because of them
 (tests/benchmarks/economy.py)."""
+
+CROWDED = 0.75
+"""Share of the trigger that what cannot be dropped may take. Above it the marks move up: else every
+few turns would be a compression that frees little."""
+
+CROWDED_TARGET = 0.3
+"""Of the room between what cannot be dropped and a trigger that moved up: what a compression may
+leave there. A summary needs some, the turns to come the rest."""
 
 MAJOR_SHARE = 0.5
 """Share of the largest stretch below which another one is not worth a call of its own."""
@@ -104,13 +112,18 @@ def plan(
     )
     if kept > budget.limit:
         raise BudgetTooSmall(kept, budget.limit)
+    budget = _above(budget, kept)
+    if size <= budget.trigger and not force:
+        return None
     target = min(budget.target, int(size * 0.6)) if size <= budget.trigger else budget.target
     target = min(budget.limit, max(target, kept + SMALLEST_SUMMARY))
     masked = _mask_plan(layout, budget, masks or {})
     enough = target if force else _most(budget, target)
     if masked is not None and masked.expected <= enough:
-        pays = force or _is_worth(masked, layout)
-        if pays and _if_it_pays(masked, size, budget):
+        # Down to the target they suffice, and no model is asked; short of it a summary may be
+        # cheaper in the end, because it lasts longer.
+        suffices = masked.expected <= target or _is_worth(masked, layout)
+        if suffices and _if_it_pays(masked, size, budget):
             return masked
     # Where what cannot be dropped leaves no room under the target, the limit is what counts.
     least = size
@@ -122,6 +135,16 @@ def plan(
         if size <= budget.limit:
             return None
     raise BudgetTooSmall(least, budget.limit)
+
+
+def _above(budget: Budget, kept: int) -> Budget:
+    """The marks, higher where what cannot be dropped takes most of the trigger."""
+    if kept <= CROWDED * budget.trigger:
+        return budget
+    room = min(int((1 - CROWDED) * budget.trigger), (budget.limit - kept) // 2)
+    trigger = max(budget.trigger, kept + room)
+    target = max(budget.target, kept + int((trigger - kept) * CROWDED_TARGET))
+    return replace(budget, trigger=trigger, target=target)
 
 
 def _most(budget: Budget, target: int) -> int:

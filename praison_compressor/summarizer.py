@@ -360,7 +360,8 @@ def _adapted(request: dict[str, Any], refusal: str) -> dict[str, Any] | None:
 def _reply(litellm: Any, model: str, response: Any) -> SummaryReply:
     choices = getattr(response, "choices", None)
     if not choices:
-        raise SummarizerUnavailable(f"{model}: an answer without choices", kind="provider")
+        # No text, but it may have its price: refused as empty, and counted.
+        return SummaryReply(text="", usage=_usage(litellm, response), model=model)
     message = choices[0].message
     # A refusal has a field of its own in OpenAI's answers: let it be read as one, not as empty.
     text = message.content or getattr(message, "refusal", None) or _refusal_field(message)

@@ -141,7 +141,7 @@ class TokenCounter:
         self._ratio = 1.0 if self.exact and abs(ratio - 1) < EXACT_TOLERANCE else ratio
 
     def _scaled(self, tokens: int) -> int:
-        return tokens if self._ratio == 1.0 else ceil(tokens * self._ratio)
+        return tokens if self._ratio == 1.0 else round(tokens * self._ratio)
 
     # ------------------------------------------------------------ messages
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from .brief import Written
+from .brief import Written, billed
 from .briefs import briefs_for
 from .call import Call, Look
 from .errors import BudgetTooSmall
@@ -53,7 +53,9 @@ def widened(
             break
         if wider is None or wider.tail_start >= todo.tail_start:
             break
-        todo, written = wider, [writer.static(brief) for brief in briefs_for(call, look, wider)]
+        spent = [text.usage for text in written]
+        texts = [writer.static(brief) for brief in briefs_for(call, look, wider)]
+        todo, written = wider, billed(texts, spent)
     return found
 
 

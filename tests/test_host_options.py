@@ -203,6 +203,26 @@ def test_protected_tools_are_kept(here: None) -> None:
     assert asked_so.context_compressor.config.tool_policies == policies
 
 
+@pytest.mark.parametrize(("word", "others"), [("keep_all", "keep"), ("keep_none", "mask")])
+def test_a_policy_for_all_tools_stands_beside_protected_ones(
+    here: None, word: Any, others: str
+) -> None:
+    """One word for all tools, in a dictionary and in a context: protected tools are kept."""
+    given = {"protected_tools": ["read"], "tool_policies": word}
+    for asked in (CompressorContext(**given), {"strategy": "summarize", **given}):
+        policies = made(asked).context_compressor.config.tool_policies
+        assert policies == {"read": "keep", "*": others}
+
+
+def test_a_policy_that_is_none_is_named(here: None, caplog: pytest.LogCaptureFixture) -> None:
+    """The agent goes on compressing; a context refuses it where it is written."""
+    config = made({"strategy": "summarize", "tool_policies": "keep_some"}).context_compressor.config
+    assert config.tool_policies == {}
+    assert "keep_some" in caplog.text
+    with pytest.raises(ConfigError, match="keep_some"):
+        CompressorContext(protected_tools=["read"], tool_policies="keep_some")  # type: ignore[arg-type]
+
+
 def test_defaults_of_the_installation(here: None) -> None:
     """They hold where an agent says nothing, and never over what it says."""
     install({"auxiliary_model": "aux", "protect_last_n_tokens": 77})

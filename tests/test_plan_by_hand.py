@@ -89,6 +89,22 @@ def test_at_the_trigger_nothing_is_planned_and_one_token_above_it_is() -> None:
     assert plan(laid(MIDDLE), budget(5_000, 1_599, 800)) is not None
 
 
+def test_the_marks_move_up_where_what_cannot_be_dropped_takes_most_of_the_trigger() -> None:
+    """Room for a quarter of the trigger above it, or for half of what the limit leaves."""
+    sketch = "u7501 a1000 a{} u10 a10"  # 7,521 cannot be dropped
+    crowded = budget(14_000, 10_000, 6_000)
+    assert plan(laid(sketch.format(1_500)), crowded) is None  # 10,021 = 7,521 + 10,000 / 4
+    job = found(laid(sketch.format(1_501)), crowded).jobs[0]
+    assert job.room == 2_500 * 3 // 10
+    # At three quarters of the trigger nothing moves: the smallest summary is all there is room for.
+    job = found(laid(sketch.format(1_508)), budget(14_000, 10_028, 6_000)).jobs[0]
+    assert job.room == SMALLEST_SUMMARY
+    # Half of what is left below the limit, where that is less.
+    near = budget(8_321, 7_600, 6_000)
+    assert plan(laid("u7501 a100 a300 u10 a10"), near) is None  # 7,921 = 7,521 + 800 / 2
+    assert plan(laid("u7501 a100 a301 u10 a10"), near) is not None
+
+
 def test_what_cannot_be_dropped_is_counted_whole() -> None:
     """System, task, newest user message, newest step: 10 + 20 + 30 + 40."""
     with pytest.raises(BudgetTooSmall) as caught:
@@ -453,12 +469,15 @@ def test_masks_that_are_not_enough_give_way_to_a_summary() -> None:
 def test_masks_must_free_three_quarters_of_what_is_read_anew_for_them() -> None:
     """The provider's cache ends at the first mask; what stands before it costs nothing again."""
     sketch = "u20 a2000 a10 c10 r{0} a40 u30 a40"
-    enough, masks = budget(9_000, 2_200, 2_180, mask_recent=100), {4: 20}
+    enough, masks = budget(9_000, 2_200, 2_150, mask_recent=100), {4: 20}
     # Read anew: the masked result and what follows it, 20 + 40 + 30 + 40.
     assert found(laid(sketch.format(118)), enough, masks=masks).masks == (4,)
     assert found(laid(sketch.format(117)), enough, masks=masks).jobs
     # Asked for, it is done whatever it costs.
-    assert found(laid(sketch.format(117)), enough, masks=masks, force=True).masks == (4,)
+    # Down to the target they suffice, whatever is read anew: no model is asked.
+    reached = replace(enough, target=2_170)
+    assert found(laid(sketch.format(117)), reached, masks=masks).masks == (4,)
+    assert found(laid(sketch.format(117)), replace(reached, target=2_169), masks=masks).jobs
 
 
 def test_a_line_as_long_as_its_output_is_no_mask() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, SummaryReply
-from praison_compressor.testing import Call, LocalProvider, Reply
+from praison_compressor.testing import Call, Failure, LocalProvider, Reply
 
 from .hosting import LITELLM, agent, at_home, chat, context, look_up, turn
 from .transcripts import session
@@ -112,6 +112,16 @@ def test_an_answer_that_is_no_summary_is_asked_for_in_the_ordinary_way(
     assert result.summary_method == "model"
     assert result.usage.prompt_tokens == first.prompt_tokens + second.prompt_tokens
     assert ours.breaker.allows(ours.session_id, "openai/gpt-4o", 1)
+
+
+def test_a_failure_that_may_pass_is_tried_again_on_the_prefix(provider: LocalProvider) -> None:
+    """One refusal for haste costs neither the model's text nor what the cache would have served."""
+    answers: list[Any] = [Failure(429, "slow down", retry_after_seconds=0), SUMMARY]
+    provider.answer_with(lambda asked: answers.pop(0) if ON_PREFIX in asked.last_user else "ok")
+    result = compressed(provider, at(provider, summary_max_retries=1))
+    assert [recorded.tools for recorded in provider.requests[1:]] == [TOOLS, TOOLS]
+    assert result.summary_method == "model"
+    assert result.usage.cache_read_tokens > 0.5 * result.usage.prompt_tokens
 
 
 @pytest.mark.parametrize(

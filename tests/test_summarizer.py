@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from praison_compressor import summarizer as summarizer_module
 from praison_compressor.errors import ConfigError, SummarizerUnavailable
 from praison_compressor.summarizer import HONOURS_API_BASE, THINKING_TOKENS, LiteLLMSummarizer
 from praison_compressor.testing import Failure, LocalProvider, Reply, Summarizer
@@ -392,3 +393,13 @@ assert not {k for k in changed if k.startswith("LITELLM_LOCAL")}, changed
 """
     environment = {k: v for k, v in os.environ.items() if not k.startswith("LITELLM")}
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)
+
+
+def test_an_answer_without_choices_has_its_price() -> None:
+    """It holds no text, and is counted all the same."""
+    litellm = summarizer_module._litellm()
+    usage = litellm.Usage(prompt_tokens=900, completion_tokens=80, total_tokens=980)
+    response = litellm.ModelResponse(model="gpt-4o-mini", usage=usage)
+    response.choices = []
+    reply = summarizer_module._reply(litellm, "gpt-4o-mini", response)
+    assert (reply.text, reply.usage.prompt_tokens, reply.usage.completion_tokens) == ("", 900, 80)

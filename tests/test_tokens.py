@@ -470,6 +470,16 @@ def test_an_exact_counter_stays_exact() -> None:
     assert counter.messages(messages) > exact
 
 
+@pytest.mark.parametrize("ratio", [0.3, 0.5, 0.8, 1.3, 2.0, 3.5])
+def test_short_messages_are_not_counted_for_more_than_they_are(ratio: float) -> None:
+    """What is corrected message by message adds up to what the provider reports."""
+    counter = TokenCounter("acme/unknown")
+    talk = [{"role": "user", "content": f"and {n}? " + "so " * (n % 9)} for n in range(200)]
+    reported = round(counter.messages(talk) * ratio)
+    counter.calibrate(talk, reported)
+    assert abs(counter.messages(talk) / reported - 1) < 0.03
+
+
 @pytest.mark.parametrize("reported", [0, -5, 1, 10**9])
 def test_an_unbelievable_report_is_not_learned(reported: int) -> None:
     """A proxy's zero, or another request's usage, changes no count."""

@@ -9,6 +9,7 @@ import pytest
 from praison_compressor import (
     CompressorConfig,
     ContextCompressor,
+    MemoryStore,
     SummarizerUnavailable,
     SummaryReply,
     Usage,
@@ -44,10 +45,10 @@ class Paid:
         return SummaryReply(answer, ONE, model, "stop")
 
 
-def compressor(summarizer, on_event=None, **options) -> ContextCompressor:
+def compressor(summarizer, on_event=None, store=None, **options) -> ContextCompressor:
     small = {"model": "gpt-4o", "context_window": 6_000, "protect_last_n_tokens": 1_000}
     config = CompressorConfig(**{**small, "summary_max_retries": 0, **options})
-    return ContextCompressor(config, summarizer=summarizer, on_event=on_event)
+    return ContextCompressor(config, summarizer=summarizer, on_event=on_event, store=store)
 
 
 def writer(summarizer, events=None, **options) -> SummaryWriter:
@@ -142,6 +143,20 @@ def test_earlier_summaries_never_crowd_out_the_transcript():
         assert sum(written.parts) == len(messages)
 
 
+@pytest.mark.parametrize("ratio", [0.3, 2.0])
+def test_parts_are_measured_for_the_model_that_reads_them(ratio):
+    """What the agent's provider counts otherwise than we do says nothing of another model."""
+    model, messages = Paid(window=8_192), session(60)
+    ours = compressor(model, model="acme/unknown", auxiliary_model="gpt-4o", context_window=60_000)
+    ours.tokens.calibrate(messages, int(ours.tokens.messages(messages) * ratio))
+    result = ours.compress_sync(messages, force=True)
+    counter = TokenCounter("gpt-4o")
+    sizes = sorted(map(counter.messages, model.requests), reverse=True)
+    assert sizes[0] + 1_500 <= 8_192
+    assert sizes[1] + 1_500 > 0.7 * 8_192
+    assert sum(result.written[0].parts) == len(result.segments[0].run)
+
+
 # ---------------------------------------------------------------- what it cost
 
 
@@ -161,6 +176,62 @@ def test_a_static_summary_carries_the_bill_of_what_was_refused():
     assert result.summary_method == "static"
     assert result.usage == ONE + ONE
     assert result.segments[0].usage == ONE + ONE
+
+
+def test_a_static_summary_that_was_written_again_carries_the_bill():
+    """What it left over of the size asked for went to the tail: its price did not."""
+    model, messages = Paid(""), session(30, words=120)
+    ours = compressor(model, head_tokens=0, protect_last_n_tokens=20_000)
+    target = int(ours.tokens.messages(messages) * 0.4)
+    result = ours.compress_sync(messages, target_tokens=target)
+    assert result.summary_method == "static"
+    assert result.tokens_after >= 0.85 * target
+    assert result.usage == ONE + ONE
+
+
+class Overtaken(MemoryStore):
+    """Another worker, on the same ledger, is quicker: once."""
+
+    def __init__(self, first) -> None:
+        super().__init__()
+        self.first = first
+
+    def commit(self, session, segments, outline=None):
+        first, self.first = self.first, None
+        if first is not None:
+            first(self)
+        return super().commit(session, segments, outline)
+
+
+def test_a_text_that_lost_a_race_is_on_the_bill():
+    """The other's segment is taken; ours came to nothing, and its price is not hidden."""
+    messages = session(20)
+    other = []
+
+    def first(store):
+        other.append(compressor(Paid(), store=store).compress_sync(messages, session_id="s"))
+
+    result = compressor(Paid(), store=Overtaken(first)).compress_sync(messages, session_id="s")
+    assert (result.summary_method, result.messages) == ("reused", other[0].messages)
+    assert result.usage == ONE
+
+
+def test_a_text_that_lost_a_race_is_on_the_bill_of_the_next():
+    """What the other recorded was something else: ours is written again, and both are charged."""
+    events, messages = [], session(20)
+
+    def first(store):
+        compressor(None, store=store).compress_sync(messages[:60], session_id="s", force=True)
+
+    store = Overtaken(first)
+    ours = compressor(Paid(), events.append, store=store)
+    result = ours.compress_sync(messages, session_id="s")
+    asked = [event for event in events if event.name == "model_called"]
+    committed = [event for event in events if event.name == "committed"]
+    assert len(asked) == 2
+    assert result.usage == ONE + ONE
+    assert result.segments[-1].usage == ONE + ONE
+    assert committed[0].data["cost"] == 1.0
 
 
 def test_a_text_that_is_too_long_is_refused_once_and_counted():
@@ -260,3 +331,21 @@ def test_overhead_above_the_trigger_is_said_once(caplog):
         ours.compress_sync(messages, session_id="s")
     said = [record for record in caplog.records if "cannot be dropped" in record.getMessage()]
     assert len(said) == 1
+
+
+def test_overhead_above_the_trigger_is_not_fought():
+    """A compression that only the next turns need waits until they do, and then frees room for
+    several: not one every other turn, each too small for a model's text."""
+    model, events = Paid("## Done\nAll of it is in order so far."), []
+    ours = compressor(model, events.append, context_window=16_000)
+    talk = [{"role": "user", "content": "Task: " + "detail " * 9_800}]
+    assert 9_600 < ours.tokens.messages(talk) < 12_000
+    for turn in range(60):
+        talk += [
+            {"role": "assistant", "content": f"answer {turn} " + "word " * 300},
+            {"role": "user", "content": f"next {turn}"},
+        ]
+        assert ours.compress_sync(list(talk), session_id="s").tokens_after <= 12_000
+    committed = [event for event in events if event.name == "committed"]
+    assert len(committed) <= 20
+    assert [event for event in events if event.name == "fell_back"] == []

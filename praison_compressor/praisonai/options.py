@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from typing import Any
 
@@ -151,10 +151,7 @@ def _from_mapping(param: Mapping[str, Any]) -> Asked | None:
     if asked is None:
         return None
     if "tool_policies" in given:
-        given["tool_policies"] = {
-            **asked.options.get("tool_policies", {}),
-            **given["tool_policies"],
-        }
+        given["tool_policies"] = _protecting(context.protected_tools, given["tool_policies"])
     return replace(asked, options={**asked.options, **given})
 
 
@@ -179,9 +176,18 @@ def _ours(context: Any) -> dict[str, Any]:
     if context.compact_threshold != defaults["compact_threshold"]:
         changed["trigger_ratio"] = context.compact_threshold
     if context.protected_tools:
-        protected = dict.fromkeys(context.protected_tools, "keep")
-        changed["tool_policies"] = {**protected, **changed.get("tool_policies", {})}
+        given = changed.get("tool_policies", {})
+        changed["tool_policies"] = _protecting(context.protected_tools, given)
     return changed
+
+
+def _protecting(tools: Sequence[str], policies: Any) -> Any:
+    """The policies, by which those tools are kept too; what is none is refused with the rest."""
+    try:
+        given = CompressorConfig(tool_policies=policies).tool_policies
+    except ConfigError:
+        return policies
+    return {**dict.fromkeys(tools, "keep"), **given}
 
 
 def _default(item: Field[Any]) -> Any:
