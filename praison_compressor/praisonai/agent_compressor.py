@@ -303,9 +303,8 @@ class AgentCompressor:
         """The same on the event loop."""
         request = conversation.now(self._agent())
         async with self._notices.during(request):
-            result = await self._engines.focused(focus).compress(
-                request.messages, session_id=self.session_id, force=True
-            )
+            engine = await asyncio.to_thread(self._engines.focused, focus)  # it opens the store
+            result = await engine.compress(request.messages, session_id=self.session_id, force=True)
         await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
         self._sent(request, result, self._last_overhead)
         return result

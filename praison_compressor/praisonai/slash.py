@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -104,7 +105,7 @@ async def _aanswer(compressor: AgentCompressor, command: Command) -> str:
         if command.name == "compact":
             result = await compressor.acompress(command.argument or None)
             return _told(compressor, result.written)
-        return _at_once(compressor, command)
+        return await asyncio.to_thread(_at_once, compressor, command)  # it reads the store
     except CompressorError as error:
         return str(error)
 
