@@ -42,7 +42,17 @@ TOOLS = [
     ("move_file", {"source": "src/a.py", "destination": "src/b.py"}, "moved"),
     ("Bash", {"command": "sed -i 's/a;b/c/' src/a.py"}, "edited"),
     ("bash", {"command": "cat src/a.py | head"}, "read"),
-    ("bash", {"command": "cd x && rm -f src/a.py"}, "deleted"),
+    ("bash", {"command": "cd src && rm -f a.py"}, "deleted"),
+    (
+        "bash",
+        {"command": "apply_patch <<'E'\n*** Begin Patch\n*** Delete File: src/a.py\nE"},
+        "deleted",
+    ),
+    (
+        "shell",
+        {"command": ["apply_patch", "*** Begin Patch\n*** Add File: src/a.py\n+x"]},
+        "created",
+    ),
     ("bash", {"command": "git mv src/a.py src/b.py"}, "moved"),
     ("bash", {"command": "mv src/a.py src/b.py"}, "moved"),
     ("bash", {"command": "echo hi > src/a.py"}, "created"),
@@ -72,6 +82,42 @@ def test_the_last_action_wins_but_reading_does_not_undo_a_change():
     remove = turn("bash", {"command": "rm a/b.py"})
     assert trail(read, edit, read)["a/b.py"] == "edited"
     assert trail(read, edit, remove)["a/b.py"] == "deleted"
+
+
+def test_a_file_has_one_name_however_it_is_spelled():
+    """An editor is told the whole path, the shell a part of it; two parts must agree."""
+    edit = turn("Edit", {"file_path": "/repo/src/a.py"})
+    remove = turn("bash", {"command": "rm ./src/a.py"})
+    assert trail(edit, remove) == {"/repo/src/a.py": "deleted"}
+    assert trail(remove, edit) == {"src/a.py": "edited"}
+    assert trail(edit, turn("bash", {"command": "rm a.py"})) == {
+        "/repo/src/a.py": "edited",
+        "a.py": "deleted",
+    }
+    assert trail(edit, turn("bash", {"command": "rm /other/src/a.py"})) == {
+        "/repo/src/a.py": "edited",
+        "/other/src/a.py": "deleted",
+    }
+
+
+def test_a_name_that_two_files_could_have_is_neithers():
+    """Two packages with the same tree: nobody can tell which one the shell means."""
+    one, other = (turn("Edit", {"file_path": f"/repo/{name}/src/a.py"}) for name in ("x", "y"))
+    assert trail(one, other, turn("bash", {"command": "rm src/a.py"})) == {
+        "/repo/x/src/a.py": "edited",
+        "/repo/y/src/a.py": "edited",
+        "src/a.py": "deleted",
+    }
+
+
+def test_a_name_is_one_across_segments_too():
+    """The last action on a file wins, whichever way each segment spelled it."""
+    one = extract(turn("Write", {"file_path": "/repo/src/a.py"}))
+    two = extract(turn("bash", {"command": "mv src/a.py src/b.py"}))
+    files = {item.path: item for item in one.merge(two).files}
+    assert files.keys() == {"/repo/src/a.py", "src/b.py"}
+    assert files["/repo/src/a.py"].action == "moved"
+    assert files["/repo/src/a.py"].target == "src/b.py"
 
 
 def test_a_failed_edit_changes_nothing():

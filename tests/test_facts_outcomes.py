@@ -34,7 +34,7 @@ def ran_fact(
         ("all good\nwall time 3 s\nduration: 4", "ok", "all good"),
         ("exit code 0\nok", "ok", "ok"),
         ("exit code: 0", "ok", "exit code: 0"),
-        ("Exited with code 2\nsomething broke: error", "failed", "something broke: error"),
+        ("Exited with code 2\nsomething broke: error", "failed", "exit 2: something broke: error"),
         ("returncode=1\nnothing said", "failed", "returncode=1"),
         ("x\n" * 300 + "process exited with status 137", "failed", None),
         ("Error: no such file", "failed", "Error: no such file"),
@@ -46,6 +46,47 @@ def ran_fact(
         ("--- FAIL: TestX\nlast", "failed", "--- FAIL: TestX"),
         ("exit code 0\n1 failed", "ok", "1 failed"),
         ("permission denied", "failed", "permission denied"),
+        ("b\nexit code 0", "ok", "b"),
+        ("Command timed out after 60 seconds", "failed", "Command timed out after 60 seconds"),
+        ("cat: x: Permission denied", "failed", "cat: x: Permission denied"),
+        ("bash: line 1: frob: command not found", "failed", None),
+        ("a.txt\nls: x: No such file or directory", "ok", None),
+        ("the file: it was not found here, I said", "ok", None),
+        (
+            "x.c:3:5: error: expected ';'\n1 error generated.",
+            "failed",
+            "x.c:3:5: error: expected ';' … 1 error generated.",
+        ),
+        ("src/a.ts(3,5): error TS2322: no\nFound 1 error.", "failed", None),
+        ("a.py:3: error: bad  [mypy]\nb", "failed", "a.py:3: error: bad [mypy]"),
+        ("a.py:3:    error: str = ''", "ok", None),
+        (
+            "FAILED t.py::test_x - E\nFAILED t.py::test_y - E\n2 failed in 1s",
+            "failed",
+            "FAILED t.py::test_x - E; also t.py::test_y … 2 failed in 1s",
+        ),
+        (
+            "\n".join(f"FAILED t.py::test_{n} - E" for n in range(6)),
+            "failed",
+            "FAILED t.py::test_0 - E; also t.py::test_1, t.py::test_2, t.py::test_3 (+1)"
+            " … FAILED t.py::test_5 - E",
+        ),
+        (
+            "--- FAIL: TestA (0.00s)\n--- FAIL: TestB (0.00s)\nFAIL",
+            "failed",
+            "--- FAIL: TestA (0.00s); also TestB",
+        ),
+        (
+            "test a ... ok\ntest b::c ... FAILED\ntest d ... FAILED\n",
+            "failed",
+            "test b::c ... FAILED … test d ... FAILED",
+        ),
+        (
+            "FAIL b.test.js\n  ● adds › two\nTests: 1 failed, 2 total",
+            "failed",
+            "FAIL b.test.js; also adds › two … Tests: 1 failed, 2 total",
+        ),
+        ('{"output": "boom: bad\\n", "metadata": {"exit_code": 3}}', "failed", "exit 3: boom: bad"),
         ("a" * 300, "ok", "a" * (LINE_CHARS - 1) + "…"),
         ("a" * 200, "ok", "a" * 200),
     ],
@@ -66,13 +107,17 @@ def test_only_the_edges_of_a_long_result_are_read() -> None:
 
 
 def test_lines_that_tell_of_errors() -> None:
-    """The first one, or the first line; two at most, each once."""
+    """The first one, or the first line; the first and the last, once where they are the same."""
     text = "start\n\nfatal: a\nerror b\nfatal: a\nerror c"
     assert first_error(text) == "fatal: a"
     assert first_error("\nplain\nmore") == "plain"
     assert first_error("") == ""
-    assert error_lines(text) == ["fatal: a", "error b"]
-    assert error_lines(text, 5) == ["fatal: a", "error b", "error c"]
+    assert error_lines(text) == ["fatal: a", "error c"]
+    assert error_lines("fatal: a\nfine\nfatal: a") == ["fatal: a"]
+    assert error_lines("E error\n--- FAIL: T\nFAIL\n1 failed, 2 passed") == [
+        "E error",
+        "--- FAIL: T",
+    ]
     assert error_lines("x" * 401 + " error") == []
     assert error_lines(" " * 395 + "error") == ["error"]
     assert error_lines(" " * 396 + "error") == []
@@ -84,6 +129,15 @@ def test_lines_that_tell_of_errors() -> None:
         (call("bash", command="make  all"), "exit code 0\ndone",
          CommandFact("make all", "ok", "done", 3)),
         (call("run", commands=["a", "b"]), "x", CommandFact("a && b", "ok", "x", 3)),
+        (call("shell", command=["bash", "-lc", "ls && pwd"]), "x",
+         CommandFact("ls && pwd", "ok", "x", 3)),
+        (call("shell", command=["git", "commit", "-m", "two words"]), "x",
+         CommandFact("git commit -m 'two words'", "ok", "x", 3)),
+        (call("shell", command=["rm a", "rm b"]), "x", CommandFact("rm a && rm b", "ok", "x", 3)),
+        (call("fetch", url="https://a.b"), "<html>\n<TITLE lang='en'>A &amp;\nB</TITLE>",
+         CommandFact("fetch https://a.b", "ok", "A & B", 3, kind="fetch")),
+        (call("fetch", url="https://a.b"), "<html><title> </title>",
+         CommandFact("fetch https://a.b", "ok", "<html><title> </title>", 3, kind="fetch")),
         (call("bash", other="x"), "x", None),
         (call("python", script="print(1)"), "error: x",
          CommandFact("print(1)", "failed", "error: x", 3)),
@@ -181,3 +235,23 @@ def test_the_edges_of_a_result_have_their_lengths() -> None:
     assert outcome_of("\n" * 300 + "Error: x").status == "failed"
     assert first_error("plain\n" + " " * 395 + "error") == " " * 395 + "error"
     assert first_error("plain\n" + " " * 396 + "error") == "plain"
+
+
+def test_what_is_done_without_a_word_follows_an_error_too() -> None:
+    """The next call, where the assistant says nothing; one beside the failing call does not."""
+
+    def step(*made: tuple[str, str], text: str | None = None) -> list[dict[str, Any]]:
+        calls = [
+            {"id": f"{path}", "type": "function", "function": {
+                "name": "Read", "arguments": json.dumps({"path": path})}}
+            for path, _ in made
+        ]  # fmt: skip
+        results = [{"role": "tool", "tool_call_id": path, "content": said} for path, said in made]
+        return [{"role": "assistant", "content": text, "tool_calls": calls}, *results]
+
+    missing = step(("a.py", "Error: no a.py"), ("b.py", "fine"))
+    silent = extract([*missing, *step(("src/a.py", "x"))])
+    assert [(e.text, e.followed_by) for e in silent.errors] == [("Error: no a.py", "Read src/a.py")]
+    spoken = extract([*missing, *step(("src/a.py", "x"), text="It moved.")])
+    assert [e.followed_by for e in spoken.errors] == ["It moved."]
+    assert extract(missing).errors[0].followed_by == ""

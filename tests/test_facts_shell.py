@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from praison_compressor.facts.shell import effects
+from praison_compressor.facts.shell import effects, patches
 
 
 def told(command: str) -> list[tuple[str, str]]:
@@ -23,7 +23,7 @@ def told(command: str) -> list[tuple[str, str]]:
         ("cat -n a.txt", [("a.txt", "read")]),
         ("cat a.txt | grep x | head", [("a.txt", "read")]),
         ("cd x && cat a.txt; touch b || rm c\nrmdir d", [
-            ("a.txt", "read"), ("b", "created"), ("c", "deleted"), ("d", "deleted"),
+            ("x/a.txt", "read"), ("x/b", "created"), ("x/c", "deleted"), ("x/d", "deleted"),
         ]),
         ("sleep 1 & cat a.txt", [("a.txt", "read")]),
         ("make 2>&1 | tee out.log", [("out.log", "created")]),
@@ -46,7 +46,54 @@ def told(command: str) -> list[tuple[str, str]]:
         ("rm -rf build '*.o' $TMP", [("build", "deleted")]),
         ("unlink a", [("a", "deleted")]),
         ("rename a b", [("a>b", "moved")]),
-        ("black src/a.py", [("src/a.py", "read")]),
+        ("black src/a.py", [("src/a.py", "edited")]),
+        ("black --check src/a.py", [("src/a.py", "read")]),
+        ("ruff check src/a.py", [("src/a.py", "read")]),
+        ("ruff check --fix src/a.py", [("src/a.py", "edited")]),
+        ("ruff format src/a.py", [("src/a.py", "edited")]),
+        ("prettier --write a.ts b.ts", [("a.ts", "edited"), ("b.ts", "edited")]),
+        ("perl -pi -e 's/a.b/c/' a.txt", [("a.txt", "edited")]),
+        ("perl -i.bak -pe 's/a.b/c/' a.txt", [("a.txt", "edited")]),
+        ("perl report.pl a.txt", []),
+        ("truncate -s 10M a.log", [("a.log", "edited")]),
+        ("jq . a.json | sponge a.json", [("a.json", "edited")]),
+        ("ln -s src/a.py link", [("link", "created")]),
+        ("ln -s src/a.py", []),
+        ("install -m 755 run bin/", [("bin/run", "created")]),
+        ("cp -r a/ b.txt c/", [("c/a", "created"), ("c/b.txt", "created")]),
+        ("dd if=/dev/zero of=disk.img bs=1M", [("disk.img", "created")]),
+        ("curl -sS -o a.json https://x.y/z.json", [("a.json", "created")]),
+        ("wget -q -O - https://x.y/z.json", []),
+        ("wget --output-document a.json https://x.y", [("a.json", "created")]),
+        ("patch -p1 < fix.diff", [("fix.diff", "read")]),
+        ("patch src/a.py fix.diff", [("src/a.py", "edited")]),
+        ("git checkout main", []),
+        ("git checkout HEAD~1 -- a.txt b.txt", [("a.txt", "edited"), ("b.txt", "edited")]),
+        ("git restore --source HEAD~1 a.txt", [("a.txt", "edited")]),
+        ("tee a.txt < b.txt", [("b.txt", "read"), ("a.txt", "created")]),
+        ("tee a.txt <<< 'b.txt'", [("a.txt", "created")]),
+        ("diff <(sort a) <(sort b)", []),
+        ("echo x >| a.txt", [("a.txt", "created")]),
+        ("echo '> a.txt'", []),
+        ("grep 'x > y' a.c", [("a.c", "read")]),
+        ("bash -lc \"cd /r && rm 'a;b' && touch c\"", [("/r/a;b", "deleted"), ("/r/c", "created")]),
+        ("sh run.sh a.txt", []),
+        ("timeout 60 sudo -u joe rm a.txt", [("a.txt", "deleted")]),
+        ("nice -n 10 rm a.txt", [("a.txt", "deleted")]),
+        ("if ! rm a.txt; then touch b.txt; fi", [("a.txt", "deleted"), ("b.txt", "created")]),
+        ("rm \\\n  a.txt \\\n  b.txt", [("a.txt", "deleted"), ("b.txt", "deleted")]),
+        ("cd src/lib && rm ../a.txt ~/b /c", [
+            ("src/a.txt", "deleted"), ("~/b", "deleted"), ("/c", "deleted"),
+        ]),
+        ("cd src && mv a.txt old/", [("src/a.txt>src/old/", "moved")]),
+        ("(cd src && touch a.txt) && touch b.txt", [
+            ("src/a.txt", "created"), ("b.txt", "created"),
+        ]),
+        ("cd src; cd lib; touch a.txt", [("src/lib/a.txt", "created")]),
+        ("cd src; cd $HOME; touch a.txt", [("a.txt", "created")]),
+        ("cd src; cd -; touch a.txt", [("a.txt", "created")]),
+        ("cd src && cd && touch a.txt", [("a.txt", "created")]),
+        ("*** Begin Patch\n*** Update File: a\n rm b.txt\n*** End Patch", []),
         ("grep -n pattern.x src/a.py", [("src/a.py", "read")]),
         ("grep pattern src", []),
         ("grep pattern src/app", []),
@@ -76,6 +123,22 @@ def told(command: str) -> list[tuple[str, str]]:
 def test_what_a_command_line_does_to_files(command: str, done: list[tuple[str, str]]) -> None:
     """In order; pipes, chains, redirections, quotes and here-documents are read as a shell does."""
     assert told(command) == done
+
+
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        ("apply_patch <<'EOF'\n*** Begin Patch\nEOF\nls", ["*** Begin Patch\n"]),
+        ("cd /r && patch -p1 <<E\n--- a/x\n+++ b/x\nE", ["--- a/x\n+++ b/x\n"]),
+        ("git apply - <<'P'\n+++ b/x\nP", ["+++ b/x\n"]),
+        ("*** Begin Patch\n*** Delete File: a", ["*** Begin Patch\n*** Delete File: a"]),
+        ("cat > fix.diff <<'EOF'\n+++ b/x\nEOF", []),
+        ("apply_patch fix.diff", []),
+    ],
+)
+def test_the_patches_that_a_command_line_applies(command: str, found: list[str]) -> None:
+    """Those written behind it; one that is only saved, or stands in a file, is not seen."""
+    assert patches(command) == found
 
 
 def test_an_effect_names_the_word_that_did_it() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from html import unescape
 from typing import Any
 
 from ..messages import ToolCall
@@ -16,6 +17,8 @@ from .reading import arguments_of
 _SEARCH = re.compile(r"grep|search|find|glob|query|list", re.I)
 _FETCH = re.compile(r"fetch|browse|url|http|go(?:to)?$|navigate|crawl", re.I)
 _RUN = re.compile(r"bash|shell|terminal|exec|run|command|python|console", re.I)
+_TITLE = re.compile(r"<title[^>]*>([^<]*\w[^<]*)</title>", re.I)
+TITLE_WITHIN = 20_000  # characters of a page: scripts may stand before its title
 COMMAND_CHARS = 240
 
 
@@ -32,7 +35,7 @@ def command_fact(
     if not text:
         return None
     if kind != "command":
-        return CommandFact(text, *_found(result), index, kind=kind)
+        return CommandFact(text, *_found(result, kind), index, kind=kind)
     return CommandFact(text, outcome.status, outcome.detail, index, kind=kind)
 
 
@@ -64,7 +67,10 @@ def _values(arguments: Any, rule: Rule | None) -> list[str]:
     return [str(value) for value in arguments.values() if isinstance(value, (str, int))]
 
 
-def _found(result: str) -> Outcome:
+def _found(result: str, kind: str) -> Outcome:
+    page = _TITLE.search(result[:TITLE_WITHIN]) if kind == "fetch" else None
+    if page:
+        return Outcome("ok", " ".join(unescape(page[1]).split())[:120])
     lines = [line for line in result.splitlines() if line.strip()]
     if not lines:
         return Outcome("ok", "nothing found")

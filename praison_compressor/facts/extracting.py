@@ -19,6 +19,7 @@ from .worklist import TodoList, last_words, notes
 SHORT_ARGUMENT = 200
 
 
+FOLLOWED_CHARS = 200
 _SOURCES = {"call": 0, "user": 1, "assistant": 2, "result": 3, "host": 4}
 
 
@@ -73,6 +74,7 @@ class _Reader:
         if passage.source == "assistant":
             self._assistant(passage)
         elif passage.source == "call" and passage.call:
+            self._follows(passage.text)
             self.todos.see(passage.call, passage.at)
         elif passage.source == "result":
             self._result(passage)
@@ -109,15 +111,19 @@ class _Reader:
         }
 
     def _assistant(self, passage: Passage) -> None:
-        first = " ".join(passage.text.split())[:200]
-        for text in self.unanswered:
-            known = self.errors[text]
-            self.errors[text] = ErrorFact(text, known.index, first, known.times)
-        self.unanswered.clear()
+        self._follows(passage.text)
         self.last_words = last_words(passage)
         for kind, note in notes(passage):
             (self.decisions if kind == "decision" else self.open)[note.text] = note
         self.todos.see_text(passage.text, passage.at)
+
+    def _follows(self, text: str) -> None:
+        """What an agent says next, or does without a word, is what follows an error."""
+        first = " ".join(text[: 4 * FOLLOWED_CHARS].split())[:FOLLOWED_CHARS]
+        for error in self.unanswered:
+            known = self.errors[error]
+            self.errors[error] = ErrorFact(error, known.index, first, known.times)
+        self.unanswered.clear()
 
     def _result(self, passage: Passage) -> None:
         call = passage.call

@@ -10,8 +10,10 @@ from typing import Any
 from ..messages import ToolCall
 from .domain import GENERAL, Domain, Rule
 from .model import FileFact
+from .programs import Effect
 from .reading import arguments_of
-from .shell import Effect, effects
+from .shell import effects, patches, spoken
+from .spellings import Spellings
 
 SHELL_KEYS = ("command", "cmd", "commands", "script", "input")
 _PATH_KEYS = frozenset(
@@ -53,9 +55,7 @@ def effects_of(call: ToolCall, domain: Domain = GENERAL) -> list[Effect]:
     action = action_of(call.name, arguments)
     if action:
         found = list(_named(call.name, action, arguments))
-    return found or [
-        effect for text in _strings(arguments, SHELL_KEYS) for effect in _shelled(call, text)
-    ]
+    return found or [effect for text in command_texts(arguments) for effect in _shelled(call, text)]
 
 
 def action_of(name: str, arguments: Mapping[str, Any]) -> str | None:
@@ -92,7 +92,14 @@ def command_texts(arguments: Any, rule: Rule | None = None) -> list[str]:
     if not isinstance(arguments, Mapping):
         return []
     keys = (rule.argument,) if rule is not None and rule.argument else SHELL_KEYS
-    return next((found for key in keys if (found := _strings(arguments, (key,)))), [])
+    return next((found for key in keys if (found := _lines(arguments, key))), [])
+
+
+def _lines(arguments: Mapping[str, Any], key: str) -> list[str]:
+    """The command lines of one argument; a list is one command's words, unless it is of lines."""
+    words = _strings(arguments, (key,))
+    is_argv = isinstance(arguments.get(key), list) and key != "commands" and len(words) > 1
+    return [spoken(words)] if is_argv and not any(map(str.isspace, words[0])) else words
 
 
 def _target(arguments: Mapping[str, Any]) -> str:
@@ -131,7 +138,9 @@ def _strings(arguments: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
 
 
 def _shelled(call: ToolCall, text: str) -> list[Effect]:
-    return effects(text) if _SHELLS.search(call.name) else []
+    if not _SHELLS.search(call.name):
+        return []
+    return [*_patched(call.name, *patches(text)), *effects(text)]
 
 
 def _patched(via: str, *texts: str) -> Iterator[Effect]:
@@ -160,6 +169,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._files: dict[str, FileFact] = {}
+        self._spellings = Spellings()
 
     def add(self, effect: Effect, index: int, ok: bool = True) -> None:
         """Note one effect; a failed one is kept only for a file nothing else is known of.
@@ -168,6 +178,7 @@ class Ledger:
         """
         if not _is_one_line(effect.path) or (effect.target and not _is_one_line(effect.target)):
             return
+        effect = effect._replace(path=self._spellings.of(effect.path))
         known = self._files.pop(effect.path, None)
         action = effect.action
         if action == "created" and known and known.ok and known.action != "deleted":
@@ -190,6 +201,7 @@ class Ledger:
     def _moved_to(self, effect: Effect, index: int) -> None:
         name = effect.path.rpartition("/")[2]
         target = effect.target + name if effect.target.endswith("/") else effect.target
+        target = self._spellings.of(target)
         self._files.pop(target, None)
         self._files[target] = FileFact(target, "created", effect.via, index, {"created": 1})
 

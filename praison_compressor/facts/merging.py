@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from .model import CommandFact, ErrorFact, Excerpt, Facts, FileFact, Identifier, Note, shifted
+from .spellings import Spellings
 from .user import supersede
 
 T = TypeVar("T")
@@ -37,9 +38,11 @@ def merge(earlier: Facts, later: Facts) -> Facts:
 
 def _files(earlier: Iterable[FileFact], later: Iterable[FileFact]) -> tuple[FileFact, ...]:
     ledger = {item.path: item for item in earlier}
+    spellings = Spellings(ledger)
     for item in later:
-        known = ledger.pop(item.path, None)
-        ledger[item.path] = _file(known, item) if known else item
+        path = spellings.of(item.path)
+        known = ledger.pop(path, None)
+        ledger[path] = _file(known, replace(item, path=path)) if known else item
     return tuple(ledger.values())
 
 

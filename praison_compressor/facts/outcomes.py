@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from .envelopes import opened
+
 
 class Outcome(NamedTuple):
     """`ok`, `failed` or `unknown`, and the line that shows it."""
@@ -23,21 +25,44 @@ _ERROR = re.compile(
 )
 _FAILURE_FIRST = re.compile(
     r"^\W{0,3}(?:\w*error\b|failed|fatal|traceback|panic|exit code [1-9]|command failed|"
-    r"<tool_use_error|permission denied|no such file)",
+    r"<tool_use_error|permission denied|no such file|(?:\w+ ){0,3}timed out)",
     re.I,
+)
+# How a program complains in its first line: `cat: x: No such file or directory`.
+_COMPLAINT = re.compile(
+    r"^\s*(?:[^\s:]+: ){1,3}.*(?:permission denied|no such file or directory|not found|"
+    r"not a directory|is a directory|operation not permitted)\W*$",
+    re.I | re.M,
 )
 # Only what is looked for, not the line round it: that is cut out where it was found.
 _TESTS = re.compile(
     r"\b(?:\d+ (?:passed|failed|tests?|errors?)|FAIL(?:ED)?\b|ok\s+\S+\s|PASS\b|"
     r"tests? (?:passed|failed))"
 )
-_FAILING = re.compile(r"--- FAIL|\bFAILED\b|[1-9]\d* failed|^FAIL\b", re.M)
-_TIMING = re.compile(r"^wall time|^duration|^real\s|^user\s|^sys\s", re.I)
+_FAILING = re.compile(
+    r"--- FAIL|\bFAILED\b|[1-9]\d* failed|^FAIL\b|"
+    # A compiler's: `x.c:3:5: error: ...`, `x.ts(3,5): error TS2322: ...`.
+    r"^\S+?[:(]\d+(?:[:,]\d+)?\)?:? (?:fatal )?error(?: \w+)?: ",
+    re.M,
+)
+_FAILED_TEST = re.compile(
+    r"^(?:FAILED (\S+)|--- FAIL: (\S+)|test (\S+) \.\.\. FAILED|\s*● (\S.*)|FAIL:? (\S+))", re.M
+)
+# How many there are is no error, nor is the word alone.
+_COUNTS = re.compile(r"\b\d+ (?:passed|failed|errors?)\b|^\W*FAIL(?:ED)?\W*$")
+_TIMING = re.compile(r"^wall time|^duration|^real\s|^user\s|^sys\s|^exit code", re.I)
 LINE_CHARS = 200
+DETAIL_CHARS = 300
+MORE_TESTS = 3
 
 
 def outcome_of(result: str) -> Outcome:
-    """Read a tool's result from its edges: only the head and the tail say how it ended."""
+    """Read a tool's result from its edges: only the head and the tail say how it ended.
+
+    Of a failure the exit code (1 goes without saying), the first line that tells of it, the other
+    failing tests, and the last such line.
+    """
+    result = opened(result)
     head, tail = result[:4_000], result[-4_000:]
     text = result if len(result) <= 8_000 else f"{head}\n{tail}"
     code = _EXIT.search(head[:400]) or _EXIT.search(tail[-400:])
@@ -45,12 +70,26 @@ def outcome_of(result: str) -> Outcome:
     if code:
         failed = code.group(1) != "0"
     else:
-        failed = bool(failing or _FAILURE_FIRST.search(text.lstrip()[:200]))
+        first = text.lstrip()[:200]
+        complains = _COMPLAINT.match(first.partition("\n")[0])
+        failed = bool(failing or complains or _FAILURE_FIRST.search(first))
     if failed:
-        return Outcome("failed", _line(_line_of(failing) if failing else first_error(text)))
+        return Outcome("failed", _failure(text, failing, code.group(1) if code else "1"))
     tests = _TESTS.search(tail)
     status = "ok" if code or text.strip() else "unknown"
     return Outcome(status, _line(_line_of(tests) if tests else _last_line(tail)))
+
+
+def _failure(text: str, failing: re.Match[str] | None, code: str) -> str:
+    first = _line(_line_of(failing) if failing else first_error(text))
+    last = next((_line(line) for line in _errors(text)[::-1]), first)
+    tests = ["".join(found) for found in _FAILED_TEST.findall(text)]
+    also = [test for test in dict.fromkeys(tests) if test not in first and test not in last]
+    said = first if code == "1" else f"exit {code}: {first}"
+    if also:
+        more = f" (+{len(also) - MORE_TESTS})" if len(also) > MORE_TESTS else ""
+        said += f"; also {', '.join(also[:MORE_TESTS])}{more}"
+    return _line(said if last in said else f"{said} … {last}", DETAIL_CHARS)
 
 
 def _line_of(found: re.Match[str]) -> str:
@@ -65,17 +104,21 @@ def first_error(text: str) -> str:
     return next((line for line in lines if _ERROR.search(line[:400])), lines[0] if lines else "")
 
 
-def error_lines(text: str, limit: int = 2) -> list[str]:
-    """At most `limit` lines that tell of an error."""
-    found = [_line(line) for line in text.splitlines() if _ERROR.search(line[:400])]
-    return list(dict.fromkeys(found))[:limit]
+def error_lines(text: str) -> list[str]:
+    """The first and the last line that tell of an error, once where they are the same."""
+    found = [_line(line) for line in _errors(text) if not _COUNTS.search(line)]
+    return list(dict.fromkeys((*found[:1], *found[-1:])))
+
+
+def _errors(text: str) -> list[str]:
+    return [line for line in text.splitlines() if _ERROR.search(line[:400])]
 
 
 def _last_line(text: str) -> str:
-    lines = [line for line in text.splitlines() if line.strip() and not _TIMING.match(line)]
-    return lines[-1] if lines else ""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return next((line for line in reversed(lines) if not _TIMING.match(line)), "".join(lines[-1:]))
 
 
-def _line(text: str) -> str:
+def _line(text: str, most: int = LINE_CHARS) -> str:
     flat = " ".join(text.split())
-    return flat if len(flat) <= LINE_CHARS else flat[: LINE_CHARS - 1] + "…"
+    return flat if len(flat) <= most else flat[: most - 1] + "…"

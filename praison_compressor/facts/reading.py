@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..messages import Message, ToolCall, is_tools_text, result_text, tool_calls_of
+from .envelopes import opened
 
 # Hosts speak in the user's role too: command echoes, reminders, notices. Nobody said these.
 HOST_PREFIXES = (
@@ -53,7 +54,7 @@ def passages(messages: Sequence[Message], host_prefixes: tuple[str, ...] = ()) -
         role = message.get("role")
         if role in ("tool", "function"):
             key = message.get("tool_call_id") or message.get("name") or ""
-            yield Passage(index, "result", text, calls.get(str(key)))
+            yield Passage(index, "result", opened(text), calls.get(str(key)))
             continue
         if text.strip():
             yield Passage(index, _speaker(message, text, host_prefixes), text)

@@ -2,42 +2,88 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
+from itertools import pairwise
+
+from .programs import Effect, is_file, of_program
+
+__all__ = ["effects", "patches", "spoken"]
+
+_HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n(.*?)^\s*\1\s*$", re.S | re.M)
+_SPLIT = re.compile(r"\s*(?:&&|\|\||;|\n|(?<!>)\|(?!\|)|&(?!\d|>))\s*")
+_REDIRECT = re.compile(r"(?:\d|&)?(>>|>\||>|<<<|<<-?|<)(?!\()(.*)", re.S)
+_QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")
+_PREFIXES = frozenset(
+    "sudo time nohup env command exec xargs nice timeout if ! then else do {".split()
+)
+_VALUED = ("-u", "-g", "-n")  # of the prefixes: whose next word is no program
+_NUMBER = re.compile(r"\d+[smhd]?")
+_SHELLS = frozenset(("bash", "sh", "zsh", "dash"))
+_SCRIPT_FLAG = re.compile(r"-\w*c")
+_PATCHES = re.compile(r"(?:^|[\n;&|(])\s*(?:apply_patch|patch|git\s+apply)\b[^\n]*$")
+_PATCH = "*** Begin Patch"
+_FREE = str.maketrans("\ue000\ue001\ue002\ue003\ue004", ";&|<>")
+_BOUND = str.maketrans(";&|<>", "\ue000\ue001\ue002\ue003\ue004")
 
 
-class Effect(NamedTuple):
-    """One file that a command touched."""
+def effects(command: str, folder: str = "") -> list[Effect]:
+    """The files a command line reads, creates, edits, deletes or moves, in order.
 
-    path: str
-    action: str
-    via: str
-    target: str = ""
-
-
-_HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n.*?^\s*\1\s*$", re.S | re.M)
-_SPLIT = re.compile(r"\s*(?:&&|\|\||;|\n|\|(?!\|)|&(?!\d|>))\s*")
-_REDIRECT = re.compile(r"^(?:[12&])?(>>?)(.*)$")
-_PREFIXES = frozenset("sudo time nohup env command exec xargs nice then do else".split())
-_NOT_A_FILE = re.compile(r"^(?:/dev/|&\d|\$|-|\d+$)|[*?{}]|^https?:")
-
-
-def effects(command: str) -> list[Effect]:
-    """The files a command line reads, creates, edits, deletes or moves, in order."""
+    `folder` is where it begins; names that come after a `cd` are told from where that leads.
+    """
+    if command.startswith(_PATCH):
+        return []
     out: list[Effect] = []
-    text = _HEREDOC.sub(lambda found: found.group().partition("\n")[0], command)
-    for part in _SPLIT.split(_joined(text)):
-        out.extend(_simple(part))
+    outside: list[str] = []
+    for part in _parts(command):
+        while part.startswith("("):
+            outside.append(folder)
+            part = part[1:].lstrip()
+        words = _words(part.rstrip(")") if outside else part)
+        name, arguments, redirected = _command(words)
+        out += [_placed(effect, folder) for effect in redirected]
+        if name == "cd":
+            folder = _entered(folder, arguments)
+        elif name in _SHELLS:
+            out += _inner(arguments, folder)
+        else:
+            out += [_placed(effect, folder) for effect in of_program(name, arguments)]
+        for _ in range(min(len(part) - len(part.rstrip(")")), len(outside))):
+            folder = outside.pop()
     return out
 
 
-def _joined(text: str) -> str:
-    """Separators inside quotes hidden, so that splitting keeps `sed 's/a;b/c/'` whole."""
-    return re.sub(
-        r"'[^'\n]*'|\"[^\"\n]*\"", lambda found: re.sub(r"[;&|]", "\x1f", found.group()), text
-    )
+def patches(command: str) -> list[str]:
+    """The patches that a command line applies: what is handed to `apply_patch` or `patch`."""
+    if command.startswith(_PATCH):
+        return [command]
+    return [
+        found.group(2)
+        for found in _HEREDOC.finditer(command)
+        if _PATCHES.search(command[: found.start()])
+    ]
+
+
+def spoken(words: list[str]) -> str:
+    """A list of words as the command line that one would type: the script of `bash -lc SCRIPT`."""
+    name = words[0].rpartition("/")[2]
+    if name == "apply_patch" and len(words) == 2:
+        return words[1]
+    if name in _SHELLS:
+        for flag, script in pairwise(words):
+            if _SCRIPT_FLAG.fullmatch(flag):
+                return script
+    return shlex.join(words)
+
+
+def _parts(command: str) -> Iterator[str]:
+    """Its simple commands, without here-documents; separators inside quotes part nothing."""
+    text = _HEREDOC.sub(lambda found: found.group().partition("\n")[0], command)
+    text = _QUOTED.sub(lambda found: found.group().translate(_BOUND), text.replace("\\\n", " "))
+    return (part.strip() for part in _SPLIT.split(text))
 
 
 def _words(part: str) -> list[str]:
@@ -47,18 +93,20 @@ def _words(part: str) -> list[str]:
         return part.split()
 
 
-def _simple(part: str) -> Iterator[Effect]:
-    plain, redirects = _redirections(_words(part))
-    while plain and (plain[0] in _PREFIXES or re.fullmatch(r"\w+=.*", plain[0])):
-        plain.pop(0)
-    for mark, path in redirects:
-        if not _NOT_A_FILE.search(path):
-            yield Effect(path, "edited" if mark == ">>" else "created", plain[0] if plain else mark)
-    if plain:
-        name = plain[0].rpartition("/")[2]
-        if name == "git" and len(plain) > 1:
-            name, plain = f"git {plain[1]}", plain[1:]
-        yield from _HANDLERS.get(name, _nothing)(name, plain[1:])
+def _command(words: list[str]) -> tuple[str, list[str], list[Effect]]:
+    """The program, its arguments, and what its redirections do to files."""
+    plain, redirections = _redirections(words)
+    plain = _unprefixed(plain)
+    name = plain[0].rpartition("/")[2] if plain else ""
+    found = [
+        effect
+        for mark, path in redirections
+        if is_file(path)
+        for effect in _redirected(mark, path, plain[0] if plain else mark)
+    ]
+    if name == "git" and len(plain) > 1:
+        name, plain = f"git {plain[1]}", plain[1:]
+    return name, [word.translate(_FREE) for word in plain[1:]], found
 
 
 def _redirections(words: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
@@ -66,88 +114,59 @@ def _redirections(words: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
     found: list[tuple[str, str]] = []
     pending = ""
     for word in words:
-        match = _REDIRECT.match(word)
+        match = _REDIRECT.fullmatch(word)
         if pending:
-            found.append((pending, word))
+            found.append((pending, word.translate(_FREE)))
             pending = ""
-        elif match and match.group(2):
-            found.append((match.group(1), match.group(2)))
+        elif match and match[2]:
+            found.append((match[1], match[2].translate(_FREE)))
         elif match:
-            pending = match.group(1)
+            pending = match[1]
         else:
             plain.append(word)
     return plain, found
 
 
-def _paths(arguments: list[str]) -> list[str]:
-    return [
-        word.replace("\x1f", ";")
-        for word in arguments
-        if word and not word.startswith("-") and not _NOT_A_FILE.search(word)
-    ]
+def _redirected(mark: str, path: str, via: str) -> Iterator[Effect]:
+    if mark.startswith(">"):
+        yield Effect(path, "edited" if mark == ">>" else "created", via)
+    elif mark == "<" and ("/" in path or "." in path):
+        yield Effect(path, "read", via)
 
 
-def _nothing(name: str, arguments: list[str]) -> Iterator[Effect]:
-    return iter(())
+def _unprefixed(words: list[str]) -> list[str]:
+    """The words from the program on, without what only says how it is run."""
+    at = 0
+    while at < len(words) and (words[at] in _PREFIXES or re.fullmatch(r"\w+=.*", words[at])):
+        at += 1
+        while at < len(words) and (words[at].startswith("-") or _NUMBER.fullmatch(words[at])):
+            at += 2 if words[at] in _VALUED else 1
+    return words[at:]
 
 
-def _each(action: str) -> Callable[[str, list[str]], Iterator[Effect]]:
-    def handler(name: str, arguments: list[str]) -> Iterator[Effect]:
-        for path in _paths(arguments):
-            yield Effect(path, action, name)
-
-    return handler
-
-
-def _reads(name: str, arguments: list[str]) -> Iterator[Effect]:
-    for path in _paths(arguments):
-        if "/" in path or "." in path:
-            yield Effect(path, "read", name)
+def _inner(arguments: list[str], folder: str) -> list[Effect]:
+    """What `bash -c '...'` is told to do."""
+    for flag, script in pairwise(arguments):
+        if _SCRIPT_FLAG.fullmatch(flag):
+            return effects(script, folder)
+    return []
 
 
-def _moves(name: str, arguments: list[str]) -> Iterator[Effect]:
-    paths = _paths(arguments)
-    if len(paths) >= 2:
-        for path in paths[:-1]:
-            yield Effect(path, "moved", name, paths[-1])
+def _entered(folder: str, arguments: list[str]) -> str:
+    """The folder after a `cd`; "" where nobody can tell."""
+    path = next(iter(arguments), "")
+    return posixpath.normpath(posixpath.join(folder, path)) if is_file(path) else ""
 
 
-def _copies(name: str, arguments: list[str]) -> Iterator[Effect]:
-    paths = _paths(arguments)
-    if len(paths) >= 2:
-        yield Effect(paths[-1], "created", name)
+def _placed(effect: Effect, folder: str) -> Effect:
+    if not folder:
+        return effect
+    target = effect.target and _from(folder, effect.target)
+    return effect._replace(path=_from(folder, effect.path), target=target)
 
 
-def _sed(name: str, arguments: list[str]) -> Iterator[Effect]:
-    in_place = any(word.startswith(("-i", "--in-place")) for word in arguments)
-    scripts = {at + 1 for at, word in enumerate(arguments) if word in ("-e", "-f")}
-    given = (word for at, word in enumerate(arguments) if at not in scripts)
-    words = [word for word in given if word and not word.startswith("-")]
-    for path in _paths(words if scripts else words[1:]):
-        if "/" in path or "." in path:
-            yield Effect(path, "edited" if in_place else "read", "sed -i" if in_place else "sed")
-
-
-def _searches(name: str, arguments: list[str]) -> Iterator[Effect]:
-    for path in _paths([word for word in arguments if not word.startswith("-")][1:]):
-        if "." in path.rpartition("/")[2].strip("."):
-            yield Effect(path, "read", name)
-
-
-_HANDLERS: dict[str, Callable[[str, list[str]], Iterator[Effect]]] = {
-    **dict.fromkeys("cat head tail less more nl wc bat stat file diff".split(), _reads),
-    **dict.fromkeys("grep rg ag awk".split(), _searches),
-    "sed": _sed,
-    "rm": _each("deleted"),
-    "unlink": _each("deleted"),
-    "git rm": _each("deleted"),
-    "rmdir": _each("deleted"),
-    "touch": _each("created"),
-    "tee": _each("created"),
-    "mv": _moves,
-    "git mv": _moves,
-    "rename": _moves,
-    "cp": _copies,
-    "git restore": _each("edited"),
-    "black": _reads,
-}
+def _from(folder: str, path: str) -> str:
+    if path.startswith(("/", "~")):
+        return path
+    joined = posixpath.normpath(posixpath.join(folder, path))
+    return f"{joined}/" if path.endswith("/") else joined

@@ -26,6 +26,7 @@ _OPEN = re.compile(
 _TITLE_KEYS = ("content", "subject", "title", "text", "task", "description", "step", "name")
 _CHECKBOX = re.compile(r"^\s*[-*]\s*\[([ xX~-])\]\s+(.{3,200})$", re.M)
 _STATUS = {" ": "pending", "x": "completed", "~": "in_progress", "-": "in_progress"}
+_LISTS = re.compile(r"todo|task|plan", re.I)
 _LEAST_NOTE = 12
 _MAX_NOTE = 300
 
@@ -67,12 +68,18 @@ class TodoList:
         if not isinstance(arguments, Mapping):
             return
         listed = arguments.get("todos") or arguments.get("plan") or arguments.get("items")
-        if isinstance(listed, list) and listed and all(_is_item(item) for item in listed):
+        if isinstance(listed, list) and listed and self._is_list(call.name, listed):
             self._items = {str(n): _todo(item, index) for n, item in enumerate(listed, 1)}
         elif isinstance(listed, str) and _CHECKBOX.search(listed):
             self.see_text(listed, index)
         elif re.search(r"task|todo", call.name, re.I):
             self._one(call.name, arguments, index)
+
+    def _is_list(self, name: str, listed: list[Any]) -> bool:
+        """Whether those are a list's items; bare words only where the tool is named for it."""
+        if any(isinstance(item, str) for item in listed) and not _LISTS.search(name):
+            return False
+        return all(map(_is_item, listed))
 
     def see_text(self, text: str, index: int) -> None:
         """A list written as check boxes replaces the one before."""
@@ -98,10 +105,12 @@ class TodoList:
 
 
 def _is_item(item: Any) -> bool:
-    return isinstance(item, Mapping) and bool(_title(item))
+    return isinstance(item, (Mapping, str)) and bool(_title(item))
 
 
-def _title(item: Mapping[str, Any]) -> str:
+def _title(item: Mapping[str, Any] | str) -> str:
+    if isinstance(item, str):
+        return " ".join(item.split())[:_MAX_NOTE]
     for key in _TITLE_KEYS:
         value = item.get(key)
         if isinstance(value, str) and value.strip():
@@ -109,5 +118,6 @@ def _title(item: Mapping[str, Any]) -> str:
     return ""
 
 
-def _todo(item: Mapping[str, Any], index: int) -> Todo:
-    return Todo(_title(item), str(item.get("status") or "pending"), index)
+def _todo(item: Mapping[str, Any] | str, index: int) -> Todo:
+    status = "" if isinstance(item, str) else str(item.get("status") or "")
+    return Todo(_title(item), status or "pending", index)
