@@ -48,6 +48,9 @@ def patch(agents: Agents, patches: Patches) -> None:
     patches.replace(mixin, "chat", _chat(agents, method(mixin, "chat")))
     patches.replace(mixin, "achat", _achat(agents, method(mixin, "achat")))
     patches.replace(mixin, "_start_stream", _stream(agents, method(mixin, "_start_stream")))
+    # With `planning=True`, `start` and `run` would first have a model plan how to do a command.
+    planner, name = host_module("agent.execution_mixin").ExecutionMixin, "_start_with_planning"
+    patches.replace(planner, name, _chat(agents, method(planner, name)))
 
 
 def _chat(agents: Agents, original: Any) -> Any:
