@@ -100,6 +100,16 @@ def test_a_file_has_one_name_however_it_is_spelled():
     }
 
 
+@pytest.mark.parametrize("path", ["../src/a.py", "~/src/a.py", "rc/a.py"])
+def test_only_a_part_of_a_path_is_another_name_for_it(path):
+    """Not one that begins elsewhere, nor one that cuts a word."""
+    edit = turn("Edit", {"file_path": "/repo/src/a.py"})
+    assert trail(edit, turn("Read", {"file_path": path})) == {
+        "/repo/src/a.py": "edited",
+        path: "read",
+    }
+
+
 def test_a_name_that_two_files_could_have_is_neithers():
     """Two packages with the same tree: nobody can tell which one the shell means."""
     one, other = (turn("Edit", {"file_path": f"/repo/{name}/src/a.py"}) for name in ("x", "y"))

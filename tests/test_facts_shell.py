@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from praison_compressor.facts.shell import effects, patches
+from praison_compressor.facts.shell import effects, patches, spoken
 
 
 def told(command: str) -> list[tuple[str, str]]:
@@ -93,6 +93,25 @@ def told(command: str) -> list[tuple[str, str]]:
         ("cd src; cd $HOME; touch a.txt", [("a.txt", "created")]),
         ("cd src; cd -; touch a.txt", [("a.txt", "created")]),
         ("cd src && cd && touch a.txt", [("a.txt", "created")]),
+        ("((cd a && touch x) && touch y); touch z", [
+            ("a/x", "created"), ("y", "created"), ("z", "created"),
+        ]),
+        ("(cd a; touch x); (cd b; touch y)", [("a/x", "created"), ("b/y", "created")]),
+        ("cp", []),
+        ("mv", []),
+        ("cp -r a/b/ c/", [("c/b", "created")]),
+        ("install -o me -g us a b", [("b", "created")]),
+        ("sort < names", []),
+        ("sort < a/names", [("a/names", "read")]),
+        ("/usr/bin/git rm a.txt", [("a.txt", "deleted")]),
+        ("sudo -g staff rm a.txt", [("a.txt", "deleted")]),
+        ("git restore -s HEAD~1 a.txt", [("a.txt", "edited")]),
+        ("truncate --size 3K a.log", [("a.log", "edited")]),
+        ("truncate -r like.log a.log", [("a.log", "edited")]),
+        ("truncate --reference like.log a.log", [("a.log", "edited")]),
+        ("patch -d dir -i fix.diff a.txt", [("a.txt", "edited")]),
+        ("patch -o new.txt a.txt", [("a.txt", "edited")]),
+        ("patch -p 1 a.txt", [("a.txt", "edited")]),
         ("*** Begin Patch\n*** Update File: a\n rm b.txt\n*** End Patch", []),
         ("grep -n pattern.x src/a.py", [("src/a.py", "read")]),
         ("grep pattern src", []),
@@ -123,6 +142,35 @@ def told(command: str) -> list[tuple[str, str]]:
 def test_what_a_command_line_does_to_files(command: str, done: list[tuple[str, str]]) -> None:
     """In order; pipes, chains, redirections, quotes and here-documents are read as a shell does."""
     assert told(command) == done
+
+
+@pytest.mark.parametrize(
+    ("command", "writes"),
+    [
+        *((f"{name} x.src", True) for name in ("black", "isort", "rustfmt")),
+        *((f"{name} --check x.src", False) for name in ("black", "isort", "rustfmt")),
+        *((f"{name} --diff x.src", False) for name in ("black", "isort", "ruff format")),
+        *((f"{name} -c x.src", False) for name in ("isort", "prettier --write")),
+        *((f"autopep8 {flag} x.src", True) for flag in ("-i", "--in-place")),
+        *((f"prettier {flag} x.src", True) for flag in ("-w", "--write")),
+        ("clang-format -i x.src", True),
+        ("eslint --fix x.src", True),
+        ("gofmt -w x.src", True),
+        *((f"{n} x.src", False) for n in ("autopep8", "clang-format", "eslint", "gofmt")),
+        ("prettier x.src", False),
+    ],
+)
+def test_formatters_edit_where_they_are_told_to(command: str, writes: bool) -> None:
+    """Some always, some by a flag, none that is only to look."""
+    assert told(command) == [("x.src", "edited" if writes else "read")]
+
+
+@pytest.mark.parametrize("name", ["bash", "sh", "zsh", "/bin/dash"])
+def test_a_shell_in_a_shell_is_read_too(name: str) -> None:
+    """Its script is a command line; as a list of words it is spoken as one."""
+    assert told(f"{name} -ec 'rm a.txt'") == [("a.txt", "deleted")]
+    assert spoken([name, "-lc", "rm a.txt"]) == "rm a.txt"
+    assert spoken([name, "run.sh", "two words"]) == f"{name} run.sh 'two words'"
 
 
 @pytest.mark.parametrize(
