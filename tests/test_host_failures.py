@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from praison_compressor.memory import MemoryStore
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
 
 from .hosting import (
@@ -228,6 +229,40 @@ def test_the_loop_is_never_held_up(host: LocalProvider) -> None:
     asyncio.run(run())
     assert len(host.for_model("aux")) >= 1
     assert beats >= 10  # a loop that waits for the summarizer would not see it at work even twice
+
+
+def test_the_store_is_never_asked_on_the_loop(
+    host: LocalProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk may be slow: turns, compressions and commands read and write it in other threads."""
+    asked: list[tuple[str, bool]] = []
+
+    def noting(name: str) -> Any:
+        original = getattr(MemoryStore, name)
+
+        def note(*args: Any, **kwargs: Any) -> Any:
+            asked.append((name, asyncio._get_running_loop() is not None))
+            return original(*args, **kwargs)
+
+        return note
+
+    for name in ("__init__", "open", "commit", "keep", "transcript", "originals", "lineage"):
+        monkeypatch.setattr(MemoryStore, name, noting(name))
+    made = agent(host, OPENAI, context(host))
+
+    async def run() -> None:
+        compressor = made.context_compressor
+        await compressor.acompress()  # before any turn: the store is opened here
+        for n in range(12):
+            await made.achat(turn(n))
+        for command in ("/status", "/compact", "/prune", f"/resume {compressor.session_id}"):
+            assert await made.achat(command) is not None
+        await made.achat("/new")
+        await made.achat(f"/resume {made.name}")
+
+    asyncio.run(run())
+    assert {name for name, _ in asked} >= {"__init__", "open", "commit", "lineage"}
+    assert [name for name, on_loop in asked if on_loop] == []
 
 
 @pytest.mark.parametrize("path", PATHS)

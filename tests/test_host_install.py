@@ -48,6 +48,7 @@ SEAMS = {
         "_apply_context_compaction",
         "_apply_context_compaction_async",
     ),
+    "agent.execution_mixin.ExecutionMixin": ("_start_with_planning",),
     "agent.agent.Agent": ("context_manager", "clone_for_channel"),
     "agents.agents.AgentTeam": ("__init__",),
     "workflows.yaml_parser.YAMLWorkflowParser": ("_parse_workflow_data",),

@@ -124,6 +124,25 @@ def test_agents_made_before_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     uninstall()
 
 
+def test_options_that_the_host_dropped_in_a_turn_before_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The host makes nothing of a dictionary with a key of ours; `install()` may come later."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    uninstall()
+    agent = made({"strategy": "summarize", "context_window": 6_000})
+    assert agent.context_manager is None  # as the host looks at it in each turn
+    other = made({"strategy": "smart", "context_window": 6_000})
+    assert other.context_manager is None
+    install()
+    assert agent.context_compressor.config.context_window == 6_000
+    assert type(agent.context_manager) is PassThroughManager
+    assert other.context_compressor is None
+    agent.context_manager = None
+    assert agent.context_compressor is None  # taken back
+    uninstall()
+
+
 def test_our_context_installs_by_itself() -> None:
     """Constructing one is enough."""
     uninstall()

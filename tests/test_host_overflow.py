@@ -13,6 +13,7 @@ from praison_compressor.praisonai import overflow, roles
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply, Summarizer, Worker
 
 from .hosting import (
+    ANTHROPIC,
     EVERY_PATH,
     LITELLM,
     MODES,
@@ -100,6 +101,30 @@ def test_a_refusal_without_numbers_halves_the_window(host: LocalProvider, path: 
     assert made.context_compressor.engine().config.context_window == 3_000
 
 
+def test_room_for_an_answer_is_not_counted_as_words(host: LocalProvider) -> None:
+    """A refusal that adds both says how many tokens the words were: counts stay right."""
+    local = {"base_url": host.base_url, "api_key": "sk", "max_tokens": 1_500}
+    made = agent(host, LITELLM, context(host), llm={"model": "openai/gpt-local", **local})
+    for n in range(12):
+        assert made.chat(turn(n)) is not None
+    assert refused_views(host) == 1
+    assert "1500 in the completion" in host.refused[0].error
+    assert made.context_compressor.status().tokens == of_agent(host)[-1].prompt_tokens
+
+
+def test_room_for_an_answer_that_nobody_asked_for(host: LocalProvider) -> None:
+    """litellm asks Claude for thousands of tokens: what they leave for the words is learned."""
+    host.set_window(8_000)
+    asked = context(host, context_window=8_000)
+    made = agent(host, ANTHROPIC, asked, llm="anthropic/claude-opus-4-1")
+    for n in range(24):
+        assert made.chat(turn(n)) is not None
+    assert refused_views(host) == 1
+    room = 8_000 - of_agent(host)[0].body["max_tokens"]
+    window = made.context_compressor.engine().config.context_window
+    assert window - window // 4 in (room - 1, room, room + 1)
+
+
 @pytest.mark.parametrize("path", PATHS)
 def test_a_second_refusal_ends_the_turn_as_the_host_does(host: LocalProvider, path: str) -> None:
     """One retry, not a loop: what no view can satisfy is the host's to report."""
@@ -130,7 +155,25 @@ SAYINGS = {
     "This model's maximum context length is 8192 tokens. However, your messages resulted in "
     "9120 tokens. Please reduce the length of the messages.": (8192, 9120),
     "This model's maximum context length is 4097 tokens. However, you requested 5000 tokens "
-    "(4000 in the messages, 1000 in the completion).": (4097, 5000),
+    "(4000 in the messages, 1000 in the completion).": (4097, 4000, 1000),
+    "This model's maximum context length is 8192 tokens. However, you requested 10000 tokens "
+    "(5804 in the messages, 100 in the functions, and 4096 in the completion).": (8192, 5904, 4096),
+    "This model's maximum context length is 4096 tokens. However, you requested 1024 output tokens "
+    "and your prompt contains at least 3073 input tokens": (4096, None, 1024),
+    "'max_tokens' or 'max_completion_tokens' is too large: 4096. This model's maximum context "
+    "length is 8192 tokens and your request has 5904 input tokens": (8192, 5904, 4096),
+    "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input "
+    "length or `max_tokens` and try again": (200000, 188240, 21333),
+    "You requested a total of 140000 tokens: 130000 tokens from the input messages and 10000 "
+    "tokens for the completion. That exceeds the maximum context length of 131072.": (
+        131072,
+        130000,
+        10000,
+    ),
+    "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens and 100 "
+    "`max_new_tokens`": (4096, 5000, 100),
+    "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum "
+    "context length": (32768, 40000),
     "prompt is too long: 215000 tokens > 200000 maximum": (200000, 215000),
     "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).": (
         1048576,

@@ -162,7 +162,7 @@ class AgentCompressor:
                     )
                 )
                 self._mirror.show(engine.config.namespace, result)
-                return self._sent(request, result, overhead)
+                return self._sent(result, self._engines.measured(request))
         except Exception as error:
             return self._best(request, error)
 
@@ -180,7 +180,8 @@ class AgentCompressor:
                     tools=request.chat_tools,
                 )
                 await asyncio.to_thread(self._mirror.show, engine.config.namespace, result)
-                return self._sent(request, result, overhead)
+                beside = await asyncio.to_thread(self._engines.measured, request)
+                return self._sent(result, beside)
         except Exception as error:
             return await asyncio.to_thread(self._best, request, error)
 
@@ -218,7 +219,7 @@ class AgentCompressor:
             target_tokens=self._engines.room(request),
         )
 
-    def _sent(self, request: Request, result: CompressResult, overhead: int) -> Sequence[Message]:
+    def _sent(self, result: CompressResult, overhead: int) -> Sequence[Message]:
         self._last, self._last_overhead = result, overhead
         if result.written:
             self._notices.compressed(self.status(), result)
@@ -296,18 +297,17 @@ class AgentCompressor:
                 )
             )
         self._mirror.show(self.config.namespace, result)
-        self._sent(request, result, self._last_overhead)
+        self._sent(result, self._last_overhead)
         return result
 
     async def acompress(self, focus: str | None = None) -> CompressResult:
         """The same on the event loop."""
         request = conversation.now(self._agent())
         async with self._notices.during(request):
-            result = await self._engines.focused(focus).compress(
-                request.messages, session_id=self.session_id, force=True
-            )
+            engine = await asyncio.to_thread(self._engines.focused, focus)  # it opens the store
+            result = await engine.compress(request.messages, session_id=self.session_id, force=True)
         await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
-        self._sent(request, result, self._last_overhead)
+        self._sent(result, self._last_overhead)
         return result
 
     def mask(self) -> int:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from typing import Any
+
+from praisonaiagents.context.models import ContextConfig
 
 from .agent_compressor import AgentCompressor
 from .options import Asked, read
@@ -71,10 +74,12 @@ class Agents:
             return None
 
     def _made(self, agent: Any) -> AgentCompressor | None:
+        before = self._known.pop(agent, None)
         asked = _asked(agent)
+        if asked is None and before is None and _went_unheard(agent):
+            asked = read(agent._context_param)
         if asked is None and _says_nothing(agent):
             asked = self._of_team.get(agent)
-        before = self._known.pop(agent, None)
         if before is not None:
             before.leave()
         if asked is None:
@@ -106,6 +111,14 @@ def _asked(agent: Any) -> Asked | None:
     if read(manager) is None:  # none, another strategy, or a manager of the user's own making
         return None
     return read(param) or read(manager)
+
+
+def _went_unheard(agent: Any) -> bool:
+    """Whether the host, in a turn before `install()`, made no manager of a dictionary of options:
+    it drops all of one with a key of ours."""
+    param = agent._context_param
+    host = {item.name for item in fields(ContextConfig)}
+    return agent._context_manager is None and isinstance(param, Mapping) and not host >= set(param)
 
 
 def _says_nothing(agent: Any) -> bool:

@@ -123,12 +123,16 @@ class Engines:
 
     def overhead(self, request: Request) -> int:
         """Tokens that the request needs beside its messages and the usual answer."""
+        return self._overhead(request, self.window(request.model))
+
+    def _overhead(self, request: Request, window: int) -> int:
+        return self.measured(request) + max(0, request.output_tokens - self._reserve(window))
+
+    def measured(self, request: Request) -> int:
+        """Tokens of the request's tools and its answer's format: what is sent beside messages."""
         counter = self.of(request.model).tokens
-        measured = counter.tools(request.tools) if request.tools else 0
-        if request.schema:
-            measured += counter.text(request.schema)
-        reserve = self._reserve(self.window(request.model))
-        return measured + max(0, request.output_tokens - reserve)
+        tools = counter.tools(request.tools) if request.tools else 0
+        return tools + (counter.text(request.schema) if request.schema else 0)
 
     def room(self, request: Request) -> int:
         """Tokens that the request's messages may take before it is refused."""
@@ -152,12 +156,27 @@ class Engines:
                 engine.tokens.calibrate(sent, refused.asked, request.tools)
             if refused.window is not None:
                 window = min(window, refused.window)
-            needed = engine.tokens.messages(sent) + self.overhead(request)
-            if needed <= window:  # by what we know now it would have fit, and it did not
+            room = window
+            if refused.answer is not None:
+                window = self._beside(refused.answer, window, request)
+                room = window - self._reserve(window)
+            needed = engine.tokens.messages(sent) + self._overhead(request, window)
+            if needed <= room:  # by what we know now it would have fit, and it did not
                 window = self._below(needed, window)
             self._learned[name] = window
             self._made[name] = self._make(self._config_for(name))
             return window
+
+    def _beside(self, answer: int, window: int, request: Request) -> int:
+        """The window that leaves a prompt what is left beside a longer answer than we reckon with.
+
+        litellm asks Claude for as long an answer as the model can write, where nobody said.
+        """
+        if answer <= max(self._reserve(window), request.output_tokens):
+            return window
+        room = max(1, window - answer)
+        reserve = self.config.output_reserve
+        return room + (min(8_000, room // 3) if reserve is None else reserve)
 
     def _below(self, needed: int, window: int) -> int:
         """The window, halved until so many tokens have no room in it."""

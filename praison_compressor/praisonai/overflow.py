@@ -11,7 +11,8 @@ _MARKS = re.compile(
     r"context_length_exceeded|context length|context window|contextwindowexceeded|"
     r"prompt is too long|input is too long|too many (input )?tokens|maximum context|"
     r"exceeds? the (maximum|model'?s|available)[^.]{0,40}(context|tokens)|"
-    r"input token count|string too long.*tokens|exceed_context_size",
+    r"input token count|string too long.*tokens|exceed_context_size|exceed context limit|"
+    r"max_new_tokens`? must be",
     re.IGNORECASE,
 )
 # A rate limit speaks of tokens too, and a smaller view would not help.
@@ -21,6 +22,9 @@ _WINDOWS = tuple(
     for pattern in (
         r"maximum context length (?:is|of) (\d[\d,_]*)",
         r"tokens? > (\d[\d,_]*) maximum",
+        r"context limit: \d+ \+ \d+ > (\d+)",
+        r"must be <= (\d+)",
+        r"(\d[\d,_]*) maximum context length",
         r"context (?:length|window|size)[^\d]{0,40}?(\d[\d,_]*)",
         r"n_ctx\D{0,5}(\d[\d,_]*)",
         r"maximum (?:number of )?(?:input )?tokens (?:allowed )?\(?(\d[\d,_]*)",
@@ -31,11 +35,29 @@ _ASKED = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         r"resulted in (\d[\d,_]*) tokens",
-        r"requested (\d[\d,_]*) tokens",
+        r"requested (?:about |a total of )?(\d[\d,_]*) tokens",
+        r"context limit: (\d+) \+",
+        r"request has (\d[\d,_]*) input tokens",
+        r"prompt contains (\d[\d,_]*) tokens",
+        r"given: (\d+) `?inputs",
         r"too long: (\d[\d,_]*) tokens",
         r"input token count \(?(\d[\d,_]*)",
         r"request \(?(\d[\d,_]*) tokens",
     )
+)
+# Room for the answer, which the first of these counts in what was "requested".
+_WITHIN = re.compile(r"(\d[\d,_]*)(?: tokens)? (?:in|for) the (?:completion|output)", re.IGNORECASE)
+_ANSWERS = (
+    _WITHIN,
+    *(
+        re.compile(pattern, re.IGNORECASE)
+        for pattern in (
+            r"context limit: \d+ \+ (\d+)",
+            r"requested (\d[\d,_]*) output tokens",
+            r"is too large: (\d[\d,_]*)\. This model's maximum context",
+            r"and (\d+) `?max_new_tokens",
+        )
+    ),
 )
 
 
@@ -46,7 +68,9 @@ class Overflow:
     window: int | None
     """The window, where the provider names it."""
     asked: int | None
-    """How many tokens it counted in the request, where it says."""
+    """How many tokens it counted in the prompt, where it says."""
+    answer: int | None = None
+    """How many it kept free for the answer, where it says: also where nobody had asked for that."""
 
 
 def read(error: BaseException) -> Overflow | None:
@@ -54,7 +78,10 @@ def read(error: BaseException) -> Overflow | None:
     text = _text(error)
     if not _MARKS.search(text) or _NOT.search(text):
         return None
-    return Overflow(_number(_WINDOWS, text), _number(_ASKED, text))
+    asked, within = _number(_ASKED, text), _number((_WITHIN,), text)
+    if asked is not None and within is not None:
+        asked -= within
+    return Overflow(_number(_WINDOWS, text), asked, _number(_ANSWERS, text))
 
 
 def _text(error: BaseException) -> str:

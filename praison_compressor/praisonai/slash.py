@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -47,6 +48,9 @@ def patch(agents: Agents, patches: Patches) -> None:
     patches.replace(mixin, "chat", _chat(agents, method(mixin, "chat")))
     patches.replace(mixin, "achat", _achat(agents, method(mixin, "achat")))
     patches.replace(mixin, "_start_stream", _stream(agents, method(mixin, "_start_stream")))
+    # With `planning=True`, `start` and `run` would first have a model plan how to do a command.
+    planner, name = host_module("agent.execution_mixin").ExecutionMixin, "_start_with_planning"
+    patches.replace(planner, name, _chat(agents, method(planner, name)))
 
 
 def _chat(agents: Agents, original: Any) -> Any:
@@ -104,7 +108,7 @@ async def _aanswer(compressor: AgentCompressor, command: Command) -> str:
         if command.name == "compact":
             result = await compressor.acompress(command.argument or None)
             return _told(compressor, result.written)
-        return _at_once(compressor, command)
+        return await asyncio.to_thread(_at_once, compressor, command)  # it reads the store
     except CompressorError as error:
         return str(error)
 
