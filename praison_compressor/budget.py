@@ -28,7 +28,7 @@ class Budget:
     """Asked of the model; None: 5 % of the segment, 750 to 8,000."""
     facts: int
     fold: int
-    """All summaries together; above it the oldest are folded."""
+    """All summaries but one new one; above it they are folded into one that takes no more."""
     min_gain: float = 0.05
     recent_turns: int = 0
     mask_recent: int = 0

@@ -64,7 +64,8 @@ class CompressorConfig:
     where an eighth of the target allows that."""
 
     fold_ratio: float = 0.25
-    """Summaries that together pass this share of the target are folded into one."""
+    """Summaries that together pass this share of the target by more than one new summary are
+    folded into one."""
 
     min_gain_ratio: float = 0.05
     """A compression that frees less than this share of the view is not worth its price."""

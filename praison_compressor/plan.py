@@ -192,12 +192,17 @@ def _attempts(layout: Layout, budget: Budget, target: int, by_model: bool) -> It
     facts = target if budget.exact else budget.facts
     prose = budget.prose_for(layout.size()) if by_model else 0
     attempt = functools.partial(_attempt, layout, target=target, most=most, prose=prose)
-    if summaries + wanted <= budget.fold or not summaries:
-        yield attempt(full, wanted, facts, fold=False)
+    tight = min(full, int(target * TIGHT_TAIL) + budget.spare_tail)
+    # Before summaries are written again the newest tokens give way.
+    tails = ((full, None), (tight, WORTH_A_FRAME))[: 2 if summaries else 1]
+    # A fold may fill its share: the next summary must still stand beside it, or each is a fold.
+    if summaries <= budget.fold + wanted:
+        for tail, minor in tails:
+            yield attempt(tail, wanted, facts, fold=False, minor=minor)
     # A fold stands for all that came before it, so its facts may take what summaries may.
     folded = wanted - budget.facts + max(budget.facts, budget.fold)
-    yield attempt(full, folded, max(facts, budget.fold), fold=True)
-    tight = min(full, int(target * TIGHT_TAIL) + budget.spare_tail)
+    for tail, minor in tails:
+        yield attempt(tail, folded, max(facts, budget.fold), fold=True, minor=minor)
     for tail, minor in ((tight, WORTH_A_FRAME), (0, WORTH_A_FRAME), (0, 0)):
         yield attempt(tail, None, target, fold=True, minor=minor)
 

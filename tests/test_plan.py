@@ -190,7 +190,7 @@ def test_a_recorded_segment_is_not_planned_again():
 def test_summaries_that_outgrow_their_share_are_folded_with_what_is_new_into_one():
     """One job, one call: the old summaries are carried on in it."""
     messages = session(30)
-    old = [summary_of(messages, 4, 30, 900), summary_of(messages, 30, 60, 900)]
+    old = [summary_of(messages, 4, 30, 1_800), summary_of(messages, 30, 60, 1_800)]
     found = plan(lay_out(messages, old), exactly(6_000, protect_last_n_tokens=2_000))
     assert found is not None
     assert [(job.start, job.folds) for job in found.jobs] == [(4, tuple(old))]

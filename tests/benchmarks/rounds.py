@@ -1,4 +1,4 @@
-"""Five rounds of compression of one growing session: what was planted in round 1, at the end.
+"""Nine rounds of compression of one growing session: what was planted in round 1, at the end.
 
     python -m tests.benchmarks.rounds
 
@@ -35,7 +35,7 @@ CONSTRAINTS = (
 )
 ACTIONS = {"created": "write_file", "edited": "edit_file", "deleted": "bash", "moved": "bash"}
 FILES_PER_ACTION = 5
-ROUNDS = 5
+ROUNDS = 9
 
 
 def planted_files() -> dict[str, str]:
@@ -120,7 +120,7 @@ async def down(messages: list[Message]) -> str:
 
 
 def play(model_in: Callable[[int], Any]) -> tuple[list[CompressResult], ContextCompressor]:
-    """Five rounds; `model_in(round)` is the summarizer of that round, None for static."""
+    """Nine rounds; `model_in(round)` is the summarizer of that round, None for static."""
     answering: list[Any] = [None]
 
     async def model(messages: list[Message]) -> str:

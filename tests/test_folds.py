@@ -1,0 +1,55 @@
+"""Summaries stand beside each other; the oldest are folded into one rarely, whatever they hold."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from praison_compressor import CompressorConfig, ContextCompressor
+
+Message = dict[str, Any]
+
+
+def talk(turns: int) -> list[Message]:
+    """A conversation full of names, so that facts fill whatever room they are given."""
+    chance = random.Random(7)
+    name = lambda: f"{chance.choice('pqrs')}{chance.randrange(10**6)}"  # noqa: E731
+    messages: list[Message] = [{"role": "system", "content": "You look after the store."}]
+    for turn in range(turns):
+        paths = " ".join(f"src/{name()}/{name()}.py" for _ in range(12))
+        said = " ".join(f"{name()} calls {name()}." for _ in range(30))
+        messages += [
+            {"role": "user", "content": f"Look at step {turn}: {paths}"},
+            {"role": "assistant", "content": f"In step {turn} I found that {said}"},
+        ]
+    return messages
+
+
+@pytest.mark.parametrize("window", [20_000, 64_000])
+def test_most_compressions_fold_nothing(window: int) -> None:
+    """A fold may fill its share, and the next summaries stand beside it all the same."""
+    calls = []
+
+    async def model(messages: list[Message]) -> str:
+        calls.append(len(messages))
+        return f"In part {len(calls)} some modules of the store were looked at."
+
+    config = CompressorConfig(model="gpt-4o", context_window=window)
+    ours = ContextCompressor(config, summarizer=model)
+    messages, counts = talk(window // 100), []
+
+    async def grow() -> None:
+        for end in range(3, len(messages) + 1, 2):
+            before = len(calls)
+            result = await ours.compress(messages[:end], session_id="s")
+            if len(calls) > before:
+                counts.append(len(result.segments))
+
+    asyncio.run(grow())
+    folds = sum(now <= before for before, now in pairwise(counts))
+    assert len(counts) >= 6
+    assert 1 <= folds <= len(counts) / 3
