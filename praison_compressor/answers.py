@@ -11,7 +11,7 @@ from .errors import SummaryRejected
 from .facts import Facts
 from .facts.identifiers import Classifier
 from .messages import Message, text_of, tool_calls_of
-from .prompts import INSTRUCTIONS, SummaryReply
+from .prompts import INSTRUCTIONS, SummaryReply, without_summaries
 from .static import ADDED
 
 __all__ = ["accept", "is_unrelated", "unreserved"]
@@ -85,13 +85,16 @@ def _strip_reasoning(text: str) -> str:
 
 
 def _is_echo(text: str, asked: Sequence[Message]) -> bool:
-    """Whether the answer is the request again, or a long stretch of it and nothing else."""
+    """Whether the answer is the request again, or a long stretch of it and nothing else.
+
+    A summary that is handed over to be carried on may come back as it was: nothing new is to tell.
+    """
     squeezed = _squeeze(text)
     if _squeeze(INSTRUCTIONS)[:200] in squeezed:
         return True
     if len(squeezed) <= 200:
         return False
-    source = "\n".join(text_of(message) for message in asked)
+    source = "\n".join(without_summaries(text_of(message)) for message in asked)
     # One word that is not in it is enough, and is found without squeezing a long request.
     words = sorted(set(squeezed.split(" ")), key=len, reverse=True)
     return all(word in source for word in words) and squeezed in _squeeze(source)

@@ -195,8 +195,9 @@ def _attempts(layout: Layout, budget: Budget, target: int, by_model: bool) -> It
     tight = min(full, int(target * TIGHT_TAIL) + budget.spare_tail)
     # Before summaries are written again the newest tokens give way.
     tails = ((full, None), (tight, WORTH_A_FRAME))[: 2 if summaries else 1]
-    # A fold may fill its share: the next summary must still stand beside it, or each is a fold.
-    if summaries <= budget.fold + wanted:
+    # A fold may fill its share, and prose twice what was asked: the next summary must still stand
+    # beside it, or each is a fold.
+    if summaries <= budget.fold + max(wanted, 2 * budget.prose_for(layout.size())):
         for tail, minor in tails:
             yield attempt(tail, wanted, facts, fold=False, minor=minor)
     # A fold stands for all that came before it, so its facts may take what summaries may.

@@ -22,6 +22,7 @@ __all__ = [
     "request",
     "unframe",
     "unposed",
+    "without_summaries",
 ]
 
 TAG = "conversation-summary"
@@ -269,6 +270,14 @@ def _chat(parts: Sequence[str], target_tokens: int, extra: str | None) -> list[M
 
 def _wrap(tag: str, text: str) -> str:
     return f"<{tag}>\n{escape(text)}\n</{tag}>"
+
+
+def without_summaries(request_text: str) -> str:
+    """The text of a request without the summaries in it, which an answer may carry on."""
+    return _SUMMARIES.sub("", request_text)
+
+
+_SUMMARIES = re.compile(rf"<({_EARLIER}|{_PARTS})>\n.*?\n</\1>", re.S)
 
 
 def rendering(messages: Iterable[Message]) -> list[str]:

@@ -363,7 +363,7 @@ def test_a_summary_is_never_larger_than_what_it_replaces() -> None:
 def test_room_for_more_than_there_is_is_cut_to_one_token_less() -> None:
     """Sizes are shared by what is in the archive, and an old summary has little of it in view."""
     layout = laid("s10 u20 a8000 a8000 a100 u30 a300 a40", (2, 4, 100))
-    made = found(layout, budget(5_000, 550, 540, fold=1, prose=98))
+    made = found(layout, budget(5_000, 550, 540, fold=1, prose=49))
     first = made.jobs[0]
     assert (first.start, first.end) == (2, 5)
     assert (first.room, first.most) == (199, 199)
@@ -411,11 +411,11 @@ GROWN = "s10 u20 a5000 a5000 a5000 a5000 a3000 a40"
 
 
 def test_summaries_are_folded_from_their_share_on() -> None:
-    """Those that are there: one new summary above the share beside each other, above that in
-    one."""
+    """Those that are there: one new summary, at its longest, above the share beside each other,
+    above that in one."""
     layout = laid(GROWN, (2, 4, 150), (4, 6, 150))
-    at = found(layout, budget(9_000, 3_000, 2_000, fold=300 - 100))
-    above = found(layout, budget(9_000, 3_000, 2_000, fold=300 - 101))
+    at = found(layout, budget(9_000, 3_000, 2_000, fold=300 - 200))
+    above = found(layout, budget(9_000, 3_000, 2_000, fold=300 - 201))
     assert [(job.start, len(job.folds)) for job in at.jobs] == [(6, 0)]
     assert [(job.start, len(job.folds)) for job in above.jobs] == [(2, 2)]
 
@@ -423,9 +423,9 @@ def test_summaries_are_folded_from_their_share_on() -> None:
 def test_a_fold_is_expected_to_take_what_summaries_may() -> None:
     """The prose as ever; its facts may fill the share of all summaries."""
     layout = laid(GROWN, (2, 4, 150), (4, 6, 150))
-    made = found(layout, budget(9_000, 3_000, 2_000, fold=149, facts=50))
-    assert made.expected == 70 + 100 + 149
-    assert made.jobs[0].facts == 149
+    made = found(layout, budget(9_000, 3_000, 2_000, fold=99, facts=50))
+    assert made.expected == 70 + 100 + 99
+    assert made.jobs[0].facts == 99
 
 
 def test_a_summary_stands_beside_a_fold_under_a_tight_tail_too() -> None:

@@ -143,6 +143,18 @@ def test_a_summary_that_mentions_such_things_is_taken(text):
     assert accept(SummaryReply(text, finish_reason="stop"), ASKED) == text
 
 
+def test_a_summary_may_be_carried_on_as_it_was():
+    """Where nothing new is to tell; a long stretch of the conversation is still an echo."""
+    known = "## Known\n" + "\n".join(f"fact-{n} is green" for n in range(30))
+    said = "Please look at it once more, and then again from the beginning. " * 5
+    rolled = request([said], target_tokens=500, earlier=[known], rolled=True)
+    merged = merge_request([known, "## Known\nnothing"], target_tokens=500)
+    for asked in (rolled, merged):
+        assert accept(SummaryReply(known), asked) == known
+    with pytest.raises(SummaryRejected, match="echo"):
+        accept(SummaryReply(said), rolled)
+
+
 @pytest.mark.parametrize(
     ("text", "left"),
     [

@@ -296,10 +296,10 @@ def test_a_failure_that_may_pass_is_tried_again():
 
 def test_summaries_are_added_and_the_oldest_folded_rarely():
     """Many compressions, few folds; each fold is committed once and carries the texts on."""
-    model = Paid(f"{ANSWER} The parser, its tests and the report are done." * 30)
-    sizes = {"context_window": 12_000, "summary_target_tokens": 100, "facts_budget_tokens": 50}
+    model = Paid(f"{ANSWER} The parser, its tests and the report are done." * 9)
+    sizes = {"context_window": 12_000, "summary_target_tokens": 100, "facts_budget_tokens": 200}
     ours = compressor(model, tool_policies={"*": "summarize"}, **sizes)
-    messages = session(45)
+    messages = session(120)
     ends = [n + 1 for n, message in enumerate(messages) if message["role"] == "user"]
     for end in ends:
         ours.compress_sync(messages[:end], session_id="s")
