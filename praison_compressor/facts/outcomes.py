@@ -100,8 +100,8 @@ def _line_of(found: re.Match[str]) -> str:
 
 def first_error(text: str) -> str:
     """The first line that tells of an error, or the first line at all."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    return next((line for line in lines if _ERROR.search(line[:400])), lines[0] if lines else "")
+    told = _errors(text) or text.splitlines()
+    return next((line for line in told if line.strip()), "")
 
 
 def error_lines(text: str) -> list[str]:

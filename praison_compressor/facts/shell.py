@@ -48,7 +48,7 @@ def effects(command: str, folder: str = "") -> list[Effect]:
         if name == "cd":
             folder = _entered(folder, arguments)
         elif name in _SHELLS:
-            out += _inner(arguments, folder)
+            out += effects(_script(arguments) or "", folder)
         else:
             out += [_placed(effect, folder) for effect in of_program(name, arguments)]
         for _ in range(min(len(part) - len(part.rstrip(")")), len(outside))):
@@ -72,11 +72,8 @@ def spoken(words: list[str]) -> str:
     name = words[0].rpartition("/")[2]
     if name == "apply_patch" and len(words) == 2:
         return words[1]
-    if name in _SHELLS:
-        for flag, script in pairwise(words):
-            if _SCRIPT_FLAG.fullmatch(flag):
-                return script
-    return shlex.join(words)
+    script = _script(words) if name in _SHELLS else None
+    return shlex.join(words) if script is None else script
 
 
 def _parts(command: str) -> Iterator[str]:
@@ -144,12 +141,9 @@ def _unprefixed(words: list[str]) -> list[str]:
     return words[at:]
 
 
-def _inner(arguments: list[str], folder: str) -> list[Effect]:
+def _script(words: list[str]) -> str | None:
     """What `bash -c '...'` is told to do."""
-    for flag, script in pairwise(arguments):
-        if _SCRIPT_FLAG.fullmatch(flag):
-            return effects(script, folder)
-    return []
+    return next((then for flag, then in pairwise(words) if _SCRIPT_FLAG.fullmatch(flag)), None)
 
 
 def _entered(folder: str, arguments: list[str]) -> str:
