@@ -17,46 +17,44 @@ _MARKS = re.compile(
 )
 # A rate limit speaks of tokens too, and a smaller view would not help.
 _NOT = re.compile(r"rate.?limit|tokens per (min|day)|\bTPM\b|quota", re.IGNORECASE)
-_WINDOWS = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"maximum context length (?:is|of) (\d[\d,_]*)",
-        r"tokens? > (\d[\d,_]*) maximum",
-        r"context limit: \d+ \+ \d+ > (\d+)",
-        r"must be <= (\d+)",
-        r"(\d[\d,_]*) maximum context length",
-        r"context (?:length|window|size)[^\d]{0,40}?(\d[\d,_]*)",
-        r"n_ctx\D{0,5}(\d[\d,_]*)",
-        r"maximum (?:number of )?(?:input )?tokens (?:allowed )?\(?(\d[\d,_]*)",
-        r"limit (?:of|is) (\d[\d,_]*)",
-    )
+
+
+def _compiled(*patterns: str) -> tuple[re.Pattern[str], ...]:
+    """Ways to say one number, the surest first."""
+    return tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
+
+
+_WINDOWS = _compiled(
+    r"maximum context length (?:is|of) (\d[\d,_]*)",
+    r"tokens? > (\d[\d,_]*) maximum",
+    r"context limit: \d+ \+ \d+ > (\d+)",
+    r"must be <= (\d+)",
+    r"(\d[\d,_]*) maximum context length",
+    r"context (?:length|window|size)[^\d]{0,40}?(\d[\d,_]*)",
+    r"n_ctx\D{0,5}(\d[\d,_]*)",
+    r"maximum (?:number of )?(?:input )?tokens (?:allowed )?\(?(\d[\d,_]*)",
+    r"limit (?:of|is) (\d[\d,_]*)",
 )
-_ASKED = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"resulted in (\d[\d,_]*) tokens",
-        r"requested (?:about |a total of )?(\d[\d,_]*) tokens",
-        r"context limit: (\d+) \+",
-        r"request has (\d[\d,_]*) input tokens",
-        r"prompt contains (\d[\d,_]*) tokens",
-        r"given: (\d+) `?inputs",
-        r"too long: (\d[\d,_]*) tokens",
-        r"input token count \(?(\d[\d,_]*)",
-        r"request \(?(\d[\d,_]*) tokens",
-    )
+_ASKED = _compiled(
+    r"resulted in (\d[\d,_]*) tokens",
+    r"requested (?:about |a total of )?(\d[\d,_]*) tokens",
+    r"context limit: (\d+) \+",
+    r"request has (\d[\d,_]*) input tokens",
+    r"prompt contains (\d[\d,_]*) tokens",
+    r"given: (\d+) `?inputs",
+    r"too long: (\d[\d,_]*) tokens",
+    r"input token count \(?(\d[\d,_]*)",
+    r"request \(?(\d[\d,_]*) tokens",
 )
 # Room for the answer, which the first of these counts in what was "requested".
 _WITHIN = re.compile(r"(\d[\d,_]*)(?: tokens)? (?:in|for) the (?:completion|output)", re.IGNORECASE)
 _ANSWERS = (
     _WITHIN,
-    *(
-        re.compile(pattern, re.IGNORECASE)
-        for pattern in (
-            r"context limit: \d+ \+ (\d+)",
-            r"requested (\d[\d,_]*) output tokens",
-            r"is too large: (\d[\d,_]*)\. This model's maximum context",
-            r"and (\d+) `?max_new_tokens",
-        )
+    *_compiled(
+        r"context limit: \d+ \+ (\d+)",
+        r"requested (\d[\d,_]*) output tokens",
+        r"is too large: (\d[\d,_]*)\. This model's maximum context",
+        r"and (\d+) `?max_new_tokens",
     ),
 )
 
