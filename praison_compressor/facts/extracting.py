@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..messages import Message, ToolCall
-from .commands import command_fact
+from .commands import command_fact, is_piped
 from .domain import GENERAL, Domain
 from .excerpts import excerpts_of
 from .files import Ledger, effects_of
@@ -128,7 +128,7 @@ class _Reader:
     def _result(self, passage: Passage) -> None:
         call = passage.call
         own = without_notes(passage.text, self.domain.host_prefixes)
-        outcome = outcome_of(own)
+        outcome = outcome_of(own, piped=call is not None and is_piped(call))
         if call is not None:
             self._answered(call, passage, outcome)
         if outcome.status == "failed":

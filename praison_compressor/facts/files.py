@@ -11,17 +11,17 @@ from ..messages import ToolCall
 from .domain import GENERAL, Domain, Rule
 from .model import FileFact
 from .programs import Effect
-from .reading import arguments_of
+from .reading import arguments_of, key_of
 from .shell import effects, patches, spoken
 from .spellings import Spellings
 
-SHELL_KEYS = ("command", "cmd", "commands", "script", "input")
+SHELL_KEYS = ("command", "cmd", "commands", "commandline", "script", "input")
 _PATH_KEYS = frozenset(
-    "file_path filepath path filename file file_name target_file notebook_path relative_path "
-    "absolute_path relative_workspace_path source_path src old_path source from uri paths "
-    "files".split()
+    "filepath filepaths path filename file targetfile notebookpath relativepath absolutepath "
+    "relativeworkspacepath sourcepath src oldpath source from uri paths files "
+    "replacements".split()
 )
-_TARGET_KEYS = ("new_path", "destination", "dest", "target", "to", "target_path", "new_name")
+_TARGET_KEYS = ("newpath", "destination", "dest", "target", "to", "targetpath", "newname")
 _SHELLS = re.compile(r"bash|shell|terminal|exec|run|command|console|process", re.I)
 _VERBS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("moved", re.compile(r"(?<!re)move|rename|(?:^|_)mv(?:$|_)", re.I)),
@@ -103,13 +103,14 @@ def _lines(arguments: Mapping[str, Any], key: str) -> list[str]:
 
 
 def _target(arguments: Mapping[str, Any]) -> str:
-    return next((str(arguments[key]) for key in _TARGET_KEYS if arguments.get(key)), "")
+    given = {key_of(key): value for key, value in arguments.items()}
+    return next((str(given[key]) for key in _TARGET_KEYS if given.get(key)), "")
 
 
 def _named(via: str, action: str, arguments: Mapping[str, Any]) -> Iterator[Effect]:
     target = _target(arguments)
     for key, value in arguments.items():
-        if key.lower() in _PATH_KEYS:
+        if key_of(key) in _PATH_KEYS:
             for path in _path_values(value):
                 yield Effect(path, action, via, target if action == "moved" else "")
 
@@ -122,14 +123,16 @@ def _path_values(value: Any) -> Iterator[str]:
         for item in value:
             yield from _path_values(item)
     elif isinstance(value, dict):
-        for key in ("path", "file_path", "filename", "file"):
-            yield from _path_values(value.get(key))
+        for key, item in value.items():
+            if key_of(key) in ("path", "filepath", "filename", "file"):
+                yield from _path_values(item)
 
 
 def _strings(arguments: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
     out: list[str] = []
+    given = {key_of(key): value for key, value in arguments.items()}
     for key in keys:
-        value = arguments.get(key)
+        value = arguments.get(key, given.get(key))
         if isinstance(value, str):
             out.append(value)
         elif isinstance(value, list):
