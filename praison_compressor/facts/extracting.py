@@ -8,7 +8,7 @@ from ..messages import Message, ToolCall
 from .commands import command_fact, is_piped
 from .domain import GENERAL, Domain
 from .excerpts import excerpts_of
-from .files import Ledger, effects_of
+from .files import Ledger, effects_of, told_of, worked
 from .identifiers import Classifier
 from .model import CommandFact, ErrorFact, Excerpt, Facts, Identifier, Note
 from .outcomes import Outcome, error_lines, outcome_of
@@ -139,8 +139,9 @@ class _Reader:
                 self.unanswered.append(line)
 
     def _answered(self, call: ToolCall, passage: Passage, outcome: Outcome) -> None:
-        for effect in effects_of(call, self.domain):
-            self.files.add(effect, passage.at, ok=outcome.status != "failed")
+        for effect in effects_of(call, self.domain) or told_of(call, passage.text):
+            ok = worked(effect, call, outcome, passage.text)
+            self.files.add(effect, passage.at, ok=ok)
         fact = command_fact(call, passage.text, outcome, passage.at, self.domain)
         if fact is not None:
             known = self.commands.pop(fact.text, None)

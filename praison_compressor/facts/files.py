@@ -8,11 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..messages import ToolCall
+from .code import of_code
 from .domain import GENERAL, Domain, Rule
 from .model import FileFact
+from .outcomes import Outcome
 from .programs import Effect
 from .reading import arguments_of, key_of
-from .shell import effects, patches, spoken
+from .shell import blamed, effects, patches, spoken
 from .spellings import Spellings
 
 SHELL_KEYS = ("command", "cmd", "commands", "commandline", "script", "input")
@@ -23,6 +25,7 @@ _PATH_KEYS = frozenset(
 )
 _TARGET_KEYS = ("newpath", "destination", "dest", "target", "to", "targetpath", "newname")
 _SHELLS = re.compile(r"bash|shell|terminal|exec|run|command|console|process", re.I)
+_RUNS_CODE = re.compile(r"python|jupyter|notebook|repl(?!ac)|interpreter|code", re.I)
 _VERBS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("moved", re.compile(r"(?<!re)move|rename|(?:^|_)mv(?:$|_)", re.I)),
     ("deleted", re.compile(r"delete|remove|unlink|(?:^|_)rm(?:$|_)", re.I)),
@@ -55,7 +58,36 @@ def effects_of(call: ToolCall, domain: Domain = GENERAL) -> list[Effect]:
     action = action_of(call.name, arguments)
     if action:
         found = list(_named(call.name, action, arguments))
-    return found or [effect for text in command_texts(arguments) for effect in _shelled(call, text)]
+    found = found or [
+        effect for text in command_texts(arguments) for effect in _shelled(call, text)
+    ]
+    return found or list(_scripted(call, arguments))
+
+
+# An editor that keeps a file open is not told which: it tells.
+_OPEN_FILE = re.compile(r"^[\[(](?:Open )?File: (\S[^\n]*?)(?: \(\d+ lines total\))?[\])]", re.M | re.I)
+_OPEN_COMMAND = re.compile(r"(edit|insert|create|open)\b(?! \S*/)", re.I)
+
+
+def worked(effect: Effect, call: ToolCall, outcome: Outcome, output: str) -> bool:
+    """Whether a call's effect on a file came about."""
+    if outcome.status != "failed":
+        return True
+    lines = command_texts(arguments_of(call)) if _SHELLS.search(call.name) else []
+    return bool(lines) and not any(blamed(effect, line, output) for line in lines)
+
+
+def told_of(call: ToolCall, result: str) -> list[Effect]:
+    """The file that a result names, where the arguments of an editor's call name none."""
+    arguments = arguments_of(call)
+    if not isinstance(arguments, Mapping):
+        return []
+    found = _OPEN_COMMAND.match(next(iter(command_texts(arguments)), "") or call.name)
+    action = action_of(found[1] if found else call.name, {})
+    if action not in ("edited", "created") or (found is None and _SHELLS.search(call.name)):
+        return []
+    shown = _OPEN_FILE.search(result)
+    return [Effect(shown[1], action, call.name)] if shown else []
 
 
 def action_of(name: str, arguments: Mapping[str, Any]) -> str | None:
@@ -144,6 +176,12 @@ def _shelled(call: ToolCall, text: str) -> list[Effect]:
     if not _SHELLS.search(call.name):
         return []
     return [*_patched(call.name, *patches(text)), *effects(text)]
+
+
+def _scripted(call: ToolCall, arguments: Mapping[str, Any]) -> Iterator[Effect]:
+    if _RUNS_CODE.search(call.name):
+        for code in _strings(arguments, ("code", "query", "source")):
+            yield from of_code(code, call.name)
 
 
 def _patched(via: str, *texts: str) -> Iterator[Effect]:

@@ -47,10 +47,11 @@ _TESTS = re.compile(
     r"tests? (?:passed|failed))"
 )
 _FAILING = re.compile(
-    r"--- FAIL|\bFAILED\b|\b[1-9]\d* (?:failed\b|failures?\b)|Failures?: +[1-9]|^ ?FAIL\b|"
-    # A compiler's: `x.c:3:5: error: ...`, `x.ts(3,5): error TS2322: ...`, `x.ts:3:5 - error ...`.
-    r"^\S+?[:(]\d+(?:[:,]\d+)?\)?:? (?:- )?(?:fatal )?error(?: \w+)?: ",
-    re.M,
+    r"--- FAIL|\bFAILED\b|\b[1-9]\d* (?:failed|failures?)\b|Failures?: +[1-9]|^ ?FAIL\b", re.M
+)
+# A compiler's: `x.c:3:5: error: ...`, `x.ts(3,5): error TS2322: ...`, `x.ts:3:5 - error ...`.
+_COMPILER = re.compile(
+    r"^(?:[A-Z]:)?[^\s:(]+[:(]\d+(?:[:,]\d+)?\)?:? (?:- )?(?:fatal )?error(?: \w+)?: ", re.M
 )
 _FAILED_TEST = re.compile(
     r"^(?:FAILED (\S+)|\s*--- FAIL: (\S+)|test (\S+) \.\.\. FAILED|\s*● (\S.*)|"
@@ -98,7 +99,7 @@ def outcome_of(result: str, *, piped: bool = False) -> Outcome:
     head, tail = result[:4_000], result[-4_000:]
     text = result if len(result) <= 8_000 else f"{head}\n{tail}"
     code = _EXIT.search(head[:400]) or _EXIT.search(tail[-400:])
-    failing = _FAILING.search(text)
+    failing = _failing(text)
     if code and not (piped and code.group(1) == "0"):
         failed = code.group(1) != "0"
     else:
@@ -117,6 +118,16 @@ def outcome_of(result: str, *, piped: bool = False) -> Outcome:
     tests = _TESTS.search(tail)
     status = "ok" if code or text.strip() else "unknown"
     return Outcome(status, _line(_line_of(tests) if tests else _last_line(tail)))
+
+
+def _failing(text: str) -> re.Match[str] | None:
+    """The first sign of failing tests or of a compiler's error."""
+    flat = text.lower()  # to look for a word in it costs a tenth of the patterns
+    tests = _FAILING.search(text) if "fail" in flat else None
+    compiler = _COMPILER.search(text) if "error" in flat else None
+    if tests and compiler:
+        return min(tests, compiler, key=re.Match.start)
+    return tests or compiler
 
 
 def _failure(text: str, failing: re.Match[str] | None, code: str) -> str:

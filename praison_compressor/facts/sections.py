@@ -11,11 +11,11 @@ from .model import CommandFact, Facts, FileFact, Said, Todo
 from .runs import Run, run_of, tail_of
 from .stale import Stale
 
-DONE = ("completed", "done", "cancelled")
+DONE = ("completed", "complete", "done", "cancelled", "finished")
 RECENT_NOTES = 1
 STILL_FAILING = 2
 _AMONG_FILES = re.compile(r"grep|glob|file|list|dir|code|symbol|workspace|by_name", re.I)
-BRIEF = 70
+BRIEF = 60
 """Characters of a command, and of what came of it, where there is no room for the whole."""
 
 
@@ -52,7 +52,7 @@ def _todos(facts: Facts, state: str) -> Iterator[Line]:
 def _state(item: Todo) -> str:
     if item.status in DONE:
         return "done"
-    return "doing" if item.status in ("in_progress", "active") else "next"
+    return "doing" if item.status in ("in_progress", "active", "doing", "current") else "next"
 
 
 def still_failing(facts: Facts) -> list[CommandFact]:
