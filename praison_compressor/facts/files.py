@@ -65,8 +65,10 @@ def effects_of(call: ToolCall, domain: Domain = GENERAL) -> list[Effect]:
 
 
 # An editor that keeps a file open is not told which: it tells.
-_OPEN_FILE = re.compile(r"^[\[(](?:Open )?File: (\S[^\n]*?)(?: \(\d+ lines total\))?[\])]", re.M | re.I)
-_OPEN_COMMAND = re.compile(r"(edit|insert|create|open)\b(?! \S*/)", re.I)
+_OPEN_FILE = re.compile(
+    r"^[\[(](?:Open )?File: (\S[^\n]*?)(?: \(\d+ lines total\))?[\])]", re.M | re.I
+)
+_OPEN_COMMAND = re.compile(r"(edit|insert) \d+(?::\d+)?\b")
 
 
 def worked(effect: Effect, call: ToolCall, outcome: Outcome, output: str) -> bool:
@@ -82,7 +84,7 @@ def told_of(call: ToolCall, result: str) -> list[Effect]:
     arguments = arguments_of(call)
     if not isinstance(arguments, Mapping):
         return []
-    found = _OPEN_COMMAND.match(next(iter(command_texts(arguments)), "") or call.name)
+    found = _OPEN_COMMAND.match(next(iter(command_texts(arguments)), ""))
     action = action_of(found[1] if found else call.name, {})
     if action not in ("edited", "created") or (found is None and _SHELLS.search(call.name)):
         return []
@@ -123,14 +125,16 @@ def command_texts(arguments: Any, rule: Rule | None = None) -> list[str]:
         return [arguments]
     if not isinstance(arguments, Mapping):
         return []
-    keys = (rule.argument,) if rule is not None and rule.argument else SHELL_KEYS
-    return next((found for key in keys if (found := _lines(arguments, key))), [])
+    if rule is not None and rule.argument:
+        return _lines(rule.argument, arguments.get(rule.argument))
+    given = {key_of(key): value for key, value in arguments.items()}
+    return next((found for key in SHELL_KEYS if (found := _lines(key, given.get(key)))), [])
 
 
-def _lines(arguments: Mapping[str, Any], key: str) -> list[str]:
+def _lines(key: str, value: Any) -> list[str]:
     """The command lines of one argument; a list is one command's words, unless it is of lines."""
-    words = _strings(arguments, (key,))
-    is_argv = isinstance(arguments.get(key), list) and key != "commands" and len(words) > 1
+    words = _texts(value)
+    is_argv = isinstance(value, list) and key != "commands" and len(words) > 1
     return [spoken(words)] if is_argv and not any(map(str.isspace, words[0])) else words
 
 
@@ -161,19 +165,17 @@ def _path_values(value: Any) -> Iterator[str]:
 
 
 def _strings(arguments: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
-    out: list[str] = []
-    given = {key_of(key): value for key, value in arguments.items()}
-    for key in keys:
-        value = arguments.get(key, given.get(key))
-        if isinstance(value, str):
-            out.append(value)
-        elif isinstance(value, list):
-            out.extend(item for item in value if isinstance(item, str))
-    return out
+    return [text for key in keys for text in _texts(arguments.get(key))]
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def _shelled(call: ToolCall, text: str) -> list[Effect]:
-    if not _SHELLS.search(call.name):
+    if not _SHELLS.search(call.name) or _OPEN_COMMAND.match(text):
         return []
     return [*_patched(call.name, *patches(text)), *effects(text)]
 

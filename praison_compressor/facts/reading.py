@@ -146,6 +146,7 @@ def _decoded(arguments: str) -> Any:
         return arguments
 
 
+@lru_cache(maxsize=1024)
 def key_of(argument: str) -> str:
     """An argument's name in one spelling: `AbsolutePath`, `absolutePath` and `absolute_path`."""
     return argument.replace("_", "").replace("-", "").lower()

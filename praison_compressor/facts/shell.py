@@ -25,6 +25,7 @@ _VALUED = ("-u", "-g", "-n")  # of the prefixes: whose next word is no program
 _NUMBER = re.compile(r"\d+[smhd]?")
 _SHELLS = frozenset(("bash", "sh", "zsh", "dash"))
 _SCRIPT_FLAG = re.compile(r"-\w*c")
+_QUOTING = re.compile(r"['\"\\#]")
 _WINDOWS = re.compile(r"\b[A-Za-z]:\\|(?:^|\s)\.{1,2}\\|^[A-Z][a-z]+-[A-Z]")
 _PATCHES = re.compile(r"(?:^|[\n;&|(])\s*(?:apply_patch|patch|git\s+apply)\b[^\n]*$")
 _PATCH = "*** Begin Patch"
@@ -88,6 +89,8 @@ def _parts(command: str) -> Iterator[str]:
 
 
 def _words(part: str) -> list[str]:
+    if not _QUOTING.search(part):
+        return part.split()  # the lexer takes a letter at a time
     lexer = shlex.shlex(part, posix=True, punctuation_chars=False)
     lexer.whitespace_split = True
     if _WINDOWS.search(part):
