@@ -20,6 +20,7 @@ _CHECKS = frozenset(
 )
 """Of them it matters on what they were run; that another file can be listed says nothing new."""
 _SAYS_NOTHING = frozenset("cd echo export set source true sleep pwd".split())
+_CUTS = re.compile(r"\s*(?:2>&1\s*)?(?:\|\s*(?:tail|head|cat)\b[^|]*)?$")
 MOST_WORDS = 3
 
 
@@ -58,8 +59,12 @@ def run_of(command: str) -> Run:
 
 
 def tail_of(command: str) -> str:
-    """The command line without what only leads to its last part: `cd x && make` is `make`."""
-    parts = [part.strip() for part in _PARTS.split(command)]
+    """The command line without what only leads to its last part, and what only cuts its output.
+
+    >>> tail_of("cd x && make test 2>&1 | tail -5")
+    'make test'
+    """
+    parts = [_CUTS.sub("", part.strip()) for part in _PARTS.split(command)]
     told = [part for part in parts if part and part.split()[0] not in _SAYS_NOTHING]
     return " && ".join(told) or command
 

@@ -15,7 +15,7 @@ DONE = ("completed", "complete", "done", "cancelled", "finished")
 RECENT_NOTES = 1
 STILL_FAILING = 2
 _AMONG_FILES = re.compile(r"grep|glob|file|list|dir|code|symbol|workspace|by_name", re.I)
-BRIEF = 60
+BRIEF = 52
 """Characters of a command, and of what came of it, where there is no room for the whole."""
 
 
@@ -31,8 +31,10 @@ def now_section(facts: Facts) -> Section:
         Line(0, _fails(item), f"fails {item.index}", "still fails: ", brief=_fails(item, BRIEF))
         for item in still_failing(facts)
     ]
+    told = max((item.index for item in facts.todos), default=0)
     current = Stale(facts).without([*facts.last_words, *reversed(facts.open_work[-RECENT_NOTES:])])
-    notes = dict.fromkeys(current)
+    # What was said before the list took its present state is not how things stand.
+    notes = dict.fromkeys(note for note in current if note.index >= told)
     lines += [Line(0, f"{note.text} [{note.index}]", note.text, "said: ") for note in notes]
     lines += _todos(facts, "done")
     return Section("Now", tuple(line._replace(order=n) for n, line in enumerate(lines)), "; ")

@@ -29,6 +29,8 @@ _QUOTING = re.compile(r"['\"\\#]")
 _WINDOWS = re.compile(r"\b[A-Za-z]:\\|(?:^|\s)\.{1,2}\\|^[A-Z][a-z]+-[A-Z]")
 _PATCHES = re.compile(r"(?:^|[\n;&|(])\s*(?:apply_patch|patch|git\s+apply)\b[^\n]*$")
 _PATCH = "*** Begin Patch"
+_COMPLAINS = r"(?m)^(?:\S+: line \d+: )?{}: "
+COMPLAINTS_WITHIN = 4_000
 _FREE = str.maketrans("\ue000\ue001\ue002\ue003\ue004", ";&|<>")
 _BOUND = str.maketrans(";&|<>", "\ue000\ue001\ue002\ue003\ue004")
 
@@ -178,24 +180,22 @@ def _from(folder: str, path: str) -> str:
 
 
 def _joined(folder: str, path: str) -> str:
-    kind = ntpath if "\\" in folder + path else posixpath
-    return kind.normpath(kind.join(folder, path))
+    if "\\" in folder + path:
+        return ntpath.normpath(ntpath.join(folder, path))
+    return posixpath.normpath(posixpath.join(folder, path))
 
 
 def blamed(effect: Effect, command: str, output: str) -> bool:
     """Whether a failed command line's effect on a file may be what failed.
 
-    `sed -i ... && make test` has edited the file whatever the tests say: only the last program
-    can have failed, and those that complain by their names.
+    `sed -i ... && make test` has edited the file whatever the tests say: those have failed that
+    complain by their names, else the last.
     """
-    name = effect.via.split()[0]
-    if re.search(rf"^(?:\S+: line \d+: )?{re.escape(name)}: ", output[:4_000], re.M):
-        return True
-    last = ""
-    for part in _parts(command):
-        words = _unprefixed(_redirections(_words(part))[0])
-        last = words[0].rpartition("/")[2] if words else last
-    return name == last and _touches_files(effect.via, last)
+    ran = [name for part in _parts(command) if (name := _command(_words(part))[0])]
+    said = output[:COMPLAINTS_WITHIN]
+    complaining = [name for name in ran if re.search(_COMPLAINS.format(re.escape(name)), said)]
+    name = effect.via.partition(" -")[0]
+    return name in (complaining or ran[-1:]) and _touches_files(effect.via, name)
 
 
 def _touches_files(via: str, name: str) -> bool:

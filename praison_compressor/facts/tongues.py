@@ -68,8 +68,8 @@ CORRECTS = _any(
     opening=r"(?:no|nope|actually|sorry|wait|correction|scratch that|rather|hmm|oops|"
     r"nein|doch|falsch|korrektur|non|pardon|attends|en fait|perdón|espera|"
     r"en realidad|não|na verdade)\b",
-    unspaced="^不[,，、 ]|^不对|^不是|^错了|^算了|改用|改成|改为|改到|换成|而不是|不再用|应该是|更正|"
-    "ではなく|じゃなく|の代わり|に変更|に変えて|やっぱり|訂正|^いや|^違",
+    unspaced="^不[,，、 ]|^不对|^不是|^错了|^算了|改用|改成|改为|改到|换成|而不是|不再用|应该是|"
+    "更正|ではなく|じゃなく|の代わり|に変更|に変えて|やっぱり|訂正|^いや|^違",
 )
 SETS = _any(
     r"use|using|set|sets|is|are|be|make|default|defaults|call|name|pick|choose",
@@ -85,7 +85,8 @@ SETTER_ENDS = _any(
 )
 ADDS = _any(
     r"also|as well|too|another|next|then|additionally|both",
-    r"auch|außerdem|zusätzlich|noch ein\w*|dann|aussi|ensuite|également|también|además|luego|também",
+    r"auch|außerdem|zusätzlich|noch ein\w*|dann|aussi|ensuite|également",
+    r"también|además|luego|também",
     unspaced="另外|还有|此外|同时|然后|また|さらに|も追加",
 )
 DECIDES = _any(

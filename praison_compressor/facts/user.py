@@ -102,7 +102,8 @@ def _taken_back(recent: Iterable[_Claim], later: _Claim) -> list[tuple[_Claim, t
         named = [(one, old) for one in earlier if (old := _named(one, later))]
         if named:
             return named
-    for one in sorted(reversed(earlier), key=lambda one: not one.topic & later.topic):
+    # Of those in the same matter the newest, else the newest of all.
+    for one in sorted(earlier, key=lambda one: (bool(one.topic & later.topic), one.position))[::-1]:
         old = _outdated(one, later)
         if old:
             again = [
