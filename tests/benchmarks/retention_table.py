@@ -6,8 +6,9 @@
 
 Beside `--file` lies `../bench` with the benchmark's own `retention.py` and `baselines.py`; else say
 `--bench FOLDER`. Rows: ours; ours with the weights of importance fitted anew without the sessions
-that are scored (what a fit to these sessions is worth on others); ours told which identifiers will
-be needed (the oracle: nobody can know). Intervals: 95 %, conversations drawn with replacement.
+that are scored (what a fit to these sessions is worth on others); ours with plain weights that
+nobody fitted; ours told which identifiers will be needed (the oracle: nobody can know).
+Intervals: 95 %, conversations drawn with replacement.
 `--cuts` takes more places than the benchmark's three: few conversations need much from their
 middle, and one idea's worth is best judged on many cuts.
 
@@ -182,6 +183,12 @@ def unseen(bench: Bench, cases: Sequence[Case]) -> Way:
     return way
 
 
+def plain(case: Case, budget: int) -> list[Message]:
+    """With weights that were fitted to nothing."""
+    with refit.weighing(refit.PLAIN):
+        return ours(case, budget)
+
+
 def _recent(bench: Bench, case: Case) -> int:
     """Where the newest messages begin that the benchmark does not call deep."""
     left, index = RECENT * case.tokens, case.cut
@@ -341,6 +348,7 @@ def main() -> None:
     ways: dict[str, Way] = {"ours": ours}
     if not given.fast:
         ways["weights fitted without them"] = unseen(bench, cases)
+        ways["weights fitted to nothing"] = plain
         ways["oracle"] = foreseeing(bench)
     for budget in map(float, given.budgets.split(",")):
         Console(width=130).print(table_of(budget, measured(bench, cases, ways, budget)))
