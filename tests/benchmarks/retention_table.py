@@ -14,7 +14,8 @@ middle, and one idea's worth is best judged on many cuts.
 
 `--recorded` takes real compactions, each with the summary that a model wrote: it stands for the
 auxiliary model and stays whole, within 1, 1.25 and 1.5 times its own tokens. The oracle's line is
-what our audit would repair if it knew what will be needed.
+what our audit would repair if it knew what will be needed. At 1 x a summary and what frames it do
+not fit: the view is without a model. `whole` counts the views that hold the summary to its end.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from rich.table import Table
 
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor
 from praison_compressor.facts import extract
+from praison_compressor.messages import text_of
 
 from . import refit, retention
 
@@ -225,7 +227,8 @@ def repaired(bench: Bench, case: Compaction, times: float, oracle: bool) -> dict
     budget = int(case.floor + case.tokens * times)
     config = told_of(bench.needed_in(case)) if oracle else retention.CONFIG
     view = retention.with_summary(case.before, case.summary, budget, config)
-    return bench.score(case, view, budget)
+    whole = any(case.summary.strip() in text_of(message) for message in view)
+    return {**bench.score(case, view, budget), "whole": whole}
 
 
 # ---------------------------------------------------------------- the table
@@ -312,7 +315,7 @@ def measured(
 
 def recorded_table(bench: Bench, cases: Sequence[Compaction]) -> Table:
     """Recorded summaries: bare, repaired, and repaired by who knows what will be needed."""
-    table = Table("view", "deep", "deep + bound", "user")
+    table = Table("view", "deep", "deep + bound", "user", "whole")
     table.title = f"{len(cases)} recorded summaries as the model's"
     bare = [bench.score(case, list(case.bare), case.floor + case.tokens) for case in cases]
     table.add_row("the summary, and what all keep", *_measures(bare))
@@ -320,8 +323,9 @@ def recorded_table(bench: Bench, cases: Sequence[Compaction]) -> Table:
         table.add_section()
         ours = [repaired(bench, case, times, oracle=False) for case in cases]
         best = [repaired(bench, case, times, oracle=True) for case in cases]
-        table.add_row(f"{times} x: ours", *_measures(ours))
-        table.add_row(f"{times} x: oracle", *_measures(best))
+        for name, rows in (("ours", ours), ("oracle", best)):
+            whole = sum(row["whole"] for row in rows)
+            table.add_row(f"{times} x: {name}", *_measures(rows), str(whole))
         far = [_distance(best, ours, measure) for measure in MEASURES]
         table.add_row("from the oracle's line", *far)
     return table
