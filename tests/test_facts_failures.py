@@ -166,6 +166,12 @@ def test_what_is_no_search(name: str, arguments: dict[str, Any]) -> None:
             "ok",
             "0; 1; 2; 3 (+2)",
         ),
+        (
+            "search",
+            "Published: 2025\nTitle: A b\nSummary: x\n\nPublished: 2024\nTitle: C",
+            "ok",
+            "A b; C",
+        ),
         ("search", '{"hits": 3}', "ok", '{"hits": 3}'),
         ("search", "[1, 2", "ok", "[1, 2"),
         ("open_url", "### Page state\n- Page Title: The page\n- x", "ok", "The page"),

@@ -26,6 +26,7 @@ _CODE_KEYS = ("code", "sql", "statement")
 _URL_KEYS = ("url", "urls", "uri", "link", "href", "pageurl")
 _LIST_OF_WORK = re.compile(r"todo|task|plan", re.I)
 _TITLE = re.compile(r"<title[^>]*>([^<]*\w[^<]*)</title>|^\W*(?:page )?title: (.+)$", re.I | re.M)
+_TITLES = re.compile(r"^Title: +(\S.*)$", re.M)
 _PIPED = re.compile(r"\||;\s*(?:echo|true)\b")
 TITLE_WITHIN = 20_000  # characters of a page: scripts may stand before its title
 COMMAND_CHARS = 240
@@ -113,7 +114,8 @@ def _values(arguments: Any, rule: Rule | None) -> list[str]:
         return [str(arguments)]
     if rule is not None and rule.argument:
         return [str(arguments.get(rule.argument, ""))]
-    return [str(value) for value in arguments.values() if isinstance(value, (str, int))]
+    told = (value for value in arguments.values() if not isinstance(value, bool))
+    return [str(value) for value in told if isinstance(value, (str, int))]
 
 
 def _found(result: str, outcome: Outcome, kind: str) -> Outcome:
@@ -136,19 +138,26 @@ def _page(result: str) -> str:
 
 
 def _titles(result: str) -> str:
-    """The titles of what a search service found, out of its JSON."""
+    """The titles of what a search service found, out of its JSON or its lines."""
+    return _listed(_json_titles(result) or _TITLES.findall(result[:TITLE_WITHIN]))
+
+
+def _listed(titles: list[str]) -> str:
+    more = f" (+{len(titles) - TITLES})" if len(titles) > TITLES else ""
+    return "; ".join(" ".join(title.split())[:80] for title in titles[:TITLES]) + more
+
+
+def _json_titles(result: str) -> list[str]:
     if not result.lstrip().startswith(("{", "[")) or len(result) > TITLE_WITHIN * 5:
-        return ""
+        return []
     try:
         value = json.loads(result)
     except (ValueError, RecursionError):
-        return ""
+        return []
     lists = [value, *value.values()] if isinstance(value, dict) else [value]
     items = (item for items in lists if isinstance(items, list) for item in items)
-    titles = [
-        " ".join(item["title"].split())
+    return [
+        item["title"]
         for item in items
         if isinstance(item, dict) and isinstance(item.get("title"), str)
     ]
-    more = f" (+{len(titles) - TITLES})" if len(titles) > TITLES else ""
-    return "; ".join(title[:80] for title in titles[:TITLES]) + more
