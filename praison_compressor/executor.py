@@ -30,6 +30,7 @@ from .redact import masks_secrets
 from .result import CompressResult, of_look
 from .tokens import TokenCounter
 from .widening import widened
+from .windows import Windows
 from .writer import SummaryWriter
 
 __all__ = ["Executor"]
@@ -56,6 +57,7 @@ class Executor:
         self.summarizer = summarizer
         """Who writes; None until one is needed, and where none is configured."""
         self.breaker = Breaker()
+        self._windows = Windows()
         self._config = config
         self._store = store
         self._projector = projector
@@ -180,6 +182,7 @@ class Executor:
             self._tokens,
             self._emit,
             breaker=self.breaker,
+            windows=self._windows,
             on_disk=masks_secrets(self._store),
         )
 

@@ -22,6 +22,7 @@ from .prompts import Summarizer, frame, unframe
 from .redact import Redactor, wants_redaction
 from .static import repair, static_summary
 from .tokens import TokenCounter
+from .windows import Windows
 
 __all__ = ["SummaryWriter"]
 
@@ -39,6 +40,7 @@ class SummaryWriter:
         emit: Callable[[Event], None],
         *,
         breaker: Breaker | None = None,
+        windows: Windows | None = None,
         on_disk: bool = False,
     ) -> None:
         self._config = config
@@ -47,6 +49,7 @@ class SummaryWriter:
         self._tokens = tokens
         self._emit = emit
         self._breaker = breaker or Breaker()
+        self._windows = windows or Windows()
         self._on_disk = on_disk
 
     async def write(
@@ -135,7 +138,7 @@ class SummaryWriter:
         """
         assert self._summarizer is not None
         asker = Asker(self._config, self._summarizer, self._emit)
-        drafter = Drafter(self._config, asker, self._tokens, self._emit)
+        drafter = Drafter(self._config, asker, self._tokens, self._emit, self._windows)
         text = unreserved(await drafter.draft(brief, order))
         return await asyncio.to_thread(self._finish, brief, facts, text, order.spent)
 
