@@ -38,6 +38,11 @@ MASK_WORTH = 0.75
 """Tokens that masks must free for each that the provider reads anew because of them
 (tests/benchmarks/economy.py)."""
 
+MASK_REACH = 0.5
+"""Of the way from the target up to the trigger: where masks that are worth it may end. To take them
+wherever they get under the trigger costs a seventh to a third more tokens in all, because the
+prefix is given up for them again and again (tests/benchmarks/economy.py)."""
+
 CROWDED = 0.75
 """Share of the trigger that what cannot be dropped may take. Above it the marks move up: else every
 few turns would be a compression that frees little."""
@@ -85,6 +90,8 @@ class Plan:
     """Tokens of the view afterwards, at most."""
     masks: tuple[int, ...] = ()
     """Tool results to replace by one line each; then there are no jobs."""
+    is_short: bool = False
+    """It comes under the limit, and not down to the target."""
 
 
 def plan(
@@ -118,7 +125,7 @@ def plan(
     target = min(budget.target, int(size * 0.6)) if size <= budget.trigger else budget.target
     target = min(budget.limit, max(target, kept + SMALLEST_SUMMARY))
     masked = _mask_plan(layout, budget, masks or {})
-    enough = target if force else _most(budget, target)
+    enough = target if force else max(target, _between(budget, MASK_REACH))
     if masked is not None and masked.expected <= enough:
         # Down to the target they suffice, and no model is asked; short of it a summary may be
         # cheaper in the end, because it lasts longer.
@@ -130,7 +137,7 @@ def plan(
     for goal in (target, budget.limit):
         for attempt in _attempts(layout, budget, goal, by_model):
             if attempt.jobs and attempt.expected <= goal:
-                return _if_it_pays(attempt, size, budget)
+                return _if_it_pays(replace(attempt, is_short=goal > target), size, budget)
             least = min(least, attempt.expected)
         if size <= budget.limit:
             return None
@@ -147,9 +154,9 @@ def _above(budget: Budget, kept: int) -> Budget:
     return replace(budget, trigger=trigger, target=target)
 
 
-def _most(budget: Budget, target: int) -> int:
-    """Above the target but as far below the trigger: good enough where it saves a call."""
-    return max(target, (budget.target + budget.trigger) // 2)
+def _between(budget: Budget, share: float) -> int:
+    """That share of the way from the target up to the trigger."""
+    return budget.target + int(share * (budget.trigger - budget.target))
 
 
 def _mask_plan(layout: Layout, budget: Budget, masks: Mapping[int, int]) -> Plan | None:
@@ -188,7 +195,7 @@ def _attempts(layout: Layout, budget: Budget, target: int, by_model: bool) -> It
     summaries = sum(tile.segment.tokens for tile in layout.tiles if tile.segment is not None)
     full = max(budget.tail, _turn_tokens(layout, budget.recent_turns))
     wanted = budget.prose_for(layout.size()) + budget.facts
-    most = _most(budget, target)
+    most = max(target, _between(budget, 0.5))
     facts = target if budget.exact else budget.facts
     prose = budget.prose_for(layout.size()) if by_model else 0
     attempt = functools.partial(_attempt, layout, target=target, most=most, prose=prose)

@@ -12,7 +12,8 @@ from typing import Any
 
 from .cache import MessageCache, Originals, Seen
 from .call import Call, Look
-from .errors import BudgetTooSmall, LedgerConflict
+from .errors import LedgerConflict
+from .keeping import planned
 from .layout import Layout, arrange
 from .ledger import Entry, Segment, Session, Store
 from .masks import kept_steps, masked
@@ -64,18 +65,16 @@ class Projector:
         return look if session.is_as(look.session) else self.look(call, session)
 
     def plan(self, call: Call, layout: Layout) -> Plan | None:
-        """What to do about this layout; tools whose outputs are to be kept yield to the window."""
+        """What to do about this layout."""
         self._report(call, layout)
         decide = functools.partial(
-            plan, force=call.force, masks=self._masks(call, layout), by_model=call.pays
+            plan,
+            budget=call.budget,
+            force=call.force,
+            masks=self._masks(call, layout),
+            by_model=call.pays,
         )
-        try:
-            return decide(layout, call.budget)
-        except BudgetTooSmall:
-            if not layout.kept:
-                raise
-            layout = replace(layout, kept=frozenset())
-            return decide(layout, call.budget)
+        return planned(layout, decide)
 
     def _report(self, call: Call, layout: Layout) -> None:
         """Say once per session that its fixed part alone is above the trigger: it is not fought."""
