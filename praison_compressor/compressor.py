@@ -29,6 +29,7 @@ from .projection import Projector
 from .quiet import Quiet, QuietTurns
 from .result import CompressResult, of_quiet
 from .resuming import in_full, transcript_of
+from .skips import Skips
 from .telemetry import Telemetry
 from .tokens import TokenCounter
 
@@ -66,13 +67,10 @@ class ContextCompressor:
         self.background = Background()
         self._projector = Projector(self.store, self.tokens, recall=self.config.recall)
         self._quiet_turns = QuietTurns(self.store, self.tokens)
+        emit = functools.partial(_tell, telemetry or Telemetry(), on_event)
+        self._skips = Skips(emit)
         self._executor = Executor(
-            self.config,
-            as_summarizer(summarizer),
-            self.store,
-            self._projector,
-            self.tokens,
-            functools.partial(_tell, telemetry or Telemetry(), on_event),
+            self.config, as_summarizer(summarizer), self.store, self._projector, self.tokens, emit
         )
         self._best_view = BestView(self._projector, self._executor, self.tokens)
 
@@ -290,6 +288,7 @@ class ContextCompressor:
             return of_quiet(quiet, model=self.config.model)
         call = self._call(messages, options)
         look = self._projector.look(call)
+        self._skips.see(call, look)
         if self._in_background(call):
             return self._without_waiting(call, look)
         if look.plan is None:

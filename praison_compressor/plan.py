@@ -19,7 +19,7 @@ from .laying import Tile
 from .layout import Layout
 from .ledger import Segment
 
-__all__ = ["SMALLEST_SUMMARY", "Job", "Plan", "plan", "view_tokens"]
+__all__ = ["SMALLEST_SUMMARY", "Job", "Plan", "fixed_tokens", "is_due", "plan", "view_tokens"]
 
 SMALLEST_SUMMARY = 80
 """Tokens below which a framed summary says nothing."""
@@ -114,9 +114,7 @@ def plan(
     size = layout.size()
     if size <= budget.trigger and not force:
         return None
-    kept = layout.source(0, len(layout.tokens)) - sum(
-        tokens for tokens, ok in zip(layout.tokens, layout.allowed, strict=True) if ok
-    )
+    kept = fixed_tokens(layout)
     if kept > budget.limit:
         raise BudgetTooSmall(kept, budget.limit)
     budget = _above(budget, kept)
@@ -142,6 +140,17 @@ def plan(
         if size <= budget.limit:
             return None
     raise BudgetTooSmall(least, budget.limit)
+
+
+def fixed_tokens(layout: Layout) -> int:
+    """Tokens of what cannot be dropped."""
+    pairs = zip(layout.tokens, layout.allowed, strict=True)
+    return sum(tokens for tokens, may_go in pairs if not may_go)
+
+
+def is_due(layout: Layout, budget: Budget) -> bool:
+    """Whether the view is above the mark at which it is compressed, where that gains anything."""
+    return layout.size() > _above(budget, fixed_tokens(layout)).trigger
 
 
 def _above(budget: Budget, kept: int) -> Budget:

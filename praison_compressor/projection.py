@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import logging
-import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -25,10 +23,6 @@ from .tokens import TokenCounter
 
 __all__ = ["Projector", "renderings"]
 
-logger = logging.getLogger(__name__)
-
-TOLD_SESSIONS = 64
-
 
 class Projector:
     """Lays transcripts along a store's ledger, as one model counts them; thread-safe.
@@ -41,8 +35,6 @@ class Projector:
         self._tokens = tokens
         self._cache = tokens.cache
         self._recall = recall
-        self._lock = threading.Lock()
-        self._reported: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def open(self, call: Call) -> Session:
         """The call's session."""
@@ -66,7 +58,6 @@ class Projector:
 
     def plan(self, call: Call, layout: Layout) -> Plan | None:
         """What to do about this layout."""
-        self._report(call, layout)
         decide = functools.partial(
             plan,
             budget=call.budget,
@@ -75,26 +66,6 @@ class Projector:
             by_model=call.pays,
         )
         return planned(layout, decide)
-
-    def _report(self, call: Call, layout: Layout) -> None:
-        """Say once per session that its fixed part alone is above the trigger: it is not fought."""
-        if layout.size() <= call.budget.trigger:
-            return
-        pairs = zip(layout.tokens, layout.allowed, strict=True)
-        fixed = sum(tokens for tokens, may_go in pairs if not may_go)
-        with self._lock:
-            if fixed <= call.budget.trigger or call.key in self._reported:
-                return
-            self._reported[call.key] = None
-            while len(self._reported) > TOLD_SESSIONS:
-                self._reported.popitem(last=False)
-        logger.warning(
-            "session %s: what cannot be dropped takes %d tokens, compression begins at %d: views "
-            "stay above it; raise context_window or trigger_ratio, or send fewer tools",
-            call.key[1],
-            fixed,
-            call.budget.trigger,
-        )
 
     def snapshot(self, call: Call) -> Call:
         """The call with private copies of its messages: nobody can edit them meanwhile."""
