@@ -47,9 +47,13 @@ class Projector:
         Raises:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
         """
+        laid = self.laid(call, session)
+        return replace(laid, plan=self.plan(call, laid.layout))
+
+    def laid(self, call: Call, session: Session | None = None) -> Look:
+        """What the ledger has for this transcript now; no plan is made."""
         session = self.open(call) if session is None else session
-        raw, layout = self.project(call, session)
-        return Look(session, raw, layout, self.plan(call, layout))
+        return Look(session, *self.project(call, session), plan=None)
 
     def renewed(self, call: Call, look: Look) -> Look:
         """The look as it is now: the same one while nobody has written to the session."""
