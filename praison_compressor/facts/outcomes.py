@@ -32,7 +32,10 @@ _FAILURE_FIRST = re.compile(
 _REFUSED = re.compile(
     r"\b(?:failed to (?:match|edit|apply|write|create|delete|move)|no (?:replacement|edit|change)s?"
     r"(?: was| were)? (?:performed|made)|introduced new syntax error|were not applied|"
-    r"denied this operation)\b",
+    r"denied this operation)\b"
+    # How a service says in JSON that it has not done it.
+    r"|^\s*\{[^{}]{0,120}\"(?:(?:is_?)?error\"\s*:\s*(?:true|\"\w|\{)|status\"\s*:\s*\"(?:error|fail)|"
+    r"(?:success|ok)\"\s*:\s*false)",
     re.I,
 )
 # How a program complains in its first line: `cat: x: No such file or directory`.
