@@ -10,7 +10,7 @@ from typing import Any
 
 from ..messages import ToolCall
 from .domain import GENERAL, Domain, Rule
-from .files import action_of, command_texts
+from .files import action_of, command_texts, names_a_file
 from .model import CommandFact
 from .outcomes import Outcome
 from .reading import arguments_of, key_of
@@ -24,7 +24,13 @@ _QUERIES = re.compile(r"sql|repl(?!ac)|database|warehouse", re.I)
 """Tools whose `query` is run, not looked for."""
 _CODE_KEYS = ("code", "sql", "statement")
 _URL_KEYS = ("url", "urls", "uri", "link", "href", "pageurl")
-_LIST_OF_WORK = re.compile(r"todo|task|plan", re.I)
+_LIST_OF_WORK = re.compile(r"todo|task|^(?:update_)?plan$", re.I)
+# What an agent of a service does: it changes something that is no file.
+_ACTS = re.compile(
+    r"(?:add|approve|assign|book|buy|cancel|change|close|comment|create|delete|deploy|disable|"
+    r"enable|exchange|issue|merge|modify|order|pay|place|post|publish|refund|register|reject|"
+    r"remove|reschedule|reset|return|schedule|send|set|submit|transfer|update)(?:_|[A-Z]|$)"
+)
 _TITLE = re.compile(r"<title[^>]*>([^<]*\w[^<]*)</title>|^\W*(?:page )?title: (.+)$", re.I | re.M)
 _TITLES = re.compile(r"^Title: +(\S.*)$", re.M)
 _PIPED = re.compile(r"\||;\s*(?:echo|true)\b")
@@ -69,7 +75,10 @@ def _kind(name: str, arguments: Any) -> str | None:
         return None
     writes = action_of(name, arguments) in ("created", "edited", "deleted", "moved")
     searches = _SEARCH.search(name) and not writes and not _LIST_OF_WORK.search(name)
-    return "search" if searches else None
+    if searches:
+        return "search"
+    acts = _ACTS.match(name.rpartition("__")[2]) and not _LIST_OF_WORK.search(name)
+    return "command" if acts and arguments and not names_a_file(arguments) else None
 
 
 def _url(arguments: Mapping[str, Any]) -> str:
@@ -115,7 +124,7 @@ def _values(arguments: Any, rule: Rule | None) -> list[str]:
     if rule is not None and rule.argument:
         return [str(arguments.get(rule.argument, ""))]
     told = (value for value in arguments.values() if not isinstance(value, bool))
-    return [str(value) for value in told if isinstance(value, (str, int))]
+    return [str(value) for value in told if isinstance(value, (str, int, float))]
 
 
 def _found(result: str, outcome: Outcome, kind: str) -> Outcome:

@@ -175,6 +175,11 @@ def _paths(via: str, arguments: Mapping[str, Any]) -> Iterator[str]:
             yield from (path for path in found if _OF_FILES.search(via) or _PATHLIKE.search(path))
 
 
+def names_a_file(arguments: Mapping[str, Any]) -> bool:
+    """Whether an argument is called as paths are."""
+    return any(key_of(key) in _PATH_KEYS for key in arguments)
+
+
 def _written(via: str, arguments: Mapping[str, Any]) -> Iterator[Effect]:
     """What a call of any name is told to write its result to."""
     for key, value in arguments.items():

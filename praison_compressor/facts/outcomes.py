@@ -24,7 +24,7 @@ _ERROR = re.compile(
     re.I,
 )
 _FAILURE_FIRST = re.compile(
-    r"^\W{0,3}(?:\w*error\b|failed|fatal|traceback|panic|exit code [1-9]|command failed|"
+    r"^\W{0,3}(?:\w*error\b(?!\W{1,4}(?:null|none|false|0)\b)|failed|fatal|traceback|panic|exit code [1-9]|command failed|"
     r"<tool_use_error|permission denied|no such file|(?:\w+ ){0,3}timed out|err_\w+|npm err)",
     re.I,
 )
