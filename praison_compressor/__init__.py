@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .events import Event
     from .ledger import Segment, Store, Usage
     from .memory import MemoryStore
-    from .praisonai import install, uninstall
+    from .praisonai.install import install, uninstall
     from .preview import Part, Preview
     from .prompts import Summarizer, SummaryReply
     from .result import CompressResult

@@ -17,6 +17,7 @@ from .events import Event
 from .ledger import Usage
 from .messages import Message
 from .prompts import Summarizer, SummaryReply
+from .provider_errors import kind_of, retry_after
 
 __all__ = ["Asker", "Order", "Spent"]
 
@@ -61,10 +62,13 @@ class Asker:
         self._summarizer = summarizer
         self._emit = emit
 
-    @property
-    def window(self) -> int | None:
-        """Tokens that the summarizer can read; None: any number."""
-        return getattr(self._summarizer, "window", None)
+    def window(self, order: Order) -> int | None:
+        """Tokens that the model of an order can read, by its table; None: any number."""
+        summarizer: Any = self._summarizer
+        if hasattr(summarizer, "window_for"):
+            window: int | None = summarizer.window_for(order.model)
+            return window
+        return getattr(summarizer, "window", None)
 
     def can_on_prefix(self) -> bool:
         """Whether the summarizer can be asked on a live prefix."""
@@ -142,7 +146,11 @@ class Asker:
         except (asyncio.TimeoutError, TimeoutError) as error:
             raise SummarizerUnavailable(f"no answer in {seconds:g} s", kind="timeout") from error
         except Exception as error:
-            raise SummarizerUnavailable(f"{type(error).__name__}: {error}") from error
+            raise SummarizerUnavailable(
+                f"{type(error).__name__}: {error}",
+                kind=kind_of(error),
+                retry_after=retry_after(error),
+            ) from error
         if not isinstance(reply, SummaryReply):
             raise SummarizerUnavailable(f"it gave {type(reply).__name__}, not a SummaryReply")
         return reply

@@ -22,6 +22,7 @@ from .errors import CompressorError
 from .events import Event, Listener
 from .executor import Executor
 from .ledger import Session, Store
+from .meanwhile import Meanwhile
 from .messages import Message, read, to_plain
 from .outline import outline_of
 from .preview import Preview, preview_of
@@ -29,6 +30,7 @@ from .projection import Projector
 from .quiet import Quiet, QuietTurns
 from .result import CompressResult, of_quiet
 from .resuming import in_full, transcript_of
+from .skips import Skips
 from .telemetry import Telemetry
 from .tokens import TokenCounter
 
@@ -66,14 +68,12 @@ class ContextCompressor:
         self.background = Background()
         self._projector = Projector(self.store, self.tokens, recall=self.config.recall)
         self._quiet_turns = QuietTurns(self.store, self.tokens)
+        emit = functools.partial(_tell, telemetry or Telemetry(), on_event)
+        self._skips = Skips(emit)
         self._executor = Executor(
-            self.config,
-            as_summarizer(summarizer),
-            self.store,
-            self._projector,
-            self.tokens,
-            functools.partial(_tell, telemetry or Telemetry(), on_event),
+            self.config, as_summarizer(summarizer), self.store, self._projector, self.tokens, emit
         )
+        self._meanwhile = Meanwhile(self._projector, self._executor)
         self._best_view = BestView(self._projector, self._executor, self.tokens)
 
     @property
@@ -289,9 +289,10 @@ class ContextCompressor:
         if quiet is not None:
             return of_quiet(quiet, model=self.config.model)
         call = self._call(messages, options)
-        look = self._projector.look(call)
         if self._in_background(call):
-            return self._without_waiting(call, look)
+            return self._without_waiting(call)
+        look = self._projector.look(call)
+        self._skips.see(call, look)
         if look.plan is None:
             return self._as_it_is(call, look)
         if not call.extends:
@@ -341,8 +342,11 @@ class ContextCompressor:
         asked_now = call.force or call.budget.limit == call.budget.target
         return self.config.background and call.extends and call.pays and not asked_now
 
-    def _without_waiting(self, call: Call, look: Look) -> CompressResult:
+    def _without_waiting(self, call: Call) -> CompressResult:
         """The view at once; what a model has to write for it is begun off the request path."""
+        laid = self._projector.laid(call)
+        sent = self._meanwhile.again(call, laid)
+        look = laid if sent else replace(laid, plan=self._projector.plan(call, laid.layout))
         todo = look.plan
         if todo is not None and todo.masks:
             return self._executor.mask(call, look, todo)
@@ -351,11 +355,14 @@ class ContextCompressor:
             self.background.start(
                 key, functools.partial(self._prepare, self._projector.snapshot(call))
             )
+        if sent is not None:
+            return sent
+        self._skips.see(call, look)
         if todo is None or look.layout.size() <= call.budget.limit:
             # Above the trigger, but the provider takes it: nothing is lost and its cache stays
             # warm until the text is there. Less than the whole is sent only where it must be.
             return self._as_it_is(call, look)
-        return self._executor.uncommitted(call, look, todo)
+        return self._meanwhile.first(call, look, todo)
 
     async def _prepare(self, given: Call) -> None:
         soft = int(given.budget.trigger * self.config.soft_ratio)
@@ -363,6 +370,8 @@ class ContextCompressor:
         transcript = await asyncio.to_thread(read, given.given)
         call = replace(given, transcript=transcript, budget=budget)
         look = await asyncio.to_thread(self._projector.look, call)
+        if look.plan is not None and look.plan.jobs:
+            await asyncio.to_thread(self._meanwhile.prepare, call, look, look.plan)
         await self._executor.compress(call, look)
 
 

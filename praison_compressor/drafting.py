@@ -11,16 +11,17 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
-from .asking import Asker, Order
+from .asking import Asker, Order, Tools
 from .brief import Brief
 from .config import CompressorConfig
-from .errors import SummaryError
+from .errors import SummarizerUnavailable, SummaryError
 from .events import Event
 from .messages import Message
 from .packing import Piece, by_step, packed, shown_in
 from .prefix import is_same_model, prefix_request
 from .prompts import merge_request, request
 from .tokens import TokenCounter
+from .windows import Windows
 
 __all__ = ["Drafter"]
 
@@ -28,6 +29,7 @@ logger = logging.getLogger(__name__)
 
 PART_CONCURRENCY = 4
 WINDOW_MARGIN = 0.9  # the summarizer may count tokens otherwise than we do
+SMALLER_TRIES = 8  # by halves from the largest window there is down to the smallest of any use
 LEAST_SPACE = 0.25  # of its window for the transcript: with less, parts become many and small
 
 Request = Callable[[Sequence[Piece]], "list[Message]"]
@@ -43,29 +45,42 @@ class Drafter:
         asker: Asker,
         tokens: TokenCounter,
         emit: Callable[[Event], None],
+        windows: Windows,
     ) -> None:
         self._config = config
         self._asker = asker
         self._tokens = tokens
         self._emit = emit
+        self._windows = windows
 
     async def draft(self, brief: Brief, order: Order) -> str:
-        """The text.
+        """The text. A refusal as too long is learned from, and the parts are cut smaller.
 
         Raises:
             SummaryError: there is none.
         """
+        tries = 0
+        while True:
+            window = self._window(order)
+            try:
+                return await self._drafted(brief, order)
+            except SummarizerUnavailable:
+                tries += 1
+                if tries > SMALLER_TRIES or self._window(order) == window:
+                    raise
+
+    async def _drafted(self, brief: Brief, order: Order) -> str:
         order.spent.parts.clear()
         text = await self._on_prefix(brief, order)
         if text is not None:
             order.spent.parts.append(len(brief.shown))
             return text
         tokens = await asyncio.to_thread(self._counter, order)
-        make, parts = await asyncio.to_thread(self._in_parts, brief, tokens)
+        make, parts = await asyncio.to_thread(self._in_parts, brief, tokens, self._window(order))
         if len(parts) == 1:
             order.spent.parts.append(len(brief.shown))
-            return await self._asker.text(make(parts[0]), order)
-        texts = await self._each(make, parts, order)
+            return await self._ask(make(parts[0]), order, tokens)
+        texts = await self._each(make, parts, order, tokens)
         order.spent.parts += map(shown_in, parts)
         return await self._merged(texts, brief, order, tokens)
 
@@ -77,12 +92,35 @@ class Drafter:
             return own
         return TokenCounter(name or self._config.model)
 
-    async def _each(self, make: Request, parts: list[list[Piece]], order: Order) -> list[str]:
+    async def _ask(
+        self,
+        messages: list[Message],
+        order: Order,
+        tokens: TokenCounter,
+        tools: Tools | None = None,
+    ) -> str:
+        """One accepted text; from a refusal as too long the model's window is learned."""
+        try:
+            return await self._asker.text(messages, order, tools)
+        except SummarizerUnavailable as error:
+            if error.kind == "context":
+                sent = tokens.messages(messages) + tokens.tools(tools)
+                model = self._asker.model_of(order)
+                self._windows.learn(model, error, sent=sent, most=order.most)
+            raise
+
+    def _window(self, order: Order) -> int | None:
+        """Tokens that the model reads and writes at most, as far as we know; None: any number."""
+        return self._windows.of(self._asker.model_of(order), self._asker.window(order))
+
+    async def _each(
+        self, make: Request, parts: list[list[Piece]], order: Order, tokens: TokenCounter
+    ) -> list[str]:
         gate = asyncio.Semaphore(PART_CONCURRENCY)
 
         async def one(number: int, part: list[Piece]) -> str:
             async with gate:
-                text = await self._asker.text(make(part), order)
+                text = await self._ask(make(part), order, tokens)
             numbers = {"part": number, "parts": len(parts), "messages": shown_in(part)}
             self._emit(Event("part_summarized", order.session_id, numbers))
             return text
@@ -95,14 +133,14 @@ class Drafter:
         """One summary out of consecutive partial ones, in rounds if they are many."""
         extra = self._config.summary_instructions
         make = functools.partial(merge_request, target_tokens=brief.prose, extra=extra)
-        window = self._asker.window
+        window = self._window(order)
         while len(texts) > 1:
             taken = len(texts)
             if window is not None:
                 space = int(window * WINDOW_MARGIN) - 2 * brief.prose
                 while taken > 2 and tokens.messages(make(texts[:taken])) > space:
                     taken -= 1
-            texts = [await self._asker.text(make(texts[:taken]), order), *texts[taken:]]
+            texts = [await self._ask(make(texts[:taken]), order, tokens), *texts[taken:]]
         return texts[0]
 
     # -------------------------------------------------------------- on the live prefix
@@ -113,9 +151,9 @@ class Drafter:
         if asked is None or brief.prefix is None:
             return None
         try:
-            return await self._asker.text(asked, order, brief.prefix.tools)
+            return await self._ask(asked, order, self._tokens, brief.prefix.tools)
         except SummaryError as error:
-            if getattr(error, "kind", "provider") != "provider":
+            if getattr(error, "kind", "provider") not in ("provider", "context"):
                 raise  # the ordinary request would meet the same: no network, no key, no time
             logger.info("no summary on the live prefix, asked without it: %s", error)
             return None
@@ -129,24 +167,26 @@ class Drafter:
             brief.prefix, target_tokens=brief.prose, extra=self._config.summary_instructions
         )
         size = self._tokens.messages(asked) + self._tokens.tools(brief.prefix.tools)
-        window = self._asker.window
+        window = self._window(order)
         return asked if window is None or size + 2 * brief.prose <= window * WINDOW_MARGIN else None
 
     # -------------------------------------------------------------- in parts
 
-    def _in_parts(self, brief: Brief, tokens: TokenCounter) -> tuple[Request, list[list[Piece]]]:
+    def _in_parts(
+        self, brief: Brief, tokens: TokenCounter, window: int | None
+    ) -> tuple[Request, list[list[Piece]]]:
         """What makes a request, and the texts for each, as many as the model's window asks."""
         groups = by_step(brief.shown)
-        make, space = self._request(brief, brief.folded or brief.earlier, tokens)
-        if space is not None and space < self._least_space():
+        make, space = self._request(brief, brief.folded or brief.earlier, tokens, window)
+        if space is not None and space < int((window or 0) * LEAST_SPACE):
             # Earlier summaries that leave no room: replaced ones are read like messages, in parts
             # of their own; the others stay in the view and need not be shown.
             groups = [*([(text, 0)] for text in brief.folded), *groups]
-            make, space = self._request(brief, (), tokens)
+            make, space = self._request(brief, (), tokens, window)
         return make, packed(groups, space, tokens.text)
 
     def _request(
-        self, brief: Brief, earlier: Sequence[str], tokens: TokenCounter
+        self, brief: Brief, earlier: Sequence[str], tokens: TokenCounter, window: int | None
     ) -> tuple[Request, int | None]:
         """What makes a request, and the tokens of transcript that one can carry; None: any."""
 
@@ -159,15 +199,11 @@ class Drafter:
                 extra=self._config.summary_instructions,
             )
 
-        window = self._asker.window
         if window is None:
             return make, None
         empty = tokens.messages(make([("", 0)]))
         least = 200 if not earlier else 0
         return make, max(least, int(window * WINDOW_MARGIN) - empty - 2 * brief.prose)
-
-    def _least_space(self) -> int:
-        return int((self._asker.window or 0) * LEAST_SPACE)
 
 
 async def _all_or_none(asked: Iterable[Coroutine[Any, Any, str]]) -> list[str]:

@@ -15,7 +15,10 @@ class Event:
 
     `name` is one of "started", "model_called", "part_summarized", "fell_back", "committed",
     "abandoned", "skipped", "failed", "redacted"; `data` carries the numbers (tokens, messages,
-    seconds, model, reason). Each "started" is ended by one "committed" or "abandoned".
+    seconds, model, reason). Each "started" is ended by one "committed" or "abandoned". "skipped"
+    says in `reason` why something is not done: "cooldown" (that model rests after a failure), "no
+    gain" (a compression is due and would free less than `min_gain_ratio`; told once until there is
+    one), "fixed part" (what cannot be dropped is above the trigger; told once).
     """
 
     name: str

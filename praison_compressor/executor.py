@@ -18,6 +18,8 @@ from .config import CompressorConfig
 from .defaults import default_summarizer
 from .errors import LedgerConflict
 from .events import Event
+from .facts import Domain
+from .finder import FactFinder
 from .flights import Flights, leased
 from .ledger import Segment, Store, Usage
 from .messages import Message
@@ -30,6 +32,7 @@ from .redact import masks_secrets
 from .result import CompressResult, of_look
 from .tokens import TokenCounter
 from .widening import widened
+from .windows import Windows
 from .writer import SummaryWriter
 
 __all__ = ["Executor"]
@@ -56,6 +59,8 @@ class Executor:
         self.summarizer = summarizer
         """Who writes; None until one is needed, and where none is configured."""
         self.breaker = Breaker()
+        self._windows = Windows()
+        self._finder = FactFinder(Domain.of(config))
         self._config = config
         self._store = store
         self._projector = projector
@@ -153,9 +158,14 @@ class Executor:
 
     def uncommitted(self, call: Call, look: Look, todo: Plan) -> CompressResult:
         """The view with what is missing written without a model, and recorded nowhere."""
+        shown, written = self.drafted(call, look, todo)
+        return self.result(call, shown, written)
+
+    def drafted(self, call: Call, look: Look, todo: Plan) -> tuple[Look, list[Written]]:
+        """The look as it would be after the plan, and the texts for it, without a model."""
         todo, written = self.statically(call, look, todo)
         segments = [segment for segment, _ in self._segments(call, look, todo, written)]
-        return self.result(call, self._projector.with_segments(look, segments), written)
+        return self._projector.with_segments(look, segments), written
 
     def statically(self, call: Call, look: Look, todo: Plan) -> tuple[Plan, list[Written]]:
         """The plan with its texts written without a model."""
@@ -180,6 +190,8 @@ class Executor:
             self._tokens,
             self._emit,
             breaker=self.breaker,
+            windows=self._windows,
+            finder=self._finder,
             on_disk=masks_secrets(self._store),
         )
 

@@ -95,7 +95,8 @@ class Layout:
     def adding(self, segments: Sequence[Segment]) -> Layout:
         """The transcript along the same ledger with these segments in it too."""
         every = (*self.segments, *segments)
-        return arrange(self.transcript, self.digests, self.tokens, every, self.head_tokens)
+        laid = arrange(self.transcript, self.digests, self.tokens, every, self.head_tokens)
+        return replace(laid, kept=self.kept)
 
     def recorded_as(self, segments: Sequence[Segment]) -> Layout:
         """The same with the segments as a store has recorded them, each in the place of its own.

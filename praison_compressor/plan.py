@@ -19,7 +19,7 @@ from .laying import Tile
 from .layout import Layout
 from .ledger import Segment
 
-__all__ = ["SMALLEST_SUMMARY", "Job", "Plan", "plan", "view_tokens"]
+__all__ = ["SMALLEST_SUMMARY", "Job", "Plan", "fixed_tokens", "is_due", "plan", "view_tokens"]
 
 SMALLEST_SUMMARY = 80
 """Tokens below which a framed summary says nothing."""
@@ -37,6 +37,11 @@ TURN_START_COST = 0.2
 MASK_WORTH = 0.75
 """Tokens that masks must free for each that the provider reads anew because of them
 (tests/benchmarks/economy.py)."""
+
+MASK_REACH = 0.5
+"""Of the way from the target up to the trigger: where masks that are worth it may end. To take them
+wherever they get under the trigger costs a seventh to a third more tokens in all, because the
+prefix is given up for them again and again (tests/benchmarks/economy.py)."""
 
 CROWDED = 0.75
 """Share of the trigger that what cannot be dropped may take. Above it the marks move up: else every
@@ -85,6 +90,8 @@ class Plan:
     """Tokens of the view afterwards, at most."""
     masks: tuple[int, ...] = ()
     """Tool results to replace by one line each; then there are no jobs."""
+    is_short: bool = False
+    """It comes under the limit, and not down to the target."""
 
 
 def plan(
@@ -107,9 +114,7 @@ def plan(
     size = layout.size()
     if size <= budget.trigger and not force:
         return None
-    kept = layout.source(0, len(layout.tokens)) - sum(
-        tokens for tokens, ok in zip(layout.tokens, layout.allowed, strict=True) if ok
-    )
+    kept = fixed_tokens(layout)
     if kept > budget.limit:
         raise BudgetTooSmall(kept, budget.limit)
     budget = _above(budget, kept)
@@ -118,7 +123,7 @@ def plan(
     target = min(budget.target, int(size * 0.6)) if size <= budget.trigger else budget.target
     target = min(budget.limit, max(target, kept + SMALLEST_SUMMARY))
     masked = _mask_plan(layout, budget, masks or {})
-    enough = target if force else _most(budget, target)
+    enough = target if force else max(target, _between(budget, MASK_REACH))
     if masked is not None and masked.expected <= enough:
         # Down to the target they suffice, and no model is asked; short of it a summary may be
         # cheaper in the end, because it lasts longer.
@@ -130,11 +135,22 @@ def plan(
     for goal in (target, budget.limit):
         for attempt in _attempts(layout, budget, goal, by_model):
             if attempt.jobs and attempt.expected <= goal:
-                return _if_it_pays(attempt, size, budget)
+                return _if_it_pays(replace(attempt, is_short=goal > target), size, budget)
             least = min(least, attempt.expected)
         if size <= budget.limit:
             return None
     raise BudgetTooSmall(least, budget.limit)
+
+
+def fixed_tokens(layout: Layout) -> int:
+    """Tokens of what cannot be dropped."""
+    pairs = zip(layout.tokens, layout.allowed, strict=True)
+    return sum(tokens for tokens, may_go in pairs if not may_go)
+
+
+def is_due(layout: Layout, budget: Budget) -> bool:
+    """Whether the view is above the mark at which it is compressed, where that gains anything."""
+    return layout.size() > _above(budget, fixed_tokens(layout)).trigger
 
 
 def _above(budget: Budget, kept: int) -> Budget:
@@ -147,9 +163,9 @@ def _above(budget: Budget, kept: int) -> Budget:
     return replace(budget, trigger=trigger, target=target)
 
 
-def _most(budget: Budget, target: int) -> int:
-    """Above the target but as far below the trigger: good enough where it saves a call."""
-    return max(target, (budget.target + budget.trigger) // 2)
+def _between(budget: Budget, share: float) -> int:
+    """That share of the way from the target up to the trigger."""
+    return budget.target + int(share * (budget.trigger - budget.target))
 
 
 def _mask_plan(layout: Layout, budget: Budget, masks: Mapping[int, int]) -> Plan | None:
@@ -188,7 +204,7 @@ def _attempts(layout: Layout, budget: Budget, target: int, by_model: bool) -> It
     summaries = sum(tile.segment.tokens for tile in layout.tiles if tile.segment is not None)
     full = max(budget.tail, _turn_tokens(layout, budget.recent_turns))
     wanted = budget.prose_for(layout.size()) + budget.facts
-    most = _most(budget, target)
+    most = max(target, _between(budget, 0.5))
     facts = target if budget.exact else budget.facts
     prose = budget.prose_for(layout.size()) if by_model else 0
     attempt = functools.partial(_attempt, layout, target=target, most=most, prose=prose)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import functools
-import logging
-import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from .cache import MessageCache, Originals, Seen
 from .call import Call, Look
-from .errors import BudgetTooSmall, LedgerConflict
+from .errors import LedgerConflict
+from .keeping import planned
 from .layout import Layout, arrange
 from .ledger import Entry, Segment, Session, Store
 from .masks import kept_steps, masked
@@ -23,10 +22,6 @@ from .references import unreferenced
 from .tokens import TokenCounter
 
 __all__ = ["Projector", "renderings"]
-
-logger = logging.getLogger(__name__)
-
-TOLD_SESSIONS = 64
 
 
 class Projector:
@@ -40,8 +35,6 @@ class Projector:
         self._tokens = tokens
         self._cache = tokens.cache
         self._recall = recall
-        self._lock = threading.Lock()
-        self._reported: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def open(self, call: Call) -> Session:
         """The call's session."""
@@ -54,9 +47,13 @@ class Projector:
         Raises:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
         """
+        laid = self.laid(call, session)
+        return replace(laid, plan=self.plan(call, laid.layout))
+
+    def laid(self, call: Call, session: Session | None = None) -> Look:
+        """What the ledger has for this transcript now; no plan is made."""
         session = self.open(call) if session is None else session
-        raw, layout = self.project(call, session)
-        return Look(session, raw, layout, self.plan(call, layout))
+        return Look(session, *self.project(call, session), plan=None)
 
     def renewed(self, call: Call, look: Look) -> Look:
         """The look as it is now: the same one while nobody has written to the session."""
@@ -64,38 +61,15 @@ class Projector:
         return look if session.is_as(look.session) else self.look(call, session)
 
     def plan(self, call: Call, layout: Layout) -> Plan | None:
-        """What to do about this layout; tools whose outputs are to be kept yield to the window."""
-        self._report(call, layout)
+        """What to do about this layout."""
         decide = functools.partial(
-            plan, force=call.force, masks=self._masks(call, layout), by_model=call.pays
+            plan,
+            budget=call.budget,
+            force=call.force,
+            masks=self._masks(call, layout),
+            by_model=call.pays,
         )
-        try:
-            return decide(layout, call.budget)
-        except BudgetTooSmall:
-            if not layout.kept:
-                raise
-            layout = replace(layout, kept=frozenset())
-            return decide(layout, call.budget)
-
-    def _report(self, call: Call, layout: Layout) -> None:
-        """Say once per session that its fixed part alone is above the trigger: it is not fought."""
-        if layout.size() <= call.budget.trigger:
-            return
-        pairs = zip(layout.tokens, layout.allowed, strict=True)
-        fixed = sum(tokens for tokens, may_go in pairs if not may_go)
-        with self._lock:
-            if fixed <= call.budget.trigger or call.key in self._reported:
-                return
-            self._reported[call.key] = None
-            while len(self._reported) > TOLD_SESSIONS:
-                self._reported.popitem(last=False)
-        logger.warning(
-            "session %s: what cannot be dropped takes %d tokens, compression begins at %d: views "
-            "stay above it; raise context_window or trigger_ratio, or send fewer tools",
-            call.key[1],
-            fixed,
-            call.budget.trigger,
-        )
+        return planned(layout, decide)
 
     def snapshot(self, call: Call) -> Call:
         """The call with private copies of its messages: nobody can edit them meanwhile."""

@@ -45,7 +45,8 @@ class Summarizer(Protocol):
     """Writes summaries: an auxiliary model behind one method.
 
     One that takes long to get ready may have `async def prepare(self) -> None` too: it is awaited
-    before each call and does not count as the model's time. One that is the agent's own model may
+    before each call and does not count as the model's time. One that asks several models may have
+    `window_for(model)`, the window of the model named. One that is the agent's own model may
     have `model`, its name, and `summarize_on_prefix`, which is `summarize` with one keyword more,
     `tools`: the schemas that the agent's requests carry, of which none may be called.
     """

@@ -8,12 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from .overflow import overflow_of
+
 __all__ = ["kind_of", "retry_after"]
 
-_TOO_LONG = re.compile(
-    r"context.{0,12}(length|window|size)|maximum context|prompt is too long|too many tokens",
-    re.IGNORECASE,
-)
 _CREDIT = re.compile(r"insufficient_quota|exceeded your current quota|billing|credit", re.I)
 
 _KINDS = (
@@ -36,7 +34,7 @@ def kind_of(error: BaseException) -> str:
     words = str(error)
     if getattr(error, "status_code", None) == 402 or _CREDIT.search(words):
         return "quota"
-    return "context" if _TOO_LONG.search(words) else "provider"
+    return "provider" if overflow_of(error) is None else "context"
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -114,8 +114,12 @@ class LiteLLMSummarizer:
     @property
     def window(self) -> int | None:
         """Input tokens that every model it may ask can take."""
-        models = (self.model, *self.fallback_models)
-        return min(model_limits(model, self._context_window).window for model in models)
+        return self.window_for(None)
+
+    def window_for(self, model: str | None) -> int:
+        """The same where `model` is asked in place of the first."""
+        models = self._models(model)
+        return min(model_limits(name, self._context_window).window for name in models)
 
     async def prepare(self) -> None:
         """Import litellm: that takes seconds, which are not the model's."""

@@ -15,13 +15,15 @@ from .config import CompressorConfig
 from .drafting import Drafter
 from .errors import SummarizerUnavailable, SummaryError, SummaryRejected
 from .events import Event
-from .facts import Domain, Facts, coverage, extract
+from .facts import Domain, Facts, coverage
+from .finder import FactFinder
 from .ledger import Usage
 from .messages import Message
 from .prompts import Summarizer, frame, unframe
 from .redact import Redactor, wants_redaction
 from .static import repair, static_summary
 from .tokens import TokenCounter
+from .windows import Windows
 
 __all__ = ["SummaryWriter"]
 
@@ -39,14 +41,17 @@ class SummaryWriter:
         emit: Callable[[Event], None],
         *,
         breaker: Breaker | None = None,
+        windows: Windows | None = None,
+        finder: FactFinder | None = None,
         on_disk: bool = False,
     ) -> None:
         self._config = config
-        self._domain = Domain.of(config)
+        self._finder = finder or FactFinder(Domain.of(config))
         self._summarizer = summarizer
         self._tokens = tokens
         self._emit = emit
         self._breaker = breaker or Breaker()
+        self._windows = windows or Windows()
         self._on_disk = on_disk
 
     async def write(
@@ -57,7 +62,7 @@ class SummaryWriter:
         `force`: a person asks now, so that no model is left alone for having failed before.
         """
         brief = await asyncio.to_thread(self._redacted, brief, model, session_id)
-        facts = await asyncio.to_thread(extract, brief.messages, domain=self._domain)
+        facts = await asyncio.to_thread(self._finder.of, brief.messages)
         spent = Spent()
         for name in self._models(model) if brief.by_model else []:
             if not force and not self._breaker.allows(session_id, name, brief.tokens):
@@ -107,7 +112,7 @@ class SummaryWriter:
         self, brief: Brief, facts: Facts | None = None, usage: Usage | None = None
     ) -> Written:
         """The summary without a model, in the brief's room."""
-        facts = extract(brief.messages, domain=self._domain) if facts is None else facts
+        facts = self._finder.of(brief.messages) if facts is None else facts
         budget = brief.room - self._frame_tokens(brief, "static")
         while True:
             text = static_summary(
@@ -135,7 +140,7 @@ class SummaryWriter:
         """
         assert self._summarizer is not None
         asker = Asker(self._config, self._summarizer, self._emit)
-        drafter = Drafter(self._config, asker, self._tokens, self._emit)
+        drafter = Drafter(self._config, asker, self._tokens, self._emit, self._windows)
         text = unreserved(await drafter.draft(brief, order))
         return await asyncio.to_thread(self._finish, brief, facts, text, order.spent)
 

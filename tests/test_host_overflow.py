@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from praisonaiagents import ExecutionConfig
 
-from praison_compressor.praisonai import overflow, roles
+from praison_compressor.overflow import Overflow, overflow_of
+from praison_compressor.praisonai import roles
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply, Summarizer, Worker
 
 from .hosting import (
@@ -189,7 +190,7 @@ SAYINGS = {
 @pytest.mark.parametrize("words", SAYINGS)
 def test_what_providers_say(words: str) -> None:
     """OpenAI, Anthropic, Gemini, llama.cpp, Bedrock: the window and the count, where they stand."""
-    assert overflow.read(RuntimeError(words)) == overflow.Overflow(*SAYINGS[words])
+    assert overflow_of(RuntimeError(words)) == Overflow(*SAYINGS[words])
 
 
 @pytest.mark.parametrize(
@@ -204,7 +205,7 @@ def test_what_providers_say(words: str) -> None:
 )
 def test_what_is_something_else(words: str) -> None:
     """A smaller view would not help."""
-    assert overflow.read(RuntimeError(words)) is None
+    assert overflow_of(RuntimeError(words)) is None
 
 
 # ---------------------------------------------------------------- strict chat templates

@@ -11,8 +11,8 @@ import pytest
 from praison_compressor.facts import extract, importance
 from praison_compressor.facts.importance import FITTED
 
-from .benchmarks import refit
-from .benchmarks.retention_table import average, bench_of, interval, shown
+from .benchmarks import refit, retention
+from .benchmarks.retention_table import average, bench_of, interval, shown, told_of
 
 
 def rows(*values):
@@ -66,3 +66,22 @@ def test_other_weights_hold_only_as_long_as_they_are_asked_for():
     with refit.weighing(FITTED._replace(base=9.0)):
         assert min(importance.worth(facts).values()) > 0.99
     assert importance.worth(facts) == shipped
+
+
+def test_the_oracle_is_told_what_will_be_needed_and_keeps_it():
+    """The line that nobody can pass: what is told survives where ours, untold, spends its room on
+    other names."""
+    names = [f"handle_{word}_request" for word in "alpha beta gamma delta omega".split()]
+    asked = [{"role": "user", "content": f"Look into part {n}."} for n in range(200)]
+    talk = [{"role": "system", "content": "You are a coding agent."}]
+    for n, question in enumerate(asked):
+        said = f"Part {n} uses {names[n % 5]}_{n} and its neighbours for the queue of part {n}."
+        talk += [question, {"role": "assistant", "content": said * 4}]
+    talk.append({"role": "user", "content": "Go on."})
+    wanted = "handle_gamma_request_17"
+    summary = "Parts were looked into. " * 4
+    budget = 400
+    untold = str(retention.with_summary(talk, summary, budget))
+    told = str(retention.with_summary(talk, summary, budget, told_of({wanted})))
+    assert wanted not in untold
+    assert wanted in told

@@ -17,8 +17,9 @@ from ..config import CompressorConfig
 from ..events import Listener
 from ..ledger import Store
 from ..messages import Message
+from ..overflow import overflow_of
 from ..result import CompressResult
-from . import conversation, overflow, roles
+from . import conversation, roles
 from .conversation import same_model
 from .engines import Engines
 from .ledgers import place_of
@@ -255,7 +256,7 @@ class AgentCompressor:
             log.info("agent %s: %s wants its roles in turns", self._name(), request.model)
             self._alternating.add(request.model)
             return True
-        refused = overflow.read(error)
+        refused = overflow_of(error)
         if refused is None:
             return False
         window = self._engines.shrink(request, sent, refused)

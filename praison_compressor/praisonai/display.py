@@ -37,6 +37,8 @@ class Display:
             words = _words(event)
             if event.name == "started":
                 self._start(words)
+            elif event.name == "skipped":
+                self.tell(words)
             elif words:
                 self._say(words)
         except Exception:
@@ -116,7 +118,18 @@ def _words(event: Event) -> str:
         return f"compressing, part {event.data['part']} of {event.data['parts']} read"
     if event.name == "fell_back":
         return f"compressing; {one_line(str(event.data['model']))} gave no summary"
+    if event.name == "skipped":
+        return _skipped(event)
     return ""
+
+
+def _skipped(event: Event) -> str:
+    if event.data["reason"] == "cooldown":
+        return f"{one_line(str(event.data['model']))} rests after a failure and is not asked"
+    size = f"not compressed at {short(event.data['tokens'])} tokens"
+    if event.data["reason"] == "no gain":
+        return f"{size}: it would free too little"
+    return f"{size}: what cannot be dropped takes more than {short(event.data['trigger'])}"
 
 
 def _trace(line: str) -> None:

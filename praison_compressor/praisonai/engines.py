@@ -14,12 +14,12 @@ from ..events import Listener
 from ..ledger import Store
 from ..messages import Message
 from ..models import model_limits
+from ..overflow import Overflow
 from ..prompts import Summarizer
 from ..tokens import TokenCounter
 from . import endpoint
 from .conversation import same_model
 from .ledgers import ledger_of
-from .overflow import Overflow
 from .shapes import Request
 
 __all__ = ["Engines"]

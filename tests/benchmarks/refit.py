@@ -31,6 +31,21 @@ SCALARS = (
     "asked",
 )
 SIZE = 1 + len(KINDS) + len(SCALARS)
+PLAIN = Weights(
+    base=-2.0,
+    kinds=dict.fromkeys(KINDS, 0.0),
+    named=1.0,
+    named_again=1.0,
+    only_shown=-0.5,
+    said=0.0,
+    crowd=0.0,
+    spread=0.0,
+    foundation=0.0,
+    length=0.0,
+    current=0.5,
+    asked=0.5,
+)
+"""Weights that nobody fitted to anything: a call's names, the user's words, what is at hand."""
 PENALTY = 5.0
 THINNED = 4
 """Of the many that were not needed one in so many is looked at, and counts for all of them."""

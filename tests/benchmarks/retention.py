@@ -53,13 +53,15 @@ def static(messages: list[Message], budget: int) -> list[Message]:
         return ours.best_view(messages, target_tokens=budget)
 
 
-def with_summary(messages: list[Message], summary: str, budget: int) -> list[Message]:
+def with_summary(
+    messages: list[Message], summary: str, budget: int, config: CompressorConfig = CONFIG
+) -> list[Message]:
     """The same with a recorded summary as the model's answer; the audit repairs it."""
 
     async def recorded(request: list[Message]) -> str:
         return summary
 
-    ours = ContextCompressor(CONFIG, tokens=TOKENS, summarizer=recorded)
+    ours = ContextCompressor(config, tokens=TOKENS, summarizer=recorded)
     asked = TOKENS.text(summary)
     result = ours.compress_sync(
         messages, target_tokens=budget, protect_last_n_tokens=0, summary_target_tokens=asked

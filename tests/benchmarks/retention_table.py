@@ -2,13 +2,20 @@
 
     python -m tests.benchmarks.retention_table --file CORPUS/visible.jsonl [--budgets .1,.25,.5]
         [--cuts .25,.3,.35]
+    python -m tests.benchmarks.retention_table --recorded CORPUS/recorded_compactions.jsonl
 
 Beside `--file` lies `../bench` with the benchmark's own `retention.py` and `baselines.py`; else say
 `--bench FOLDER`. Rows: ours; ours with the weights of importance fitted anew without the sessions
-that are scored (what a fit to these sessions is worth on others); ours told which identifiers will
-be needed (the oracle: nobody can know). Intervals: 95 %, conversations drawn with replacement.
+that are scored (what a fit to these sessions is worth on others); ours with plain weights that
+nobody fitted; ours told which identifiers will be needed (the oracle: nobody can know).
+Intervals: 95 %, conversations drawn with replacement.
 `--cuts` takes more places than the benchmark's three: few conversations need much from their
 middle, and one idea's worth is best judged on many cuts.
+
+`--recorded` takes real compactions, each with the summary that a model wrote: it stands for the
+auxiliary model and stays whole, within 1, 1.25 and 1.5 times its own tokens. The oracle's line is
+what our audit would repair if it knew what will be needed. At 1 x a summary and what frames it do
+not fit: the view is without a model. `whole` counts the views that hold the summary to its end.
 """
 
 from __future__ import annotations
@@ -31,6 +38,7 @@ from rich.table import Table
 
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor
 from praison_compressor.facts import extract
+from praison_compressor.messages import text_of
 
 from . import refit, retention
 
@@ -63,6 +71,15 @@ class Case:
     @property
     def before(self) -> list[Message]:
         return list(self.messages[: self.cut])
+
+
+@dataclass(frozen=True)
+class Compaction(Case):
+    """A cut where a model summarized; `tokens` are those of its summary."""
+
+    summary: str
+    bare: Sequence[Message]
+    """What every method keeps, and that summary."""
 
 
 @dataclass
@@ -101,6 +118,23 @@ class Bench:
         gates = all(found[name] for name in kept) and not flaws
         return {**found, "gates": gates, "name": case.name, "source": case.source}
 
+    def compactions(self, path: Path) -> Iterator[Compaction]:
+        """Every recorded compaction, as a cut where it happened."""
+        for found in self.retention.load(str(path)):
+            before, summary = found["pre"], found["summary"]
+            floor = self.baselines.floor(before, 0)
+            said = self.retention.conv_tokens([{"role": "user", "content": summary}])
+            yield Compaction(
+                name=found["id"],
+                source=found["source"],
+                messages=before + found["post"],
+                cut=len(before),
+                tokens=said,
+                floor=self.retention.conv_tokens(floor),
+                summary=summary,
+                bare=[*floor[:1], {"role": "user", "content": summary}, *floor[1:]],
+            )
+
 
 def bench_of(path: Path, folder: Path | None) -> Bench:
     """The benchmark beside the file.
@@ -109,7 +143,7 @@ def bench_of(path: Path, folder: Path | None) -> Bench:
         SystemExit: file or benchmark are not there.
     """
     if not path.is_file():
-        raise SystemExit(f"{path}: no such file; --file names recorded sessions, one JSON a line")
+        raise SystemExit(f"{path}: no such file; it should hold recorded sessions, one a line")
     folder = folder or path.resolve().parent.parent / "bench"
     for name in ("retention.py", "baselines.py"):
         if not (folder / name).is_file():
@@ -151,6 +185,12 @@ def unseen(bench: Bench, cases: Sequence[Case]) -> Way:
     return way
 
 
+def plain(case: Case, budget: int) -> list[Message]:
+    """With weights that were fitted to nothing."""
+    with refit.weighing(refit.PLAIN):
+        return ours(case, budget)
+
+
 def _recent(bench: Bench, case: Case) -> int:
     """Where the newest messages begin that the benchmark does not call deep."""
     left, index = RECENT * case.tokens, case.cut
@@ -160,14 +200,19 @@ def _recent(bench: Bench, case: Case) -> int:
     return index
 
 
+def told_of(needed: set[str]) -> CompressorConfig:
+    """Settings to which these identifiers are a domain's own: they are worth all there is."""
+    names = sorted(needed, key=len, reverse=True)
+    pattern = "|".join(map(re.escape, names))
+    told = {"needed": rf"(?<!\w)(?:{pattern})(?!\w)"} if names else {}
+    return replace(retention.CONFIG, fact_patterns=told)
+
+
 def foreseeing(bench: Bench) -> Way:
     """Ours, told which identifiers will be needed: as a domain's own they come first."""
 
     def way(case: Case, budget: int) -> list[Message]:
-        names = sorted(bench.needed_in(case), key=len, reverse=True)
-        pattern = "|".join(map(re.escape, names))
-        told = {"needed": rf"(?<!\w)(?:{pattern})(?!\w)"} if names else {}
-        config: CompressorConfig = replace(retention.CONFIG, fact_patterns=told)
+        config = told_of(bench.needed_in(case))
         compressor = ContextCompressor(config, tokens=retention.TOKENS)
         try:
             return compressor.compress_sync(case.before, target_tokens=budget).messages
@@ -175,6 +220,15 @@ def foreseeing(bench: Bench) -> Way:
             return compressor.best_view(case.before, target_tokens=budget)
 
     return way
+
+
+def repaired(bench: Bench, case: Compaction, times: float, oracle: bool) -> dict[str, Any]:
+    """The scores of a recorded summary, repaired within so many times its tokens."""
+    budget = int(case.floor + case.tokens * times)
+    config = told_of(bench.needed_in(case)) if oracle else retention.CONFIG
+    view = retention.with_summary(case.before, case.summary, budget, config)
+    whole = any(case.summary.strip() in text_of(message) for message in view)
+    return {**bench.score(case, view, budget), "whole": whole}
 
 
 # ---------------------------------------------------------------- the table
@@ -233,7 +287,11 @@ def table_of(budget: float, found: dict[str, list[dict[str, Any]]]) -> Table:
 
 def _cells(rows: Sequence[dict[str, Any]]) -> list[str]:
     gates = mean(row["gates"] for row in rows)
-    return [str(len(rows)), *(shown(rows, measure) for measure in MEASURES), f"{gates:.0%}"]
+    return [str(len(rows)), *_measures(rows), f"{gates:.0%}"]
+
+
+def _measures(rows: Sequence[dict[str, Any]]) -> list[str]:
+    return [shown(rows, measure) for measure in MEASURES]
 
 
 def _distance(best: Sequence[dict[str, Any]], have: Sequence[dict[str, Any]], measure: str) -> str:
@@ -255,21 +313,46 @@ def measured(
     }
 
 
+def recorded_table(bench: Bench, cases: Sequence[Compaction]) -> Table:
+    """Recorded summaries: bare, repaired, and repaired by who knows what will be needed."""
+    table = Table("view", "deep", "deep + bound", "user", "whole")
+    table.title = f"{len(cases)} recorded summaries as the model's"
+    bare = [bench.score(case, list(case.bare), case.floor + case.tokens) for case in cases]
+    table.add_row("the summary, and what all keep", *_measures(bare))
+    for times in (1, 1.25, 1.5):
+        table.add_section()
+        ours = [repaired(bench, case, times, oracle=False) for case in cases]
+        best = [repaired(bench, case, times, oracle=True) for case in cases]
+        for name, rows in (("ours", ours), ("oracle", best)):
+            whole = sum(row["whole"] for row in rows)
+            table.add_row(f"{times} x: {name}", *_measures(rows), str(whole))
+        far = [_distance(best, ours, measure) for measure in MEASURES]
+        table.add_row("from the oracle's line", *far)
+    return table
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--file", type=Path, required=True)
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--file", type=Path, help="recorded sessions, to be cut")
+    which.add_argument("--recorded", type=Path, help="recorded compactions with their summaries")
     parser.add_argument("--bench", type=Path)
     parser.add_argument("--budgets", default=".1,.25,.5")
     parser.add_argument("--fast", action="store_true", help="ours alone, without refit and oracle")
     parser.add_argument("--cuts", default=",".join(map(str, CUTS)), help="shares of a session")
     given = parser.parse_args()
-    bench = bench_of(given.file, given.bench)
+    bench = bench_of(given.file or given.recorded, given.bench)
     logging.disable(logging.WARNING)
+    if given.recorded:
+        compactions = list(bench.compactions(given.recorded))
+        Console(width=130).print(recorded_table(bench, compactions))
+        return
     cases = list(bench.cases(given.file, tuple(map(float, given.cuts.split(",")))))
     ways: dict[str, Way] = {"ours": ours}
     if not given.fast:
         ways["weights fitted without them"] = unseen(bench, cases)
+        ways["weights fitted to nothing"] = plain
         ways["oracle"] = foreseeing(bench)
     for budget in map(float, given.budgets.split(",")):
         Console(width=130).print(table_of(budget, measured(bench, cases, ways, budget)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Overflow", "read"]
+__all__ = ["Overflow", "overflow_of"]
 
 _MARKS = re.compile(
     r"context_length_exceeded|context length|context window|contextwindowexceeded|"
@@ -71,7 +71,7 @@ class Overflow:
     """How many it kept free for the answer, where it says: also where nobody had asked for that."""
 
 
-def read(error: BaseException) -> Overflow | None:
+def overflow_of(error: BaseException) -> Overflow | None:
     """What the error says; None when it is about something else."""
     text = _text(error)
     if not _MARKS.search(text) or _NOT.search(text):
