@@ -32,7 +32,7 @@ def static_summary(
     """
     known = extract(messages) if facts is None else facts
     carried = _carried(previous, int(budget_tokens * CARRIED_SHARE), count)
-    room = budget_tokens - count(carried) - 2
+    room = budget_tokens - (count(carried) + 2 if carried else 0)
     body = render(known, budget_tokens=room, count=count, visible=f"{visible}\n{carried}")
     # Where there are few facts the earlier summaries need not be cut.
     carried = _carried(previous, budget_tokens - count(body) - 2, count)

@@ -18,7 +18,7 @@ from .cache import MessageCache, Seen
 from .images import image_rule, size_and_detail
 from .messages import Message, tool_calls_of
 from .models import Limits, model_limits
-from .vocabulary import vocabulary_for
+from .vocabularies import Vocabulary, vocabulary_for
 
 __all__ = ["REPLY_TOKENS", "Limits", "TokenCounter", "model_limits"]
 
@@ -42,17 +42,23 @@ SEALED_CHARS_PER_TOKEN = 5
 class TokenCounter:
     """Counts for one model; thread-safe; every message is counted once while the cache holds it.
 
-    `cache` may be shared with whatever else is worked out about the same messages. A subclass with
-    rules of its own overrides `count`.
+    `cache` may be shared with whatever else is worked out about the same messages. `vocabulary` is
+    the model's where none is given. A subclass with rules of its own overrides `count`.
     """
 
-    def __init__(self, model: str | None = None, *, cache: MessageCache | None = None) -> None:
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        cache: MessageCache | None = None,
+        vocabulary: Vocabulary | None = None,
+    ) -> None:
         self.model = model
         self.cache = MessageCache() if cache is None else cache
-        self._vocabulary = vocabulary_for(model)
+        self.vocabulary = vocabulary_for(model) if vocabulary is None else vocabulary
         self._image_rule = image_rule(model)
-        self._rules = f"{type(self).__name__} {self._vocabulary.source} {self._image_rule}"
-        self._tool_tokens = 7 if self._vocabulary.source.endswith("o200k_base") else 10
+        self._rules = f"{type(self).__name__} {self.vocabulary.source} {self._image_rule}"
+        self._tool_tokens = 7 if self.vocabulary.source.endswith("o200k_base") else 10
         self._words: dict[str, int] = {}
         self._observed = (0.0, 0.0)
         self._ratio = 1.0
@@ -61,7 +67,7 @@ class TokenCounter:
     def source(self) -> str:
         """Which vocabulary counts, for a person."""
         learned = f", corrected by {self._ratio:.2f}" if self._ratio != 1.0 else ""
-        return self._vocabulary.source + learned
+        return self.vocabulary.source + learned
 
     @property
     def ratio(self) -> float:
@@ -71,13 +77,13 @@ class TokenCounter:
     @property
     def exact(self) -> bool:
         """Whether texts are counted by the model's own vocabulary."""
-        return self._vocabulary.exact
+        return self.vocabulary.exact
 
     # ------------------------------------------------------------ what is counted
 
     def text(self, text: str) -> int:
         """Tokens of a text alone."""
-        return self._scaled(self._vocabulary.count(text))
+        return self._scaled(self.vocabulary.count(text))
 
     def message(self, message: Mapping[str, Any]) -> int:
         """Tokens of one message with its frame."""
@@ -99,9 +105,8 @@ class TokenCounter:
         return counts if self._ratio == 1.0 else list(map(self._scaled, counts))
 
     def _count_ahead(self, new: Sequence[Seen]) -> None:
-        """Count a long transcript's messages side by side: tokenizers work without the lock of
-        the interpreter."""
-        workers = min(os.cpu_count() or 1, MOST_WORKERS)
+        """Count a long transcript's messages side by side, if the library can."""
+        workers = min(os.cpu_count() or 1, MOST_WORKERS) if self.vocabulary.side_by_side else 1
         if workers == 1 or len(new) < MANY_MESSAGES:
             return
         with ThreadPoolExecutor(workers, thread_name_prefix="praison-compressor-tokens") as pool:
@@ -158,7 +163,7 @@ class TokenCounter:
         if isinstance(name, str) and name:
             tokens += NAME_TOKENS + self._word(name)
         for call in tool_calls_of(message):
-            tokens += CALL_TOKENS + self._word(call.name) + self._vocabulary.count(call.arguments)
+            tokens += CALL_TOKENS + self._word(call.name) + self.vocabulary.count(call.arguments)
         tokens += self._content(message.get("content"))
         return tokens if message.keys() <= _PLAIN_KEYS else tokens + self._reasoning(message)
 
@@ -168,7 +173,7 @@ class TokenCounter:
         if known is None:
             if len(self._words) >= REMEMBERED_WORDS:
                 self._words = {}
-            known = self._words[text] = self._vocabulary.count(text)
+            known = self._words[text] = self.vocabulary.count(text)
         return known
 
     def _reasoning(self, message: Message) -> int:
@@ -182,7 +187,7 @@ class TokenCounter:
         if content is None:
             return 0
         if isinstance(content, str):
-            return self._vocabulary.count(content)
+            return self.vocabulary.count(content)
         if isinstance(content, list):
             return sum(map(self._content, content))
         return self._part(content) if isinstance(content, dict) else self._json(content)
@@ -194,7 +199,7 @@ class TokenCounter:
 
     def _any_part(self, part: Mapping[str, Any]) -> int:
         text = part.get("text")
-        return self._vocabulary.count(text) if isinstance(text, str) else self._json(part)
+        return self.vocabulary.count(text) if isinstance(text, str) else self._json(part)
 
     def _image(self, part: Mapping[str, Any]) -> int:
         return self._image_rule.count(*size_and_detail(part))
@@ -216,13 +221,13 @@ class TokenCounter:
         arguments = part.get("input") or part.get("arguments") or {}
         given = arguments if isinstance(arguments, str) else _dumps(arguments)
         name = str(part.get("name") or "")
-        return CALL_TOKENS + self._vocabulary.count(name) + self._vocabulary.count(given)
+        return CALL_TOKENS + self.vocabulary.count(name) + self.vocabulary.count(given)
 
     def _tool_result(self, part: Mapping[str, Any]) -> int:
         return MESSAGE_TOKENS + self._content(part.get("content") or part.get("output"))
 
     def _json(self, value: Any) -> int:
-        return self._vocabulary.count(_dumps(value))
+        return self.vocabulary.count(_dumps(value))
 
     # ------------------------------------------------------------ tools
 
@@ -237,7 +242,7 @@ class TokenCounter:
             return self._tool_tokens + self._json(tool)
         line = f"{function['name']}:{_stripped(function.get('description'))}"
         schema = function.get("parameters") or function.get("input_schema") or {}
-        return self._tool_tokens + self._vocabulary.count(line) + self._properties(schema)
+        return self._tool_tokens + self.vocabulary.count(line) + self._properties(schema)
 
     def _properties(self, schema: Any) -> int:
         """The schema's properties at any depth; the published rule knows only the first."""
@@ -256,13 +261,13 @@ class TokenCounter:
 
     def _property(self, name: str, schema: Any) -> int:
         if not isinstance(schema, Mapping):
-            return 3 + self._vocabulary.count(name)
+            return 3 + self.vocabulary.count(name)
         kind = schema.get("type", "")
         line = f"{name}:{kind}:{_stripped(schema.get('description'))}"
         choices = schema.get("enum") or ()
-        listed = sum(3 + self._vocabulary.count(str(choice)) for choice in choices)
+        listed = sum(3 + self.vocabulary.count(str(choice)) for choice in choices)
         first = 3 - 3 * bool(choices)
-        return first + listed + self._vocabulary.count(line) + self._properties(schema)
+        return first + listed + self.vocabulary.count(line) + self._properties(schema)
 
 
 EXACT_TOLERANCE = 0.02

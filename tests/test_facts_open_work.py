@@ -116,3 +116,44 @@ def test_an_item_is_known_by_the_first_of_its_ids() -> None:
     ):
         done = listed(*made, call("task_set", status="done", **change))
         assert [text for text, status, _ in done if status == "done"] == [next(iter(change))]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("task_tracker", {"task_list": [{"id": "1", "title": "Fix", "status": "in-progress"}]}),
+        ("manage_todo_list", {"todoList": [{"id": 1, "title": "Fix", "status": "in_progress"}]}),
+        ("write_todos", {"todos": [{"description": "Fix", "state": "In_Progress"}]}),
+    ],
+)
+def test_lists_of_many_makes(name: str, arguments: dict[str, Any]) -> None:
+    """Under whatever key, with whatever spelling of a state."""
+    todos = TodoList()
+    todos.see(call(name, **arguments), 3)
+    assert [(todo.text, todo.status) for todo in todos.todos()] == [("Fix", "in_progress")]
+
+
+def test_items_that_are_merged_keep_what_is_not_told_again() -> None:
+    """A list may be told in part, by its keys."""
+    todos = TodoList()
+    items = [{"id": "a", "content": "Fix", "status": "pending"}, {"id": "b", "content": "Test"}]
+    todos.see(call("todo_write", merge=False, todos=items), 1)
+    later = [{"id": "a", "status": "completed"}, {"id": "c", "content": "Ship"}, {"id": "d"}]
+    todos.see(call("todo_write", merge=True, todos=later), 2)
+    assert [(todo.text, todo.status) for todo in todos.todos()] == [
+        ("Fix", "completed"),
+        ("Test", "pending"),
+        ("Ship", "pending"),
+    ]
+    todos.see(call("todo_write", merge=True, todos=[{"content": "No key"}]), 3)
+    assert [todo.text for todo in todos.todos()] == ["No key"]
+
+
+def test_check_boxes_beside_a_call() -> None:
+    """Some agents hand their progress over with every call."""
+    todos = TodoList()
+    todos.see(call("replace_in_file", path="a", task_progress="- [x] Find\n- [ ] Mend"), 2)
+    assert [(todo.text, todo.status) for todo in todos.todos()] == [
+        ("Find", "completed"),
+        ("Mend", "pending"),
+    ]

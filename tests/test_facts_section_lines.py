@@ -89,12 +89,15 @@ def test_a_command_still_fails_until_a_like_one_worked() -> None:
         made = tuple(CommandFact(text, how, "why", n) for n, (text, how) in enumerate(commands))
         return [item.text for item in still_failing(Facts(commands=made))]
 
-    assert failing(("make a", "failed"), ("make b", "ok")) == []
+    assert failing(("frob a", "failed"), ("frob b", "ok")) == []
+    assert failing(("make test", "failed"), ("make lint", "ok")) == ["make test"]
     assert failing(("make b", "ok"), ("make a", "failed")) == ["make a"]
-    assert failing(("make a", "failed"), ("make b", "failed")) == ["make b"]
+    assert failing(("make a", "failed"), ("make a -j", "failed")) == ["make a -j"]
+    assert failing(("pytest tests/a.py::x", "failed"), ("pytest -q tests/", "ok")) == []
+    assert failing(("pytest -q", "failed"), ("pytest tests/a.py", "ok")) == ["pytest -q"]
     assert failing(("a", "failed"), ("b", "failed"), ("c", "failed")) == ["c", "b"]
-    assert failing(("cd x && CI=1 make a | tail", "failed"), ("make", "ok")) == []
-    assert failing(("make a", "failed"), ("make | grep x", "ok")) == []
+    assert failing(("cd x && CI=1 make a | tail", "failed"), ("make a", "ok")) == []
+    assert failing(("make a", "failed"), ("make a | grep x", "ok")) == []
     assert failing(("A=1", "failed")) == ["A=1"]
     silent = Facts(commands=(CommandFact("a", "failed", "", 0),
                              CommandFact("b", "failed", "x", 1, kind="search")))  # fmt: skip

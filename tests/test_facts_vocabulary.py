@@ -50,7 +50,7 @@ def test_words_before_a_program(prefix: str) -> None:
     "opening",
     ["<system-reminder", "<command-name>", "<local-command", "<task-notification", "<environment",
      "Caveat: The messages below", "Base directory for this skill", "[Request interrupted",
-     "OBSERVATION", "<conversation-summary"],
+     "<conversation-summary", "# AGENTS.md instructions"],
 )  # fmt: skip
 def test_hosts_that_speak_in_the_users_role(opening: str) -> None:
     """Nobody said these words."""

@@ -76,5 +76,6 @@ def missing(facts: Facts, text: str) -> Facts:
 
 def short(path: str) -> str:
     """The last two parts of a path: enough to recognise it."""
-    parts = [part for part in path.split("/") if part not in ("", ".", "..", "~")]
-    return "/".join(parts[-2:]) if len(parts) >= 3 else path
+    mark = "\\" if "\\" in path and "/" not in path else "/"
+    parts = [part for part in path.split(mark) if part not in ("", ".", "..", "~")]
+    return mark.join(parts[-2:]) if len(parts) >= 3 else path

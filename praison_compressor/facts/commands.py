@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from html import unescape
@@ -9,17 +10,26 @@ from typing import Any
 
 from ..messages import ToolCall
 from .domain import GENERAL, Domain, Rule
-from .files import command_texts
+from .files import action_of, command_texts
 from .model import CommandFact
 from .outcomes import Outcome
-from .reading import arguments_of
+from .reading import arguments_of, key_of
 
-_SEARCH = re.compile(r"grep|search|find|glob|query|list", re.I)
+_SEARCH = re.compile(r"grep|search|find|glob|query|list(?!ing)", re.I)
 _FETCH = re.compile(r"fetch|browse|url|http|go(?:to)?$|navigate|crawl", re.I)
-_RUN = re.compile(r"bash|shell|terminal|exec|run|command|python|console", re.I)
-_TITLE = re.compile(r"<title[^>]*>([^<]*\w[^<]*)</title>", re.I)
+_RUN = re.compile(
+    r"bash|shell|terminal|exec|run|command|python|console|sql|repl(?!ac)|interpreter", re.I
+)
+_QUERIES = re.compile(r"sql|repl(?!ac)|database|warehouse", re.I)
+"""Tools whose `query` is run, not looked for."""
+_CODE_KEYS = ("code", "sql", "statement")
+_URL_KEYS = ("url", "urls", "uri", "link", "href", "pageurl")
+_LIST_OF_WORK = re.compile(r"todo|task|plan", re.I)
+_TITLE = re.compile(r"<title[^>]*>([^<]*\w[^<]*)</title>|^\W*(?:page )?title: (.+)$", re.I | re.M)
+_PIPED = re.compile(r"\||;\s*(?:echo|true)\b")
 TITLE_WITHIN = 20_000  # characters of a page: scripts may stand before its title
 COMMAND_CHARS = 240
+TITLES = 4
 
 
 def command_fact(
@@ -35,16 +45,50 @@ def command_fact(
     if not text:
         return None
     if kind != "command":
-        return CommandFact(text, *_found(result, kind), index, kind=kind)
+        return CommandFact(text, *_found(result, outcome, kind), index, kind=kind)
     return CommandFact(text, outcome.status, outcome.detail, index, kind=kind)
 
 
+def is_piped(call: ToolCall) -> bool:
+    """Whether an exit code may be that of another program: `pytest | tail`."""
+    arguments = arguments_of(call)
+    return _RUN.search(call.name) is not None and any(
+        _PIPED.search(text) for text in command_texts(arguments)
+    )
+
+
 def _kind(name: str, arguments: Any) -> str | None:
-    if _FETCH.search(name) and isinstance(arguments, Mapping) and "url" in arguments:
+    if not isinstance(arguments, Mapping):
+        return None
+    if _url(arguments) and (_FETCH.search(name) or not _RUN.search(name)):
         return "fetch"
-    if isinstance(arguments, Mapping) and _RUN.search(name):
-        return "command" if command_texts(arguments) else None
-    return "search" if _SEARCH.search(name) and isinstance(arguments, Mapping) else None
+    if _RUN.search(name) and _run_texts(name, arguments):
+        return "command"
+    if _RUN.search(name) and not _QUERIES.search(name):
+        return None
+    writes = action_of(name, arguments) in ("created", "edited", "deleted", "moved")
+    searches = _SEARCH.search(name) and not writes and not _LIST_OF_WORK.search(name)
+    return "search" if searches else None
+
+
+def _url(arguments: Mapping[str, Any]) -> str:
+    """The page that a call asks for."""
+    for key, value in arguments.items():
+        if key_of(key) in _URL_KEYS:
+            first = value[0] if isinstance(value, list) and value else value
+            if isinstance(first, str) and first:
+                return first
+    return ""
+
+
+def _run_texts(name: str, arguments: Any) -> list[str]:
+    """What is run: a shell's lines, code or a query."""
+    found = command_texts(arguments)
+    if not found and isinstance(arguments, Mapping):
+        keys = (*_CODE_KEYS, "query") if _QUERIES.search(name) else _CODE_KEYS
+        values = (value for key, value in arguments.items() if key_of(key) in keys)
+        found = [value for value in values if isinstance(value, str)][:1]
+    return found
 
 
 def _ruled(rule: Rule) -> str | None:
@@ -52,7 +96,12 @@ def _ruled(rule: Rule) -> str | None:
 
 
 def _spoken(call: ToolCall, arguments: Any, kind: str, rule: Rule | None) -> str:
-    text = " && ".join(command_texts(arguments, rule)) if kind == "command" else ""
+    text = ""
+    if kind == "command":
+        found = _run_texts(call.name, arguments) if rule is None else []
+        text = " && ".join(found or command_texts(arguments, rule))
+    elif kind == "fetch" and rule is None:
+        text = f"{call.name} {_url(arguments)}"
     if not text:
         text = f"{call.name} {' '.join(_values(arguments, rule))}"
     flat = " ".join(text.split())
@@ -67,13 +116,39 @@ def _values(arguments: Any, rule: Rule | None) -> list[str]:
     return [str(value) for value in arguments.values() if isinstance(value, (str, int))]
 
 
-def _found(result: str, kind: str) -> Outcome:
-    page = _TITLE.search(result[:TITLE_WITHIN]) if kind == "fetch" else None
-    if page:
-        return Outcome("ok", " ".join(unescape(page[1]).split())[:120])
+def _found(result: str, outcome: Outcome, kind: str) -> Outcome:
+    if kind == "fetch" and outcome.status == "failed":
+        return outcome
+    title = _page(result) if kind == "fetch" else _titles(result)
+    if title:
+        return Outcome("ok", title)
     lines = [line for line in result.splitlines() if line.strip()]
     if not lines:
         return Outcome("ok", "nothing found")
     first = " ".join(lines[0].split())[:120]
     more = f" (+{len(lines) - 1} lines)" if len(lines) > 1 else ""
     return Outcome("ok", first + more)
+
+
+def _page(result: str) -> str:
+    found = _TITLE.search(result[:TITLE_WITHIN])
+    return " ".join(unescape(found[1] or found[2]).split())[:120] if found else ""
+
+
+def _titles(result: str) -> str:
+    """The titles of what a search service found, out of its JSON."""
+    if not result.lstrip().startswith(("{", "[")) or len(result) > TITLE_WITHIN * 5:
+        return ""
+    try:
+        value = json.loads(result)
+    except (ValueError, RecursionError):
+        return ""
+    lists = [value, *value.values()] if isinstance(value, dict) else [value]
+    items = (item for items in lists if isinstance(items, list) for item in items)
+    titles = [
+        " ".join(item["title"].split())
+        for item in items
+        if isinstance(item, dict) and isinstance(item.get("title"), str)
+    ]
+    more = f" (+{len(titles) - TITLES})" if len(titles) > TITLES else ""
+    return "; ".join(title[:80] for title in titles[:TITLES]) + more

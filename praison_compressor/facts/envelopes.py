@@ -1,4 +1,4 @@
-"""What a command printed, out of the JSON in which some tools hand it over.
+"""What a command printed, out of the JSON or the tags in which some tools hand it over.
 
 One line of JSON hides every line of the output in it, and glues `\\n` to the word behind it.
 """
@@ -6,6 +6,7 @@ One line of JSON hides every line of the output in it, and glues `\\n` to the wo
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,9 @@ _CODES = ("exit_code", "exitCode", "returncode", "return_code", "code", "status"
 _BESIDE = frozenset(
     "command cwd duration duration_ms duration_seconds interrupted isImage metadata ok pid signal "
     "success timed_out truncated".split()
+)
+_TAGGED = re.compile(
+    r"\s*<returncode>(-?\d+)</returncode>\s*<output>(.*?)(?:</output>\s*)?\Z", re.S
 )
 _KNOWN = _BESIDE.union(_SAID, _CODES)
 
@@ -28,6 +32,8 @@ def opened(result: str) -> str:
     >>> opened('{"output": "a\\\\nb\\\\n", "metadata": {"exit_code": 2}}')
     'a\\nb\\nexit code 2'
     """
+    if found := _TAGGED.match(result):
+        return f"{found[2].strip()}\nexit code {found[1]}".strip()
     if not (result.startswith("{") and result.endswith("}")):
         return result
     try:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..messages import Message, ToolCall
-from .commands import command_fact
+from .commands import command_fact, is_piped
 from .domain import GENERAL, Domain
 from .excerpts import excerpts_of
-from .files import Ledger, effects_of
+from .files import Ledger, effects_of, told_of, worked
 from .identifiers import Classifier
 from .model import CommandFact, ErrorFact, Excerpt, Facts, Identifier, Note
 from .outcomes import Outcome, error_lines, outcome_of
@@ -128,7 +128,7 @@ class _Reader:
     def _result(self, passage: Passage) -> None:
         call = passage.call
         own = without_notes(passage.text, self.domain.host_prefixes)
-        outcome = outcome_of(own)
+        outcome = outcome_of(own, piped=call is not None and is_piped(call))
         if call is not None:
             self._answered(call, passage, outcome)
         if outcome.status == "failed":
@@ -139,8 +139,9 @@ class _Reader:
                 self.unanswered.append(line)
 
     def _answered(self, call: ToolCall, passage: Passage, outcome: Outcome) -> None:
-        for effect in effects_of(call, self.domain):
-            self.files.add(effect, passage.at, ok=outcome.status != "failed")
+        for effect in effects_of(call, self.domain) or told_of(call, passage.text):
+            ok = worked(effect, call, outcome, passage.text)
+            self.files.add(effect, passage.at, ok=ok)
         fact = command_fact(call, passage.text, outcome, passage.at, self.domain)
         if fact is not None:
             known = self.commands.pop(fact.text, None)

@@ -8,21 +8,24 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..messages import ToolCall
+from .code import of_code
 from .domain import GENERAL, Domain, Rule
 from .model import FileFact
+from .outcomes import Outcome
 from .programs import Effect
-from .reading import arguments_of
-from .shell import effects, patches, spoken
+from .reading import arguments_of, key_of
+from .shell import blamed, effects, patches, spoken
 from .spellings import Spellings
 
-SHELL_KEYS = ("command", "cmd", "commands", "script", "input")
+SHELL_KEYS = ("command", "cmd", "commands", "commandline", "script", "input")
 _PATH_KEYS = frozenset(
-    "file_path filepath path filename file file_name target_file notebook_path relative_path "
-    "absolute_path relative_workspace_path source_path src old_path source from uri paths "
-    "files".split()
+    "filepath filepaths path filename file targetfile notebookpath relativepath absolutepath "
+    "relativeworkspacepath sourcepath src oldpath source from uri paths files "
+    "replacements".split()
 )
-_TARGET_KEYS = ("new_path", "destination", "dest", "target", "to", "target_path", "new_name")
+_TARGET_KEYS = ("newpath", "destination", "dest", "target", "to", "targetpath", "newname")
 _SHELLS = re.compile(r"bash|shell|terminal|exec|run|command|console|process", re.I)
+_RUNS_CODE = re.compile(r"python|jupyter|notebook|repl(?!ac)|interpreter|code", re.I)
 _VERBS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("moved", re.compile(r"(?<!re)move|rename|(?:^|_)mv(?:$|_)", re.I)),
     ("deleted", re.compile(r"delete|remove|unlink|(?:^|_)rm(?:$|_)", re.I)),
@@ -55,7 +58,38 @@ def effects_of(call: ToolCall, domain: Domain = GENERAL) -> list[Effect]:
     action = action_of(call.name, arguments)
     if action:
         found = list(_named(call.name, action, arguments))
-    return found or [effect for text in command_texts(arguments) for effect in _shelled(call, text)]
+    found = found or [
+        effect for text in command_texts(arguments) for effect in _shelled(call, text)
+    ]
+    return found or list(_scripted(call, arguments))
+
+
+# An editor that keeps a file open is not told which: it tells.
+_OPEN_FILE = re.compile(
+    r"^[\[(](?:Open )?File: (\S[^\n]*?)(?: \(\d+ lines total\))?[\])]", re.M | re.I
+)
+_OPEN_COMMAND = re.compile(r"(edit|insert) \d+(?::\d+)?\b")
+
+
+def worked(effect: Effect, call: ToolCall, outcome: Outcome, output: str) -> bool:
+    """Whether a call's effect on a file came about."""
+    if outcome.status != "failed":
+        return True
+    lines = command_texts(arguments_of(call)) if _SHELLS.search(call.name) else []
+    return bool(lines) and not any(blamed(effect, line, output) for line in lines)
+
+
+def told_of(call: ToolCall, result: str) -> list[Effect]:
+    """The file that a result names, where the arguments of an editor's call name none."""
+    arguments = arguments_of(call)
+    if not isinstance(arguments, Mapping):
+        return []
+    found = _OPEN_COMMAND.match(next(iter(command_texts(arguments)), ""))
+    action = action_of(found[1] if found else call.name, {})
+    if action not in ("edited", "created") or (found is None and _SHELLS.search(call.name)):
+        return []
+    shown = _OPEN_FILE.search(result)
+    return [Effect(shown[1], action, call.name)] if shown else []
 
 
 def action_of(name: str, arguments: Mapping[str, Any]) -> str | None:
@@ -91,25 +125,28 @@ def command_texts(arguments: Any, rule: Rule | None = None) -> list[str]:
         return [arguments]
     if not isinstance(arguments, Mapping):
         return []
-    keys = (rule.argument,) if rule is not None and rule.argument else SHELL_KEYS
-    return next((found for key in keys if (found := _lines(arguments, key))), [])
+    if rule is not None and rule.argument:
+        return _lines(rule.argument, arguments.get(rule.argument))
+    given = {key_of(key): value for key, value in arguments.items()}
+    return next((found for key in SHELL_KEYS if (found := _lines(key, given.get(key)))), [])
 
 
-def _lines(arguments: Mapping[str, Any], key: str) -> list[str]:
+def _lines(key: str, value: Any) -> list[str]:
     """The command lines of one argument; a list is one command's words, unless it is of lines."""
-    words = _strings(arguments, (key,))
-    is_argv = isinstance(arguments.get(key), list) and key != "commands" and len(words) > 1
+    words = _texts(value)
+    is_argv = isinstance(value, list) and key != "commands" and len(words) > 1
     return [spoken(words)] if is_argv and not any(map(str.isspace, words[0])) else words
 
 
 def _target(arguments: Mapping[str, Any]) -> str:
-    return next((str(arguments[key]) for key in _TARGET_KEYS if arguments.get(key)), "")
+    given = {key_of(key): value for key, value in arguments.items()}
+    return next((str(given[key]) for key in _TARGET_KEYS if given.get(key)), "")
 
 
 def _named(via: str, action: str, arguments: Mapping[str, Any]) -> Iterator[Effect]:
     target = _target(arguments)
     for key, value in arguments.items():
-        if key.lower() in _PATH_KEYS:
+        if key_of(key) in _PATH_KEYS:
             for path in _path_values(value):
                 yield Effect(path, action, via, target if action == "moved" else "")
 
@@ -122,25 +159,31 @@ def _path_values(value: Any) -> Iterator[str]:
         for item in value:
             yield from _path_values(item)
     elif isinstance(value, dict):
-        for key in ("path", "file_path", "filename", "file"):
-            yield from _path_values(value.get(key))
+        for key, item in value.items():
+            if key_of(key) in ("path", "filepath", "filename", "file"):
+                yield from _path_values(item)
 
 
 def _strings(arguments: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
-    out: list[str] = []
-    for key in keys:
-        value = arguments.get(key)
-        if isinstance(value, str):
-            out.append(value)
-        elif isinstance(value, list):
-            out.extend(item for item in value if isinstance(item, str))
-    return out
+    return [text for key in keys for text in _texts(arguments.get(key))]
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def _shelled(call: ToolCall, text: str) -> list[Effect]:
-    if not _SHELLS.search(call.name):
+    if not _SHELLS.search(call.name) or _OPEN_COMMAND.match(text):
         return []
     return [*_patched(call.name, *patches(text)), *effects(text)]
+
+
+def _scripted(call: ToolCall, arguments: Mapping[str, Any]) -> Iterator[Effect]:
+    if _RUNS_CODE.search(call.name):
+        for code in _strings(arguments, ("code", "query", "source")):
+            yield from of_code(code, call.name)
 
 
 def _patched(via: str, *texts: str) -> Iterator[Effect]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from .tongues import UNSPACED
+
 # One pass, one alternation, nothing that backtracks: the text may be a megabyte of dashes.
 TOKEN = re.compile(r"https?://[^\s\"'<>()\[\]{}`\\|]+|[\w~#@./][\w@./+~-]*")
+_UNSPACED = re.compile(rf"[{UNSPACED}]+")
 _PLAIN = re.compile(r"[A-Za-z]?[a-z]+|\d{1,3}|[A-Z]+|_+")
 _EDGES = "./+-@~"
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -84,6 +87,12 @@ class Classifier:
 
 
 def _names(raw: str) -> Iterator[tuple[str, str]]:
+    if not raw.isascii() and _UNSPACED.search(raw):
+        # There a name touches the words round it: 端口改为9090.
+        for part in _UNSPACED.split(raw.strip("、。")):
+            if len(part) >= 4:
+                yield from _names(part)
+        return
     rooted = "/" in raw and raw[0] in "./~"
     token = raw.rstrip(_EDGES) if rooted else raw.strip(_EDGES)
     if not 4 <= len(token) <= MAX_LENGTH or token.lower() in COMMON:

@@ -18,6 +18,8 @@ class Line(NamedTuple):
     """Neighbours of one group share a bullet."""
     label: str = ""
     """Printed once, before the first of the group."""
+    brief: str = ""
+    """What to print where there is no room for the text."""
 
 
 class Section(NamedTuple):
@@ -35,15 +37,17 @@ def fitted(section: Section, budget_tokens: int, count: Count) -> str:
     kept: list[Line] = []
     groups: set[str] = set()
     for line in section.lines:
-        if len(line.text) > MOST_CHARS_PER_TOKEN * room:
-            continue  # counting it costs more than the look
-        cost = count(line.text) + 1
-        if not line.group or line.group not in groups:
-            cost += count(f"- {line.label}")
-        if cost <= room:
-            room -= cost
-            kept.append(line)
-            groups.add(line.group)
+        opens = not line.group or line.group not in groups
+        label = count(f"- {line.label}") if opens else 0
+        for text in filter(None, dict.fromkeys((line.text, line.brief))):
+            if len(text) > MOST_CHARS_PER_TOKEN * room:
+                continue  # counting it costs more than the look
+            cost = count(text) + 1 + label
+            if cost <= room:
+                room -= cost
+                kept.append(line._replace(text=text))
+                groups.add(line.group)
+                break
     if not kept:
         return ""
     return f"## {section.title}\n" + _bullets(kept, section.joint) + "\n"

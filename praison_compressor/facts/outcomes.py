@@ -25,13 +25,20 @@ _ERROR = re.compile(
 )
 _FAILURE_FIRST = re.compile(
     r"^\W{0,3}(?:\w*error\b|failed|fatal|traceback|panic|exit code [1-9]|command failed|"
-    r"<tool_use_error|permission denied|no such file|(?:\w+ ){0,3}timed out)",
+    r"<tool_use_error|permission denied|no such file|(?:\w+ ){0,3}timed out|err_\w+|npm err)",
+    re.I,
+)
+# How an editor says that it changed nothing.
+_REFUSED = re.compile(
+    r"\b(?:failed to (?:match|edit|apply|write|create|delete|move)|no (?:replacement|edit|change)s?"
+    r"(?: was| were)? (?:performed|made)|introduced new syntax error|were not applied|"
+    r"denied this operation)\b",
     re.I,
 )
 # How a program complains in its first line: `cat: x: No such file or directory`.
 _COMPLAINT = re.compile(
     r"^\s*(?:[^\s:]+: ){1,3}.*(?:permission denied|no such file or directory|not found|"
-    r"not a directory|is a directory|operation not permitted)\W*$",
+    r"not a directory|is a directory|operation not permitted|does not exist)\W*$",
     re.I | re.M,
 )
 # Only what is looked for, not the line round it: that is cut out where it was found.
@@ -40,50 +47,95 @@ _TESTS = re.compile(
     r"tests? (?:passed|failed))"
 )
 _FAILING = re.compile(
-    r"--- FAIL|\bFAILED\b|[1-9]\d* failed|^FAIL\b|"
-    # A compiler's: `x.c:3:5: error: ...`, `x.ts(3,5): error TS2322: ...`.
-    r"^\S+?[:(]\d+(?:[:,]\d+)?\)?:? (?:fatal )?error(?: \w+)?: ",
-    re.M,
+    r"--- FAIL|\bFAILED\b|\b[1-9]\d* (?:failed|failures?)\b|Failures?: +[1-9]|^ ?FAIL\b", re.M
+)
+# A compiler's: `x.c:3:5: error: ...`, `x.ts(3,5): error TS2322: ...`, `x.ts:3:5 - error ...`.
+_COMPILER = re.compile(
+    r"^(?:[A-Z]:)?[^\s:(]+[:(]\d+(?:[:,]\d+)?\)?:? (?:- )?(?:fatal )?error(?: \w+)?: ", re.M
 )
 _FAILED_TEST = re.compile(
-    r"^(?:FAILED (\S+)|--- FAIL: (\S+)|test (\S+) \.\.\. FAILED|\s*● (\S.*)|FAIL:? (\S+))", re.M
+    r"^(?:FAILED (\S+)|\s*--- FAIL: (\S+)|test (\S+) \.\.\. FAILED|\s*● (\S.*)|"
+    r"\s?FAIL:? +(\S.*)|rspec (\./\S+)|\s*Failed (\S+) \[|\s*\d+ - (\S+) \(Failed\)|"
+    r"\[ERROR\] (\S+) +-- Time elapsed.*<<<|(\w\S* > .+) FAILED$|"
+    r"\s+[✘×✕✗]\s+(?:\d+ )?(\S.*?)(?: \(?[\d.]+ ?m?s\)?)?$)",
+    re.M,
 )
 # How many there are is no error, nor is the word alone.
-_COUNTS = re.compile(r"\b\d+ (?:passed|failed|errors?)\b|^\W*FAIL(?:ED)?\W*$")
-_TIMING = re.compile(r"^wall time|^duration|^real\s|^user\s|^sys\s|^exit code", re.I)
+_COUNTS = re.compile(
+    r"\b\d+ (?:passed|failed|errors?|failures?|examples?|tests?)\b|^\W*FAIL(?:ED)?\W*$"
+)
+# A heading tells of none yet, and some lines say that there is none or only that there was one.
+_TELLS_NOTHING = re.compile(
+    r"^\W*(?:error\W+)?(?:\w+ )?(?:errors?|failures?|failed (?:tests|examples))"
+    r"(?:\W+(?:none|0)\W*|\s*:\s*)$"
+    r"|^\W*traceback\b|^\W*(?:the )?(?:command|process)\b.{0,40}\b(?:code|status)\W{0,3}\d+\W*$",
+    re.I,
+)
+_TRACEBACK = re.compile(r"^\W*Traceback \(most recent call last\)")
+# How a program that failed takes its leave.
+_ENDS_BADLY = re.compile(
+    r"^(?:error|fatal)(?:\[\w+\])?: |^make(?:\[\d+\])?: \*\*\* |^npm (?:ERR!|error)\b"
+    r"|^(?:\w+\.)*[A-Z]\w*(?:Error|Exception)(?:: |$)|^\W*✖ \d+ problems? \([1-9]"
+)
+# What tools print below the output of a program: it says how they are, not how it ended.
+_FOOTER = re.compile(
+    r"^wall time|^duration|^real\s|^user\s|^sys\s|^exit code|^[\w ]+: \(none\)$|^process group"
+    r"|^\[(?:the |python |jupyter |current )?(?:command|interpreter|current|working|python)\b.*\]$"
+    r"|^\((?:open file|current directory): .*\)$|^\S{0,40}[$#>]$",
+    re.I,
+)
 LINE_CHARS = 200
 DETAIL_CHARS = 300
 MORE_TESTS = 3
 
 
-def outcome_of(result: str) -> Outcome:
+def outcome_of(result: str, *, piped: bool = False) -> Outcome:
     """Read a tool's result from its edges: only the head and the tail say how it ended.
 
     Of a failure the exit code (1 goes without saying), the first line that tells of it, the other
-    failing tests, and the last such line.
+    failing tests, and the last such line. `piped`: exit code 0 is that of another program.
     """
     result = opened(result)
     head, tail = result[:4_000], result[-4_000:]
     text = result if len(result) <= 8_000 else f"{head}\n{tail}"
     code = _EXIT.search(head[:400]) or _EXIT.search(tail[-400:])
-    failing = _FAILING.search(text)
-    if code:
+    failing = _failing(text)
+    if code and not (piped and code.group(1) == "0"):
         failed = code.group(1) != "0"
     else:
         first = text.lstrip()[:200]
         complains = _COMPLAINT.match(first.partition("\n")[0])
-        failed = bool(failing or complains or _FAILURE_FIRST.search(first))
+        failed = bool(
+            failing
+            or complains
+            or _FAILURE_FIRST.search(first)
+            or _REFUSED.search(first)
+            or _ENDS_BADLY.search(_last_line(tail))
+        )
     if failed:
-        return Outcome("failed", _failure(text, failing, code.group(1) if code else "1"))
+        exit_code = code.group(1) if code and code.group(1) != "0" else "1"
+        return Outcome("failed", _failure(text, failing, exit_code))
     tests = _TESTS.search(tail)
     status = "ok" if code or text.strip() else "unknown"
     return Outcome(status, _line(_line_of(tests) if tests else _last_line(tail)))
 
 
+def _failing(text: str) -> re.Match[str] | None:
+    """The first sign of failing tests or of a compiler's error."""
+    flat = text.lower()  # to look for a word in it costs a tenth of the patterns
+    tests = _FAILING.search(text) if "fail" in flat else None
+    compiler = _COMPILER.search(text) if "error" in flat else None
+    if tests and compiler:
+        return min(tests, compiler, key=re.Match.start)
+    return tests or compiler
+
+
 def _failure(text: str, failing: re.Match[str] | None, code: str) -> str:
-    first = _line(_line_of(failing) if failing else first_error(text))
+    told = [line for line in _errors(text) if not _COUNTS.search(line)]
+    shown = _FAILED_TEST.search(text) or (None if told else failing)
+    first = _line(_line_of(shown) if shown else (told[0] if told else first_error(text)))
     last = next((_line(line) for line in _errors(text)[::-1]), first)
-    tests = ["".join(found) for found in _FAILED_TEST.findall(text)]
+    tests = ["".join(found).strip() for found in _FAILED_TEST.findall(text)]
     also = [test for test in dict.fromkeys(tests) if test not in first and test not in last]
     said = first if code == "1" else f"exit {code}: {first}"
     if also:
@@ -100,8 +152,10 @@ def _line_of(found: re.Match[str]) -> str:
 
 def first_error(text: str) -> str:
     """The first line that tells of an error, or the first line at all."""
-    told = _errors(text) or text.splitlines()
-    return next((line for line in told if line.strip()), "")
+    told = _errors(text)
+    lines = [line for line in text.splitlines() if line.strip()]
+    telling = (line for line in told or lines if not _TELLS_NOTHING.search(line[:LINE_CHARS]))
+    return next(telling, "".join(lines[:1]))
 
 
 def error_lines(text: str) -> list[str]:
@@ -111,12 +165,21 @@ def error_lines(text: str) -> list[str]:
 
 
 def _errors(text: str) -> list[str]:
-    return [line for line in text.splitlines() if _ERROR.search(line[:400])]
+    out: list[str] = []
+    raised = False
+    for line in text.splitlines():
+        if raised and line.strip() and not line[0].isspace():
+            raised = False  # what was raised: its name need not have an error in it
+            out.append(line)
+        elif _ERROR.search(line[:400]) and not _TELLS_NOTHING.search(line[:400]):
+            out.append(line)
+        raised = raised or bool(_TRACEBACK.match(line[:60]))
+    return out
 
 
 def _last_line(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
-    return next((line for line in reversed(lines) if not _TIMING.match(line)), "".join(lines[-1:]))
+    return next((line for line in reversed(lines) if not _FOOTER.match(line)), "".join(lines[-1:]))
 
 
 def _line(text: str, most: int = LINE_CHARS) -> str:

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..messages import Message, ToolCall, is_tools_text, result_text, tool_calls_of
 from .envelopes import opened
+from .voices import HOST_PREFIXES, ran_by_the_user, voices
+from .written_calls import SHELL, written_calls
 
-# Hosts speak in the user's role too: command echoes, reminders, notices. Nobody said these.
-HOST_PREFIXES = (
-    "<system-reminder",
-    "<command-",
-    "<local-command",
-    "<task-notification",
-    "<environment",
-    "Caveat: The messages below",
-    "Base directory for this skill",
-    "[Request interrupted",
-    "[loop-guard]",
-    "OBSERVATION",
-    "<conversation-summary",
-)
 # Where to look and for how long: never what was looked at.
 _UNSPOKEN = frozenset(
-    "offset limit timeout head_limit view_range start_line end_line line character "
-    "line_number security_risk".split()
+    "offset limit timeout headlimit viewrange startline endline line character linenumber "
+    "securityrisk".split()
 )
 
 
@@ -49,38 +38,82 @@ LEAD_CHARS = 80
 def passages(messages: Sequence[Message], host_prefixes: tuple[str, ...] = ()) -> Iterator[Passage]:
     """Every text in order; calls as `name argument argument`, results with the call they answer."""
     calls: dict[str, ToolCall] = {}
+    written: deque[ToolCall] = deque()
     for index, message in enumerate(messages):
         text = result_text(message)
         role = message.get("role")
         if role in ("tool", "function"):
             key = message.get("tool_call_id") or message.get("name") or ""
             yield Passage(index, "result", opened(text), calls.get(str(key)))
+        elif role == "assistant":
+            yield from _unanswered(index - 1, written)
+            made = tool_calls_of(message)
+            calls.update((name, call) for call in made for name in (call.id, call.name))
+            if not made and ("<" in text or "```" in text):
+                ran = _is_answered(messages, index, host_prefixes)
+                made, text = written_calls(text, answered=ran)
+                written.extend(made)
+            yield from _acted(index, text, made)
+        elif text.strip():
+            spoken = _spoken(message, text, host_prefixes, bool(written))
+            yield from _heard(index, spoken, written)
+    yield from _unanswered(len(messages) - 1, written)
+
+
+def _acted(index: int, text: str, made: Iterable[ToolCall]) -> Iterator[Passage]:
+    """What an assistant says, and its calls."""
+    if text.strip():
+        yield Passage(index, "assistant", text)
+    for call in made:
+        spoken = call_text(call)
+        yield Passage(index, "call", spoken, call, _last_words(text))
+        text = spoken
+
+
+def _heard(
+    index: int, spoken: Iterable[tuple[str, str]], written: deque[ToolCall]
+) -> Iterator[Passage]:
+    """What comes in the user's role; a tool's words answer the oldest call that has none."""
+    for source, text in spoken:
+        if source != "result":
+            yield Passage(index, source, text)
             continue
-        if text.strip():
-            yield Passage(index, _speaker(message, text, host_prefixes), text)
-        for call in tool_calls_of(message):
-            calls[call.id] = calls[call.name] = call
-            spoken = call_text(call)
-            yield Passage(index, "call", spoken, call, _last_words(text))
-            text = spoken
+        command, output = ran_by_the_user(text)
+        if command:
+            yield from _unanswered(index, written)
+            written.append(ToolCall("", SHELL, json.dumps({"command": command})))
+        yield Passage(index, source, opened(output), written.popleft() if written else None)
+
+
+def _spoken(
+    message: Message, text: str, host_prefixes: tuple[str, ...], after_call: bool
+) -> Iterable[tuple[str, str]]:
+    """The voices in a message that is neither the assistant's nor a tool's."""
+    if message.get("role") != "user" or message.get("name"):
+        return (("host", text),)
+    if is_tools_text(message):
+        return (("result", text),)
+    return voices(text, host_prefixes, after_call=after_call)
+
+
+def _is_answered(messages: Sequence[Message], index: int, host_prefixes: tuple[str, ...]) -> bool:
+    """Whether a tool's answer in the user's role follows the message."""
+    following = messages[index + 1] if index + 1 < len(messages) else {}
+    if following.get("role") != "user":
+        return False
+    found = _spoken(following, result_text(following), host_prefixes, True)
+    return any(source == "result" and not ran_by_the_user(part)[0] for source, part in found)
+
+
+def _unanswered(index: int, written: deque[ToolCall]) -> Iterator[Passage]:
+    """Calls that a host carries out without a word."""
+    while written:
+        yield Passage(index, "result", "", written.popleft())
 
 
 def _last_words(text: str) -> str:
     flat = " ".join(text[-2 * LEAD_CHARS :].split())
     return flat if len(flat) <= LEAD_CHARS else flat[flat.find(" ", len(flat) - LEAD_CHARS) + 1 :]
-
-
-def _speaker(message: Message, text: str, host_prefixes: tuple[str, ...]) -> str:
-    role = message.get("role")
-    if role == "assistant":
-        return "assistant"
-    if role != "user":
-        return "host"
-    if is_tools_text(message):
-        return "result"
-    named = bool(message.get("name"))
-    opens = text.lstrip().startswith((*HOST_PREFIXES, *host_prefixes))
-    return "host" if named or opens else "user"
 
 
 def without_notes(result: str, host_prefixes: tuple[str, ...] = ()) -> str:
@@ -113,6 +146,12 @@ def _decoded(arguments: str) -> Any:
         return arguments
 
 
+@lru_cache(maxsize=1024)
+def key_of(argument: str) -> str:
+    """An argument's name in one spelling: `AbsolutePath`, `absolutePath` and `absolute_path`."""
+    return argument.replace("_", "").replace("-", "").lower()
+
+
 def argument_values(value: Any) -> Iterator[str]:
     """Every string and number of the arguments, in order."""
     if isinstance(value, str):
@@ -121,7 +160,7 @@ def argument_values(value: Any) -> Iterator[str]:
         yield str(value)
     elif isinstance(value, dict):
         for key, item in value.items():
-            if key not in _UNSPOKEN:
+            if key_of(key) not in _UNSPOKEN:
                 yield from argument_values(item)
     elif isinstance(value, (list, tuple)):
         for item in value:

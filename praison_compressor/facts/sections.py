@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from .audit import short
 from .lines import Line, Section
 from .model import CommandFact, Facts, FileFact, Said, Todo
+from .runs import Run, run_of, tail_of
 from .stale import Stale
 
-DONE = ("completed", "done", "cancelled")
+DONE = ("completed", "complete", "done", "cancelled", "finished")
 RECENT_NOTES = 1
 STILL_FAILING = 2
+_AMONG_FILES = re.compile(r"grep|glob|file|list|dir|code|symbol|workspace|by_name", re.I)
+BRIEF = 52
+"""Characters of a command, and of what came of it, where there is no room for the whole."""
 
 
 def now_section(facts: Facts) -> Section:
@@ -23,16 +28,21 @@ def now_section(facts: Facts) -> Section:
     """
     lines = [*_todos(facts, "doing"), *_todos(facts, "next")]
     lines += [
-        Line(
-            0, f"{item.text}: {item.detail} [{item.index}]", f"fails {item.index}", "still fails: "
-        )
+        Line(0, _fails(item), f"fails {item.index}", "still fails: ", brief=_fails(item, BRIEF))
         for item in still_failing(facts)
     ]
+    told = max((item.index for item in facts.todos), default=0)
     current = Stale(facts).without([*facts.last_words, *reversed(facts.open_work[-RECENT_NOTES:])])
-    notes = dict.fromkeys(current)
+    # What was said before the list took its present state is not how things stand.
+    notes = dict.fromkeys(note for note in current if note.index >= told)
     lines += [Line(0, f"{note.text} [{note.index}]", note.text, "said: ") for note in notes]
     lines += _todos(facts, "done")
     return Section("Now", tuple(line._replace(order=n) for n, line in enumerate(lines)), "; ")
+
+
+def _fails(item: CommandFact, most: int = 0) -> str:
+    text = _cut(tail_of(item.text), most) if most else item.text
+    return f"{text}: {_cut(item.detail, most) if most else item.detail} [{item.index}]"
 
 
 def _todos(facts: Facts, state: str) -> Iterator[Line]:
@@ -44,28 +54,24 @@ def _todos(facts: Facts, state: str) -> Iterator[Line]:
 def _state(item: Todo) -> str:
     if item.status in DONE:
         return "done"
-    return "doing" if item.status in ("in_progress", "active") else "next"
+    return "doing" if item.status in ("in_progress", "active", "doing", "current") else "next"
 
 
 def still_failing(facts: Facts) -> list[CommandFact]:
-    """Commands that failed when they last ran, newest first, if no like one worked since."""
+    """Commands that failed when they last ran, newest first, if none like it worked since."""
     out: list[CommandFact] = []
-    worked: set[str] = set()
+    worked: list[Run] = []
+    failed: set[tuple[str, ...]] = set()
     for item in reversed(facts.commands):
         if item.kind != "command":
             continue
-        program = _program(item.text)
-        if item.outcome == "failed" and program not in worked and item.detail:
+        run = run_of(item.text)
+        if item.outcome != "failed":
+            worked.append(run)
+        elif item.detail and run.program not in failed and not any(map(run.is_within, worked)):
+            failed.add(run.program)
             out.append(item)
-        worked.add(program)
     return out[:STILL_FAILING]
-
-
-def _program(command: str) -> str:
-    """What a command line runs in the end: `cd x && make test` is a `make`."""
-    last = command.rpartition("&&")[2].partition("|")[0].split()
-    words = [word for word in last if "=" not in word]
-    return words[0] if words else command
 
 
 def user_section(facts: Facts, hidden: str = "") -> Section:
@@ -114,7 +120,12 @@ def read_section(facts: Facts) -> Section:
 
 
 def _files(facts: Facts, title: str, *, read: bool) -> Section:
-    chosen = [item for item in facts.files if (item.action == "read") == read]
+    moves = {(item.index, item.target) for item in facts.files if item.action == "moved"}
+    chosen = [
+        item
+        for item in facts.files
+        if (item.action == "read") == read and (item.index, item.path) not in moves
+    ]
     ordered = sorted(chosen, key=lambda item: -item.index)
     groups = list(dict.fromkeys(map(_done, ordered)))
     lines = (
@@ -135,13 +146,31 @@ def _file(item: FileFact) -> str:
 
 
 def commands_section(facts: Facts) -> Section:
-    """Commands with their newest outcome, newest first."""
-    lines = [
-        Line(item.index, f"[{item.index}] {item.text} -> {item.outcome}: {item.detail}")
-        for item in reversed(facts.commands)
-        if item.kind == "command"
-    ]
-    return Section("Commands", tuple(lines))
+    """Commands with their newest outcome, newest first, and after them pages and searches.
+
+    Looking for a name among files is none of them: it can be done again for less than it costs.
+    """
+    ran = [item for item in reversed(facts.commands) if item.kind == "command"]
+    looked = [item for item in reversed(facts.commands) if _is_worth_telling(item)]
+    lines = [Line(item.index, _ran(item), brief=_ran(item, BRIEF)) for item in (*ran, *looked)]
+    return Section("Commands and searches" if looked else "Commands", tuple(lines))
+
+
+def _is_worth_telling(item: CommandFact) -> bool:
+    name = item.text.partition(" ")[0]
+    return item.kind == "fetch" or (item.kind == "search" and not _AMONG_FILES.search(name))
+
+
+def _ran(item: CommandFact, most: int = 0) -> str:
+    text, detail = item.text, item.detail
+    if most:
+        text, detail = _cut(tail_of(text), most), _cut(detail, most)
+    came = f"{item.outcome}: {detail}" if detail else item.outcome
+    return f"[{item.index}] {text} -> {came}"
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def errors_section(facts: Facts) -> Section:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ntpath
 import posixpath
 import re
 import shlex
 from collections.abc import Iterator
 from itertools import pairwise
 
+from .cmdlets import of_cmdlet
 from .programs import Effect, is_file, of_program
 
 __all__ = ["effects", "patches", "spoken"]
@@ -23,8 +25,12 @@ _VALUED = ("-u", "-g", "-n")  # of the prefixes: whose next word is no program
 _NUMBER = re.compile(r"\d+[smhd]?")
 _SHELLS = frozenset(("bash", "sh", "zsh", "dash"))
 _SCRIPT_FLAG = re.compile(r"-\w*c")
+_QUOTING = re.compile(r"['\"\\#]")
+_WINDOWS = re.compile(r"\b[A-Za-z]:\\|(?:^|\s)\.{1,2}\\|^[A-Z][a-z]+-[A-Z]")
 _PATCHES = re.compile(r"(?:^|[\n;&|(])\s*(?:apply_patch|patch|git\s+apply)\b[^\n]*$")
 _PATCH = "*** Begin Patch"
+_COMPLAINS = r"(?m)^(?:\S+: line \d+: )?{}: "
+COMPLAINTS_WITHIN = 4_000
 _FREE = str.maketrans("\ue000\ue001\ue002\ue003\ue004", ";&|<>")
 _BOUND = str.maketrans(";&|<>", "\ue000\ue001\ue002\ue003\ue004")
 
@@ -45,12 +51,13 @@ def effects(command: str, folder: str = "") -> list[Effect]:
         words = _words(part.rstrip(")") if outside else part)
         name, arguments, redirected = _command(words)
         out += [_placed(effect, folder) for effect in redirected]
-        if name == "cd":
+        if name in ("cd", "Set-Location"):
             folder = _entered(folder, arguments)
         elif name in _SHELLS:
             out += effects(_script(arguments) or "", folder)
         else:
-            out += [_placed(effect, folder) for effect in of_program(name, arguments)]
+            done = [*of_program(name, arguments), *of_cmdlet(name, arguments)]
+            out += [_placed(effect, folder) for effect in done]
         for _ in range(min(len(part) - len(part.rstrip(")")), len(outside))):
             folder = outside.pop()
     return out
@@ -84,8 +91,14 @@ def _parts(command: str) -> Iterator[str]:
 
 
 def _words(part: str) -> list[str]:
+    if not _QUOTING.search(part):
+        return part.split()  # the lexer takes a letter at a time
+    lexer = shlex.shlex(part, posix=True, punctuation_chars=False)
+    lexer.whitespace_split = True
+    if _WINDOWS.search(part):
+        lexer.escape = ""  # there a backslash parts the folders of a path
     try:
-        return shlex.split(part, comments=True)
+        return list(lexer)
     except ValueError:
         return part.split()
 
@@ -149,7 +162,7 @@ def _script(words: list[str]) -> str | None:
 def _entered(folder: str, arguments: list[str]) -> str:
     """The folder after a `cd`; "" where nobody can tell."""
     path = next(iter(arguments), "")
-    return posixpath.normpath(posixpath.join(folder, path)) if is_file(path) else ""
+    return _joined(folder, path) if is_file(path) else ""
 
 
 def _placed(effect: Effect, folder: str) -> Effect:
@@ -162,5 +175,30 @@ def _placed(effect: Effect, folder: str) -> Effect:
 def _from(folder: str, path: str) -> str:
     if path.startswith(("/", "~")):
         return path
-    joined = posixpath.normpath(posixpath.join(folder, path))
+    joined = _joined(folder, path)
     return f"{joined}/" if path.endswith("/") else joined
+
+
+def _joined(folder: str, path: str) -> str:
+    if "\\" in folder + path:
+        return ntpath.normpath(ntpath.join(folder, path))
+    return posixpath.normpath(posixpath.join(folder, path))
+
+
+def blamed(effect: Effect, command: str, output: str) -> bool:
+    """Whether a failed command line's effect on a file may be what failed.
+
+    `sed -i ... && make test` has edited the file whatever the tests say: those have failed that
+    complain by their names, else the last.
+    """
+    ran = [name for part in _parts(command) if (name := _command(_words(part))[0])]
+    said = output[:COMPLAINTS_WITHIN]
+    complaining = [name for name in ran if re.search(_COMPLAINS.format(re.escape(name)), said)]
+    name = effect.via.partition(" -")[0]
+    return name in (complaining or ran[-1:]) and _touches_files(effect.via, name)
+
+
+def _touches_files(via: str, name: str) -> bool:
+    """Whether it is the program itself that touches files, not only its redirected output."""
+    probe = ("x.y", "x.z")
+    return any(of_program(via, probe)) or any(of_cmdlet(name, probe)) or via != name

@@ -10,29 +10,19 @@ from typing import NamedTuple
 
 from .model import Said
 from .reading import Passage
+from .tongues import ADDS, CORRECTS, FILLER, SETS, SETTER_ENDS, STANDING, UNSPACED
 
-_STANDING = re.compile(
-    r"\b(?:always|never|must(?:n't)?|don'?t|do not|from now on|make sure|only use|no need to|"
-    r"remember|important|require[ds]?|prefer|please keep|avoid|without)\b",
-    re.I,
+_LETTER = rf"[^\W{UNSPACED}]"
+_VALUE = re.compile(
+    rf"https?://[^\s\"'<>{UNSPACED}、。，]+|[\"'`][^\"'`\n]{{1,60}}[\"'`]|[「“][^」”\n]{{1,60}}[」”]"
+    rf"|(?:[~./@#:+%-]|{_LETTER})*{_LETTER}%?"
 )
-_CUE = re.compile(
-    r"^(?:no\b|nope\b|actually\b|sorry\b|wait\b|correction\b|scratch that\b|rather\b|hmm\b|oops\b)"
-    r"|\b(?:instead|change (?:it|that|the)|switch to|not .{1,40} but|i meant|forget|"
-    r"make (?:it|that)|should be|is now|no longer|replace|update (?:it|that|the)|rename)\b",
-    re.I,
-)
-_VALUE = re.compile(r"https?://[^\s\"'<>]+|[\"'`][^\"'`\n]{1,60}[\"'`]|[\w~./@#:+%-]*\w%?")
 _NUMBER = re.compile(r"v?\d+(?:\.\d+)*(?:[a-zA-Z%]{1,3})?")
 _ENDING = re.compile(r"\.\w{1,5}$")
 _NAME = re.compile(r"[_\d-]|[a-z][A-Z]")
-_WORD = re.compile(r"[a-z]{3,}")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-_FILLER = frozenset(
-    "the and for use with you can that this please now not but from have set should make are was "
-    "will just instead actually sorry change switch let want need use using into its our your no "
-    "rather wait correction meant forget update replace now longer".split()
-)
+# Of scripts without spaces two neighbouring signs stand for a word.
+_WORD = re.compile(rf"[^\W\d_{UNSPACED}]{{3,}}|[\u30a0-\u30ff]{{3,}}|(?=([\u3400-\u9fff]{{2}}))")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
 
 
 CLAIM_CHARS = 300
@@ -64,20 +54,10 @@ def _records(passage: Passage) -> Iterator[Said]:
     for number, sentence in enumerate(sentences(passage.text)):
         seen += len(sentence) + 1
         pasted = 0 if not long or number < OPENING_SENTENCES else 1 + (seen > PASTE_KEPT_CHARS)
-        if pasted and sentence.count(" ") < 2:
+        if pasted and sentence.count(" ") < 2 and sentence.isascii():
             continue
-        standing = not pasted and bool(_STANDING.search(sentence))
+        standing = not pasted and bool(STANDING.search(sentence))
         yield Said(passage.at, sentence, standing, pasted)
-
-
-# "Look at part 3" and "look at part 4" are two requests; only what was *set* can be set anew.
-_SETS = re.compile(
-    r"\b(?:use|using|set|sets|is|are|be|make|default|defaults|call|name|pick|choose)\b|=", re.I
-)
-_SETTER = re.compile(
-    r"\b(?:use|using|set|sets|is|are|be|make|default|call|name|pick|choose|to)\b|=", re.I
-)
-_ADDS = re.compile(r"\b(?:also|as well|too|another|next|then|additionally|both)\b", re.I)
 
 
 class _Claim(NamedTuple):
@@ -102,19 +82,37 @@ def supersede(records: Sequence[Said]) -> tuple[Said, ...]:
         claim = _claim(position, record)
         if claim is None:
             continue
-        for earlier in reversed(_replaceable(recent, claim)):
-            old = replaced(earlier, claim)
-            if old:
-                known = out[earlier.position]
-                out[earlier.position] = replace(
-                    known,
-                    superseded_by=record.text,
-                    superseded_at=record.index,
-                    old_values=tuple(dict.fromkeys(known.old_values + old)),
-                )
-                break
+        for earlier, old in _taken_back(recent, claim):
+            known = out[earlier.position]
+            out[earlier.position] = replace(
+                known,
+                superseded_by=record.text,
+                superseded_at=record.index,
+                old_values=tuple(dict.fromkeys(known.old_values + old)),
+            )
         recent.append(claim)
     return tuple(out)
+
+
+def _taken_back(recent: Iterable[_Claim], later: _Claim) -> list[tuple[_Claim, tuple[str, ...]]]:
+    """The claims that `later` replaces, with their values that no longer hold."""
+    earlier = [one for one in _replaceable(recent, later) if one.message < later.message]
+    if later.corrects:
+        # "Use 9090 instead of 8080" says itself what no longer holds, wherever it was said.
+        named = [(one, old) for one in earlier if (old := _named(one, later))]
+        if named:
+            return named
+    # Of those in the same matter the newest, else the newest of all.
+    for one in sorted(earlier, key=lambda one: (bool(one.topic & later.topic), one.position))[::-1]:
+        old = _outdated(one, later)
+        if old:
+            again = [
+                (other, old)
+                for other in earlier
+                if other is not one and set(old) <= other.values.keys() and other.topic & one.topic
+            ]
+            return [(one, old), *again]
+    return []
 
 
 def _claim(position: int, record: Said) -> _Claim | None:
@@ -124,20 +122,21 @@ def _claim(position: int, record: Said) -> _Claim | None:
     if not values:
         return None
     topic = _topic(record.text, values)
-    corrects = bool(_CUE.search(record.text))
+    corrects = bool(CORRECTS.search(record.text))
     sets, frame = _set_values(record.text, values)
     return _Claim(position, record.index, values, topic, corrects, sets, frame)
 
 
 def _set_values(text: str, values: Iterable[str]) -> tuple[frozenset[str], str]:
     """What a sentence sets, and its words without that."""
-    if not _SETS.search(text) or _ADDS.search(text):
+    # "Look at part 3" and "look at part 4" are two requests; only what was *set* can be set anew.
+    if not SETS.search(text) or ADDS.search(text):
         return frozenset(), text
-    setter = max((found.end() for found in _SETTER.finditer(text)), default=len(text))
+    setter = max((found.end() for found in SETTER_ENDS.of(text).finditer(text)), default=len(text))
     found = frozenset(value for value in values if text.rfind(value) >= setter)
     for value in found:
         text = text.replace(value, " ")
-    words = (word for word in re.findall(r"\w+", text.lower()) if word not in _FILLER)
+    words = (word for word in re.findall(r"\w+", text.lower()) if word not in FILLER)
     return found, " ".join(words)
 
 
@@ -150,16 +149,18 @@ def _replaceable(recent: Iterable[_Claim], later: _Claim) -> list[_Claim]:
     return [one for one in recent if _sets_the_same(one, later)]
 
 
-def replaced(earlier: _Claim, later: _Claim) -> tuple[str, ...]:
-    """The values of `earlier` that `later` takes back; empty if it takes back none."""
-    if earlier.message >= later.message:
-        return ()
+def _named(earlier: _Claim, later: _Claim) -> tuple[str, ...]:
+    """The values of `earlier` that a correction names beside what it sets in their place."""
     old, new = earlier.values, later.values
-    if later.corrects:
-        named = tuple(value for value in old if value in new)
-        if named and any(v not in named and new[v] in {old[n] for n in named} for v in new):
-            # "use 9090 instead of 8080" names both.
-            return named
+    named = tuple(value for value in old if value in new)
+    kinds = {old[value] for value in named}
+    fresh = [value for value in new if value not in old and new[value] in kinds]
+    return tuple(value for value in named if old[value] in {new[one] for one in fresh})
+
+
+def _outdated(earlier: _Claim, later: _Claim) -> tuple[str, ...]:
+    """The values of `earlier` for which `later` has another of their kind in the same matter."""
+    old, new = earlier.values, later.values
     fresh = {kind for value, kind in new.items() if value not in old}
     gone = tuple(value for value, kind in old.items() if value not in new and kind in fresh)
     return gone if gone and _same_matter(earlier, later) else ()
@@ -178,7 +179,8 @@ def _sets_the_same(earlier: _Claim, later: _Claim) -> bool:
 def _topic(text: str, values: Iterable[str]) -> frozenset[str]:
     for value in values:
         text = text.replace(value, " ")
-    return frozenset(word for word in _WORD.findall(text.lower()) if word not in _FILLER)
+    words = (found[1] or found[0] for found in _WORD.finditer(text.lower()))
+    return frozenset(word for word in words if word not in FILLER)
 
 
 def values_of(text: str) -> dict[str, str]:
@@ -193,7 +195,7 @@ def values_of(text: str) -> dict[str, str]:
 
 
 def _value_kind(value: str) -> str | None:
-    if value[0] in "\"'`":
+    if value[0] in "\"'`「“":
         return "quoted"
     if "://" in value:
         return "url"

@@ -5,6 +5,7 @@ Run: python tests/benchmarks/tokens.py
 
 from __future__ import annotations
 
+import functools
 import os
 import random
 import string
@@ -23,6 +24,7 @@ from tiktoken_ext import openai_public
 from praison_compressor.cache import MessageCache
 from praison_compressor.models import litellm_folder
 from praison_compressor.tokens import TokenCounter
+from praison_compressor.vocabularies import vocabulary_for
 
 Message = dict[str, Any]
 
@@ -100,14 +102,20 @@ def per_message() -> None:
 
     messages = transcript(100)
     counter = TokenCounter("gpt-4o")
-    counter.text("load the vocabulary")
+    counters = {
+        vocabulary.by: TokenCounter("gpt-4o", vocabulary=vocabulary)
+        for vocabulary in (vocabulary_for("gpt-4o", fast=False), vocabulary_for("gpt-4o"))
+    }
 
-    def first_sight() -> None:
+    def first_sight(counter: TokenCounter) -> None:
         counter.cache = MessageCache()
         counter.messages(messages)
 
     rows = {
-        "ours, first sight": first_sight,
+        **{
+            f"ours, first sight, {name} counts": functools.partial(first_sight, each)
+            for name, each in counters.items()
+        },
         "ours, seen": lambda: counter.messages(messages),
         "litellm.token_counter": lambda: litellm.token_counter(model="gpt-4o", messages=messages),
         "host's estimate": lambda: estimate_messages_tokens(messages),
@@ -122,7 +130,7 @@ def quiet_turn(turns: int) -> None:
 
     messages = transcript(turns)
     counter = TokenCounter("gpt-4o")
-    encode = counter._vocabulary.encode
+    encode = published("o200k_base").encode_ordinary
     tokens = counter.messages(messages)
     counter.cache.all(messages)
     for seen in counter.cache.all(messages):
@@ -170,24 +178,33 @@ def memory() -> None:
 
 
 def imports() -> None:
-    def seconds(line: str) -> float:
-        script = f"import time; s = time.perf_counter(); {line}; print(time.perf_counter() - s)"
+    def fresh(line: str) -> tuple[float, float]:
+        """Seconds, the best of three fresh interpreters, and MB that the line added."""
+        script = f"""
+import time
+def held(): return int(open("/proc/self/statm").read().split()[1]) * 4096 / 1e6
+before, start = held(), time.perf_counter()
+{line}
+print(time.perf_counter() - start, held() - before)
+"""
         runs = [subprocess.check_output([sys.executable, "-c", script]) for _ in range(3)]
-        return min(map(float, runs))
+        return min((float(s), float(mb)) for s, mb in map(bytes.split, runs))
 
-    ours, litellm = seconds("import praison_compressor.tokens"), seconds("import litellm")
-    load = "import praison_compressor.tokens as t; t.TokenCounter('gpt-4o').text('x')"
-    print("\n## Start\n\n| what | ms | of litellm |\n|---|---|---|")
-    for name, value in (
-        ("import praison_compressor.tokens", ours),
-        ("... and the first count (loads o200k_base)", seconds(load)),
-        (
-            "... and the first limit (reads litellm's table)",
-            seconds("import praison_compressor.tokens as t; t.model_limits('gpt-4o')"),
+    count = "import praison_compressor.tokens as t, praison_compressor.vocabularies as v; "
+    count += "t.TokenCounter('gpt-4o', vocabulary=v.vocabulary_for('gpt-4o', fast={})).text('x')"
+    litellm = fresh("import litellm")
+    print("\n## Start\n\n| what | ms | of litellm | MB |\n|---|---|---|---|")
+    for name, (seconds, megabytes) in {
+        "import praison_compressor.tokens": fresh("import praison_compressor.tokens"),
+        "... and the first count, tiktoken counts": fresh(count.format(False)),
+        f"... and the first count, {vocabulary_for('gpt-4o').by} counts": fresh(count.format(True)),
+        "... and the first limit (reads litellm's table)": fresh(
+            "import praison_compressor.tokens as t; t.model_limits('gpt-4o')"
         ),
-        ("import litellm", litellm),
-    ):
-        print(f"| {name} | {1e3 * value:.0f} | {100 * value / litellm:.1f} % |")
+        "import litellm": litellm,
+    }.items():
+        share = seconds / litellm[0]
+        print(f"| {name} | {1e3 * seconds:.0f} | {share:.1%} | {megabytes:.0f} |")
 
 
 def main() -> None:

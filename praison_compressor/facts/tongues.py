@@ -1,0 +1,119 @@
+"""The words by which people set rules, correct themselves, decide and leave work open.
+
+English, German, French, Spanish, Portuguese, Chinese and Japanese. Japanese and Chinese write no
+spaces between words, so that their words have no edges to look for.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+__all__ = [
+    "ADDS",
+    "CORRECTS",
+    "DECIDES",
+    "FILLER",
+    "LEAVES_OPEN",
+    "SETS",
+    "SETTER_ENDS",
+    "STANDING",
+    "UNSPACED",
+]
+
+UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+"""Characters of scripts without spaces between words, as a range of a character class."""
+
+
+class Words(NamedTuple):
+    """Words to look for; those of scripts without spaces only where there can be any."""
+
+    plain: re.Pattern[str]
+    whole: re.Pattern[str]
+
+    def of(self, text: str) -> re.Pattern[str]:
+        """The pattern for a text: trying every sign of Chinese at each letter costs twice."""
+        return self.plain if text.isascii() else self.whole
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """The first of the words in a text."""
+        return self.of(text).search(text)
+
+
+def _any(*spaced: str, unspaced: str = "", opening: str = "", signs: str = "") -> Words:
+    """Words with edges, words without, words at the beginning of a sentence, and signs."""
+    parts = [rf"\b(?:{'|'.join(spaced)})\b"]
+    parts += [f"^(?:{opening})"] if opening else []
+    parts += [signs] if signs else []
+    whole = "|".join((*parts, unspaced)) if unspaced else "|".join(parts)
+    return Words(re.compile("|".join(parts), re.I), re.compile(whole, re.I))
+
+
+STANDING = _any(
+    r"always|never|must(?:n't)?|don'?t|do not|from now on|make sure|only use|no need to|"
+    r"remember|important|require[ds]?|prefer|please keep|avoid|without",
+    r"immer|nie|niemals|nicht|kein\w*|ohne|muss|müssen|stets|wichtig|ab (?:jetzt|sofort)|nur noch",
+    r"toujours|jamais|ne \S+ pas|doit|doivent|sans|désormais|évite[rz]?|n'\w+ pas",
+    r"siempre|nunca|jamás|no \w+[ae]s|debe[ns]?|sin|evita|a partir de ahora|sempre|não|sem|deve",
+    unspaced="不要|必须|务必|总是|永远|禁止|不能|不得|请勿|一律|始终|只能|别用|"
+    "必ず|常に|絶対|ないで|禁止|いつも|のみ",
+)
+CORRECTS = _any(
+    r"instead|change (?:it|that|the)|switch to|not .{1,40} but|i meant|forget|"
+    r"make (?:it|that)|should be|is now|no longer|replace|update (?:it|that|the)|rename",
+    r"statt|anstatt|anstelle|stattdessen|sondern|lieber|nicht mehr|ich meinte|soll(?:te)? doch|"
+    r"ändere|ersetze|wechsle",
+    r"au lieu d\w*|à la place|plutôt|remplace[rz]?|je voulais dire",
+    r"en (?:lugar|vez) de|sino|ya no|mejor|cambia|reemplaza|quise decir|em vez de|troque|melhor",
+    opening=r"(?:no|nope|actually|sorry|wait|correction|scratch that|rather|hmm|oops|"
+    r"nein|doch|falsch|korrektur|non|pardon|attends|en fait|perdón|espera|"
+    r"en realidad|não|na verdade)\b",
+    unspaced="^不[,，、 ]|^不对|^不是|^错了|^算了|改用|改成|改为|改到|换成|而不是|不再用|应该是|"
+    "更正|ではなく|じゃなく|の代わり|に変更|に変えて|やっぱり|訂正|^いや|^違",
+)
+SETS = _any(
+    r"use|using|set|sets|is|are|be|make|default|defaults|call|name|pick|choose",
+    r"nimm|nutze|verwende|setze?|ist|sei|nenne|heißt|utilise[rz]?|mets|usa|pon|sea",
+    signs="=",
+    unspaced="用|设为|设置为|叫做|に設定|を使|にして",
+)
+SETTER_ENDS = _any(
+    r"use|using|set|sets|is|are|be|make|default|call|name|pick|choose|to",
+    r"nimm|nutze|verwende|setze?|auf|ist|sei|nenne|heißt|utilise[rz]?|mets|usa|pon|sea",
+    signs="=",
+    unspaced="用|设为|设置为|叫做",
+)
+ADDS = _any(
+    r"also|as well|too|another|next|then|additionally|both",
+    r"auch|außerdem|zusätzlich|noch ein\w*|dann|aussi|ensuite|également",
+    r"también|además|luego|também",
+    unspaced="另外|还有|此外|同时|然后|また|さらに|も追加",
+)
+DECIDES = _any(
+    r"decided|decision|because|instead of|rather than|root cause|the (?:issue|problem|bug|fix|"
+    r"cause) (?:is|was)|turns out|chose|will use|going with|the reason|so that|trade-?off",
+    r"weil|entschieden|entscheidung|anstatt|stattdessen|die ursache|der grund|liegt daran|deshalb",
+    r"parce qu\w*|décidé|au lieu de|la cause|le problème (?:est|était)|c'est pourquoi",
+    r"porque|decid\w+|en (?:lugar|vez) de|la causa|el problema (?:es|era)|por eso|ya que",
+    unspaced="因为|决定|原因是|问题是|由于|而不是|选择了|采用|ため、|ので、|決定|決めま|原因は|理由は",
+)
+LEAVES_OPEN = _any(
+    r"next(?: step)?s?|still (?:failing|need|missing|to do|open)|remaining|todo|"
+    r"to do|not yet|follow-?up|left to|blocked|pending|now (?:i|let me|let's)|let me now|"
+    r"i'll now|needs? to",
+    r"als nächstes|nächste[rsn]? schritte?|noch offen|noch nicht|fehlt noch|noch fehl|ausstehend",
+    r"prochaine étape|ensuite|reste à|en attente|pas encore",
+    r"siguiente paso|a continuación|pendientes?|falta|faltan|aún no|todavía|queda|próximo passo",
+    unspaced="下一步|接下来|待办|还需要|尚未|未完成|剩下|还没|次に|次は|残り|まだ|未完了|これから",
+)
+FILLER = frozenset(
+    "the and for use with you can that this please now not but from have set should make are was "
+    "will just instead actually sorry change switch let want need use using into its our your no "
+    "rather wait correction meant forget update replace now longer must since "
+    "der die das den dem ein eine und für mit von nicht doch soll sollte bitte jetzt statt anstatt "
+    "sondern nimm nutze verwende noch auch nein lieber "
+    "les des une pour avec pas plutôt lieu utilise "
+    "los las una del por con para usa mejor lugar vez "
+    "不要 要用 改用 改成 改为 换成 请用 使用 应该 该是 而不 不是 必须 设为 设置 变更 変更".split()
+)
+"""Words that say nothing of what a sentence is about."""
