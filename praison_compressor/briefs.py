@@ -44,7 +44,9 @@ def _brief(call: Call, look: Look, job: Job, todo: Plan) -> Brief:
         prose=max(1, min(prose, job.room // 2)),
         by_model=job.by_model,
         folded=tuple(without_added(unframe(segment.rendered)) for segment in carried),
-        earlier=tuple(unframe(segment.rendered) for segment in kept),
+        # The facts beside an earlier text stand in the view; read anew with each stretch they would
+        # cost more than all the summaries do.
+        earlier=tuple(without_added(unframe(segment.rendered)) for segment in kept),
         visible="\n".join(rendering([messages[i] for i in outside])),
         prefix=_prefix(call, look, job),
     )

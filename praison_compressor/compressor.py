@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .anywhere import run
 from .background import Background
 from .best_view import BestView
+from .bills import Bills
 from .breaker import Breaker
 from .call import Call, Look, Options, budget_of, call_of, config_of
 from .callables import as_summarizer
@@ -21,7 +22,7 @@ from .defaults import default_store
 from .errors import CompressorError
 from .events import Event, Listener
 from .executor import Executor
-from .ledger import Session, Store
+from .ledger import Session, Store, Usage
 from .meanwhile import Meanwhile
 from .messages import Message, read, to_plain
 from .outline import outline_of
@@ -66,6 +67,7 @@ class ContextCompressor:
         self.store = store if store is not None else default_store(self.config)
         self.session_id = f"session-{uuid.uuid4().hex}"
         self.background = Background()
+        self._bills = Bills()
         self._projector = Projector(self.store, self.tokens, recall=self.config.recall)
         self._quiet_turns = QuietTurns(self.store, self.tokens)
         emit = functools.partial(_tell, telemetry or Telemetry(), on_event)
@@ -127,15 +129,15 @@ class ContextCompressor:
         )
         started = await asyncio.to_thread(self._start, messages, options)
         if isinstance(started, CompressResult):
-            return started
-        return await self._executor.compress(*started)
+            return self._billed(started, options)
+        return self._billed(await self._executor.compress(*started), options)
 
     def compress_sync(self, messages: Sequence[Any], **options: Unpack[Options]) -> CompressResult:
         """`compress` from anywhere, also from inside a running event loop."""
         started = self._start(messages, options)
         if isinstance(started, CompressResult):
-            return started
-        return run(self._executor.compress(*started))
+            return self._billed(started, options)
+        return self._billed(run(self._executor.compress(*started)), options)
 
     def best_view(
         self,
@@ -309,7 +311,7 @@ class ContextCompressor:
             return None
         config = config_of(options, self.config)
         budget = budget_of(options, config, self.tokens)
-        key = (config.namespace, options.get("session_id") or self.session_id)
+        key = self._key(options)
         extends = options.get("extends", True)
         busy = self.background.busy(key)
         if busy:  # what is too much is being written: meanwhile the whole is sent while it fits
@@ -372,7 +374,19 @@ class ContextCompressor:
         look = await asyncio.to_thread(self._projector.look, call)
         if look.plan is not None and look.plan.jobs:
             await asyncio.to_thread(self._meanwhile.prepare, call, look, look.plan)
-        await self._executor.compress(call, look)
+        done = await self._executor.compress(call, look)
+        if done.usage != Usage():
+            self._bills.owe(call.key, done.usage)
+
+    def _billed(self, result: CompressResult, options: Options) -> CompressResult:
+        """The result with what the background has cost since the one before."""
+        if not options.get("extends", True):
+            return result
+        owed = self._bills.take(self._key(options))
+        return result if owed is None else replace(result, usage=result.usage + owed)
+
+    def _key(self, options: Options) -> tuple[str, str]:
+        return self.config.namespace, options.get("session_id") or self.session_id
 
 
 def _tell(telemetry: Listener, listener: Listener | None, event: Event) -> None:

@@ -40,7 +40,7 @@ MASK_WORTH = 0.75
 
 MASK_REACH = 0.5
 """Of the way from the target up to the trigger: where masks that are worth it may end. To take them
-wherever they get under the trigger costs a seventh to a third more tokens in all, because the
+wherever they get under the trigger costs a tenth to a third more tokens in all, because the
 prefix is given up for them again and again (tests/benchmarks/economy.py)."""
 
 CROWDED = 0.75

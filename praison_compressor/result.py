@@ -38,7 +38,7 @@ class CompressResult:
     summary_method: str | None
     """ "model" or "static" when this call wrote a summary, "reused" when it found one."""
     usage: Usage = field(default_factory=Usage)
-    """What the auxiliary model cost in this call."""
+    """What the auxiliary model cost in this call, and in the background since the one before."""
     segments: tuple[Segment, ...] = field(default=(), repr=False)
     """The summaries that stand in the view, in order."""
     masked: int = 0

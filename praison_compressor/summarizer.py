@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 
 from .anywhere import begin
-from .cachemarks import marked
+from .cachemarks import marked, wants_marks
 from .errors import ConfigError, SummarizerUnavailable
 from .hangup import Call
 from .ledger import Usage
@@ -162,7 +162,11 @@ class LiteLLMSummarizer:
         marks = marked(messages, model=name, tools=tools)
         request = {"messages": marks, "max_tokens": _cap(name, max_tokens)}
         if tools:
-            request |= {"tools": list(tools), "tool_choice": "none"}
+            request["tools"] = list(tools)
+        if tools and not wants_marks(name):
+            # Claude's cache holds no messages under another choice of tools than the agent's: there
+            # the request's words alone say that none is to be called.
+            request["tool_choice"] = "none"
         return await self._asked(name, request, {}, timeout_seconds)
 
     async def _asked(

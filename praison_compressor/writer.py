@@ -63,7 +63,7 @@ class SummaryWriter:
         """
         brief = await asyncio.to_thread(self._redacted, brief, model, session_id)
         facts = await asyncio.to_thread(self._finder.of, brief.messages)
-        spent = Spent()
+        spent, began = Spent(), self._breaker.now()
         for name in self._models(model) if brief.by_model else []:
             if not force and not self._breaker.allows(session_id, name, brief.tokens):
                 self._emit(Event("skipped", session_id, {"model": name, "reason": "cooldown"}))
@@ -73,17 +73,22 @@ class SummaryWriter:
                     brief, facts, Order(session_id, name, 2 * brief.prose, spent)
                 )
             except SummaryError as error:
-                self._failed(brief, session_id, name, error)
+                self._failed(brief, session_id, name, error, began)
                 continue
             self._breaker.succeeded(session_id, name)
             return _audited(written, facts)
         return await asyncio.to_thread(self.static, brief, facts, spent.usage)
 
     def _failed(
-        self, brief: Brief, session_id: str, model: str | None, error: SummaryError
+        self,
+        brief: Brief,
+        session_id: str,
+        model: str | None,
+        error: SummaryError,
+        since: float,
     ) -> None:
         kind = error.kind if isinstance(error, SummarizerUnavailable) else "rejected"
-        rest = self._breaker.failed(session_id, model, brief.tokens, kind)
+        rest = self._breaker.failed(session_id, model, brief.tokens, kind, since=since)
         who = model or "the auxiliary model"
         logger.warning("no summary from %s, left alone for %g s: %s", who, rest, error)
         self._emit(Event("fell_back", session_id, {"model": model, "reason": str(error)}))

@@ -10,7 +10,13 @@ import sys
 import threading
 import weakref
 
-from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore
+from praison_compressor import (
+    CompressorConfig,
+    ContextCompressor,
+    MemoryStore,
+    SummaryReply,
+    Usage,
+)
 from praison_compressor.background import Background
 from praison_compressor.messages import check, digest, text_of
 
@@ -104,6 +110,25 @@ def test_a_summary_begun_at_the_soft_mark_is_found_at_the_trigger():
     assert result.tokens_after <= 4_800
     assert [event.name for event in events] == ["started", "model_called", "committed"]
     assert ours.verbatim(result.messages, session_id="s") == late
+    ours.close()
+
+
+def test_what_the_background_cost_is_on_the_bill_of_the_next_result():
+    """Once, and not on that of a request that only reads; the ledger has it as well."""
+    paid = Usage(prompt_tokens=900, completion_tokens=80, cost=0.5)
+
+    async def model(messages):
+        return SummaryReply("## Done\nThe modules so far are in order.", paid, "aux", "stop")
+
+    ours = compressor(model)
+    messages = up_to(ours, 4_700)
+    assert ours.compress_sync(messages, session_id="s").usage == Usage()
+    assert ours.background.wait(WAIT)
+    assert ours.compress_sync(messages, session_id="other").usage == Usage()
+    assert ours.compress_sync(messages, session_id="s", extends=False).usage == Usage()
+    assert ours.compress_sync(messages, session_id="s").usage == paid
+    assert ours.compress_sync(messages, session_id="s").usage == Usage()
+    assert ours.store.open("default", "s").entries[0].segment.usage == paid
     ours.close()
 
 

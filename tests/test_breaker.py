@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from praison_compressor import (
@@ -11,7 +13,7 @@ from praison_compressor import (
 )
 from praison_compressor.breaker import REMEMBERED, Breaker
 
-from .transcripts import session
+from .transcripts import session, step
 
 
 class Clock:
@@ -61,6 +63,34 @@ def test_growth_releases():
     breaker.failed("s", "m", 1_000, "auth")
     assert not breaker.allows("s", "m", 1_499)
     assert breaker.allows("s", "m", 1_500)
+
+
+def test_stretches_of_one_compression_fail_once():
+    """Kept outputs divide the middle: three requests at once, one failure of 60 s, not of 900."""
+    asked = []
+
+    async def down(messages):
+        asked.append(1)
+        await asyncio.sleep(0.01)
+        raise SummarizerUnavailable("503", kind="timeout")
+
+    clock, events = Clock(), []
+    config = CompressorConfig(
+        model="gpt-4o",
+        context_window=16_000,
+        protect_last_n_tokens=1_000,
+        tool_policies={"ask": "keep"},
+    )
+    ours = ContextCompressor(config, summarizer=down, on_event=events.append)
+    ours._executor.breaker = Breaker(clock)
+    kept = step("k", "The expert says so. " * 30, name="ask")
+    turns = [session(10), session(10), session(10)]
+    messages = [m for turn in turns for m in [*turn[turn is not turns[0] :], *kept]]
+    result = ours.compress_sync([*messages, {"role": "user", "content": "And?"}], session_id="s")
+    assert len(asked) == [text.method for text in result.written].count("static") >= 2
+    assert not ours.breaker.allows("s", None, 1)
+    clock.now = 60.0
+    assert ours.breaker.allows("s", None, 1)
 
 
 def test_models_and_sessions_rest_apart():

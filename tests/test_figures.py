@@ -6,7 +6,7 @@ import pytest
 
 from praison_compressor.messages import check
 
-from .benchmarks import oracle, rounds
+from .benchmarks import economy, oracle, rounds
 
 
 def test_an_oracle_is_shown_every_planted_fact_and_none_is_lost():
@@ -26,3 +26,12 @@ def test_five_rounds_lose_no_constraint_and_no_file_of_the_first(setting):
     assert constraints == len(rounds.CONSTRAINTS)
     assert files >= 0.95 * len(rounds.planted_files())
     assert ours.verbatim(results[-1].messages) == rounds.session(rounds.ROUNDS)
+
+
+@pytest.mark.parametrize("window", [20_000, 64_000])
+def test_each_message_is_summarized_once(window):
+    """The summarizer reads at most 1.15 tokens for each that its summaries stand for."""
+    messages = economy.session(150, 300)
+    ours = economy.measured("ours", economy.ours, messages, window)
+    assert ours.removed > 80_000
+    assert ours.auxiliary <= 1.15 * ours.removed

@@ -11,7 +11,7 @@ import pytest
 from praison_compressor import CompressorConfig, ContextCompressor, SummaryReply
 from praison_compressor.testing import Call, Failure, LocalProvider, Reply
 
-from .hosting import LITELLM, agent, at_home, chat, context, look_up, turn
+from .hosting import ANTHROPIC, LITELLM, agent, at_home, chat, context, look_up, turn
 from .transcripts import session
 
 TOOLS = [
@@ -207,14 +207,20 @@ def test_every_summary_of_a_session_is_asked_on_the_view_before_it() -> None:
     assert not rolled[0]
 
 
-def test_an_agent_asks_on_its_own_prefix(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    """Through the host: its own model, its own tools, and the cache of the provider."""
+@pytest.mark.parametrize("path", [LITELLM, ANTHROPIC])
+def test_an_agent_asks_on_its_own_prefix(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, path: str
+) -> None:
+    """Through the host: its own model, its own tools, and the cache of the provider.
+
+    Claude's caches no messages under another choice of tools than that of the agent.
+    """
     provider = LocalProvider()
     answered(provider)
     with provider, at_home(monkeypatch, tmp_path, provider):
         made = agent(
             provider,
-            LITELLM,
+            path,
             context(provider, auxiliary_model=None, summarize_on_prefix=True),
             tools=[look_up],
         )

@@ -13,6 +13,7 @@ from praison_compressor.messages import text_of
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply
 from praison_compressor.windows import LEAST_WINDOW, Windows
 
+from .hosting import LITELLM, agent, context, turn
 from .transcripts import session
 
 SUMMARY = "## Done\nThe modules so far are in order."
@@ -170,3 +171,21 @@ def test_a_window_only_shrinks_and_never_to_nothing() -> None:
     assert windows.of("aux", None) == 4_000
     assert windows.of("aux", 3_000) == 3_000
     assert LEAST_WINDOW < 4_000
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_an_agents_auxiliary_model_is_learned_of(host: LocalProvider, background: bool) -> None:
+    """A real agent: no turn fails, one request is refused, and the summaries are the model's."""
+    host.set_window(20_000)
+    host.set_window(REAL, "aux")
+    options = context(host, context_window=20_000, background=background)
+    made = agent(host, LITELLM, options)
+    for number in range(36):
+        assert made.chat(turn(number, words=40)) is not None
+    engine = made.context_compressor.engine()
+    assert engine.background.wait(60)
+    assert [record.model for record in host.refused] == ["aux"]
+    made.chat(turn(36))
+    summaries = made.context_compressor.last_result.segments
+    assert {segment.method for segment in summaries} == {"model"}
+    assert made.context_compressor.context_status == "summarized"

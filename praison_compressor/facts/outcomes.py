@@ -24,7 +24,7 @@ _ERROR = re.compile(
     re.I,
 )
 _FAILURE_FIRST = re.compile(
-    r"^\W{0,3}(?:\w*error\b|failed|fatal|traceback|panic|exit code [1-9]|command failed|"
+    r"^\W{0,3}(?:\w*error\b(?!\W{1,4}(?:null|none|false|0)\b)|failed|fatal|traceback|panic|exit code [1-9]|command failed|"
     r"<tool_use_error|permission denied|no such file|(?:\w+ ){0,3}timed out|err_\w+|npm err)",
     re.I,
 )
@@ -32,7 +32,10 @@ _FAILURE_FIRST = re.compile(
 _REFUSED = re.compile(
     r"\b(?:failed to (?:match|edit|apply|write|create|delete|move)|no (?:replacement|edit|change)s?"
     r"(?: was| were)? (?:performed|made)|introduced new syntax error|were not applied|"
-    r"denied this operation)\b",
+    r"denied this operation)\b"
+    # How a service says in JSON that it has not done it.
+    r"|^\s*\{[^{}]{0,120}\"(?:(?:is_?)?error\"\s*:\s*(?:true|\"\w|\{)|status\"\s*:\s*\"(?:error|fail)|"
+    r"(?:success|ok)\"\s*:\s*false)",
     re.I,
 )
 # How a program complains in its first line: `cat: x: No such file or directory`.

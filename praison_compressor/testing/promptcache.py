@@ -43,9 +43,24 @@ class PromptCache:
 def _prefixes(asked: Asked) -> list[bytes]:
     running = hashlib.sha256(json.dumps([asked.model, asked.tools]).encode())
     digests = []
+    chosen = _choice(asked)
     for message in asked.messages:
+        if chosen and message.get("role") != "system":
+            running.update(chosen)
+            chosen = b""
         # A model is shown neither the order of a message's keys nor one without a value.
         told = {key: value for key, value in sorted(message.items()) if value is not None}
         running.update(json.dumps(told).encode())
         digests.append(running.digest())
     return digests
+
+
+def _choice(asked: Asked) -> bytes:
+    """What a choice of tools adds behind the system prompt: for Anthropic a request with another
+    one than "auto" shares no messages with one without.
+
+    https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-use-with-prompt-caching
+    """
+    choice = asked.body.get("tool_choice")
+    kind = choice.get("type") if isinstance(choice, dict) else None
+    return json.dumps(choice).encode() if kind in ("any", "tool", "none") else b""
