@@ -22,10 +22,14 @@ _LEAST_NOTE = 12
 _MAX_NOTE = 300
 
 
+def _weight(sentence: str) -> int:
+    return len(sentence.encode("utf-8", "surrogatepass"))  # half a pair may come in JSON
+
+
 def notes(passage: Passage) -> Iterator[tuple[str, Note]]:
     """(`decision` or `open`, note) for the sentences of an assistant's text that say so."""
     for sentence in sentences(passage.text):
-        if len(sentence.encode()) < _LEAST_NOTE or len(sentence) > _MAX_NOTE:
+        if _weight(sentence) < _LEAST_NOTE or len(sentence) > _MAX_NOTE:
             continue
         if sentence.endswith(("?", ":", "？", "：")) and DECIDES.search(sentence):
             continue  # a question decides nothing, and what a colon announces is not in it
@@ -38,7 +42,7 @@ def notes(passage: Passage) -> Iterator[tuple[str, Note]]:
 def last_words(passage: Passage) -> tuple[Note, ...]:
     """How an assistant's text begins: there it says what it found or did."""
     for sentence in sentences(passage.text):
-        if len(sentence.encode()) >= _LEAST_NOTE and any(char.isalpha() for char in sentence):
+        if _weight(sentence) >= _LEAST_NOTE and any(char.isalpha() for char in sentence):
             return (Note(_cut(sentence), passage.at),)
     return ()
 
