@@ -58,10 +58,9 @@ def command_fact(
 
 def is_piped(call: ToolCall) -> bool:
     """Whether an exit code may be that of another program: `pytest | tail`."""
-    arguments = arguments_of(call)
-    return _RUN.search(call.name) is not None and any(
-        _PIPED.search(text) for text in command_texts(arguments)
-    )
+    if not _PIPED.search(call.arguments) or not _RUN.search(call.name):
+        return False
+    return any(_PIPED.search(text) for text in command_texts(arguments_of(call)))
 
 
 def _kind(name: str, arguments: Any) -> str | None:

@@ -93,7 +93,7 @@ def worked(effect: Effect, call: ToolCall, outcome: Outcome, output: str) -> boo
 def told_of(call: ToolCall, result: str) -> list[Effect]:
     """The file that a result names, where the arguments of an editor's call name none."""
     arguments = arguments_of(call)
-    if not isinstance(arguments, Mapping):
+    if "ile: " not in result or not isinstance(arguments, Mapping):
         return []
     found = _OPEN_COMMAND.match(next(iter(command_texts(arguments)), ""))
     action = action_of(found[1] if found else call.name, {})
