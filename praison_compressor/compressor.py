@@ -293,13 +293,19 @@ class ContextCompressor:
         call = self._call(messages, options)
         if self._in_background(call):
             return self._without_waiting(call)
-        look = self._projector.look(call)
-        self._skips.see(call, look)
+        look = self._planned(call, self._projector.laid(call))
         if look.plan is None:
             return self._as_it_is(call, look)
         if not call.extends:
             return self._executor.uncommitted(call, look, look.plan)
         return call, look
+
+    def _planned(self, call: Call, laid: Look) -> Look:
+        """The look with what is to be done; told of where something is not."""
+        self._skips.fixed(call, laid)
+        look = replace(laid, plan=self._projector.plan(call, laid.layout))
+        self._skips.planned(call, look)
+        return look
 
     def _check(self, options: Options) -> None:
         unknown = sorted(set(options) - set(Options.__annotations__))
@@ -348,7 +354,7 @@ class ContextCompressor:
         """The view at once; what a model has to write for it is begun off the request path."""
         laid = self._projector.laid(call)
         sent = self._meanwhile.again(call, laid)
-        look = laid if sent else replace(laid, plan=self._projector.plan(call, laid.layout))
+        look = laid if sent else self._planned(call, laid)
         todo = look.plan
         if todo is not None and todo.masks:
             return self._executor.mask(call, look, todo)
@@ -359,7 +365,6 @@ class ContextCompressor:
             )
         if sent is not None:
             return sent
-        self._skips.see(call, look)
         if todo is None or look.layout.size() <= call.budget.limit:
             # Above the trigger, but the provider takes it: nothing is lost and its cache stays
             # warm until the text is there. Less than the whole is sent only where it must be.

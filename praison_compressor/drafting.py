@@ -153,7 +153,7 @@ class Drafter:
         try:
             return await self._ask(asked, order, self._tokens, brief.prefix.tools)
         except SummaryError as error:
-            if getattr(error, "kind", "provider") not in ("provider", "context"):
+            if getattr(error, "kind", "provider") != "provider":
                 raise  # the ordinary request would meet the same: no network, no key, no time
             logger.info("no summary on the live prefix, asked without it: %s", error)
             return None

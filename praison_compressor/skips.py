@@ -28,29 +28,27 @@ class Skips:
         self._lock = threading.Lock()
         self._told: OrderedDict[tuple[tuple[str, str], str], str] = OrderedDict()
 
-    def see(self, call: Call, look: Look) -> None:
-        """Tell what this look is not followed by: again only when the session was compressed since.
-
-        That the fixed part alone is above the trigger is told once for good, as a warning too: no
-        compression will mend it.
-        """
-        if not call.extends or look.layout.size() <= call.budget.trigger:
-            return
+    def fixed(self, call: Call, look: Look) -> None:
+        """Tell once, as a warning too, that what cannot be dropped is above the trigger by itself:
+        no compression will mend it."""
         fixed = fixed_tokens(look.layout)
-        if fixed > call.budget.trigger:
-            if self._is_news(call, FIXED, ""):
-                logger.warning(
-                    "session %s: what cannot be dropped takes %d tokens, compression begins at %d: "
-                    "views stay above it; raise context_window or trigger_ratio, or send fewer "
-                    "tools",
-                    call.key[1],
-                    fixed,
-                    call.budget.trigger,
-                )
-                self._skipped(call, look, FIXED)
+        if fixed <= call.budget.trigger or not self._is_news(call, FIXED, ""):
             return
-        is_skipped = look.plan is None and is_due(look.layout, call.budget)
-        if is_skipped and self._is_news(call, NO_GAIN, look.session.tip):
+        logger.warning(
+            "session %s: what cannot be dropped takes %d tokens, compression begins at %d: views "
+            "stay above it; raise context_window or trigger_ratio, or send fewer tools",
+            call.key[1],
+            fixed,
+            call.budget.trigger,
+        )
+        self._skipped(call, look, FIXED)
+
+    def planned(self, call: Call, look: Look) -> None:
+        """Tell that a compression is due and not planned: again only when there was one since."""
+        if look.plan is not None or not is_due(look.layout, call.budget):
+            return
+        mendable = fixed_tokens(look.layout) <= call.budget.trigger  # else it was told already
+        if mendable and self._is_news(call, NO_GAIN, look.session.tip):
             logger.info("session %s: compressing it now would free too little", call.key[1])
             self._skipped(call, look, NO_GAIN)
 
@@ -59,6 +57,8 @@ class Skips:
         self._emit(Event("skipped", look.session.id, {"reason": reason, **numbers}))
 
     def _is_news(self, call: Call, reason: str, since: str) -> bool:
+        if not call.extends:
+            return False
         key = call.key, reason
         with self._lock:
             if self._told.get(key) == since:

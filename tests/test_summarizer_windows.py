@@ -115,6 +115,16 @@ def test_what_is_learned_is_learned_of_that_model() -> None:
         assert len(result.written[0].parts) == len(sizes["gpt-4"]) - 1 > 1
 
 
+def test_a_refusal_on_the_live_prefix_is_learned_from_too(small: LocalProvider) -> None:
+    """What is too long there is asked for in the ordinary way, in parts, at once."""
+    ours = at(small, model="gpt-4o-mini", summarize_on_prefix=True)
+    result = ours.compress_sync(session(60), tools=[])
+    assert (result.summary_method, len(small.refused)) == ("model", 1)
+    assert sum(result.written[0].parts) == len(result.segments[0].run)
+    assert len(result.written[0].parts) > 2
+    assert "not part of the work" in small.requests[0].text
+
+
 def test_a_function_of_the_users_own_is_learned_from_too() -> None:
     """Its client's error says the number; the function itself says no window."""
     asked: list[str] = []
