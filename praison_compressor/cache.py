@@ -15,7 +15,7 @@ from operator import length_hint
 from typing import Any, overload
 
 from .messages import Message, to_plain
-from .messages.digests import content_digest_of_plain, digest_of_plain, is_bare
+from .messages.digests import bare_digest, content_digest_of_plain, digest_of_plain, is_bare
 from .messages.shapes import is_flat
 
 __all__ = ["MessageCache", "Originals", "Seen"]
@@ -45,8 +45,10 @@ class Seen:
     def digest(self) -> str:
         """The canonical digest, by which the message is matched."""
         if not self._digest:
-            bare = is_bare(self.plain)
-            self._digest = self.content_digest if bare else digest_of_plain(self.plain)
+            if is_bare(self.plain):
+                self._digest = self._content_digest = bare_digest(self.plain)
+            else:
+                self._digest = digest_of_plain(self.plain)
         return self._digest
 
     @property

@@ -29,7 +29,7 @@ class CompressorConfig:
     """
 
     model: str | None = None
-    """The model that reads the view: whose window and tokenizer count. None: cl100k_base counts."""
+    """The model that reads the view: whose window and tokenizer count. None: o200k_base counts."""
 
     context_window: int | None = None
     """Tokens the model can take. None: litellm's table; a logged guess where it does not know."""

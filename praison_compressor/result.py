@@ -21,9 +21,13 @@ __all__ = ["CompressResult", "of_look", "of_quiet"]
 
 @dataclass(frozen=True)
 class CompressResult:
-    """What to send, and what was done to get there. Counts are tokens of the model at hand."""
+    """What to send, and what was done to get there. Counts are tokens of the model at hand.
 
-    messages: list[Message]
+    Its `repr` leaves the conversation out: `asyncio.run` makes one of what a task has returned, and
+    that of a long one takes as long as a sixth of counting it.
+    """
+
+    messages: list[Message] = field(repr=False)
     context_status: str
     """ "full", "masked" or "summarized": what the view is now."""
     tokens_before: int
@@ -35,13 +39,13 @@ class CompressResult:
     """ "model" or "static" when this call wrote a summary, "reused" when it found one."""
     usage: Usage = field(default_factory=Usage)
     """What the auxiliary model cost in this call, and in the background since the one before."""
-    segments: tuple[Segment, ...] = ()
+    segments: tuple[Segment, ...] = field(default=(), repr=False)
     """The summaries that stand in the view, in order."""
     masked: int = 0
     """How many tool outputs stand in the view as one line."""
     masked_secrets: int = 0
     """How many keys and tokens are masked in the archive of what the view leaves out."""
-    written: tuple[Written, ...] = ()
+    written: tuple[Written, ...] = field(default=(), repr=False)
     """What this call wrote, with the coverage of facts before and after repair."""
     model: str | None = None
     """The model that reads the view."""

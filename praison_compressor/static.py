@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from .facts import Facts, extract, missing, render
+from .facts.commands import is_piped
 from .facts.outcomes import outcome_of
 from .facts.reading import call_text
 from .messages import Message, ToolCall
@@ -80,7 +81,7 @@ def mask_line(call: ToolCall, text: str, own: str, *, max_chars: int = MASK_CHAR
 
     `text` is the whole output, `own` what of it the tool itself has written.
     """
-    outcome = outcome_of(own)
+    outcome = outcome_of(own, piped=is_piped(call))
     said = " ".join(call_text(call).split())
     if len(said) > max_chars:
         said = said[: max_chars - 1] + "…"

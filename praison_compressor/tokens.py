@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from math import ceil
 from typing import Any
 
@@ -60,6 +58,8 @@ class TokenCounter:
         self._rules = f"{type(self).__name__} {self.vocabulary.source} {self._image_rule}"
         self._tool_tokens = 7 if self.vocabulary.source.endswith("o200k_base") else 10
         self._words: dict[str, int] = {}
+        # Threads may take it from each other: what is missing in it is counted by itself.
+        self._ahead: dict[str, int] = {}
         self._observed = (0.0, 0.0)
         self._ratio = 1.0
 
@@ -83,7 +83,7 @@ class TokenCounter:
 
     def text(self, text: str) -> int:
         """Tokens of a text alone."""
-        return self._scaled(self.vocabulary.count(text))
+        return self._scaled(self._size(text))
 
     def message(self, message: Mapping[str, Any]) -> int:
         """Tokens of one message with its frame."""
@@ -105,17 +105,15 @@ class TokenCounter:
         return counts if self._ratio == 1.0 else list(map(self._scaled, counts))
 
     def _count_ahead(self, new: Sequence[Seen]) -> None:
-        """Count a long transcript's messages side by side, if the library can."""
-        workers = min(os.cpu_count() or 1, MOST_WORKERS) if self.vocabulary.side_by_side else 1
-        if workers == 1 or len(new) < MANY_MESSAGES:
+        """Count a long transcript's messages, their texts all at once."""
+        if len(new) < MANY_MESSAGES:
             return
-        with ThreadPoolExecutor(workers, thread_name_prefix="praison-compressor-tokens") as pool:
-            for done in [pool.submit(self._count_all, new[n::workers]) for n in range(workers)]:
-                done.result()
-
-    def _count_all(self, new: Iterable[Seen]) -> None:
+        contents = [entry.plain.get("content") for entry in new]
+        texts = [content for content in contents if isinstance(content, str)]
+        self._ahead = dict(zip(texts, self.vocabulary.count_all(texts), strict=True))
         for entry in new:
             self._raw(entry)
+        self._ahead = {}
 
     def tools(self, tools: Sequence[Mapping[str, Any]] | None) -> int:
         """Tokens of the tool schemas sent with a request."""
@@ -167,6 +165,10 @@ class TokenCounter:
         tokens += self._content(message.get("content"))
         return tokens if message.keys() <= _PLAIN_KEYS else tokens + self._reasoning(message)
 
+    def _size(self, text: str) -> int:
+        known = self._ahead.get(text)
+        return self.vocabulary.count(text) if known is None else known
+
     def _word(self, text: str) -> int:
         """Tokens of a role or a name: a few of them come in every message."""
         known = self._words.get(text)
@@ -187,7 +189,7 @@ class TokenCounter:
         if content is None:
             return 0
         if isinstance(content, str):
-            return self.vocabulary.count(content)
+            return self._size(content)
         if isinstance(content, list):
             return sum(map(self._content, content))
         return self._part(content) if isinstance(content, dict) else self._json(content)
@@ -272,7 +274,6 @@ class TokenCounter:
 
 EXACT_TOLERANCE = 0.02
 
-MOST_WORKERS = 4
 MANY_MESSAGES = 256
 """New at once, above which starting threads (about 0.2 ms) is worth it."""
 

@@ -35,6 +35,8 @@ def done(*steps: tuple[str, dict[str, Any], str]) -> dict[str, FileFact]:
         ("multi_replace_string_in_file",
          {"replacements": [{"filePath": "a.ts"}, {"filePath": "b.ts"}]}, ["a.ts", "b.ts"]),
         ("run_command", {"CommandLine": "rm a.go", "Cwd": "/s"}, ["a.go"]),
+        ("local_shell", {"action": {"type": "exec", "command": ["rm", "a.go"]}}, ["a.go"]),
+        ("fs_read", {"operations": [{"mode": "Line", "path": "a.py"}]}, ["a.py"]),
     ],
 )  # fmt: skip
 def test_a_key_may_be_spelled_in_any_way(
@@ -144,3 +146,29 @@ def test_a_moved_file_is_printed_once() -> None:
 
     assert printed(moved) == ["a.py to b.py"]
     assert printed(moved, edited) == ["b.py", "a.py to b.py"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "found"),
+    [
+        ("copy_path", {"source_path": "a", "destination_path": "b"}, [("b", "created", "")]),
+        ("move_path", {"source_path": "a", "destination_path": "b"}, [("a", "moved", "b")]),
+        ("move_file", {"source": "a", "destination": "b"}, [("a", "moved", "b")]),
+        ("move_card", {"from": "todo", "to": "doing"}, []),
+        ("move_card", {"from": "in/a.md", "to": "b.md"}, [("in/a.md", "moved", "b.md")]),
+        ("show_seats", {"from": "BER", "to": "MUC"}, []),
+        ("update_user", {"source": "crm"}, []),
+        ("download_file", {"url": "https://a.b/c.zip", "path": "c.zip"},
+         [("c.zip", "created", "")]),
+        ("generate_image", {"prompt": "x", "output_path": "im.png"}, [("im.png", "created", "")]),
+        ("write_file", {"path": "notes.md", "content": "--- a/x.py\n+++ b/x.py\n"},
+         [("notes.md", "created", "")]),
+        ("apply_patch", {"content": "--- a/x.py\n+++ b/x.py\n"}, [("x.py", "edited", "")]),
+    ],
+)  # fmt: skip
+def test_what_names_a_file_and_what_does_not(
+    name: str, arguments: dict[str, Any], found: list[tuple[str, str, str]]
+) -> None:
+    """A list on a board, a city or a field is none; a file's text is not a patch."""
+    made = effects_of(ToolCall("c", name, json.dumps(arguments)))
+    assert [(effect.path, effect.action, effect.target) for effect in made] == found

@@ -144,10 +144,15 @@ def test_what_is_run_looked_for_and_fetched(
         ("search_replace", {"file_path": "a.rb", "old_string": "a"}),
         ("str_replace_editor", {"command": "view", "path": "a.py"}),
         ("manage_todo_list", {"operation": "write"}),
+        ("update_plan", {"plan": ["a"]}),
+        ("create_task", {"title": "a"}),
+        ("update_file", {"path": "a.md", "text": "x"}),
+        ("get_bill", {"bill_id": "B-1"}),
+        ("settle", {"bill_id": "B-1"}),
     ],
 )
-def test_what_is_no_search(name: str, arguments: dict[str, Any]) -> None:
-    """An editor that searches, a list of work."""
+def test_what_is_neither_run_nor_looked_for(name: str, arguments: dict[str, Any]) -> None:
+    """An editor that searches, a list of work, a look at a record."""
     assert ran(name, "x", **arguments) is None
 
 
@@ -166,6 +171,12 @@ def test_what_is_no_search(name: str, arguments: dict[str, Any]) -> None:
             "ok",
             "0; 1; 2; 3 (+2)",
         ),
+        (
+            "search",
+            "Published: 2025\nTitle: A b\nSummary: x\n\nPublished: 2024\nTitle: C",
+            "ok",
+            "A b; C",
+        ),
         ("search", '{"hits": 3}', "ok", '{"hits": 3}'),
         ("search", "[1, 2", "ok", "[1, 2"),
         ("open_url", "### Page state\n- Page Title: The page\n- x", "ok", "The page"),
@@ -179,3 +190,27 @@ def test_what_a_search_found_and_a_page_is_called(
     found = ran(name, result, url="https://a.b") if "url" in name else ran(name, result, query="q")
     assert found is not None
     assert (found.outcome, found.detail) == (outcome, detail)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "result", "told"),
+    [
+        ("change_plan", {"line_id": "L-7", "new_plan": "FIBER", "fee": 1.5}, '{"order_id": "#W4"}',
+         ("change_plan L-7 FIBER 1.5", "ok", '{"order_id": "#W4"}')),
+        ("mcp__crm__refundBill", {"bill": "B-1"}, "Error: not paid",
+         ("mcp__crm__refundBill B-1", "failed", "Error: not paid")),
+        ("cancel", {"id": "R1"}, '{"status": "error", "message": "no such reservation"}',
+         ("cancel R1", "failed", '{"status": "error", "message": "no such reservation"}')),
+        ("cancel", {"id": "R1"}, '{"success": false}',
+         ("cancel R1", "failed", '{"success": false}')),
+        ("cancel", {"id": "R1"}, '{"error": null, "id": 3}',
+         ("cancel R1", "ok", '{"error": null, "id": 3}')),
+    ],
+)  # fmt: skip
+def test_what_an_agent_of_a_service_does(
+    name: str, arguments: dict[str, Any], result: str, told: tuple[str, str, str]
+) -> None:
+    """It changes bookings and bills rather than files, and is told in JSON if it could not."""
+    found = ran(name, result, **arguments)
+    assert found is not None
+    assert (found.text, found.outcome, found.detail) == told

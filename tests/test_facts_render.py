@@ -193,3 +193,13 @@ def test_long_paths_lose_their_shared_folder_in_large_details_only() -> None:
     assert details(facts, 599, lambda text: len(text) // 4).startswith(
         "## Details (> call, = result)\n"
     )
+
+
+def test_room_that_no_detail_needs_goes_to_the_sections() -> None:
+    """A large budget and few facts: everything that happened is told, nothing twice."""
+    commands = tuple(CommandFact(f"make part_{n} of it", "ok", f"done {n}", n) for n in range(60))
+    text = render(Facts(messages=60, commands=commands), budget_tokens=9_000, count=len)
+    assert [line for line in text.splitlines() if "make part_" in line] == [
+        f"- [{n}] make part_{n} of it -> ok: done {n}" for n in range(60)
+    ]
+    assert len(text) <= 9_000

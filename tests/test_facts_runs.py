@@ -13,6 +13,7 @@ from praison_compressor.facts.runs import run_of, tail_of
         ("cd x && PORT=1 python -m pytest -q tests | tail", ("python", "pytest"), {"tests"}),
         ("cargo test -p a", ("cargo", "test"), {"a"}),
         ("cargo doc", ("cargo", "doc"), set()),
+        ("time uv run pytest", ("pytest",), set()),
         ("./mvnw test", ("mvnw", "test"), set()),
         ("pytest a.py > out.txt", ("pytest",), {"a.py", "out.txt"}),
         ("pytest -q 2>&1; echo done", ("pytest",), set()),

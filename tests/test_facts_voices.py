@@ -73,3 +73,13 @@ def test_a_command_that_the_user_ran() -> None:
     facts = extract([{"role": "user", "content": text}])
     assert facts.user == ()
     assert [(c.text, c.outcome) for c in facts.commands] == [("pytest -q", "failed")]
+
+
+def test_what_the_user_typed_beside_a_result() -> None:
+    """In one message of parts: the result is the tool's, the text the user's."""
+    parts = [
+        {"type": "tool_result", "tool_use_id": "t", "content": "Always deploy."},
+        {"type": "text", "text": "Always use port 9090."},
+    ]
+    facts = extract([{"role": "user", "content": parts}])
+    assert [said.text for said in facts.user] == ["Always use port 9090."]

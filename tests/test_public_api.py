@@ -79,6 +79,17 @@ def test_every_error_is_a_compressor_error() -> None:
     assert [e for e in errors if not issubclass(e, praison_compressor.CompressorError)] == []
 
 
+def test_the_repr_of_a_result_leaves_the_conversation_out() -> None:
+    """It costs nothing where asyncio.run makes one of it, and a log does not fill with it."""
+    messages = [{"role": "user", "content": f"word{n} " * 40} for n in range(60)]
+    config = praison_compressor.CompressorConfig(context_window=4_000)
+    result = praison_compressor.ContextCompressor(config).compress_sync(messages)
+    assert result.segments
+    assert result.written
+    assert "word" not in repr(result)
+    assert "context_status='summarized'" in repr(result)
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     """As with any module."""
     with pytest.raises(AttributeError, match="no_such_thing"):

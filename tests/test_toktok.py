@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from praison_compressor.vocabularies import Vocabulary, loading, vocabulary_for
-from praison_compressor.vocabularies.by_toktok import KNOWN, TRIED, common, toktok_count
+from praison_compressor.vocabularies.by_toktok import KNOWN, TRIED, common, toktok_of
 
 from .test_vocabularies import MODELS, ODD, forget_vocabularies
 from .texts import prose
@@ -62,7 +62,9 @@ def test_every_character_that_is_left_to_it_is_counted_as_by_tiktoken(
     texts = [AROUND.format(chr(code)) for code in range(sys.maxunicode) if common(chr(code))]
     assert len(texts) > 44_000
     toktok, tiktoken = both
-    assert [t for t in texts if toktok.count(t) != tiktoken.count(t)] == []
+    sizes = list(map(tiktoken.count, texts))
+    assert [t for t, size in zip(texts, sizes, strict=True) if toktok.count(t) != size] == []
+    assert toktok.count_all(texts) == sizes
 
 
 @needs_toktok
@@ -121,53 +123,63 @@ def test_it_counts_where_litellm_has_no_vocabulary(monkeypatch: pytest.MonkeyPat
 
 # ---------------------------------------------------------------- one that is wrong
 
-Truncate = Callable[[str, int, str], object]
-
 
 class PanicException(BaseException):
     """As Rust's panics come to Python: no Exception."""
 
 
-def right(text: str, most: int, name: str) -> tuple[str, int]:
-    """As toktok answers while it is tried."""
-    return text, KNOWN[name][TRIED.index(text)]
+Tokens = Callable[[str, str], object]
 
 
-def wrong(text: str, most: int, name: str) -> tuple[str, int]:
-    return text, len(text)
+def right(text: str, name: str) -> int:
+    """What toktok answers while it is tried."""
+    return KNOWN[name][TRIED.index(text)]
 
 
-def raising(text: str, most: int, name: str) -> tuple[str, int]:
+def wrong(text: str, name: str) -> int:
+    return len(text)
+
+
+def raising(text: str, name: str) -> int:
     raise ValueError("unknown encoding")
 
 
-def panicking(text: str, most: int, name: str) -> tuple[str, int]:
+def panicking(text: str, name: str) -> int:
     raise PanicException("index out of bounds")
 
 
-def other(text: str, most: int, name: str) -> int:
-    return 3
+def worded(text: str, name: str) -> str:
+    return "three"
 
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Put a toktok with this function, or without any, in the place of the real one."""
+    """Put a toktok that counts so, one text and many, in the place of the real one."""
 
-    def put(truncate: Truncate | None = None) -> None:
+    def put(one: Tokens | None, many: Tokens | None) -> None:
         module = types.ModuleType("toktok")
-        module.__dict__.update({} if truncate is None else {"truncate": truncate})
+        if one is not None:
+            module.__dict__["truncate"] = lambda text, most, name: (text, one(text, name))
+        if many is not None:
+            module.__dict__["batch_count"] = lambda texts, name, threads: [
+                many(text, name) for text in texts
+            ]
         monkeypatch.setitem(sys.modules, "toktok", module)
 
     return put
 
 
-@pytest.mark.parametrize("truncate", [None, wrong, raising, panicking, other])
+@pytest.mark.parametrize("tokens", [None, wrong, raising, panicking, worded])
+@pytest.mark.parametrize("fails", ["one", "many"])
 def test_one_that_does_not_count_as_tiktoken_is_not_taken(
-    install: Callable[..., None], caplog: pytest.LogCaptureFixture, truncate: Truncate | None
+    install: Callable[..., None],
+    caplog: pytest.LogCaptureFixture,
+    tokens: Tokens | None,
+    fails: str,
 ) -> None:
     """Other counts, errors, panics, another interface: told once, and tiktoken counts."""
-    install(truncate)
-    assert toktok_count("o200k_base", len) is None
+    install(**{"one": right, "many": right, fails: tokens})
+    assert toktok_of("o200k_base", len) is None
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     assert "tiktoken" in caplog.text
 
@@ -177,48 +189,53 @@ def test_none_at_all_is_no_fault(
 ) -> None:
     """An extra that nobody asked for is not missed."""
     monkeypatch.setitem(sys.modules, "toktok", None)
-    assert toktok_count("o200k_base", len) is None
+    assert toktok_of("o200k_base", len) is None
     assert caplog.records == []
 
 
 @pytest.mark.parametrize("fault", [ValueError, PanicException, MemoryError])
+@pytest.mark.parametrize("many", [False, True])
 def test_one_that_fails_later_is_left(
     install: Callable[..., None],
     caplog: pytest.LogCaptureFixture,
     fault: type[BaseException],
+    many: bool,
 ) -> None:
     """The text that it fails at is counted all the same; told once; it is not asked again."""
     asked: list[str] = []
 
-    def failing(text: str, most: int, name: str) -> tuple[str, int]:
+    def failing(text: str, name: str) -> int:
         if text in TRIED:
-            return right(text, most, name)
+            return right(text, name)
         asked.append(text)
         raise fault("no more")
 
-    install(failing)
-    count = toktok_count("o200k_base", len)
+    install(failing, failing)
+    count = toktok_of("o200k_base", len)
     assert count is not None
-    assert [count(text) for text in ("abc", "abcd", TRIED[0])] == [3, 4, len(TRIED[0])]
+    texts = ["abc", "abcd", TRIED[0]]
+    found = count.all(texts) if many else list(map(count, texts))
+    assert found == count.all(texts) == list(map(len, texts))
     assert asked == ["abc"]
     assert len(caplog.records) == 1
     assert "tiktoken counts from now on" in caplog.text
 
 
-def test_an_interrupt_is_no_fault_of_it(install: Callable[..., None]) -> None:
+@pytest.mark.parametrize("many", [False, True])
+def test_an_interrupt_is_no_fault_of_it(install: Callable[..., None], many: bool) -> None:
     """Ctrl-C while it counts stops what the user wanted stopped, and costs nobody the library."""
     waiting = [KeyboardInterrupt()]
 
-    def interrupted(text: str, most: int, name: str) -> tuple[str, int]:
+    def interrupted(text: str, name: str) -> int:
         if text in TRIED:
-            return right(text, most, name)
+            return right(text, name)
         if waiting:
             raise waiting.pop()
-        return text, 7
+        return 7
 
-    install(interrupted)
-    count = toktok_count("o200k_base", len)
+    install(interrupted, interrupted)
+    count = toktok_of("o200k_base", len)
     assert count is not None
     with pytest.raises(KeyboardInterrupt):
-        count("abc")
-    assert count("abc") == 7
+        count.all(["abc"]) if many else count("abc")
+    assert (count("abc"), count.all(["abc"])) == (7, [7])

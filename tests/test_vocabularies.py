@@ -123,6 +123,21 @@ def test_any_text_is_counted_as_tiktoken_counts_it(
     assert ours.count(text) == len(encoding.encode_ordinary(text))
 
 
+@settings(max_examples=30)
+@given(texts=st.lists(ANY_TEXT, max_size=40))
+def test_many_texts_have_the_counts_of_each(ours: Vocabulary, texts: list[str]) -> None:
+    """All at once, in their order, whoever counts them and whichever need tiktoken."""
+    assert ours.count_all(texts) == list(map(ours.count, texts))
+
+
+def test_many_texts_may_have_long_ones_among_them(ours: Vocabulary) -> None:
+    """What is too long to be counted at once is cut there too, and stays in its place."""
+    long = "xyzzy" * 16_000
+    assert ours.count(long) != ours.count_piece(long)
+    texts = [long, *ODD, long + "\ud83d", *ODD[::-1], long]
+    assert ours.count_all(texts) == list(map(ours.count, texts))
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_cutting_a_long_text_changes_no_count(
     encoding: tiktoken.Encoding, ours: Vocabulary, seed: int

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..messages import ToolCall
 from .domain import GENERAL, Domain, Rule
-from .files import action_of, command_texts
+from .files import action_of, command_texts, names_a_file
 from .model import CommandFact
 from .outcomes import Outcome
 from .reading import arguments_of, key_of
@@ -24,8 +24,15 @@ _QUERIES = re.compile(r"sql|repl(?!ac)|database|warehouse", re.I)
 """Tools whose `query` is run, not looked for."""
 _CODE_KEYS = ("code", "sql", "statement")
 _URL_KEYS = ("url", "urls", "uri", "link", "href", "pageurl")
-_LIST_OF_WORK = re.compile(r"todo|task|plan", re.I)
+_LIST_OF_WORK = re.compile(r"todo|task|^(?:update_)?plan$", re.I)
+# What an agent of a service does: it changes something that is no file.
+_ACTS = re.compile(
+    r"(?:add|approve|assign|book|buy|cancel|change|close|comment|create|delete|deploy|disable|"
+    r"enable|exchange|issue|merge|modify|order|pay|place|post|publish|refund|register|reject|"
+    r"remove|reschedule|reset|return|schedule|send|set|submit|transfer|update)(?:_|[A-Z]|$)"
+)
 _TITLE = re.compile(r"<title[^>]*>([^<]*\w[^<]*)</title>|^\W*(?:page )?title: (.+)$", re.I | re.M)
+_TITLES = re.compile(r"^Title: +(\S.*)$", re.M)
 _PIPED = re.compile(r"\||;\s*(?:echo|true)\b")
 TITLE_WITHIN = 20_000  # characters of a page: scripts may stand before its title
 COMMAND_CHARS = 240
@@ -51,10 +58,9 @@ def command_fact(
 
 def is_piped(call: ToolCall) -> bool:
     """Whether an exit code may be that of another program: `pytest | tail`."""
-    arguments = arguments_of(call)
-    return _RUN.search(call.name) is not None and any(
-        _PIPED.search(text) for text in command_texts(arguments)
-    )
+    if not _PIPED.search(call.arguments) or not _RUN.search(call.name):
+        return False
+    return any(_PIPED.search(text) for text in command_texts(arguments_of(call)))
 
 
 def _kind(name: str, arguments: Any) -> str | None:
@@ -68,7 +74,10 @@ def _kind(name: str, arguments: Any) -> str | None:
         return None
     writes = action_of(name, arguments) in ("created", "edited", "deleted", "moved")
     searches = _SEARCH.search(name) and not writes and not _LIST_OF_WORK.search(name)
-    return "search" if searches else None
+    if searches:
+        return "search"
+    acts = _ACTS.match(name.rpartition("__")[2]) and not _LIST_OF_WORK.search(name)
+    return "command" if acts and arguments and not names_a_file(arguments) else None
 
 
 def _url(arguments: Mapping[str, Any]) -> str:
@@ -113,7 +122,8 @@ def _values(arguments: Any, rule: Rule | None) -> list[str]:
         return [str(arguments)]
     if rule is not None and rule.argument:
         return [str(arguments.get(rule.argument, ""))]
-    return [str(value) for value in arguments.values() if isinstance(value, (str, int))]
+    told = (value for value in arguments.values() if not isinstance(value, bool))
+    return [str(value) for value in told if isinstance(value, (str, int, float))]
 
 
 def _found(result: str, outcome: Outcome, kind: str) -> Outcome:
@@ -136,19 +146,26 @@ def _page(result: str) -> str:
 
 
 def _titles(result: str) -> str:
-    """The titles of what a search service found, out of its JSON."""
+    """The titles of what a search service found, out of its JSON or its lines."""
+    return _listed(_json_titles(result) or _TITLES.findall(result[:TITLE_WITHIN]))
+
+
+def _listed(titles: list[str]) -> str:
+    more = f" (+{len(titles) - TITLES})" if len(titles) > TITLES else ""
+    return "; ".join(" ".join(title.split())[:80] for title in titles[:TITLES]) + more
+
+
+def _json_titles(result: str) -> list[str]:
     if not result.lstrip().startswith(("{", "[")) or len(result) > TITLE_WITHIN * 5:
-        return ""
+        return []
     try:
         value = json.loads(result)
     except (ValueError, RecursionError):
-        return ""
+        return []
     lists = [value, *value.values()] if isinstance(value, dict) else [value]
     items = (item for items in lists if isinstance(items, list) for item in items)
-    titles = [
-        " ".join(item["title"].split())
+    return [
+        item["title"]
         for item in items
         if isinstance(item, dict) and isinstance(item.get("title"), str)
     ]
-    more = f" (+{len(titles) - TITLES})" if len(titles) > TITLES else ""
-    return "; ".join(title[:80] for title in titles[:TITLES]) + more

@@ -20,17 +20,25 @@ from .spellings import Spellings
 SHELL_KEYS = ("command", "cmd", "commands", "commandline", "script", "input")
 _PATH_KEYS = frozenset(
     "filepath filepaths path filename file targetfile notebookpath relativepath absolutepath "
-    "relativeworkspacepath sourcepath src oldpath source from uri paths files "
-    "replacements".split()
+    "relativeworkspacepath sourcepath oldpath paths files replacements operations".split()
 )
-_TARGET_KEYS = ("newpath", "destination", "dest", "target", "to", "targetpath", "newname")
+# These name a file only where they look like one: a ticket moves `from` a list, too.
+_PERHAPS_PATH_KEYS = frozenset(("src", "source", "from", "uri"))
+_PATHLIKE = re.compile(r"[/\\]|\.\w{1,8}$")
+_OF_FILES = re.compile(r"file|path|folder|dir", re.I)
+_OUTPUT_KEYS = frozenset("outputpath outputfile outfile savepath saveas savefile".split())
+_TARGET_KEYS = (
+    *("newpath", "destination", "destinationpath", "dest", "target", "to", "targetpath"),
+    "newname",
+)
 _SHELLS = re.compile(r"bash|shell|terminal|exec|run|command|console|process", re.I)
 _RUNS_CODE = re.compile(r"python|jupyter|notebook|repl(?!ac)|interpreter|code", re.I)
 _VERBS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("moved", re.compile(r"(?<!re)move|rename|(?:^|_)mv(?:$|_)", re.I)),
     ("deleted", re.compile(r"delete|remove|unlink|(?:^|_)rm(?:$|_)", re.I)),
     ("edited", re.compile(r"edit|patch|replace|insert|update|modify|append|apply|diff", re.I)),
-    ("created", re.compile(r"create|write|save|new_file|touch", re.I)),
+    ("copied", re.compile(r"copy|(?:^|_)cp(?:$|_)", re.I)),
+    ("created", re.compile(r"create|write|save|new_file|touch|download|screenshot", re.I)),
     ("read", re.compile(r"read|view|open|cat(?:$|_)|get_file|show|load|fetch_file", re.I)),
 )
 _PATCH = re.compile(
@@ -52,12 +60,15 @@ def effects_of(call: ToolCall, domain: Domain = GENERAL) -> list[Effect]:
         return [*_patched(call.name, arguments), *_shelled(call, arguments)]
     if not isinstance(arguments, dict):
         return []
-    found = list(_patched(call.name, *_strings(arguments, ("patch", "input", "diff", "content"))))
+    found = list(_patched(call.name, *_strings(arguments, ("patch", "input", "diff"))))
     if found:
         return found
     action = action_of(call.name, arguments)
     if action:
         found = list(_named(call.name, action, arguments))
+    # A file's text may show a patch; without a file the text is the patch.
+    found = found or list(_patched(call.name, *_strings(arguments, ("content",))))
+    found += _written(call.name, arguments)
     found = found or [
         effect for text in command_texts(arguments) for effect in _shelled(call, text)
     ]
@@ -82,7 +93,7 @@ def worked(effect: Effect, call: ToolCall, outcome: Outcome, output: str) -> boo
 def told_of(call: ToolCall, result: str) -> list[Effect]:
     """The file that a result names, where the arguments of an editor's call name none."""
     arguments = arguments_of(call)
-    if not isinstance(arguments, Mapping):
+    if "ile: " not in result or not isinstance(arguments, Mapping):
         return []
     found = _OPEN_COMMAND.match(next(iter(command_texts(arguments)), ""))
     action = action_of(found[1] if found else call.name, {})
@@ -125,6 +136,8 @@ def command_texts(arguments: Any, rule: Rule | None = None) -> list[str]:
         return [arguments]
     if not isinstance(arguments, Mapping):
         return []
+    if isinstance(arguments.get("action"), Mapping):
+        arguments = arguments["action"]
     if rule is not None and rule.argument:
         return _lines(rule.argument, arguments.get(rule.argument))
     given = {key_of(key): value for key, value in arguments.items()}
@@ -145,10 +158,34 @@ def _target(arguments: Mapping[str, Any]) -> str:
 
 def _named(via: str, action: str, arguments: Mapping[str, Any]) -> Iterator[Effect]:
     target = _target(arguments)
+    for path in _paths(via, arguments):
+        if action == "copied":
+            yield Effect(target or path, "created", via)
+        else:
+            yield Effect(path, action, via, target if action == "moved" else "")
+
+
+def _paths(via: str, arguments: Mapping[str, Any]) -> Iterator[str]:
     for key, value in arguments.items():
-        if key_of(key) in _PATH_KEYS:
+        name = key_of(key)
+        if name in _PATH_KEYS:
+            yield from _path_values(value)
+        elif name in _PERHAPS_PATH_KEYS:
+            found = _path_values(value)
+            yield from (path for path in found if _OF_FILES.search(via) or _PATHLIKE.search(path))
+
+
+def names_a_file(arguments: Mapping[str, Any]) -> bool:
+    """Whether an argument is called as paths are."""
+    return any(key_of(key) in _PATH_KEYS for key in arguments)
+
+
+def _written(via: str, arguments: Mapping[str, Any]) -> Iterator[Effect]:
+    """What a call of any name is told to write its result to."""
+    for key, value in arguments.items():
+        if key_of(key) in _OUTPUT_KEYS:
             for path in _path_values(value):
-                yield Effect(path, action, via, target if action == "moved" else "")
+                yield Effect(path, "created", via)
 
 
 def _path_values(value: Any) -> Iterator[str]:

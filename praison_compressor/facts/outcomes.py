@@ -24,15 +24,19 @@ _ERROR = re.compile(
     re.I,
 )
 _FAILURE_FIRST = re.compile(
-    r"^\W{0,3}(?:\w*error\b|failed|fatal|traceback|panic|exit code [1-9]|command failed|"
-    r"<tool_use_error|permission denied|no such file|(?:\w+ ){0,3}timed out|err_\w+|npm err)",
+    r"^\W{0,3}(?:\w*error\b(?!\W{1,4}(?:null|none|false|0)\b)|failed|fatal|traceback|panic|"
+    r"exit code [1-9]|command failed|<tool_use_error|permission denied|no such file|"
+    r"(?:\w+ ){0,3}timed out|err_\w+|npm err)",
     re.I,
 )
 # How an editor says that it changed nothing.
 _REFUSED = re.compile(
     r"\b(?:failed to (?:match|edit|apply|write|create|delete|move)|no (?:replacement|edit|change)s?"
     r"(?: was| were)? (?:performed|made)|introduced new syntax error|were not applied|"
-    r"denied this operation)\b",
+    r"denied this operation)\b"
+    # How a service says in JSON that it has not done it.
+    r"|^\s*\{[^{}]{0,120}\"(?:(?:is_?)?error\"\s*:\s*(?:true|\"\w|\{)|status\"\s*:\s*\"(?:error|fail)|"
+    r"(?:success|ok)\"\s*:\s*false)",
     re.I,
 )
 # How a program complains in its first line: `cat: x: No such file or directory`.
@@ -131,10 +135,11 @@ def _failing(text: str) -> re.Match[str] | None:
 
 
 def _failure(text: str, failing: re.Match[str] | None, code: str) -> str:
-    told = [line for line in _errors(text) if not _COUNTS.search(line)]
+    errors = _errors(text)
+    told = [line for line in errors if not _COUNTS.search(line)]
     shown = _FAILED_TEST.search(text) or (None if told else failing)
     first = _line(_line_of(shown) if shown else (told[0] if told else first_error(text)))
-    last = next((_line(line) for line in _errors(text)[::-1]), first)
+    last = _line(errors[-1]) if errors else first
     tests = ["".join(found).strip() for found in _FAILED_TEST.findall(text)]
     also = [test for test in dict.fromkeys(tests) if test not in first and test not in last]
     said = first if code == "1" else f"exit {code}: {first}"

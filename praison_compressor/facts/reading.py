@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..messages import Message, ToolCall, is_tools_text, result_text, tool_calls_of
+from ..messages import (
+    Message,
+    ToolCall,
+    is_tools_text,
+    result_text,
+    text_of,
+    tool_calls_of,
+)
 from .envelopes import opened
 from .voices import HOST_PREFIXES, ran_by_the_user, voices
 from .written_calls import SHELL, written_calls
@@ -92,8 +99,24 @@ def _spoken(
     if message.get("role") != "user" or message.get("name"):
         return (("host", text),)
     if is_tools_text(message):
-        return (("result", text),)
+        return _parts(message, text, host_prefixes)
     return voices(text, host_prefixes, after_call=after_call)
+
+
+def _parts(
+    message: Message, text: str, host_prefixes: tuple[str, ...]
+) -> Iterator[tuple[str, str]]:
+    """Results, and what the user typed beside them."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        yield "result", text
+        return
+    for part in content:
+        said = text_of({"content": [part]})
+        if isinstance(part, Mapping) and part.get("type") == "text":
+            yield from voices(said, host_prefixes)
+        elif said:
+            yield "result", said
 
 
 def _is_answered(messages: Sequence[Message], index: int, host_prefixes: tuple[str, ...]) -> bool:

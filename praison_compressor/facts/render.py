@@ -28,6 +28,8 @@ FILES_PAY_TOKENS = 400
 """In less room a list of files costs the words that bind what the next steps need."""
 SHARE = 0.03
 """Of each other section, and twice that of the files where room is short."""
+LEFT_OVER = 0.05
+"""Share of the budget that no further detail is worth: sections that were cut get it."""
 LEAST_TOKENS = 40
 """A section that a person looks for first gets a line or two even in a small summary."""
 
@@ -51,21 +53,43 @@ def render(
         return LEAST_TOKENS if room >= 5 * LEAST_TOKENS and not beside_prose else 0
 
     flat = " ".join(visible.split())
-    now = fitted(
-        now_section(facts), max(int(budget_tokens * NOW_SHARE), least(budget_tokens)), count
-    )
-    room = budget_tokens - count(now)
-    said = fitted(user_section(facts, flat), int(room * USER_SHARE), count)
-    room -= count(said)
-    parts = [now, said]
+    parts = [
+        _Part(now_section(facts), max(int(budget_tokens * NOW_SHARE), least(budget_tokens)), count)
+    ]
+    room = budget_tokens - count(parts[0].text)
+    parts.append(_Part(user_section(facts, flat), int(room * USER_SHARE), count))
+    room -= count(parts[1].text)
     for section, share in _shares(room):
-        parts.append(fitted(section(facts), max(int(room * share), least(room)), count))
-    text = "\n".join(part for part in parts if part)
+        parts.append(_Part(section(facts), max(int(room * share), least(room)), count))
+    text = _joined(parts)
     classifier = Classifier(facts.patterns)
-    covered = set(classifier.names(f"{said}\n{visible}"))
+    covered = set(classifier.names(f"{parts[1].text}\n{visible}"))
     half = set(classifier.names(text)) - covered
     room = budget_tokens - count(text) - 4
-    return squeeze(f"{text}\n{details(facts, room, count, covered, half)}")
+    bound = details(facts, room, count, covered, half)
+    left = room - count(bound)
+    if left > LEFT_OVER * budget_tokens:
+        for part in parts:
+            left -= part.widen(left)
+    return squeeze(f"{_joined(parts)}\n{bound}")
+
+
+class _Part:
+    """A section with the room that it was given."""
+
+    def __init__(self, section: Section, room: int, count: Count) -> None:
+        self._section, self._room, self._count = section, room, count
+        self.text = fitted(section, room, count)
+
+    def widen(self, tokens: int) -> int:
+        """Print more of it, in that much more room; the tokens that this takes."""
+        before = self._count(self.text)
+        self.text = fitted(self._section, self._room + tokens, self._count)
+        return max(0, self._count(self.text) - before)
+
+
+def _joined(parts: list[_Part]) -> str:
+    return "\n".join(part.text for part in parts if part.text)
 
 
 def _shares(room: int) -> Iterator[tuple[Callable[[Facts], Section], float]]:

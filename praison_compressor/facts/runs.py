@@ -8,10 +8,10 @@ from typing import NamedTuple
 __all__ = ["Run", "run_of", "tail_of"]
 
 _PARTS = re.compile(r"&&|\|\||;")
+_WRAPS = frozenset("sudo time env nice timeout npx bunx exec run uv poetry pipenv bundle".split())
 _RUNS_ANOTHER = frozenset(
-    "sudo time env nice timeout npx bunx exec run uv poetry pipenv bundle pnpm npm yarn bun "
-    "python python3 py make cargo go dotnet mvn mvnw gradle gradlew docker compose kubectl "
-    "terraform helm git".split()
+    "exec run pnpm npm yarn bun python python3 py make cargo go dotnet mvn mvnw gradle gradlew "
+    "docker compose kubectl terraform helm git".split()
 )
 """What the next word tells is run: `cargo test` and `cargo doc` are two programs."""
 _CHECKS = frozenset(
@@ -52,6 +52,8 @@ def run_of(command: str) -> Run:
         for word in (told or parts or [[]])[-1]
         if not word.startswith("-") and "=" not in word and not re.match(r"\d*[<>]", word)
     ]
+    while len(words) > 1 and words[0] in _WRAPS:
+        words = words[1:]
     depth = 1
     while depth < min(len(words), MOST_WORDS) and _name(words[depth - 1]) in _RUNS_ANOTHER:
         depth += 1

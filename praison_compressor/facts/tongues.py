@@ -25,15 +25,22 @@ UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 """Characters of scripts without spaces between words, as a range of a character class."""
 
 
+# Words that English sentences have and those of the other languages have not.
+_ENGLISH = re.compile(r"\b(?:the|is|to|and|of|it|this|that|with|for|we|you)\b")
+
+
 class Words(NamedTuple):
     """Words to look for; those of scripts without spaces only where there can be any."""
 
+    english: re.Pattern[str]
     plain: re.Pattern[str]
     whole: re.Pattern[str]
 
     def of(self, text: str) -> re.Pattern[str]:
-        """The pattern for a text: trying every sign of Chinese at each letter costs twice."""
-        return self.plain if text.isascii() else self.whole
+        """The pattern for a text: what it cannot hold is not tried at each of its letters."""
+        if not text.isascii():
+            return self.whole
+        return self.english if _ENGLISH.search(text) else self.plain
 
     def search(self, text: str) -> re.Match[str] | None:
         """The first of the words in a text."""
@@ -41,12 +48,13 @@ class Words(NamedTuple):
 
 
 def _any(*spaced: str, unspaced: str = "", opening: str = "", signs: str = "") -> Words:
-    """Words with edges, words without, words at the beginning of a sentence, and signs."""
-    parts = [rf"\b(?:{'|'.join(spaced)})\b"]
-    parts += [f"^(?:{opening})"] if opening else []
-    parts += [signs] if signs else []
-    whole = "|".join((*parts, unspaced)) if unspaced else "|".join(parts)
-    return Words(re.compile("|".join(parts), re.I), re.compile(whole, re.I))
+    """Words with edges, the English ones first, words without, first words, and signs."""
+    beside = [f"^(?:{opening})"] if opening else []
+    beside += [signs] if signs else []
+    english = "|".join((rf"\b(?:{spaced[0]})\b", *beside))
+    plain = "|".join((rf"\b(?:{'|'.join(spaced)})\b", *beside))
+    whole = f"{plain}|{unspaced}" if unspaced else plain
+    return Words(*(re.compile(pattern, re.I) for pattern in (english, plain, whole)))
 
 
 STANDING = _any(

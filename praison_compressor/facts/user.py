@@ -22,7 +22,8 @@ _ENDING = re.compile(r"\.\w{1,5}$")
 _NAME = re.compile(r"[_\d-]|[a-z][A-Z]")
 # Of scripts without spaces two neighbouring signs stand for a word.
 _WORD = re.compile(rf"[^\W\d_{UNSPACED}]{{3,}}|[\u30a0-\u30ff]{{3,}}|(?=([\u3400-\u9fff]{{2}}))")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_UNSPACED_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
 
 
 CLAIM_CHARS = 300
@@ -35,7 +36,8 @@ OPENING_SENTENCES = 4
 
 def sentences(text: str) -> list[str]:
     """The text's sentences and lines, whitespace flattened, empty ones left out."""
-    parts = (" ".join(part.split()) for part in _SENTENCE.split(text))
+    ending = _SENTENCE if text.isascii() else _UNSPACED_SENTENCE
+    parts = (" ".join(part.split()) for part in ending.split(text))
     return [part for part in parts if part]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from .shapes import Message, calls_in, plain_value, read_call
 
-__all__ = ["canonical", "content_digest", "digest", "is_bare", "sha256_of"]
+__all__ = ["bare_digest", "canonical", "content_digest", "digest", "is_bare", "sha256_of"]
 
 _VOLATILE = frozenset({"id", "cache_control", "timestamp", "created_at", "created", "index"})
 _BARE = frozenset({"role", "content", "name", "tool_call_id"})
@@ -67,17 +67,17 @@ def _unmarked(value: Any) -> Any:
 
 def digest(message: Mapping[str, Any]) -> str:
     """The canonical digest, by which a message is found again: `sha256:` and 64 hex digits."""
-    return _bare_digest(message) if is_bare(message) else sha256_of(canonical(message))
+    return bare_digest(message) if is_bare(message) else sha256_of(canonical(message))
 
 
 def content_digest(message: Mapping[str, Any]) -> str:
     """The digest of everything in the dictionary, by which the original is archived."""
-    return _bare_digest(message) if is_bare(message) else sha256_of(plain_value(message))
+    return bare_digest(message) if is_bare(message) else sha256_of(plain_value(message))
 
 
 def content_digest_of_plain(message: Message) -> str:
     """`content_digest` of a message in plain JSON values: nothing has to be copied for it."""
-    return _bare_digest(message) if is_bare(message) else sha256_of(message)
+    return bare_digest(message) if is_bare(message) else sha256_of(message)
 
 
 def digest_of_plain(message: Message) -> str:
@@ -99,7 +99,7 @@ def sha256_of(value: Any) -> str:
     return _sha256(_json(value))
 
 
-def _bare_digest(message: Mapping[str, Any]) -> str:
+def bare_digest(message: Mapping[str, Any]) -> str:
     """The same as `sha256_of`, in half the time: strings alone need no encoder but their own."""
     pairs = [f'"{key}":{_quoted(message[key])}' for key in sorted(message)]
     return _sha256("{" + ",".join(pairs) + "}")

@@ -10,9 +10,10 @@ import re
 from ..models import bare_names
 from .by_tiktoken import CL100K, O200K, Bpe, tiktoken_count
 from .by_tokenizers import tokenizers_count
-from .by_toktok import toktok_count
+from .by_toktok import Toktok, toktok_of
 from .loading import loaded_once
-from .vocabulary import EXACT_CHARS, PIECE_CHARS, Count, Vocabulary, pieces
+from .threads import side_by_side
+from .vocabulary import EXACT_CHARS, PIECE_CHARS, Vocabulary, pieces
 
 __all__ = ["EXACT_CHARS", "PIECE_CHARS", "Vocabulary", "pieces", "vocabulary_for"]
 
@@ -44,17 +45,17 @@ def _openai(bpe: Bpe, fast: bool, *, exact: bool) -> Vocabulary:
     source = bpe.name if exact else f"estimate by {bpe.name}"
     sooner = _sooner(bpe) if fast else None
     if sooner is not None:
-        return Vocabulary(source, exact, sooner, by="toktok-rs")
+        return Vocabulary(source, exact, sooner, by="toktok-rs", count_pieces=sooner.all)
     count = tiktoken_count(bpe)
     if count is None:
         return Vocabulary("estimate from the number of bytes", False, _by_bytes)
-    return Vocabulary(source, exact, count, by="tiktoken", side_by_side=True)
+    return Vocabulary(source, exact, count, by="tiktoken", count_pieces=side_by_side(count))
 
 
 @loaded_once
-def _sooner(bpe: Bpe) -> Count | None:
+def _sooner(bpe: Bpe) -> Toktok | None:
     # tiktoken's copy of the vocabulary, another 90 MB, is loaded when a text needs it.
-    return toktok_count(bpe.name, lambda text: (tiktoken_count(bpe) or _by_bytes)(text))
+    return toktok_of(bpe.name, lambda text: (tiktoken_count(bpe) or _by_bytes)(text))
 
 
 def _claude(fast: bool) -> Vocabulary:
@@ -63,7 +64,7 @@ def _claude(fast: bool) -> Vocabulary:
         return _openai(O200K, fast, exact=False)
     # Anthropic publishes none for its newer models; this one is what litellm counts by.
     source = "estimate by the published Claude 2 vocabulary"
-    return Vocabulary(source, False, count, by="tokenizers", side_by_side=True)
+    return Vocabulary(source, False, count, by="tokenizers", count_pieces=side_by_side(count))
 
 
 def _by_bytes(text: str) -> int:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-__all__ = ["EXACT_CHARS", "PIECE_CHARS", "Count", "Vocabulary", "pieces"]
+__all__ = ["EXACT_CHARS", "PIECE_CHARS", "Count", "CountAll", "Vocabulary", "pieces"]
 
 Count = Callable[[str], int]
 """Tokens of a text; literal special tokens in it are ordinary text."""
+
+CountAll = Callable[[Sequence[str]], "list[int]"]
+"""The same of many texts, sooner than one by one."""
 
 PIECE_CHARS = 65_536
 """Longer texts are cut: tiktoken panics on a million spaces, and slows on other long runs."""
@@ -32,8 +35,8 @@ class Vocabulary:
     """Counts at most PIECE_CHARS characters at once."""
     by: str = ""
     """For a person: the library that counts. Counts do not depend on it."""
-    side_by_side: bool = False
-    """Whether threads count sooner than one: the library works without the interpreter's lock."""
+    count_pieces: CountAll | None = None
+    """Counts many of such texts; None: it has no way that is sooner."""
 
     def count(self, text: str) -> int:
         """Tokens of `text`, in bounded time; literal special tokens are ordinary text."""
@@ -42,6 +45,13 @@ class Vocabulary:
         if len(text) > EXACT_CHARS:
             return self._sampled(text)
         return sum(map(self.count_piece, pieces(text)))
+
+    def count_all(self, texts: Sequence[str]) -> list[int]:
+        """`count` of each of them."""
+        if self.count_pieces is None:
+            return list(map(self.count, texts))
+        counts = iter(self.count_pieces([text for text in texts if len(text) <= PIECE_CHARS]))
+        return [next(counts) if len(text) <= PIECE_CHARS else self.count(text) for text in texts]
 
     def _sampled(self, text: str) -> int:
         step = len(text) // SAMPLES

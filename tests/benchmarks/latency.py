@@ -17,8 +17,9 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any, NamedTuple
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
@@ -26,7 +27,13 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 from rich.console import Console
 from rich.table import Table
 
-from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter, writer
+from praison_compressor import (
+    CompressorConfig,
+    ContextCompressor,
+    TokenCounter,
+    finder,
+    writer,
+)
 from praison_compressor.messages import Message
 from praison_compressor.vocabularies import Vocabulary, vocabulary_for
 
@@ -34,7 +41,13 @@ from .tokens import best, published, transcript
 
 MODEL = "gpt-4o"
 WINDOW = 128_000
-FACTS = ("extract", "coverage", "repair", "static_summary")
+FACTS = (
+    (finder, "extract"),
+    (writer, "coverage"),
+    (writer, "repair"),
+    (writer, "static_summary"),
+)
+"""Where the functions of the facts are called from."""
 
 
 SUMMARY = "## Done\n" + "\n".join(
@@ -89,28 +102,28 @@ def quiet(turns: int) -> tuple[float, float, float, list[Message]]:
 
 
 @contextmanager
-def timed(names: tuple[str, ...]) -> Iterator[dict[str, float]]:
-    """How long the functions of the writer's facts take, called as always."""
-    spent = dict.fromkeys(names, 0.0)
-    before = {name: getattr(writer, name) for name in names}
+def timed(places: Sequence[tuple[ModuleType, str]]) -> Iterator[list[float]]:
+    """How long the functions of these names in these modules take, called as always."""
+    spent: list[float] = []
+    before = [(module, name, getattr(module, name)) for module, name in places]
 
-    def wrap(name: str) -> Callable[..., Any]:
+    def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **keywords: Any) -> Any:
             start = time.perf_counter()
             try:
-                return before[name](*args, **keywords)
+                return function(*args, **keywords)
             finally:
-                spent[name] += time.perf_counter() - start
+                spent.append(time.perf_counter() - start)
 
         return call
 
     try:
-        for name in names:
-            setattr(writer, name, wrap(name))
+        for module, name, function in before:
+            setattr(module, name, wrap(function))
         yield spent
     finally:
-        for name in names:
-            setattr(writer, name, before[name])
+        for module, name, function in before:
+            setattr(module, name, function)
 
 
 class Cold(NamedTuple):
@@ -130,7 +143,7 @@ def cold(messages: list[Message], vocabulary: Vocabulary) -> Cold:
         result = ours.compress_sync(messages)
         whole = time.perf_counter() - start
     assert result.summary_method == "model"
-    facts = sum(spent.values())
+    facts = sum(spent)
     return Cold(1e3 * (whole - facts), 1e3 * facts)
 
 

@@ -113,7 +113,8 @@ def faults() -> list[Fault]:
         Fault("429 quota", _plays("quota"), "quota"),
         Fault("500", _plays("server_error"), "error while processing"),
         Fault("503 overloaded", _plays("overloaded"), "overloaded"),
-        Fault("400 context length", _plays("context"), "maximum context length"),
+        # Refused whole, and then each of the four parts that the window it tells of asks for.
+        Fault("400 context length", _plays("context"), "maximum context length", calls=5),
         Fault(
             "content filter",
             _says(f"{POISON} the first half", finish="content_filter"),
