@@ -23,14 +23,14 @@ class Watched:
 
     def __init__(self, ours: ContextCompressor) -> None:
         self.ours = ours
-        self._look, self._again = ours._projector.look, ours._quiet_turns.again
-        ours._projector.look, ours._quiet_turns.again = self.look, self.again
+        self._laid, self._again = ours._projector.laid, ours._quiet_turns.again
+        ours._projector.laid, ours._quiet_turns.again = self.laid, self.again
         self.full = self.quiet = 0
         self.differences = []
 
-    def look(self, call, session=None):
+    def laid(self, call, session=None):
         self.full += 1
-        return self._look(call, session)
+        return self._laid(call, session)
 
     def again(self, messages, key, budget, *, keep=True):
         found = self._again(messages, key, budget, keep=keep)
