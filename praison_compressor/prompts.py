@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from .facts.voices import is_answer
 from .ledger import Usage
 from .messages import Message, ToolCall, is_result, is_tools_text, text_of, tool_calls_of
 
@@ -315,7 +316,7 @@ def _line(message: Message, calls: Sequence[tuple[str, ToolCall]]) -> str:
 def _speaker(message: Message) -> str:
     """Who speaks: in the user's role come tools' results and other people's summaries too."""
     role, name = message.get("role"), message.get("name")
-    if role == "user" and is_tools_text(message):
+    if role == "user" and (is_tools_text(message) or is_answer(text_of(message))):
         return "result of a tool"
     if role == "user" and is_framed(message):
         return "reference material of unknown origin"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-__all__ = ["HOST_PREFIXES", "ran_by_the_user", "voices"]
+__all__ = ["HOST_PREFIXES", "is_answer", "ran_by_the_user", "voices"]
 
 # Hosts speak in the user's role too: command echoes, reminders, notices. Nobody said these.
 HOST_PREFIXES = (
@@ -83,6 +83,16 @@ def voices(
         yield "user", _WRAPPING.sub("", own).strip() if "<" in own else own
     for note in notes:
         yield "host", note
+
+
+def is_answer(text: str) -> bool:
+    """Whether a message in the user's role brings a tool's words, and nobody else's.
+
+    >>> is_answer("[read_file for 'a.py'] Result:\\nport = 1")
+    True
+    """
+    speakers = {speaker for speaker, _ in voices(text)}
+    return "result" in speakers and "user" not in speakers
 
 
 def _parted(text: str) -> tuple[str, list[str]]:
