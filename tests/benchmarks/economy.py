@@ -8,7 +8,8 @@ that really asks a model; once as it is configured (it keeps five messages) and 
 newest messages as we do. The summarizer is a program: only what it is sent counts.
 
 "masks up to the trigger" is ours with another rule: no model is asked while masks get the view
-below the trigger. What that costs is why it is not the rule.
+below the trigger. What that costs is why it is not the rule. "in all" is the uncached input of the
+agent's requests and of the summarizer's.
 
 LangChain is no dependency; without it the table says so. With it, in an environment of its own, by
 one command in the root of this repository:
@@ -84,6 +85,10 @@ class Account:
         """Tokens of all requests that were not the beginning of the one before."""
         pairs = itertools.pairwise([[], *self.requests])
         return sum(self._tokens(b[_common(a, b) :]) for a, b in pairs)
+
+    def in_all(self) -> int:
+        """Uncached input of the session: the agent's requests and the summarizer's."""
+        return self.uncached() + self.fresh
 
     def _tokens(self, messages: Sequence[Message]) -> int:
         return sum(map(self.counter.message, messages))
@@ -234,13 +239,14 @@ def row(account: Account) -> list[str]:
         f"{account.auxiliary / account.removed:.2f}" if account.removed else "-",
         f"{account.kept():.1%}",
         f"{account.uncached():,}",
+        f"{account.in_all():,}",
         str(len(account.seen)),
         account.note,
     ]
 
 
 def targets(mine: Account, host: Account, same_tail: Account) -> list[str]:
-    calls, uncached = host.calls // 10, same_tail.uncached() // 5
+    calls, uncached, in_all = host.calls // 10, same_tail.uncached() // 5, host.in_all() // 5
 
     def said(held: bool, what: str) -> str:
         return f"{what}: {'[green]yes[/]' if held else '[red]no[/]'}"
@@ -253,8 +259,9 @@ def targets(mine: Account, host: Account, same_tail: Account) -> list[str]:
         said(mine.auxiliary <= 1.15 * mine.removed, "<= 1.15"),
         said(mine.kept() >= 0.95, ">= 95 %"),
         said(mine.uncached() <= uncached, f"<= {uncached:,}"),
+        said(mine.in_all() <= in_all, f"<= {in_all:,}"),
         "",
-        "1/10 of the host's calls, 1/5 of its uncached input at the same tail",
+        "1/10 of the host's calls; 1/5 of its uncached input: at the same tail, and in all",
     ]
 
 
@@ -296,6 +303,7 @@ def main() -> None:
         "/ removed",
         "prefix",
         "uncached",
+        "in all",
         "facts",
         "note",
     ):
@@ -308,7 +316,7 @@ def main() -> None:
         table.add_row(*row(account))
     table.add_section()
     table.add_row(*targets(mine, *hosts))
-    Console(width=150).print(table)
+    Console(width=160).print(table)
 
 
 if __name__ == "__main__":
