@@ -134,3 +134,8 @@ def statements() -> Iterator[list[str]]:
     event.listen(Engine, "before_cursor_execute", note)
     yield sent
     event.remove(Engine, "before_cursor_execute", note)
+
+
+def bytes_of(directory: Path) -> bytes:
+    """What every file in it holds."""
+    return b"".join(file.read_bytes() for file in directory.rglob("*") if file.is_file())
