@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from cryptography.fernet import Fernet
 from praisonaiagents.paths import get_sessions_dir
 from praisonaiagents.session import HierarchicalSessionStore
 
-from praison_compressor.store import default_path, open_store
+from praison_compressor.store import database, default_path, open_store
 
 from .cli import Run, runner
 from .talks import NAMESPACE, committed, talk
@@ -142,6 +143,21 @@ def test_what_is_forgotten_is_gone_and_the_chain_still_verifies(run: Run, view: 
     assert run("search", "FACT-3").out == "Nothing found.\n"
     assert run("verify").code == 0
     assert "forgotten" in run("show", SESSION).out + run("show", SESSION).err
+
+
+def test_pages_that_a_reader_kept_are_cleared_later(
+    run: Run, view: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody reads: the command says so; without a target it does the rest when they are gone."""
+    monkeypatch.setattr(database, "_LOCK_SECONDS", 0.1)
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM compressor_blocks").fetchone()
+        assert "run `forget` without a target later" in run("forget", SESSION, "--yes").out
+        assert run("forget", "--json").json == {"pages_cleared": False}
+        assert "could not be cleared yet" in run("forget").out
+    assert run("forget").out == "No freed page holds old bytes.\n"
+    assert run("forget", "--json").json == {"pages_cleared": True}
 
 
 def test_what_the_host_shows_of_a_session_goes_with_it(run: Run, view: Path) -> None:

@@ -415,7 +415,7 @@ def test_a_store_of_the_version_before_is_brought_up_to_date(
     committed(open_store(store_url), "old", talk(6))
     execute(
         "DROP TABLE compressor_transcripts",
-        "DELETE FROM compressor_migrations WHERE name = '0003 transcripts'",
+        "DELETE FROM compressor_migrations WHERE name >= '0003 transcripts'",
     )
     store = open_store(store_url)
     assert over(store).verbatim(session_id="old") == talk(6)

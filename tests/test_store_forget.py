@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from praison_compressor.chain import FORGOTTEN, verify
@@ -15,7 +17,7 @@ from praison_compressor.errors import (
 )
 from praison_compressor.ledger import GENESIS
 from praison_compressor.messages import content_digest
-from praison_compressor.store import SqlStore, open_store
+from praison_compressor.store import SqlStore, open_store, pages
 
 from .stores import bytes_of
 from .talks import NAMESPACE, committed, segment, talk
@@ -125,20 +127,66 @@ def test_nothing_of_a_forgotten_session_is_left_in_the_file(tmp_path: Path) -> N
     assert store.verify() == []
 
 
-def test_nothing_of_a_forgotten_session_is_left_in_the_servers_tables(
-    postgres: Any,
-) -> None:
-    """The files of the tables are written anew: the word is in none of them."""
-    word = "xyzzyplugh"
-    store = open_store(postgres.empty())
-    committed(store, "s", talk(30, word))
-    postgres.checkpoint()
-    base = postgres.directory / "base"
-    assert word.encode() in bytes_of(base)
-    store.forget(NAMESPACE, "s")
-    postgres.checkpoint()
-    assert word.encode() not in bytes_of(base)
+def test_nothing_of_a_forgotten_session_is_left_in_the_servers_tables(postgres: Any) -> None:
+    """The files of the tables are written anew, and the planner sampled none of it: the word is
+    in no table of the server."""
+    url = postgres.empty()
+    store = _told_a_secret(postgres, url)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("ANALYZE")
+    assert store.forget(NAMESPACE, "s").pages_cleared
+    assert not _in_a_table(postgres)
     store.close()
+
+
+def test_a_reader_from_before_is_waited_for(postgres: Any) -> None:
+    """What it may still read cannot be cleared, and it will be done in a moment."""
+    url = postgres.empty()
+    store = _told_a_secret(postgres, url)
+    reader = _reading(url)
+    ends = threading.Timer(0.5, reader.close)
+    ends.start()
+    assert store.forget(NAMESPACE, "s").pages_cleared
+    assert not _in_a_table(postgres)
+    ends.join()
+    store.close()
+
+
+def test_a_reader_that_stays_is_told_of(postgres: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A backup can take an hour: what was kept for it is cleared by whoever asks again."""
+    monkeypatch.setattr(pages, "_PATIENCE", 0.1)
+    url = postgres.empty()
+    store = _told_a_secret(postgres, url)
+    with _reading(url):
+        assert not store.forget(NAMESPACE, "s").pages_cleared
+        assert not store.clear_pages()
+    assert _in_a_table(postgres)
+    assert store.clear_pages()
+    assert not _in_a_table(postgres)
+    store.close()
+
+
+_SECRET = "xyzzyplugh"
+
+
+def _told_a_secret(postgres: Any, url: str) -> SqlStore:
+    store = open_store(url)
+    committed(store, "s", talk(30, _SECRET))
+    assert _in_a_table(postgres)
+    return store
+
+
+def _in_a_table(postgres: Any) -> bool:
+    postgres.checkpoint()
+    return _SECRET.encode() in bytes_of(postgres.directory / "base")
+
+
+def _reading(url: str) -> psycopg.Connection:
+    """Another program that has begun to read, as a backup does."""
+    connection = psycopg.connect(url)
+    connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    connection.execute("SELECT count(*) FROM compressor_search")
+    return connection
 
 
 def _count(directory: Path, query: str) -> int:

@@ -90,9 +90,13 @@ def verify(
 @guarded
 def forget(
     target: Annotated[
-        str,
-        typer.Argument(metavar="TARGET", help="A session's id, or a message's digest sha256:..."),
-    ],
+        str | None,
+        typer.Argument(
+            metavar="TARGET",
+            help="A session's id, or a message's digest sha256:...; without one only the pages "
+            "are cleared that an earlier run had to leave.",
+        ),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     store: Store = None,
     namespace: Namespace = "default",
@@ -103,9 +107,12 @@ def forget(
     There is no way back. The chain keeps a tombstone and still verifies. The child sessions by
     which the host shows its compressions go too; what is left there is said.
     """
+    screen = Screen()
+    if target is None:
+        _clear_pages(screen, store, as_json)
+        return
     if not yes and not typer.confirm(f"Erase {target} for good?", err=True):
         raise Unusable("nothing was erased")
-    screen = Screen()
     with open_at(store) as opened:
         found = _forgotten(opened, namespace, target)
     done = found.erased
@@ -123,7 +130,21 @@ def forget(
     for sentence in found.left:
         screen.say(f"Left: {sentence}.", "yellow")
     if not done.pages_cleared:
-        screen.say("Freed pages could not be cleared yet; run it again later.", "yellow")
+        screen.say(_PAGES_LEFT, "yellow")
+
+
+_PAGES_LEFT = "Freed pages could not be cleared yet; run `forget` without a target later."
+
+
+def _clear_pages(screen: Screen, store: str | None, as_json: bool) -> None:
+    with open_at(store) as opened:
+        cleared = opened.clear_pages()
+    if as_json:
+        screen.json({"pages_cleared": cleared})
+    elif cleared:
+        screen.say("No freed page holds old bytes.")
+    else:
+        screen.say(_PAGES_LEFT, "yellow")
 
 
 def _forgotten(opened: SqlStore, namespace: str, target: str) -> Forgotten:

@@ -324,8 +324,8 @@ def _postgresql(url: URL) -> Engine:
     }
     if "connect_timeout" not in url.query:
         arguments["connect_timeout"] = _CONNECT_SECONDS
-    if "options" not in url.query:
-        arguments["options"] = f"-c lock_timeout={_LOCK_SECONDS}s"
+    # Who says another bound says it later, and that counts.
+    arguments["options"] = f"-c lock_timeout={_LOCK_SECONDS}s {url.query.get('options', '')}"
     return create_engine(
         url,
         hide_parameters=True,

@@ -6,25 +6,21 @@ the segment, so that it verifies and cannot be guessed.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, select, text, update
 
-from ..errors import SessionNotFound, StoreUnavailable
+from ..errors import SessionNotFound
 from ..messages import content_digest, is_system
 from . import transcripts
 from .archive import Archive
-from .database import Database
 from .index import optimize_index
 from .schema import entries, exports, leases, links, messages, sessions
 from .snapshots import require
 
-__all__ = ["Erased", "Export", "erase_message", "erase_session", "reclaim"]
-
-logger = logging.getLogger(__name__)
+__all__ = ["Erased", "Export", "erase_message", "erase_session"]
 
 
 @dataclass(frozen=True)
@@ -230,30 +226,3 @@ def _stale(connection: Connection, keys: Iterable[int]) -> None:
     connection.execute(
         update(sessions).where(sessions.c.key.in_(everyone)).values(edits=sessions.c.edits + 1)
     )
-
-
-# ---------------------------------------------------------------- free pages
-
-_REWRITTEN = ("entries", "blocks", "messages", "links", "search", "transcripts")
-
-
-def reclaim(database: Database, done: Erased) -> Erased:
-    """Clear the pages that were freed: on disk, forgotten is not yet gone."""
-    try:
-        return replace(done, pages_cleared=_cleared(database))
-    except StoreUnavailable as error:
-        # What was forgotten stays forgotten; the caller learns that old bytes may be left.
-        logger.warning("freed pages could not be cleared: %s", error)
-        return replace(done, pages_cleared=False)
-
-
-def _cleared(database: Database) -> bool:
-    if database.is_sqlite:
-        # Freed bytes were overwritten in place (secure_delete); old ones may be in the log still.
-        ((busy, *_),) = database.maintain(
-            "PRAGMA incremental_vacuum", "PRAGMA wal_checkpoint(TRUNCATE)"
-        )
-        return not busy
-    # A plain VACUUM leaves old bytes in reused pages; FULL writes the tables anew.
-    database.maintain(*(f"VACUUM FULL compressor_{name}" for name in _REWRITTEN))
-    return True

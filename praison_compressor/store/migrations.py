@@ -29,10 +29,21 @@ def _transcripts(connection: Connection) -> None:
     schema.transcripts.create(connection)
 
 
+def _no_statistics(connection: Connection) -> None:
+    """Keep the planner's samples of content out of PostgreSQL's catalog, where `forget` cannot
+    reach them."""
+    if connection.dialect.name != "postgresql":
+        return
+    content = [(column.table.name, column.name) for column in schema.CONTENT]
+    for table, column in [*content, ("compressor_search", "words")]:
+        connection.exec_driver_sql(f"ALTER TABLE {table} ALTER COLUMN {column} SET STATISTICS 0")
+
+
 MIGRATIONS = (
     ("0001 ledger", _ledger),
     ("0002 search", create_index),
     ("0003 transcripts", _transcripts),
+    ("0004 no statistics", _no_statistics),
 )
 
 

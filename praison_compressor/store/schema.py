@@ -23,6 +23,7 @@ from sqlalchemy import (
 )
 
 __all__ = [
+    "CONTENT",
     "blocks",
     "entries",
     "epochs",
@@ -189,4 +190,13 @@ leases = Table(
     Column("holder", Text, nullable=False),
     # By the database's clock: the machines' own need not agree.
     Column("until", Float, nullable=False),
+)
+
+# The columns that hold what was said, words of it, or names that it can be guessed from.
+CONTENT = (
+    entries.c.sealed,
+    blocks.c.body,
+    messages.c.digest,
+    transcripts.c.body,
+    transcripts.c.names,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, select
@@ -17,10 +18,11 @@ from . import reading, transcripts, writing
 from .archive import Archive
 from .audit import Fault, audit
 from .database import Database
-from .erasure import Erased, erase_message, erase_session, reclaim
+from .erasure import Erased, erase_message, erase_session
 from .masking import outline_without_secrets, without_secrets
 from .names import check_names
 from .pack import Codec
+from .pages import reclaim
 from .reading import SessionInfo
 from .schema import entries, sessions
 from .searching import Hit, archived_keys, search
@@ -223,7 +225,8 @@ class SqlStore:
 
         What is gone: originals, the summaries that covered them and those written in their
         light, the index, and the bytes in free pages. The chain keeps salted commitments whose
-        salt is destroyed, and still verifies.
+        salt is destroyed, and still verifies. What a server keeps beside its tables (write-ahead
+        log, replicas, backups) is the operator's.
 
         Raises:
             SessionNotFound: no such session or message in this namespace.
@@ -231,7 +234,14 @@ class SqlStore:
         erase = erase_message if target.startswith("sha256:") else erase_session
         done = self._write(lambda archive: erase(archive, namespace, target))
         self._snapshots.clear()
-        return reclaim(self._database, done)
+        return replace(done, pages_cleared=self.clear_pages())
+
+    def clear_pages(self) -> bool:
+        """Clear the pages that `forget` freed; False where a reader or missing rights kept them.
+
+        `forget` does it itself; this is for those that could not then.
+        """
+        return reclaim(self._database)
 
     def export(self, namespace: str, session_id: str, note: str = "") -> dict[str, Any]:
         """The session with all it inherits as plain JSON; `note` says where it went.
