@@ -59,6 +59,8 @@ class Written:
     """Facts that the model's own text held."""
     after: Coverage | None = None
     """Facts that the finished text holds."""
+    ungrounded: tuple[str, ...] = ()
+    """Names in the model's text that nothing it was shown has."""
     facts: Facts | None = None
     """What was found in the messages that the text stands for."""
 

@@ -79,6 +79,11 @@ class CompressResult:
         """Facts that the finished summary holds; None where none was written."""
         return next((text.after for text in self.written if text.after), None)
 
+    @property
+    def ungrounded(self) -> tuple[str, ...]:
+        """Names in what a model wrote now that nothing it was shown has; the summary says so."""
+        return tuple(name for text in self.written for name in text.ungrounded)
+
     def coverage_in_view(self, written: Written) -> Coverage | None:
         """Facts of what a summary stands for that the view as a whole holds.
 
@@ -102,6 +107,7 @@ class CompressResult:
                 "model": next((text.model for text in self.written if text.model), None),
                 "masked": self.masked,
                 "secrets": self.masked_secrets,
+                "ungrounded": len(self.ungrounded),
                 "epoch": self.session_id,
                 "parent": self.parent_session_id,
                 "prompt_tokens": self.usage.prompt_tokens,

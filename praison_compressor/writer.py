@@ -17,6 +17,7 @@ from .errors import SummarizerUnavailable, SummaryError, SummaryRejected
 from .events import Event
 from .facts import Domain, Facts, coverage
 from .finder import FactFinder
+from .grounding import doubted, ungrounded
 from .ledger import Usage
 from .messages import Message
 from .prompts import Summarizer, frame, unframe
@@ -158,23 +159,29 @@ class SummaryWriter:
         """
         if is_unrelated(text, brief, facts):
             raise SummaryRejected("unrelated", "not one of its identifiers is in the messages")
-        message = self._framed(brief, text, "model")
-        size = self._tokens.message(message)
+        size = self._tokens.message(self._framed(brief, text, "model"))
         if size > brief.most:
             raise SummaryRejected("not smaller", f"{size} tokens, there is room for {brief.most}")
-        limit = max(size, min(brief.room, size + brief.facts))
+        names = ungrounded(text, brief, facts.patterns)
+        marked = doubted(text, names)
+        least = self._tokens.message(self._framed(brief, marked, "model"))
+        if least > brief.most:
+            marked, least = text, size
+        limit = max(least, min(brief.room, size + brief.facts))
         return Written(
-            message=self._repaired(brief, facts, text, limit) or message,
+            message=self._repaired(brief, facts, marked, limit),
             method="model",
             model=spent.model,
             usage=spent.usage,
             parts=tuple(spent.parts),
             before=coverage(facts, text),
+            ungrounded=tuple(names),
         )
 
-    def _repaired(self, brief: Brief, facts: Facts, text: str, limit: int) -> Message | None:
-        """The text with the facts that it lacks, framed in at most `limit` tokens."""
-        budget = limit - self._tokens.message(self._framed(brief, text, "model"))
+    def _repaired(self, brief: Brief, facts: Facts, text: str, limit: int) -> Message:
+        """The text with the facts that it lacks, framed: in `limit` tokens, which it fits alone."""
+        bare = self._framed(brief, text, "model")
+        budget = limit - self._tokens.message(bare)
         while budget > 0:
             added = repair(
                 text,
@@ -187,9 +194,9 @@ class SummaryWriter:
             message = self._framed(brief, f"{text}\n\n{added}", "model")
             over = self._tokens.message(message) - limit
             if over <= 0 or not added:
-                return message if added else None
+                return message if added else bare
             budget -= over
-        return None
+        return bare
 
     def _framed(self, brief: Brief, text: str, method: str) -> Message:
         count = len(brief.messages)

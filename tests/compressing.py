@@ -28,8 +28,9 @@ class Model:
         return self.answer
 
 
-def compressor(summarizer=None, **options) -> ContextCompressor:
-    return ContextCompressor(CompressorConfig(**{**vars(SMALL), **options}), summarizer=summarizer)
+def compressor(summarizer=None, on_event=None, **options) -> ContextCompressor:
+    config = CompressorConfig(**{**vars(SMALL), **options})
+    return ContextCompressor(config, summarizer=summarizer, on_event=on_event)
 
 
 def requests_of(messages):

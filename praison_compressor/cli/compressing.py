@@ -146,6 +146,8 @@ def _method(
             f"Method: model ({model}: {number(used.prompt_tokens)} tokens read, "
             f"{number(used.completion_tokens)} written{cost})."
         )
+    if result.ungrounded:
+        yield f"Not in the originals, and marked so: {', '.join(result.ungrounded)}."
     if result.masked_secrets:
         yield f"Keys and tokens masked in the archive: {number(result.masked_secrets)}."
     if result.cost_saved:
@@ -217,6 +219,7 @@ def _as_json(
         "tokens_after": result.tokens_after,
         "tokens_saved": result.tokens_saved,
         "masked_secrets": result.masked_secrets,
+        "ungrounded": list(result.ungrounded),
         "cost_saved": result.cost_saved,
         "cost_saved_cached": result.cost_saved_cached,
         "usage": asdict(result.usage),

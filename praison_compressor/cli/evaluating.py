@@ -55,6 +55,8 @@ class Measure:
     """Of the facts found, those that the model's own text holds; None where no model wrote."""
     held_repaired: int
     held_static: int
+    ungrounded: tuple[str, ...] = ()
+    """Names that the model made up: nothing it was shown has them."""
     usage: Usage = field(default_factory=Usage)
     failure: str = ""
 
@@ -73,7 +75,7 @@ def eval_(
 
     Compresses every conversation in the files and counts the facts (files, commands, errors, words
     of the user, identifiers) that the model's text holds, alone and repaired, beside the static
-    summary. Without --model only the static one.
+    summary; names that the model made up are listed. Without --model only the static one.
     """
     if not 0 < share < 1:
         raise Unusable(f"--share {share:g}: expected a number between 0 and 1")
@@ -133,6 +135,7 @@ def _measure(
         held_by_model=sum(c.covered for c in by_model) if by_model else None,
         held_repaired=_held(done),
         held_static=_held(static),
+        ungrounded=done.ungrounded,
         usage=done.usage,
         failure=failures[-1] if failures else "",
     )
@@ -194,6 +197,8 @@ def _print(screen: Screen, found: Sequence[Measure]) -> None:
         price = f", ${sum(cost):.4f}" if cost else ""
         screen.say(f"{number(read)} tokens read by the model, {number(written)} written{price}.")
     for measure in found:
+        if measure.ungrounded:
+            screen.say(f"{measure.name}: made up: {', '.join(measure.ungrounded)}", "yellow")
         if measure.failure:
             screen.say(f"{measure.name}: {measure.failure}", "yellow")
 

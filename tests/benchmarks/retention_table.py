@@ -9,6 +9,8 @@ Beside `--file` lies `../bench` with the benchmark's own `retention.py` and `bas
 that are scored (what a fit to these sessions is worth on others); ours with plain weights that
 nobody fitted; ours told which identifiers will be needed (the oracle: nobody can know).
 Intervals: 95 %, conversations drawn with replacement.
+A file of recorded compactions is cut too, before each compaction: no weight was ever fitted to
+those sessions (`--fast` leaves out the rows of fits and oracle).
 `--cuts` takes more places than the benchmark's three: few conversations need much from their
 middle, and one idea's worth is best judged on many cuts.
 
@@ -93,10 +95,13 @@ class Bench:
     def cases(self, path: Path, cuts: Sequence[float] = CUTS) -> Iterator[Case]:
         """Every cut of every session with tools, at these shares of its tokens."""
         for session in self.retention.load(str(path)):
-            messages = session["messages"]
-            if not any(message.get("tool_calls") for message in messages):
+            # Of a session that was compacted only what came before is cut: behind it the agent
+            # knew no more than the summary.
+            uncut = session.get("messages") or session["pre"]
+            messages = uncut + session.get("post", [])
+            if not any(message.get("tool_calls") for message in uncut):
                 continue
-            for cut in self.retention.pick_cuts(messages, cuts):
+            for cut in self.retention.pick_cuts(uncut, cuts):
                 before = messages[:cut]
                 floor = self.retention.conv_tokens(self.baselines.floor(before, 0))
                 tokens = self.retention.conv_tokens(before)
