@@ -94,6 +94,31 @@ def test_eval_says_why_a_model_wrote_nothing(file: Path, run: Run, provider: Loc
     assert "static" in done.out
 
 
+def test_eval_lists_what_a_model_made_up(file: Path, run: Run, provider: LocalProvider) -> None:
+    """Names that the conversation does not have: who chooses a model wants to know."""
+    provider.answer_with(Summarizer(text="All ledgers of made_up_module.py were audited."))
+    model = ("--model", "writer", "--api-base", provider.base_url)
+    assert run("eval", file, *model, "--json").json["conversations"][0]["ungrounded"] == [
+        "made_up_module.py"
+    ]
+    assert "made up: made_up_module.py" in run("eval", file, *model).out
+    compressed = run("compress", file, "--window", 8_000, *model)
+    assert "Not in the originals, and marked so: made_up_module.py." in compressed.out
+
+
+@pytest.mark.parametrize("command", ["eval", "compress"])
+def test_a_slow_model_is_waited_for_as_long_as_one_says(
+    file: Path, run: Run, provider: LocalProvider, command: str
+) -> None:
+    """A minute is not enough for a model on a processor, and too much for who is in a hurry."""
+    provider.answer_with(Summarizer(text="Some ledgers were audited.", delay_seconds=1.5))
+    options = ("--window", 8_000) if command == "compress" else ()
+    model = ("--model", "writer", "--api-base", provider.base_url)
+    assert "no answer in 0.5 s" in run(command, file, *options, *model, "--timeout", 0.5).out
+    assert "no answer" not in run(command, file, *options, *model, "--timeout", 30).out
+    assert run(command, file, *options, *model, "--timeout", 0).code == 2
+
+
 def test_eval_needs_something_to_measure(tmp_path: Path, run: Run) -> None:
     """Short conversations say nothing, and neither does a share of everything."""
     short = tmp_path / "short.json"

@@ -22,7 +22,7 @@ from ..result import CompressResult
 from ..wording import kind_in_words
 from . import parts, transcripts
 from .failures import guarded
-from .options import ApiBase, AsJson, Model, Reading, reading
+from .options import ApiBase, AsJson, Model, Reading, Timeout, reading
 from .terminal import Screen, number, one_line, progress
 
 __all__ = ["compress"]
@@ -44,6 +44,7 @@ def compress(
     given: Reading,
     model: Model = None,
     api_base: ApiBase = None,
+    timeout: Timeout = None,
     out: Out = None,
     show: Show = False,
     as_json: AsJson = False,
@@ -56,7 +57,9 @@ def compress(
     messages = transcripts.read_one(given.file, given.conversation)
     watch = _Watch()
     with watch.progress(shown=model is not None):
-        config = given.config(auxiliary_model=model, auxiliary_api_base=api_base)
+        config = given.config(
+            auxiliary_model=model, auxiliary_api_base=api_base, timeout_seconds=timeout
+        )
         compressor = ContextCompressor(config, on_event=watch)
         result = compressor.compress_sync(messages, **given.call)
     rows = parts.of_result(

@@ -8,7 +8,17 @@ import typer
 
 from .checks import FAIL, NOTE, Check, all_checks
 from .failures import FOUND_FAULT, guarded, unlogged
-from .options import ApiBase, AsJson, ForModel, Model, Namespace, Store, Window, config_of
+from .options import (
+    ApiBase,
+    AsJson,
+    ForModel,
+    Model,
+    Namespace,
+    Store,
+    Timeout,
+    Window,
+    config_of,
+)
 from .terminal import Screen
 
 __all__ = ["doctor"]
@@ -18,6 +28,7 @@ __all__ = ["doctor"]
 def doctor(
     model: Model = None,
     api_base: ApiBase = None,
+    timeout: Timeout = None,
     for_model: ForModel = None,
     window: Window = None,
     store: Store = None,
@@ -31,6 +42,7 @@ def doctor(
     config = config_of(
         auxiliary_model=model,
         auxiliary_api_base=api_base,
+        timeout_seconds=timeout,
         model=for_model,
         context_window=window,
         store_url=store,

@@ -17,7 +17,7 @@ from ..messages import check, text_of
 from ..tokens import TokenCounter
 from . import transcripts
 from .failures import Unusable, complain, guarded, unlogged
-from .options import ApiBase, AsJson, ForModel, Model, config_of
+from .options import ApiBase, AsJson, ForModel, Model, Timeout, config_of
 from .terminal import Screen, number
 
 __all__ = ["eval_"]
@@ -66,6 +66,7 @@ def eval_(
     files: Files,
     model: Model = None,
     api_base: ApiBase = None,
+    timeout: Timeout = None,
     for_model: ForModel = None,
     share: Share = 0.4,
     limit: Limit = None,
@@ -79,7 +80,12 @@ def eval_(
     """
     if not 0 < share < 1:
         raise Unusable(f"--share {share:g}: expected a number between 0 and 1")
-    config = config_of(model=for_model, auxiliary_model=model, auxiliary_api_base=api_base)
+    config = config_of(
+        model=for_model,
+        auxiliary_model=model,
+        auxiliary_api_base=api_base,
+        timeout_seconds=timeout,
+    )
     with unlogged():
         found = list(_measured(list(_conversations(files))[:limit], config, share))
     if not found:

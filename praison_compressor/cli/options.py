@@ -27,6 +27,7 @@ __all__ = [
     "SessionOption",
     "Store",
     "Target",
+    "Timeout",
     "Window",
     "config_of",
     "reading",
@@ -54,6 +55,14 @@ ApiBase = Annotated[
         "--api-base",
         metavar="URL",
         help="Where that model is served. Its key is what litellm finds in the environment.",
+    ),
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout",
+        metavar="SECONDS",
+        help="For one call of that model (60): one on this machine's own processor takes longer.",
     ),
 ]
 ForModel = Annotated[

@@ -19,6 +19,7 @@ from .options import (
     Model,
     Namespace,
     Store,
+    Timeout,
     Window,
     config_of,
     window_of,
@@ -44,6 +45,7 @@ def report(
     out: Page = "report.html",
     model: Model = None,
     api_base: ApiBase = None,
+    timeout: Timeout = None,
     for_model: ForModel = None,
     window: Window = None,
     keep_tokens: KeepTokens = None,
@@ -66,6 +68,7 @@ def report(
                 protect_last_n_tokens=keep_tokens,
                 auxiliary_model=model,
                 auxiliary_api_base=api_base,
+                timeout_seconds=timeout,
                 namespace=namespace,
             )
             life = _of_file(what, conversation, ContextCompressor(config))
