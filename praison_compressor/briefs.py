@@ -13,6 +13,11 @@ from .static import without_added
 
 __all__ = ["briefs_for"]
 
+PROSE_SHARE = 1 / 3
+"""Of a summary's room, asked of the model at most. A model may write twice what it is asked for,
+and a weak one does: a third is left then for the facts that its text lacks. With a half a model of
+1.5 billion weights took all, and its text held 11 of 35 facts of which a static one holds 29."""
+
 
 def briefs_for(call: Call, look: Look, todo: Plan) -> list[Brief]:
     """A brief for each of the plan's jobs, in their order."""
@@ -41,7 +46,7 @@ def _brief(call: Call, look: Look, job: Job, todo: Plan) -> Brief:
         most=job.most,
         tokens=job.source_tokens,
         facts=job.facts,
-        prose=max(1, min(prose, job.room // 2)),
+        prose=max(1, min(prose, int(job.room * PROSE_SHARE))),
         by_model=job.by_model,
         folded=tuple(without_added(unframe(segment.rendered)) for segment in carried),
         # The facts beside an earlier text stand in the view; read anew with each stretch they would

@@ -349,3 +349,24 @@ def test_overhead_above_the_trigger_is_not_fought():
     committed = [event for event in events if event.name == "committed"]
     assert len(committed) <= 20
     assert [event for event in events if event.name == "fell_back"] == []
+
+
+# ---------------------------------------------------------------- weak models
+
+
+class Rambling:
+    """A weak model: it writes until it is stopped."""
+
+    async def summarize(self, messages, *, max_tokens, model, timeout_seconds):
+        return SummaryReply("so " * (max_tokens - 1), ONE, model, "stop")
+
+
+def test_a_model_that_writes_twice_what_it_is_asked_leaves_room_for_facts():
+    """In a tight room a third of it: its text alone holds nothing."""
+    subject = ContextCompressor(CompressorConfig(model="gpt-4o"), summarizer=Rambling())
+    result = subject.compress_sync(session(20), target_tokens=1_400, force=True)
+    (written,) = [text for text in result.written if text.method == "model"]
+    size = TokenCounter("gpt-4o").message(written.message)
+    facts = text_of(written.message).partition("Facts that it lacks")[2]
+    assert written.before.covered == 0
+    assert TokenCounter("gpt-4o").text(facts) > 0.2 * size
