@@ -22,33 +22,10 @@ from .shapes import (
     text_of,
 )
 
-__all__ = ["AGAIN", "Waiting", "carriers", "without_orphans"]
+__all__ = ["AGAIN", "Waiting", "carried", "without_orphans"]
 
 AGAIN = "--again"
 """Marks the second of two calls that came with one id."""
-
-
-def carriers(messages: Sequence[Message], start: int) -> Iterator[int]:
-    """The messages before the next call whose blocks can answer the one before `start`.
-
-    In the order in which they may follow it: what the user says beside a result, or said before
-    it, stands behind all results.
-    """
-    spoken, last = False, None
-    for index in range(start, len(messages)):
-        message = messages[index]
-        if makes_calls(message):
-            break
-        if is_result(message):
-            continue
-        if result_blocks(message) and not is_spoken(message):
-            yield index
-            continue
-        if result_blocks(message) and not spoken:
-            last = index
-        spoken = True
-    if last is not None:
-        yield last
 
 
 class Waiting:
@@ -56,26 +33,55 @@ class Waiting:
 
     def __init__(self, calls: Iterable[ToolCall]) -> None:
         self._calls = {call.id: call for call in calls}
-        self._known = frozenset(self._calls)
         self._times: Counter[str] = Counter()
+        """How many results have come with an id: the second is that of the second call with it."""
 
     def __iter__(self) -> Iterator[ToolCall]:
         return iter(self._calls.values())
 
-    def answered(self, message: Message) -> Message | None:
-        """The message with its results of these calls in front; None where it has none."""
-        names = [self._take(block) for block in result_blocks(message)]
-        return _in_order(message, names) if any(names) else None
+    def names(self, message: Message) -> list[str | None]:
+        """For each result in the message the id of the call that it can answer."""
+        found: list[str | None] = []
+        times: Counter[str] = Counter()
+        for block in result_blocks(message):
+            given = str(block.get("tool_use_id") or "")
+            nth = self._times[given] + times[given] + 1
+            name = given if nth == 1 else f"{given}{AGAIN}{nth}"
+            times[given] += 1
+            found.append(name if name in self._calls and name not in found else None)
+        return found
 
-    def _take(self, block: Mapping[str, Any]) -> str | None:
-        """The id of the first call that this can be the result of."""
-        given = name = str(block.get("tool_use_id") or "")
-        while name in self._known:
-            self._times[given] += 1
-            if self._calls.pop(name, None) is not None:
-                return name
-            name = f"{given}{AGAIN}{self._times[given] + 1}"
-        return None
+    def answer(self, message: Message, names: Sequence[str | None]) -> Message:
+        """The message with these results in front; their calls wait no longer."""
+        for block, name in zip(result_blocks(message), names, strict=True):
+            if name is not None:
+                del self._calls[name]
+                self._times[str(block.get("tool_use_id") or "")] += 1
+        return _in_order(message, names)
+
+
+def carried(messages: Sequence[Message], start: int, waiting: Waiting) -> list[tuple[int, Message]]:
+    """The users' messages before the next call that bring results of those that wait.
+
+    Each with its index, in the order in which they may follow the calls: text before a result is
+    refused, so that of those which hold more than results one is taken, and stands last.
+    """
+    whole: list[tuple[int, Message]] = []
+    last: list[tuple[int, Message]] = []
+    spoken = False
+    for index in range(start, len(messages)):
+        message = messages[index]
+        if makes_calls(message):
+            break
+        says = not is_result(message) and is_spoken(message)
+        names = waiting.names(message)
+        if any(names):
+            if all(names) and not says:
+                whole.append((index, waiting.answer(message, names)))
+            elif not last and not (says and spoken):
+                last.append((index, waiting.answer(message, names)))
+        spoken = spoken or says
+    return whole + last
 
 
 def without_orphans(message: Message) -> Message:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 
-from .blocks import AGAIN, Waiting, carriers, without_orphans
+from .blocks import AGAIN, Waiting, carried, without_orphans
 from .shapes import (
     ORPHAN_OPENS,
     Message,
@@ -54,16 +54,10 @@ def _step(clean: Sequence[Message], index: int, taken: set[int]) -> Iterator[Pla
         taken.add(found)
         yield found, _answering(call, clean[found])
     left = Waiting(call for call, at in answers if at is None)
-    carried = _carried(clean, index, left) if left else []
-    taken.update(at for at, _ in carried)
+    brought = carried(clean, index + 1, left) if any(left) else []
+    taken.update(at for at, _ in brought)
     yield from _stubs(message, left)
-    yield from carried
-
-
-def _carried(clean: Sequence[Message], index: int, left: Waiting) -> list[tuple[int, Message]]:
-    """The users' messages that bring results of the calls that are left, and those results."""
-    found = ((at, left.answered(clean[at])) for at in carriers(clean, index + 1))
-    return [(at, message) for at, message in found if message is not None]
+    yield from brought
 
 
 def _stubs(message: Message, left: Iterable[ToolCall]) -> Iterator[Placed]:
