@@ -122,6 +122,36 @@ def test_two_calls_with_one_id_are_told_apart_and_so_are_their_results() -> None
     ]
 
 
+def test_results_in_several_messages_stand_in_front_of_all_words() -> None:
+    """The API joins neighbours: what holds more than results comes last."""
+    messages = [USER, asks(use("a"), use("b")), brings(result("a"), result("gone", "x"))]
+    got = read([*messages, brings(result("b"))])
+    assert refusal_of(got.messages) is None
+    assert got.origins == (0, 1, 3, 2)
+    assert got.messages[3]["content"] == [result("a"), text(f"{ORPHAN_OPENS}\nx")]
+
+
+def test_of_two_messages_with_words_one_can_bring_its_results() -> None:
+    """The other's become text, and its call is answered by a block that says so."""
+    first, second = brings(result("a"), text("one")), brings(result("b", "rows"), text("two"))
+    got = read([USER, asks(use("a"), use("b")), first, second])
+    assert refusal_of(got.messages) is None
+    assert got.messages[2:4] == (brings(result("b", NO_RESULT)), first)
+    assert got.messages[4] == brings(text(f"{ORPHAN_OPENS}\nrows"), text("two"))
+
+
+def test_twins_are_answered_in_order_across_messages() -> None:
+    """The second result with an id is that of the second call with it."""
+    calls = asks(use("a", path="1"), use("a", path="2"))
+    got = read([USER, calls, brings(result("a", "one")), brings(result("a", "two"))])
+    ids = [call.id for call in tool_calls_of(got.messages[1])]
+    brought = [message["content"][0] for message in got.messages[2:]]
+    assert [(b["tool_use_id"], b["content"]) for b in brought] == [
+        (ids[0], "one"),
+        (ids[1], "two"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("block", "mended"),
     [

@@ -15,7 +15,7 @@ from praison_compressor.messages import text_of
 from praison_compressor.prompts import rendering
 from praison_compressor.redact import Redactor
 from praison_compressor.shorten import shorten
-from praison_compressor.testing import LocalProvider
+from praison_compressor.testing import Call, LocalProvider, Reply
 from praison_compressor.tokens import TokenCounter
 from praison_compressor.wording import in_words
 
@@ -31,8 +31,8 @@ SESSIONS: dict[str, Any] = {
 }
 
 
-def post(provider: LocalProvider, messages: list[Message]) -> httpx.Response:
-    body = {"model": "claude-sonnet-4-5", "max_tokens": 100, "messages": messages}
+def post(provider: LocalProvider, messages: list[Message], **more: Any) -> httpx.Response:
+    body = {"model": "claude-sonnet-4-5", "max_tokens": 2_000, "messages": messages, **more}
     return httpx.post(f"{provider.base_url}/messages", json=body, timeout=30)
 
 
@@ -43,14 +43,37 @@ def test_every_request_of_a_growing_session_is_answered(
 ) -> None:
     """Through several compressions: no call is parted from its result, masked or summarized."""
     ours = compressor(model)
-    written = set()
+    compressions = set()
     for messages in requests_of(SESSIONS[name]):
         found = ours.compress_sync(messages, session_id="s")
-        written.update(segment.run for segment in found.segments)
+        compressions.add((found.masked, *(segment.run for segment in found.segments)))
         reply = post(provider, found.messages)
         assert reply.status_code == 200, reply.text
-    assert len(written) >= 2
+    assert len(compressions) >= 3
     assert provider.refused == []
+
+
+def test_a_tool_loop_with_signed_thinking_goes_on(provider: LocalProvider) -> None:
+    """The API checks what it signed: thinking stays with its calls, in what the program was handed
+    and passes back, through every compression."""
+    provider.answer_with(
+        lambda asked: Reply(
+            "", (Call("read", {"path": f"{asked.number}.py"}),), thinking="Hm. " * 9
+        )
+    )
+    ours = compressor(Model())
+    messages: list[Message] = [{"role": "user", "content": "Read all of it."}]
+    sizes = []
+    for _ in range(24):
+        view = ours.compress_sync(messages, session_id="s").messages
+        reply = post(provider, view, thinking={"type": "enabled", "budget_tokens": 1_024})
+        assert reply.status_code == 200, reply.text
+        content = reply.json()["content"]
+        (id,) = [block["id"] for block in content if block["type"] == "tool_use"]
+        messages += [asks(*content), brings(result(id, "lorem ipsum dolor " * 150))]
+        sizes.append(len(view))
+    assert sizes != sorted(sizes)
+    assert "thinking" in str(view)
 
 
 @pytest.mark.parametrize("name", SESSIONS)
@@ -112,6 +135,14 @@ def test_a_flag_tells_of_a_failure_that_the_words_do_not() -> None:
     assert extract(unflagged).commands[0].outcome != "failed"
 
 
+def test_a_result_without_a_word_is_one() -> None:
+    """What the call did has been done."""
+    wrote = asks(use("a", "write_file", path="a.py", content="x = 1"))
+    (file,) = extract([wrote, brings(result("a", ""))]).files
+    assert (file.path, file.action) == ("a.py", "created")
+    assert extract([wrote]).files == ()
+
+
 def test_an_orphans_words_are_not_the_users() -> None:
     """What repair makes of a result without a call stays a tool's, beside the user's own."""
     ours = compressor()
@@ -155,10 +186,11 @@ def test_a_person_is_shown_calls_in_words() -> None:
 def test_words_beside_a_result_stay_with_the_call() -> None:
     """The newest that the user said is never dropped: nor the call beside whose result it is."""
     long = session(1, steps=30)
-    long[4] = brings(*long[4]["content"], text("Never push to main."))
+    step = long[29:31] = [long[29], brings(*long[30]["content"], text("Never push to main."))]
     long[-1] = brings(long[-1]["content"][0])
     view = compressor().compress_sync(long).messages
-    assert long[3:5] == [m for m in view if m in long[3:5]]
+    assert len(view) < 12
+    assert [m for m in view if m in step] == step
     assert refusal_of(view) is None
 
 

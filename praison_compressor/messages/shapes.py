@@ -202,7 +202,10 @@ def calls_beside(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
 def makes_calls(message: Mapping[str, Any]) -> bool:
     """Whether `tool_calls_of` finds any, without reading them."""
     given, legacy = message.get("tool_calls"), message.get("function_call")
-    return bool(legacy or (given and calls_in(given)) or call_blocks(message))
+    if legacy or (given and calls_in(given)):
+        return True
+    # Most contents are text: what every message is asked must not look any further.
+    return type(message.get("content")) is list and bool(call_blocks(message))
 
 
 def calls_in(value: Any) -> Sequence[Any]:
