@@ -41,15 +41,18 @@ class Waiting:
 
     def names(self, message: Message) -> list[str | None]:
         """For each result in the message the id of the call that it can answer."""
-        found: list[str | None] = []
+        seen: set[str] = set()
+        names: list[str | None] = []
         times: Counter[str] = Counter()
         for block in result_blocks(message):
             given = str(block.get("tool_use_id") or "")
             nth = self._times[given] + times[given] + 1
             name = given if nth == 1 else f"{given}{AGAIN}{nth}"
             times[given] += 1
-            found.append(name if name in self._calls and name not in found else None)
-        return found
+            free = name in self._calls and name not in seen
+            names.append(name if free else None)
+            seen.add(name)
+        return names
 
     def answer(self, message: Message, names: Sequence[str | None]) -> Message:
         """The message with these results in front; their calls wait no longer."""
