@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from .blocks import AGAIN, Waiting, carried, without_orphans
 from .shapes import (
@@ -15,6 +16,7 @@ from .shapes import (
     is_call_block,
     is_result,
     makes_calls,
+    result_blocks,
     text_of,
     tool_calls_of,
 )
@@ -75,7 +77,15 @@ def _stubs(message: Message, left: Iterable[ToolCall]) -> Iterator[Placed]:
 
 def _is_result_of(call: ToolCall, following: Sequence[Message]) -> bool:
     """Whether the message that follows is the call's result, just as a provider wants it."""
-    return any(m["role"] == "tool" and m.get("tool_call_id") == call.id != "" for m in following)
+    return any(_answers_only(message) == call.id != "" for message in following)
+
+
+def _answers_only(message: Message) -> Any:
+    """The id of the one call that the message answers, and does nothing else."""
+    if message["role"] == "tool":
+        return message.get("tool_call_id")
+    blocks = result_blocks(message)
+    return blocks[0].get("tool_use_id") if len(blocks) == 1 == len(message["content"]) else None
 
 
 class _Results:

@@ -83,12 +83,17 @@ def result_blocks(message: Mapping[str, Any]) -> Sequence[Message]:
 
 def is_call_block(part: Any) -> bool:
     """Whether a part of a content is a call in Anthropic's shape."""
-    return isinstance(part, Mapping) and part.get("type") == "tool_use"
+    return _is_dict(part) and part.get("type") == "tool_use"
 
 
 def is_answer_block(part: Any) -> bool:
     """Whether a part of a content is a result in Anthropic's shape."""
-    return isinstance(part, Mapping) and part.get("type") == "tool_result"
+    return _is_dict(part) and part.get("type") == "tool_result"
+
+
+def _is_dict(value: Any) -> bool:
+    # `type` first: a check against an abstract class costs more than all the rest.
+    return type(value) is dict or isinstance(value, Mapping)
 
 
 def is_tools_text(message: Mapping[str, Any]) -> bool:
