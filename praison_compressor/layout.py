@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -147,12 +148,22 @@ def _allowed(transcript: Transcript, tokens: Sequence[int], head_tokens: int) ->
         # A greeting before the task belongs to the first exchange where it fits.
         greeting = range(transcript.leading, users[0])
         fits = sum(tokens[i] for i in greeting) <= head_tokens
-        for index in [users[0], users[-1], *(greeting if fits else ())]:
+        for index in [
+            *_step_of(users[0], transcript),
+            *_step_of(users[-1], transcript),
+            *(greeting if fits else ()),
+        ]:
             allowed[index] = False
     if transcript.steps:
         for index in transcript.steps[-1]:
             allowed[index] = False
     return allowed
+
+
+def _step_of(index: int, transcript: Transcript) -> range:
+    """The step that the message is in: what a user says beside a result belongs to its call."""
+    at = bisect_right(transcript.steps, index, key=lambda step: step.start) - 1
+    return transcript.steps[at]
 
 
 def _head_end(

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import Any
 
 from .config import CompressorConfig
-from .facts.reading import without_notes
-from .messages import Message, ToolCall, is_result, result_text, to_plain, tool_calls_of
+from .facts.reading import said_by, without_notes
+from .messages import (
+    Message,
+    ToolCall,
+    is_answer_block,
+    is_result,
+    result_blocks,
+    result_text,
+    to_plain,
+    tool_calls_of,
+)
 from .static import mask_line
 
 __all__ = ["kept_steps", "mask", "maskable", "masked", "policy_of", "reference_of"]
+
+Calls = Mapping[str, ToolCall]
+"""Calls by the ids that their results name."""
 
 MASK, SUMMARIZE, KEEP = "mask", "summarize", "keep"
 
@@ -24,27 +37,37 @@ def policy_of(tool: str, config: CompressorConfig) -> str:
     return next(found, MASK)
 
 
-def answered(messages: Sequence[Message]) -> Iterator[tuple[int, ToolCall]]:
-    """Each tool result's index and the call that it answers; ids count only within their step."""
+def answered(messages: Sequence[Message]) -> Iterator[tuple[int, Calls]]:
+    """Each message with results and the calls they answer; ids count only within their step."""
     calls: dict[str, ToolCall] = {}
     for index, message in enumerate(messages):
-        if not is_result(message):
-            calls = {call.id: call for call in tool_calls_of(message)}
-            continue
-        found = calls.get(str(message.get("tool_call_id") or ""))
-        if found is not None:
+        ids = _answers(message)
+        found = {id: calls[id] for id in ids if id in calls}
+        if found:
             yield index, found
+        if not ids:
+            calls = {call.id: call for call in tool_calls_of(message)}
+
+
+def _answers(message: Message) -> list[str]:
+    """The ids that the results in a message name."""
+    if is_result(message):
+        return [str(message.get("tool_call_id") or "")]
+    return [str(block.get("tool_use_id") or "") for block in result_blocks(message)]
 
 
 def maskable(
     messages: Sequence[Message], tokens: Sequence[int], config: CompressorConfig
-) -> dict[int, ToolCall]:
-    """The results that may become one line, by index: large, and of a tool that allows it."""
-    return {
-        index: call
-        for index, call in answered(messages)
-        if tokens[index] > config.mask_above_tokens and policy_of(call.name, config) == MASK
-    }
+) -> dict[int, Calls]:
+    """The messages whose results may become one line each, by index, with the calls of those
+    results: large, and of a tool that allows it."""
+    found: dict[int, Calls] = {}
+    for index, calls in answered(messages):
+        if tokens[index] > config.mask_above_tokens:
+            free = {id: call for id, call in calls.items() if policy_of(call.name, config) == MASK}
+            if free:
+                found[index] = free
+    return found
 
 
 def masked(
@@ -58,13 +81,13 @@ def masked(
         (
             index,
             mask(
-                call,
+                calls,
                 messages[index],
                 reference_of(digest_of(messages[index])) if config.recall else None,
                 host_prefixes=config.host_prefixes,
             ),
         )
-        for index, call in maskable(messages, tokens, config).items()
+        for index, calls in maskable(messages, tokens, config).items()
     ]
 
 
@@ -83,23 +106,39 @@ def kept_steps(
 
 
 def mask(
-    call: ToolCall,
-    result: Mapping[str, object],
+    calls: Calls,
+    message: Message,
     reference: str | None = None,
     *,
     host_prefixes: tuple[str, ...] = (),
 ) -> Message:
-    """The result with its content replaced by one line; everything else stays, the id above all.
+    """The message with the results of these calls replaced by one line each; all else stays.
 
     `reference` is that by which the recall tool reads the whole, given only where it exists.
-    What begins with one of the `host_prefixes` below the result is not the tool's own word.
+    What begins with one of the `host_prefixes` below a result is not the tool's own word.
     """
     again = WHOLE if reference is None else RECALLED.format(reference)
-    text = result_text(result)
-    own = without_notes(text, host_prefixes)
-    line = mask_line(call, text, own) + _ends(own) + again
-    # Plain, because it is stored: a host may hang objects of its own on a message.
-    return to_plain({**result, "content": line})
+
+    def line_of(call: ToolCall, text: str) -> str:
+        own = without_notes(text, host_prefixes)
+        return mask_line(call, text, own) + _ends(own) + again
+
+    if is_result(message):
+        call = calls[str(message.get("tool_call_id") or "")]
+        line = line_of(call, result_text(message))
+        # Plain, because it is stored: a host may hang objects of its own on a message.
+        return to_plain({**message, "content": line})
+    content = [_masked_block(part, calls, line_of) for part in message["content"]]
+    return to_plain({**message, "content": content})
+
+
+def _masked_block(part: Any, calls: Calls, line_of: Callable[[ToolCall, str], str]) -> Any:
+    call = calls.get(str(part.get("tool_use_id") or "")) if is_answer_block(part) else None
+    if call is None:
+        return part
+    line = line_of(call, said_by(part))
+    # Beside a large result a small one is shorter than its line.
+    return part if len(line) >= len(str(part.get("content") or "")) else {**part, "content": line}
 
 
 WHOLE = " | whole: in the archive of this conversation, or call again"

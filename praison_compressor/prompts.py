@@ -10,7 +10,17 @@ from typing import Any, Protocol
 
 from .facts.voices import is_answer
 from .ledger import Usage
-from .messages import Message, ToolCall, is_result, is_tools_text, text_of, tool_calls_of
+from .messages import (
+    Message,
+    ToolCall,
+    is_answer_block,
+    is_result,
+    is_tools_text,
+    media_in,
+    result_blocks,
+    text_of,
+    tool_calls_of,
+)
 
 __all__ = [
     "Summarizer",
@@ -292,7 +302,7 @@ def rendering(messages: Iterable[Message]) -> list[str]:
             continue
         calls = [(_label(call.name), call) for call in tool_calls_of(message)]
         names.update({call.id: name for name, call in calls})
-        rendered.append(_line(message, calls))
+        rendered.append(_parts_line(message, names) or _line(message, calls))
     return rendered
 
 
@@ -301,14 +311,29 @@ def _result_line(message: Message, names: Mapping[str, str]) -> str:
     return f"[result of {name}]\n{unposed(text_of(message))}"
 
 
+def _parts_line(message: Message, names: Mapping[str, str]) -> str:
+    """A user's message that brings results: each under its call's name, then what the user says."""
+    blocks = result_blocks(message)
+    if not blocks:
+        return ""
+    lines = []
+    for block in blocks:
+        name = names.get(str(block.get("tool_use_id"))) or "a tool"
+        failed = " (an error)" if block.get("is_error") is True else ""
+        lines += [f"[result of {name}]{failed}", unposed(text_of(block)), _attached(block)]
+    rest = [part for part in message["content"] if not is_answer_block(part)]
+    if rest:
+        lines.append(_line({**message, "content": rest}, ()))
+    return "\n".join(line for line in lines if line)
+
+
 def _line(message: Message, calls: Sequence[tuple[str, ToolCall]]) -> str:
     lines = [f"[{_speaker(message)}]"]
     text = unposed(text_of(message))
     if text:
         lines.append(text)
-    pictures = _media(message)
-    if pictures:
-        lines.append(f"({pictures} attachment{'s' if pictures > 1 else ''} not shown)")
+    if attached := _attached(message):
+        lines.append(attached)
     lines += [f"[calls {name}] {unposed(call.arguments)}" for name, call in calls]
     return "\n".join(lines)
 
@@ -323,9 +348,6 @@ def _speaker(message: Message) -> str:
     return f"{role} {_label(name)}" if name else str(role)
 
 
-def _media(message: Message) -> int:
-    content = message.get("content")
-    if not isinstance(content, list):
-        return 0
-    textual = ("text", "thinking", "redacted_thinking", "input_text", "output_text", "refusal")
-    return sum(1 for p in content if isinstance(p, dict) and p.get("type") not in textual)
+def _attached(message: Mapping[str, Any]) -> str:
+    pictures = media_in(message)
+    return f"({pictures} attachment{'s' if pictures > 1 else ''} not shown)" if pictures else ""

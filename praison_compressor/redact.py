@@ -111,7 +111,9 @@ class Redactor:
         return value, 0
 
 
-_STRUCTURE = frozenset({"role", "id", "tool_call_id", "type", "name", "signature", "data"})
+_STRUCTURE = frozenset(
+    {"role", "id", "tool_call_id", "tool_use_id", "type", "name", "signature", "data"}
+)
 
 
 def masks_secrets(store: object) -> bool:

@@ -6,8 +6,9 @@ Used only where what may not be dropped exceeds the window by itself, so that th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from .messages import Message, is_result, is_system, steps
+from .messages import Message, is_answer_block, is_result, is_system, steps
 
 __all__ = ["shorten"]
 
@@ -81,9 +82,11 @@ def _cut(message: Message, chars: int) -> Message:
     return message
 
 
-def _cut_part(part: object, chars: int) -> object:
+def _cut_part(part: Any, chars: int) -> Any:
     if isinstance(part, dict) and part.get("type") in ("text", "input_text"):
         return {**part, "text": _middle_out(str(part.get("text") or ""), chars)}
+    if is_answer_block(part):
+        return _cut(part, chars)
     return part
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from .cache import MessageCache, Seen
 from .images import image_rule, size_and_detail
-from .messages import Message, tool_calls_of
+from .messages import Message, calls_beside
 from .models import Limits, model_limits
 from .vocabularies import Vocabulary, vocabulary_for
 
@@ -160,7 +160,7 @@ class TokenCounter:
         name = message.get("name")
         if isinstance(name, str) and name:
             tokens += NAME_TOKENS + self._word(name)
-        for call in tool_calls_of(message):
+        for call in calls_beside(message):
             tokens += CALL_TOKENS + self._word(call.name) + self.vocabulary.count(call.arguments)
         tokens += self._content(message.get("content"))
         return tokens if message.keys() <= _PLAIN_KEYS else tokens + self._reasoning(message)

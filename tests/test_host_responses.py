@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from praisonaiagents.llm.llm import LLM
 
 from praison_compressor.messages import check, digest, steps
-from praison_compressor.praisonai.responses import to_items, to_messages
+from praison_compressor.messages.responses import to_items, to_messages
 from praison_compressor.praisonai.shapes import CHAT, RESPONSES
 
 texts = st.text(min_size=1, max_size=20).filter(str.strip)

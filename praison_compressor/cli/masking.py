@@ -10,7 +10,7 @@ import typer
 
 from ..masks import mask as masked_message
 from ..masks import maskable
-from ..messages import Transcript, read
+from ..messages import Transcript, read, text_of
 from ..tokens import TokenCounter
 from . import transcripts
 from .failures import guarded
@@ -59,7 +59,7 @@ def mask(
     counts = [tokens.message(message) for message in transcript.messages]
     end = _tail_start(transcript, counts, config.protect_last_n_tokens)
     calls = maskable(transcript.messages, counts, config)
-    chosen = {index: call for index, call in calls.items() if index < end}
+    chosen = {index: found for index, found in calls.items() if index < end}
     view = [
         masked_message(chosen[index], message) if index in chosen else message
         for index, message in enumerate(transcript.messages)
@@ -68,8 +68,13 @@ def mask(
         transcripts.write(out, view, source=file)
     screen = Screen(sys.stderr if out == "-" else None)
     rows = [
-        [str(index), call.name, number(counts[index]), number(tokens.message(view[index]))]
-        for index, call in chosen.items()
+        [
+            str(index),
+            ", ".join(call.name for call in found.values()),
+            number(counts[index]),
+            number(tokens.message(view[index])),
+        ]
+        for index, found in chosen.items()
     ]
     before, after = tokens.messages(transcript.messages), tokens.messages(view)
     if as_json:
@@ -83,7 +88,7 @@ def mask(
             }
         )
         return
-    says = [excerpt(str(view[index].get("content")), 60) for index in chosen]
+    says = [excerpt(text_of(view[index]), 60) for index in chosen]
     total = ["all", "", number(before), number(after), f"{len(chosen)} outputs masked"]
     screen.table(
         ["index#", "tool", "tokens before#", "tokens after#", "now"],

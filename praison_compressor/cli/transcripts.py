@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..messages.cleaning import CONVERTED
 from .failures import Unusable
 
 __all__ = ["ACCEPTED", "read_all", "read_json", "read_one", "write"]
@@ -140,6 +141,8 @@ def _is_conversation(value: Any) -> bool:
 
 def _kind(value: Any) -> str:
     if isinstance(value, Mapping):
+        if isinstance(value.get("type"), str):
+            return f"an item of OpenAI's Responses API (see {CONVERTED})"
         return "an object without a role" if "messages" not in value else "an odd object"
     names = {str: "a string", list: "a list", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number")

@@ -9,14 +9,19 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..messages import (
+    ORPHAN_OPENS,
     Message,
     ToolCall,
+    is_answer_block,
+    is_result,
     is_tools_text,
+    result_blocks,
     result_text,
     text_of,
     tool_calls_of,
 )
 from .envelopes import opened
+from .outcomes import outcome_of
 from .voices import HOST_PREFIXES, ran_by_the_user, voices
 from .written_calls import SHELL, written_calls
 
@@ -49,7 +54,7 @@ def passages(messages: Sequence[Message], host_prefixes: tuple[str, ...] = ()) -
     for index, message in enumerate(messages):
         text = result_text(message)
         role = message.get("role")
-        if role in ("tool", "function"):
+        if is_result(message):
             key = message.get("tool_call_id") or message.get("name") or ""
             yield Passage(index, "result", opened(text), calls.get(str(key)))
         elif role == "assistant":
@@ -61,9 +66,9 @@ def passages(messages: Sequence[Message], host_prefixes: tuple[str, ...] = ()) -
                 made, text = written_calls(text, answered=ran)
                 written.extend(made)
             yield from _acted(index, text, made)
-        elif text.strip():
+        elif text.strip() or result_blocks(message):
             spoken = _spoken(message, text, host_prefixes, bool(written))
-            yield from _heard(index, spoken, written)
+            yield from _heard(index, spoken, calls, written)
     yield from _unanswered(len(messages) - 1, written)
 
 
@@ -78,12 +83,16 @@ def _acted(index: int, text: str, made: Iterable[ToolCall]) -> Iterator[Passage]
 
 
 def _heard(
-    index: int, spoken: Iterable[tuple[str, str]], written: deque[ToolCall]
+    index: int, spoken: Iterable[Spoken], calls: Mapping[str, ToolCall], written: deque[ToolCall]
 ) -> Iterator[Passage]:
-    """What comes in the user's role; a tool's words answer the oldest call that has none."""
-    for source, text in spoken:
+    """What comes in the user's role; a tool's words answer the call that they name, else the
+    oldest written one that has no answer."""
+    for source, text, key in spoken:
         if source != "result":
             yield Passage(index, source, text)
+            continue
+        if key in calls:
+            yield Passage(index, source, opened(text), calls[key])
             continue
         command, output = ran_by_the_user(text)
         if command:
@@ -92,31 +101,54 @@ def _heard(
         yield Passage(index, source, opened(output), written.popleft() if written else None)
 
 
+class Spoken(NamedTuple):
+    """One voice in a message that is neither the assistant's nor wholly a tool's."""
+
+    source: str
+    text: str
+    answers: str = ""
+    """The id of the call that a result names."""
+
+
 def _spoken(
     message: Message, text: str, host_prefixes: tuple[str, ...], after_call: bool
-) -> Iterable[tuple[str, str]]:
-    """The voices in a message that is neither the assistant's nor a tool's."""
+) -> Iterable[Spoken]:
+    """The voices in a message that is neither the assistant's nor wholly a tool's."""
     if message.get("role") != "user" or message.get("name"):
-        return (("host", text),)
+        return (Spoken("host", text),)
     if is_tools_text(message):
         return _parts(message, text, host_prefixes)
-    return voices(text, host_prefixes, after_call=after_call)
+    return (Spoken(*each) for each in voices(text, host_prefixes, after_call=after_call))
 
 
-def _parts(
-    message: Message, text: str, host_prefixes: tuple[str, ...]
-) -> Iterator[tuple[str, str]]:
+def _parts(message: Message, text: str, host_prefixes: tuple[str, ...]) -> Iterator[Spoken]:
     """Results, and what the user typed beside them."""
     content = message.get("content")
     if not isinstance(content, list):
-        yield "result", text
+        yield Spoken("result", text)
         return
     for part in content:
+        if is_answer_block(part):
+            yield Spoken("result", said_by(part), str(part.get("tool_use_id") or ""))
+            continue
         said = text_of({"content": [part]})
-        if isinstance(part, Mapping) and part.get("type") == "text":
-            yield from voices(said, host_prefixes)
+        typed = isinstance(part, Mapping) and part.get("type") == "text"
+        if typed and not said.startswith(ORPHAN_OPENS):
+            yield from (Spoken(*each) for each in voices(said, host_prefixes))
         elif said:
-            yield "result", said
+            yield Spoken("result", said)
+
+
+def said_by(block: Mapping[str, Any]) -> str:
+    """A result's text; where only a flag beside it says that the call failed, with that in words.
+
+    >>> said_by({"content": "No such page.", "is_error": True})
+    'Error: No such page.'
+    """
+    text = text_of(block)
+    if block.get("is_error") is not True or outcome_of(text).status == "failed":
+        return text
+    return f"Error: {text}"
 
 
 def _is_answered(messages: Sequence[Message], index: int, host_prefixes: tuple[str, ...]) -> bool:
@@ -125,7 +157,7 @@ def _is_answered(messages: Sequence[Message], index: int, host_prefixes: tuple[s
     if following.get("role") != "user":
         return False
     found = _spoken(following, result_text(following), host_prefixes, True)
-    return any(source == "result" and not ran_by_the_user(part)[0] for source, part in found)
+    return any(each.source == "result" and not ran_by_the_user(each.text)[0] for each in found)
 
 
 def _unanswered(index: int, written: deque[ToolCall]) -> Iterator[Passage]:

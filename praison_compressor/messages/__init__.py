@@ -3,9 +3,14 @@
 A *step* is one atom that is never split: an assistant message with its tool calls and all their
 results; every other message is a step alone. A *turn* starts with a user message.
 
+Calls and results come beside the content, as in OpenAI's chat completions (`tool_calls`, role
+`tool`), or as blocks of it, as in Anthropic's API (`tool_use`, `tool_result`). Both are read, and
+each stays in its shape.
+
 `shapes` reads one message, `digests` tells two apart, `validity` says what a provider would
-refuse, `cleaning` mends one message, `pairing` brings calls and results together, and `reading`
-makes of a whole list a `Transcript`.
+refuse, `cleaning` mends one message, `pairing` brings calls and results together (`blocks`: those
+among the blocks of a content), and `reading` makes of a whole list a `Transcript`. `responses`
+makes messages of the items of OpenAI's Responses API, and items of messages.
 """
 
 from __future__ import annotations
@@ -19,10 +24,15 @@ from .shapes import (
     ORPHAN_OPENS,
     Message,
     ToolCall,
+    calls_beside,
+    is_answer_block,
     is_result,
+    is_spoken,
     is_system,
     is_tools_text,
     makes_calls,
+    media_in,
+    result_blocks,
     result_text,
     text_of,
     to_plain,
@@ -40,15 +50,20 @@ __all__ = [
     "ToolCall",
     "Transcript",
     "as_list",
+    "calls_beside",
     "canonical",
     "check",
     "content_digest",
     "digest",
+    "is_answer_block",
     "is_result",
+    "is_spoken",
     "is_system",
     "is_tools_text",
     "makes_calls",
+    "media_in",
     "read",
+    "result_blocks",
     "result_text",
     "steps",
     "text_of",

@@ -11,6 +11,7 @@ from .digests import sha256_of
 from .shapes import (
     TOO_DEEP,
     Message,
+    call_blocks,
     calls_in,
     is_deep,
     is_result,
@@ -19,11 +20,24 @@ from .shapes import (
     read_call,
     to_plain,
 )
-from .validity import ROLES, is_empty, is_json_object, is_name, is_role, is_sound_call
+from .validity import (
+    ROLES,
+    is_empty,
+    is_json_object,
+    is_name,
+    is_role,
+    is_sound_block,
+    is_sound_call,
+)
 
-__all__ = ["EMPTY", "cleaned"]
+__all__ = ["CONVERTED", "EMPTY", "cleaned"]
 
 EMPTY = "(empty)"
+
+CONVERTED = (
+    "praison_compressor.messages.responses: to_messages(instructions, items), to_items(view)"
+)
+"""Who makes chat messages of the items of OpenAI's Responses API, and items of a view."""
 
 _TEXT_KEYS = frozenset({"role", "content", "name"})
 _RESULT_KEYS = _TEXT_KEYS | {"tool_call_id"}
@@ -45,6 +59,9 @@ def cleaned(index: int, message: Any) -> Message:
             raise InvalidMessages(index, f"a {type(message).__name__}", "a mapping with a role")
         message = _placed(index, message)
     role = message.get("role")
+    if role is None and isinstance(message.get("type"), str):
+        wrong = f"an item of OpenAI's Responses API (type {message['type']!r})"
+        raise InvalidMessages(index, wrong, f"chat messages; see {CONVERTED}")
     if not is_role(role):
         raise InvalidMessages(index, f"role {role!r}", "one of " + ", ".join(sorted(ROLES)))
     if is_deep(message):
@@ -82,6 +99,8 @@ def _is_clean(message: Message) -> bool:
         return False
     if message["role"] != "assistant":
         return "tool_calls" not in message and "function_call" not in message
+    if not all(map(is_sound_block, call_blocks(message))):
+        return False
     if "tool_calls" in message:
         calls = message["tool_calls"]
         if not isinstance(calls, list) or not calls:
@@ -117,6 +136,9 @@ def _mended(message: Message) -> Message:
     if plain["role"] == "assistant":
         plain.update(_mended_calls(calls, legacy))
     plain["content"] = _mended_content(plain.get("content"))
+    for block in call_blocks(plain):
+        if not is_sound_block(block):
+            block.update(_mended_block(block))
     if is_empty(plain):
         plain["content"] = EMPTY
     return plain
@@ -160,10 +182,22 @@ def _mended_call(call: Any) -> Message:
     function = {"name": name, "arguments": arguments}
     return {
         **kept,
-        "id": told.id or "call_" + sha256_of([name, arguments])[7:23],
+        "id": told.id or _made_id(name, arguments),
         "type": "function",
         "function": function,
     }
+
+
+def _mended_block(block: Any) -> Message:
+    """The id, name and input of a call in Anthropic's shape as its API takes them."""
+    told = read_call(block)
+    given = json.loads(_arguments(told.arguments))
+    name = told.name or "unnamed"
+    return {"id": told.id or _made_id(name, given), "name": name, "input": given}
+
+
+def _made_id(name: str, arguments: Any) -> str:
+    return "call_" + sha256_of([name, arguments])[7:23]
 
 
 def _arguments(text: str) -> str:

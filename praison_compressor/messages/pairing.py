@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
-from .shapes import ORPHAN_OPENS, Message, ToolCall, is_result, makes_calls, text_of, tool_calls_of
+from .blocks import AGAIN, Waiting, carried, without_orphans
+from .shapes import (
+    ORPHAN_OPENS,
+    Message,
+    ToolCall,
+    call_blocks,
+    calls_beside,
+    is_call_block,
+    is_result,
+    makes_calls,
+    result_blocks,
+    text_of,
+    tool_calls_of,
+)
 
 __all__ = ["NO_RESULT", "Placed", "paired"]
 
@@ -21,10 +35,8 @@ def paired(clean: Sequence[Message]) -> Iterator[Placed]:
     for index, message in enumerate(clean):
         if makes_calls(message):
             yield from _step(clean, index, taken)
-        elif not is_result(message):
-            yield index, message
         elif index not in taken:
-            yield index, _orphan(message)
+            yield index, _orphan(message) if is_result(message) else without_orphans(message)
 
 
 def _step(clean: Sequence[Message], index: int, taken: set[int]) -> Iterator[Placed]:
@@ -43,14 +55,37 @@ def _step(clean: Sequence[Message], index: int, taken: set[int]) -> Iterator[Pla
     for found, call in sorted((at, call) for call, at in answers if at is not None):
         taken.add(found)
         yield found, _answering(call, clean[found])
-    for call, at in answers:
-        if at is None:
+    left = Waiting(call for call, at in answers if at is None)
+    brought = carried(clean, index + 1, left) if any(left) else []
+    taken.update(at for at, _ in brought)
+    yield from _stubs(message, left)
+    yield from brought
+
+
+def _stubs(message: Message, left: Iterable[ToolCall]) -> Iterator[Placed]:
+    """Results that say there is none, each in the shape of its call."""
+    beside = {call.id for call in calls_beside(message)}
+    blocks = []
+    for call in left:
+        if call.id in beside:
             yield None, _stub(call)
+        else:
+            blocks.append({"type": "tool_result", "tool_use_id": call.id, "content": NO_RESULT})
+    if blocks:
+        yield None, {"role": "user", "content": blocks}
 
 
 def _is_result_of(call: ToolCall, following: Sequence[Message]) -> bool:
     """Whether the message that follows is the call's result, just as a provider wants it."""
-    return any(m["role"] == "tool" and m.get("tool_call_id") == call.id != "" for m in following)
+    return any(_answers_only(message) == call.id != "" for message in following)
+
+
+def _answers_only(message: Message) -> Any:
+    """The id of the one call that the message answers, and does nothing else."""
+    if message["role"] == "tool":
+        return message.get("tool_call_id")
+    blocks = result_blocks(message)
+    return blocks[0].get("tool_use_id") if len(blocks) == 1 == len(message["content"]) else None
 
 
 class _Results:
@@ -86,7 +121,7 @@ class _Results:
             yield from self._by_name.values()
             return
         yield self._by_id.get(call.id)
-        yield self._by_id.get(call.id.partition(_AGAIN)[0])
+        yield self._by_id.get(call.id.partition(AGAIN)[0])
         yield self._by_name.get(None)
         yield self._by_name.get(call.name)
 
@@ -107,22 +142,27 @@ def _is_functions(message: Message) -> bool:
     return message["role"] == "function" and named and "tool_call_id" not in message
 
 
-_AGAIN = "--again"  # marks the second of two calls that came with one id
-
-
 def _with_unique_ids(message: Message) -> Message:
-    calls = message.get("tool_calls") or []
-    if len(calls) < 2:
+    calls, blocks = message.get("tool_calls") or [], call_blocks(message)
+    if len(calls) + len(blocks) < 2:
         return message
+    return _renamed(_renamed(message, "tool_calls", calls), "content", blocks)
+
+
+def _renamed(message: Message, key: str, calls: Sequence[Message]) -> Message:
+    """The message with the calls under that key told apart by their ids."""
     ids = [call["id"] for call in calls]
     if len(set(ids)) == len(ids):
         return message
-    seen: dict[str, int] = {}
-    renamed = []
-    for call in calls:
-        nth = seen[call["id"]] = seen.get(call["id"], 0) + 1
-        renamed.append(call if nth == 1 else {**call, "id": f"{call['id']}{_AGAIN}{nth}"})
-    return {**message, "tool_calls": renamed}
+    seen: Counter[str] = Counter()
+    parts = []
+    for part in message[key]:
+        if key == "tool_calls" or is_call_block(part):
+            seen[part["id"]] += 1
+            nth = seen[part["id"]]
+            part = part if nth == 1 else {**part, "id": f"{part['id']}{AGAIN}{nth}"}
+        parts.append(part)
+    return {**message, key: parts}
 
 
 def _stub(call: ToolCall) -> Message:

@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import InvalidMessages
 from .cleaning import cleaned
 from .pairing import paired
-from .shapes import ORPHAN_OPENS, Message, is_result, is_system, makes_calls, text_of
+from .shapes import Message, is_result, is_spoken, is_system, makes_calls, result_blocks
 
 __all__ = ["Transcript", "as_list", "read", "steps"]
 
@@ -35,11 +35,11 @@ class Transcript:
 
     @cached_property
     def users(self) -> tuple[int, ...]:
-        """The indices of the user's messages; results that repair turned into text are none."""
+        """The indices of the user's messages; those that carry nothing but results are none."""
         return tuple(
             index
             for index, message in enumerate(self.messages)
-            if message.get("role") == "user" and not text_of(message).startswith(ORPHAN_OPENS)
+            if message.get("role") == "user" and is_spoken(message)
         )
 
     @property
@@ -85,8 +85,12 @@ def steps(messages: Sequence[Mapping[str, Any]]) -> list[range]:
     while start < len(messages):
         end = start + 1
         if makes_calls(messages[start]):
-            while end < len(messages) and is_result(messages[end]):
+            while end < len(messages) and _is_answer(messages[end]):
                 end += 1
         found.append(range(start, end))
         start = end
     return found
+
+
+def _is_answer(message: Mapping[str, Any]) -> bool:
+    return is_result(message) or bool(result_blocks(message))

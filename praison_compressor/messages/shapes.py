@@ -15,16 +15,23 @@ __all__ = [
     "TOO_DEEP",
     "Message",
     "ToolCall",
+    "call_blocks",
+    "calls_beside",
     "calls_in",
+    "is_answer_block",
+    "is_call_block",
     "is_deep",
     "is_result",
+    "is_spoken",
     "is_system",
     "is_tools_text",
     "json_text",
     "makes_calls",
+    "media_in",
     "part_text",
     "plain_value",
     "read_call",
+    "result_blocks",
     "result_text",
     "text_of",
     "to_plain",
@@ -54,18 +61,59 @@ def is_system(message: Mapping[str, Any]) -> bool:
 
 
 def is_result(message: Mapping[str, Any]) -> bool:
-    """Whether the message is the result of a tool or function call."""
+    """Whether the message is, as a whole, the result of a tool or function call."""
     return message.get("role") in ("tool", "function")
 
 
+def call_blocks(message: Mapping[str, Any]) -> Sequence[Message]:
+    """The calls among the blocks of an assistant's message, where Anthropic's API has them."""
+    content = message.get("content")
+    if type(content) is not list or message.get("role") != "assistant":
+        return ()
+    return [part for part in content if is_call_block(part)]
+
+
+def result_blocks(message: Mapping[str, Any]) -> Sequence[Message]:
+    """The results among the blocks of a user's message, where Anthropic's API has them."""
+    content = message.get("content")
+    if type(content) is not list or message.get("role") != "user":
+        return ()
+    return [part for part in content if is_answer_block(part)]
+
+
+def is_call_block(part: Any) -> bool:
+    """Whether a part of a content is a call in Anthropic's shape."""
+    return _is_dict(part) and part.get("type") == "tool_use"
+
+
+def is_answer_block(part: Any) -> bool:
+    """Whether a part of a content is a result in Anthropic's shape."""
+    return _is_dict(part) and part.get("type") == "tool_result"
+
+
+def _is_dict(value: Any) -> bool:
+    # `type` first: a check against an abstract class costs more than all the rest.
+    return type(value) is dict or isinstance(value, Mapping)
+
+
 def is_tools_text(message: Mapping[str, Any]) -> bool:
-    """Whether a message in the user's role carries a tool's words, not the user's."""
+    """Whether a message in the user's role carries a tool's words, perhaps beside the user's."""
     content = message.get("content")
     if isinstance(content, list):
-        return any(
-            isinstance(part, Mapping) and part.get("type") == "tool_result" for part in content
-        )
+        return any(map(_is_tools_part, content))
     return isinstance(content, str) and content.startswith(ORPHAN_OPENS)
+
+
+def is_spoken(message: Mapping[str, Any]) -> bool:
+    """Whether a message in the user's role carries anything that is not a tool's."""
+    content = message.get("content")
+    if isinstance(content, list):
+        return not all(map(_is_tools_part, content))
+    return not (isinstance(content, str) and content.startswith(ORPHAN_OPENS))
+
+
+def _is_tools_part(part: Any) -> bool:
+    return is_answer_block(part) or part_text(part).startswith(ORPHAN_OPENS)
 
 
 # ---------------------------------------------------------------- reading one message
@@ -116,8 +164,37 @@ def part_text(part: Any) -> str:
     return ""
 
 
+def media_in(message: Mapping[str, Any]) -> int:
+    """How many parts of a content, or of a result in it, are images, audio or files."""
+    content = message.get("content")
+    parts = content if isinstance(content, list) else ()
+    return sum(
+        media_in(part) if is_answer_block(part) else part.get("type") not in _IN_WORDS
+        for part in parts
+        if isinstance(part, Mapping)
+    )
+
+
+_IN_WORDS = (
+    *("text", "input_text", "output_text", "refusal", "tool_use"),
+    *("thinking", "redacted_thinking"),
+)
+
+
 def tool_calls_of(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    """The tool calls of a message, whatever their shape; a legacy function_call has id ""."""
+    """The tool calls of a message, whatever their shape; a legacy function_call has id "".
+
+    A call that a client has both among the content's blocks and beside them is one.
+    """
+    beside, blocks = calls_beside(message), call_blocks(message)
+    if not blocks:
+        return beside
+    known = {call.id for call in beside}
+    return beside + tuple(call for call in map(read_call, blocks) if call.id not in known)
+
+
+def calls_beside(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
+    """The calls that stand beside the content, as OpenAI's API has them."""
     given, legacy = message.get("tool_calls"), message.get("function_call")
     if not given and not legacy:
         return ()
@@ -130,7 +207,10 @@ def tool_calls_of(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
 def makes_calls(message: Mapping[str, Any]) -> bool:
     """Whether `tool_calls_of` finds any, without reading them."""
     given, legacy = message.get("tool_calls"), message.get("function_call")
-    return bool(legacy or (given and calls_in(given)))
+    if legacy or (given and calls_in(given)):
+        return True
+    # Most contents are text: what every message is asked must not look any further.
+    return type(message.get("content")) is list and bool(call_blocks(message))
 
 
 def calls_in(value: Any) -> Sequence[Any]:

@@ -7,7 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .shapes import calls_in, is_deep, is_result, makes_calls, text_of, tool_calls_of
+from .shapes import (
+    call_blocks,
+    calls_in,
+    is_answer_block,
+    is_deep,
+    is_result,
+    is_spoken,
+    makes_calls,
+    result_blocks,
+    text_of,
+    tool_calls_of,
+)
 
 __all__ = [
     "ROLES",
@@ -17,6 +28,7 @@ __all__ = [
     "is_json_object",
     "is_name",
     "is_role",
+    "is_sound_block",
     "is_sound_call",
 ]
 
@@ -50,6 +62,16 @@ def _shape_problems(messages: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:
         for call in calls_in(message.get("tool_calls")):
             if not isinstance(call, Mapping) or not is_sound_call(call):
                 yield Problem(index, "tool_call", "a tool call without id, name or JSON arguments")
+        yield from _block_problems(index, message)
+
+
+def _block_problems(index: int, message: Mapping[str, Any]) -> Iterator[Problem]:
+    for block in call_blocks(message):
+        if not is_sound_block(block):
+            yield Problem(index, "tool_call", "a tool_use block without id, name or input object")
+    answers = result_blocks(message)
+    if answers and not all(map(is_answer_block, message["content"][: len(answers)])):
+        yield Problem(index, "order", "a tool_result block behind other content")
 
 
 def is_role(role: Any) -> bool:
@@ -67,6 +89,12 @@ def is_sound_call(call: Mapping[str, Any]) -> bool:
     if not isinstance(function, Mapping) or not is_name(function.get("name")):
         return False
     return is_json_object(function.get("arguments"))
+
+
+def is_sound_block(block: Mapping[str, Any]) -> bool:
+    """Whether a call in Anthropic's shape has an id, a name and an object as its input."""
+    named = is_name(block.get("id")) and is_name(block.get("name"))
+    return named and isinstance(block.get("input"), dict)
 
 
 def is_name(value: Any) -> bool:
@@ -107,10 +135,11 @@ def _has_media(content: Any) -> bool:
 def _pairing_problems(messages: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:
     open_ids: dict[str, int] = {}
     for index, message in enumerate(messages):
-        if is_result(message):
-            key = str(message.get("tool_call_id") or "")
+        answered = _answered(message)
+        for key in answered:
             if open_ids.pop(key, None) is None:
                 yield Problem(index, "orphan", f"tool result without a call (id {key!r})")
+        if answered and (is_result(message) or not is_spoken(message)):
             continue
         yield from _unanswered(open_ids)
         open_ids = {}
@@ -119,6 +148,13 @@ def _pairing_problems(messages: Sequence[Mapping[str, Any]]) -> Iterator[Problem
                 yield Problem(index, "duplicate_id", f"two calls with the id {call.id!r}")
             open_ids[call.id] = index
     yield from _unanswered(open_ids)
+
+
+def _answered(message: Mapping[str, Any]) -> list[str]:
+    """The ids of the calls that the message answers."""
+    if is_result(message):
+        return [str(message.get("tool_call_id") or "")]
+    return [str(block.get("tool_use_id") or "") for block in result_blocks(message)]
 
 
 def _unanswered(open_ids: Mapping[str, int]) -> Iterator[Problem]:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..cachemarks import marked
-from ..messages import Message
-from . import responses
+from ..messages import Message, responses
 
 __all__ = ["CHAT", "RESPONSES", "Request", "Shape"]
 

@@ -1,5 +1,10 @@
 """The Responses API's `instructions` and `input` items as chat messages, and back: pure.
 
+```python
+result = compressor.compress_sync(to_messages(None, items))
+_, items = to_items(result.messages)
+```
+
 A step of the chat model (text, reasoning and calls of one answer) is several items there. Read
 together and written together, they can never be split: a function call keeps the reasoning item
 that the API demands before it.
@@ -11,7 +16,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..messages import Message, is_system, text_of, tool_calls_of
+from .shapes import Message, is_system, text_of, to_plain, tool_calls_of
 
 __all__ = ["to_items", "to_messages"]
 
@@ -22,14 +27,17 @@ _TEXT = frozenset({"input_text", "output_text"})
 
 
 def to_messages(instructions: Any, items: Any) -> list[Message]:
-    """The chat messages of a request; equal words have equal digests on both APIs."""
+    """The chat messages of a request; equal words have equal digests on both APIs.
+
+    `items` are dictionaries, or the objects of a client: a response's `output` among them.
+    """
     messages: list[Message] = []
     if instructions:
         messages.append({"role": "system", "content": instructions})
     if isinstance(items, str):
         return [*messages, {"role": "user", "content": items}]
     answer: Message | None = None
-    for item in items or ():
+    for item in map(_plain, items or ()):
         kind = _kind(item)
         if kind == "function_call_output":
             answer = None
@@ -43,6 +51,10 @@ def to_messages(instructions: Any, items: Any) -> list[Message]:
                 messages.append(answer)
             _add(answer, kind, item)
     return messages
+
+
+def _plain(item: Any) -> Mapping[str, Any]:
+    return item if isinstance(item, Mapping) else to_plain(item)
 
 
 def _kind(item: Mapping[str, Any]) -> str:
