@@ -51,9 +51,12 @@ def ungrounded(text: str, brief: Brief, patterns: Mapping[str, str] | None = Non
 
 
 def doubted(text: str, names: Iterable[str]) -> str:
-    """The text with a line below it that names what is not in the originals; as it is without."""
+    """The text with a line below it that names what is not in the originals; as it is without.
+
+    A line that the model copied from an earlier summary gives way to it.
+    """
     shown = ", ".join(list(names)[:MOST])
-    return f"{text}\n\n{DOUBTS}{shown}" if shown else text
+    return f"{_LINE.sub('', text).rstrip()}\n\n{DOUBTS}{shown}" if shown else text
 
 
 def _is_made(name: str, kind: str, text: str) -> bool:

@@ -92,6 +92,14 @@ def test_a_doubt_is_not_laid_by_saying_it_again() -> None:
     assert ungrounded("totals.py is done.", found) == []
 
 
+def test_a_copied_line_gives_way_to_its_own() -> None:
+    """A model that carries an earlier summary on may copy the doubts with it."""
+    copied = doubted("Fixed in totals.py.", ["totals.py"])
+    names = ungrounded(f"{copied}\n\nAnd in sums.py.", briefed(folded=(copied,)))
+    assert names == ["totals.py", "sums.py"]
+    assert doubted(copied, names).count(DOUBTS) == 1
+
+
 def test_the_most_harmful_come_first_and_a_long_list_is_cut() -> None:
     """An order and a hash are acted upon before a function's name; a domain's own before all."""
     text = "`sumLines` in totals.py, fixed by 7be1d2a for ORD 4471"
