@@ -36,7 +36,7 @@ def text_of(section: Section) -> list[str]:
 
 
 def test_the_users_words_are_ranked() -> None:
-    """Rules and what was replaced first, then what was typed, newest first, then pastes."""
+    """Rules and what replaced what first, then what was typed, newest first, then pastes."""
     facts = Facts(
         user=(
             Said(0, "old request"),
@@ -50,10 +50,10 @@ def test_the_users_words_are_ranked() -> None:
         )
     )
     assert text_of(user_section(facts, "some hidden words here")) == [
+        "use 9090",
         "use 8080 (superseded later: 8080 no longer holds)",
         "always lint",
         "old request",
-        "use 9090",
         "pasted",
         "deep paste",
     ]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from .audit import short
 from .lines import Line, Section
-from .model import CommandFact, Facts, FileFact, Said, Todo
+from .model import CommandFact, ErrorFact, Facts, FileFact, Said, Todo
 from .runs import Run, run_of, tail_of
-from .stale import Stale
 
 DONE = ("completed", "complete", "done", "cancelled", "finished")
 RECENT_NOTES = 1
@@ -26,13 +25,20 @@ def now_section(facts: Facts) -> Section:
     >>> now_section(Facts(todos=(Todo("Fix it", "in_progress", 1),))).lines[0].text
     'Fix it'
     """
+    old = facts.stale.marked
     lines = [*_todos(facts, "doing"), *_todos(facts, "next")]
     lines += [
-        Line(0, _fails(item), f"fails {item.index}", "still fails: ", brief=_fails(item, BRIEF))
+        Line(
+            0,
+            old(_fails(item), item.index),
+            f"fails {item.index}",
+            "still fails: ",
+            brief=old(_fails(item, BRIEF), item.index),
+        )
         for item in still_failing(facts)
     ]
     told = max((item.index for item in facts.todos), default=0)
-    current = Stale(facts).without([*facts.last_words, *reversed(facts.open_work[-RECENT_NOTES:])])
+    current = facts.stale.without([*facts.last_words, *reversed(facts.open_work[-RECENT_NOTES:])])
     # What was said before the list took its present state is not how things stand.
     notes = dict.fromkeys(note for note in current if note.index >= told)
     lines += [Line(0, f"{note.text} [{note.index}]", note.text, "said: ") for note in notes]
@@ -48,7 +54,7 @@ def _fails(item: CommandFact, most: int = 0) -> str:
 def _todos(facts: Facts, state: str) -> Iterator[Line]:
     for item in facts.todos:
         if _state(item) == state:
-            yield Line(0, item.text, state, f"{state}: ")
+            yield Line(0, facts.stale.marked(item.text, item.index), state, f"{state}: ")
 
 
 def _state(item: Todo) -> str:
@@ -83,13 +89,19 @@ def user_section(facts: Facts, hidden: str = "") -> Section:
     for position, item in enumerate(facts.user):
         if item.superseded_by or not (hidden and item.text in hidden):
             kept[item.text] = (position, item)
-    ranked = sorted(kept.values(), key=lambda pair: (_rank(pair[1]), -pair[1].index, pair[0]))
+    replacing = {item.superseded_by for item in facts.user}
+    ranked = sorted(
+        kept.values(),
+        key=lambda pair: (_rank(pair[1], replacing), -pair[1].index, pair[0]),
+    )
     lines = (Line(at, _said(item), f"[{item.index}]") for at, item in ranked)
     return Section("The user said", tuple(lines))
 
 
-def _rank(item: Said) -> int:
-    return 0 if item.standing or item.superseded_by else 1 + item.pasted
+def _rank(item: Said, replacing: Container[str | None]) -> int:
+    """What replaced something comes with what it replaced: else only the old value is told."""
+    corrected = item.superseded_by or item.text in replacing
+    return 0 if item.standing or corrected else 1 + item.pasted
 
 
 def _said(item: Said) -> str:
@@ -101,7 +113,7 @@ def _said(item: Said) -> str:
 
 def decisions_section(facts: Facts) -> Section:
     """Decisions with the words that justify them, newest first."""
-    current = Stale(facts).without(reversed(facts.decisions))
+    current = facts.stale.without(reversed(facts.decisions))
     lines = [Line(item.index, f"[{item.index}] {item.text}") for item in current]
     return Section("Decisions", tuple(lines))
 
@@ -152,7 +164,11 @@ def commands_section(facts: Facts) -> Section:
     """
     ran = [item for item in reversed(facts.commands) if item.kind == "command"]
     looked = [item for item in reversed(facts.commands) if _is_worth_telling(item)]
-    lines = [Line(item.index, _ran(item), brief=_ran(item, BRIEF)) for item in (*ran, *looked)]
+    old = facts.stale.marked
+    lines = [
+        Line(item.index, old(_ran(item), item.index), brief=old(_ran(item, BRIEF), item.index))
+        for item in (*ran, *looked)
+    ]
     return Section("Commands and searches" if looked else "Commands", tuple(lines))
 
 
@@ -176,11 +192,12 @@ def _cut(text: str, most: int) -> str:
 def errors_section(facts: Facts) -> Section:
     """Errors that tools reported and what followed, newest first."""
     lines = [
-        Line(item.index, f"[{item.index}] {item.text}" + _followed(item.followed_by))
+        Line(item.index, facts.stale.marked(_error(item), item.index))
         for item in reversed(facts.errors)
     ]
     return Section("Errors reported by tools", tuple(lines))
 
 
-def _followed(text: str) -> str:
-    return f" (then: {text})" if text else ""
+def _error(item: ErrorFact) -> str:
+    followed = f" (then: {item.followed_by})" if item.followed_by else ""
+    return f"[{item.index}] {item.text}{followed}"
