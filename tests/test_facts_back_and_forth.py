@@ -211,6 +211,9 @@ def test_what_the_assistant_proposed_falls_with_a_correction() -> None:
     texts = [("user", "Set up the service."), ("assistant", decided), ("user", "no, 9090")]
     messages = [{"role": role, "content": text} for role, text in texts]
     assert told_as_current(static_summary(messages, budget_tokens=300, count=count), "8080") == []
+    again = [*messages, {"role": "user", "content": "back to 8080"}]
+    told = static_summary(again, budget_tokens=300, count=count)
+    assert (told_as_superseded(told, "8080"), told_as_current(told, "9090")) == ([], [])
     kept = [*messages[:2], {"role": "user", "content": "No, the title needs 20px."}]
     assert decided in static_summary(kept, budget_tokens=300, count=count)
 

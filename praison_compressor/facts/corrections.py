@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from .model import Said
 from .values import Claim, alike, claim_of, words_near
 
-__all__ = ["outdated_proposal", "supersede"]
+__all__ = ["replaced_proposals", "supersede"]
 
 CLAIM_CHARS = 300
 LOOK_BACK = 60
@@ -201,21 +201,21 @@ def _words(claim: Claim) -> list[str]:
     return re.findall(r"\w+", text)
 
 
-def outdated_proposal(text: str, index: int, reply: int, later: Iterable[Claim]) -> bool:
-    """Whether the user corrected what the assistant had said itself, in one of the later claims.
+def replaced_proposals(
+    text: str, index: int, reply: int, later: Iterable[Claim]
+) -> Iterator[tuple[str, Claim]]:
+    """The values of the assistant's own that the user corrected in later claims, with the claim.
 
     `reply` is where the user next spoke: there a bare "no, 9090" means what was proposed.
     """
     claim = claim_of(index, text)
     if claim is None:
-        return False
+        return
     one = _Held(claim, claim.topic)
-    return any(
-        _named(one, correction) if correction.drops else _outdated(one, correction)
-        for correction in later
-        if correction.message > index
-        and (
-            correction.topic & claim.topic or (correction.message == reply and not correction.topic)
+    for correction in later:
+        meant = correction.topic & claim.topic or (
+            correction.message == reply and not correction.topic
         )
-        and _same_matter(one, correction)
-    )
+        if correction.message > index and meant and _same_matter(one, correction):
+            old = _named(one, correction) if correction.drops else _outdated(one, correction)
+            yield from ((value, correction) for value in old)

@@ -65,7 +65,8 @@ def details(
     pool = [
         item
         for item in facts.excerpts
-        if item.source != "user" and not (item.source == "assistant" and stale.is_outdated(item))
+        if item.source != "user"
+        and not (item.source == "assistant" and stale.holds(item.text, item.index))
     ]
     sample = [item.text for item in pool if "/" in item.text][-ROOT_SAMPLE:]
     roots = Roots(sample if budget_tokens >= ROOTS_PAY_TOKENS else ())

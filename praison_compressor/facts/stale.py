@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol, TypeVar
 
-from .corrections import outdated_proposal
-from .model import Facts
-from .tongues import UNSPACED
-from .values import claim_of, topic_of, values_of
+from .corrections import replaced_proposals
+from .model import Facts, Said
+from .tongues import CORRECTS, UNSPACED
+from .values import Claim, claim_of, topic_of, values_of
 
 DISTINCTIVE_DIGITS = 4
 """A number of fewer is another one wherever no word stands beside it that says what it is."""
@@ -43,14 +43,11 @@ class Stale:
     """The values that no longer hold, and since when."""
 
     def __init__(self, facts: Facts) -> None:
-        self._old = _old_values(facts)
+        self._old = {**_proposals(facts), **_old_values(facts)}
         words = "|".join(map(re.escape, sorted(self._old, key=len, reverse=True)))
         # A sign of a script without spaces is no part of the value that it touches.
         edge = rf"[^\W{UNSPACED}]"
         self._any = re.compile(rf"(?<!{edge})(?:{words})(?!{edge}|\.\d)") if words else None
-        said = (claim_of(item.index, item.text) for item in facts.user if not item.pasted)
-        self._corrections = [claim for claim in said if claim is not None and claim.corrects]
-        self._replies = sorted({item.index for item in facts.user})
 
     def old_in(self, text: str, index: int) -> tuple[str, ...]:
         """The values in words of that message that were replaced after them."""
@@ -78,16 +75,8 @@ class Stale:
         return f"{text} (superseded: {', '.join(old)})" if old else text
 
     def without(self, items: Iterable[S]) -> list[S]:
-        """Those of the assistant's words that are not outdated."""
-        return [item for item in items if not self.is_outdated(item)]
-
-    def is_outdated(self, item: Spoken) -> bool:
-        """Whether words of the assistant's hold a value that the user replaced after them."""
-        if self.holds(item.text, item.index):
-            return True
-        at = bisect.bisect_right(self._replies, item.index)
-        reply = self._replies[at] if at < len(self._replies) else -1
-        return outdated_proposal(item.text, item.index, reply, self._corrections)
+        """Those of the items that hold no replaced value."""
+        return [item for item in items if not self.holds(item.text, item.index)]
 
 
 def _is_distinctive(value: str) -> bool:
@@ -112,11 +101,49 @@ def _old_values(facts: Facts) -> dict[str, _Old]:
 
 
 def _settings(facts: Facts) -> dict[str, frozenset[str]]:
-    """The values that the user set and that hold, with the words that say what for."""
+    """The replaced values that the user set for something else, where they hold, and for what."""
     out: dict[str, frozenset[str]] = {}
+    replaced = {value for said in facts.user for value in said.old_values}
     for said in facts.user:
-        claim = None if said.pasted else claim_of(said.index, said.text)
+        named = [value for value in replaced if value in said.text and not said.pasted]
+        claim = claim_of(said.index, said.text) if named else None
         for value in claim.sets if claim else ():
-            if value not in said.old_values:
+            if value in replaced and value not in said.old_values:
                 out[value] = out.get(value, frozenset()) | topic_of(said.text, [value])
     return out
+
+
+def _proposals(facts: Facts) -> dict[str, _Old]:
+    """What the assistant had decided or planned itself when the user corrected it."""
+    out: dict[str, _Old] = {}
+    corrections = _corrections(facts.user)
+    if not corrections:
+        return out
+    replies = sorted({item.index for item in facts.user})
+    about = frozenset(word for claim in corrections for word in claim.topic)
+    for note in (*facts.decisions, *facts.open_work, *facts.last_words):
+        at = bisect.bisect_right(replies, note.index)
+        reply = replies[at] if at < len(replies) else -1
+        brief = any(claim.message == reply and not claim.topic for claim in corrections)
+        if reply < 0 or not (brief or about & topic_of(note.text)):
+            continue
+        for value, by in replaced_proposals(note.text, note.index, reply, corrections):
+            if _holds_since(value, by, facts.user):
+                continue
+            topic = topic_of(note.text, [value]) | by.topic
+            out[value.strip(_QUOTES)] = _Old(by.message, topic, frozenset())
+    return out
+
+
+def _holds_since(value: str, correction: Claim, said: Iterable[Said]) -> bool:
+    """Whether the user came back to a value after having corrected it."""
+    return any(
+        item.index > correction.message and value in item.text and value not in item.old_values
+        for item in said
+    )
+
+
+def _corrections(said: Iterable[Said]) -> list[Claim]:
+    found = (item for item in said if not item.pasted and CORRECTS.search(item.text))
+    claims = (claim_of(item.index, item.text) for item in found)
+    return [claim for claim in claims if claim is not None]
