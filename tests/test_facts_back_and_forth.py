@@ -232,8 +232,8 @@ def test_every_line_with_an_old_value_is_marked() -> None:
         messages.append({"role": "tool", "tool_call_id": name, "content": result})
     messages.append({"role": "user", "content": "No, use port 9090."})
     text = static_summary(messages, budget_tokens=900, count=count)
-    assert "- next: Open port 8080 (superseded: 8080)" in text
-    assert "## Errors" in text
+    assert "Open port 8080 (superseded: 8080)" in text
+    assert "still fails: curl localhost:8080/health: exit 7: curl: Error: 8080 refused [4]" in text
     assert told_as_current(text, "8080") == []
 
 

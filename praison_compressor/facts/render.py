@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 
 from .details import details
 from .identifiers import Classifier
@@ -14,6 +14,7 @@ from .sections import (
     commands_section,
     decisions_section,
     errors_section,
+    looked_section,
     now_section,
     read_section,
     user_section,
@@ -30,6 +31,12 @@ SHARE = 0.03
 """Of each other section, and twice that of the files where room is short."""
 LEAST_TOKENS = 40
 """A section that a person looks for first gets a line or two even in a small summary."""
+
+LEFT_SHARE = 0.02
+"""Of the whole, that is worth another look at the sections once the details are chosen."""
+
+SLACK_SHARE = 0.002
+"""Of the whole, that stays empty: others count a long text in pieces, and some tokens more."""
 
 
 def render(
@@ -57,23 +64,45 @@ def render(
     room = budget_tokens - count(now)
     said = fitted(user_section(facts, flat), int(room * USER_SHARE), count)
     room -= count(said)
-    parts = [now, said]
-    for section, share in _shares(room):
-        parts.append(fitted(section(facts), max(int(room * share), least(room)), count))
-    text = "\n".join(part for part in parts if part)
+    parts = [(now_section(facts), now), (user_section(facts, flat), said)]
+    for section, share in _shares(facts, now, room):
+        parts.append((section, fitted(section, max(int(room * share), least(room)), count)))
+    text = _joined(parts)
     classifier = Classifier(facts.patterns)
     covered = set(classifier.names(f"{said}\n{visible}"))
     half = set(classifier.names(text)) - covered
     room = budget_tokens - count(text) - 4
-    return squeeze(f"{text}\n{details(facts, room, count, covered, half)}")
+    bound = details(facts, room, count, covered, half)
+    room -= count(bound)
+    if room >= max(LEAST_TOKENS, LEFT_SHARE * budget_tokens):
+        room -= max(1, int(SLACK_SHARE * budget_tokens))
+        # How things stand a model's text has told: it is not widened beside one.
+        fixed = parts[: int(beside_prose)]
+        wider = _widened([*parts[len(fixed) :], (looked_section(facts), "")], room, count)
+        text = _joined([*fixed, *wider])
+    return squeeze(f"{text}\n{bound}")
 
 
-def _shares(room: int) -> Iterator[tuple[Callable[[Facts], Section], float]]:
-    yield decisions_section, SHARE
-    yield changed_section, FILES_SHARE if room >= FILES_PAY_TOKENS else 2 * SHARE
-    yield read_section, SHARE
-    yield errors_section, SHARE
-    yield commands_section, SHARE
+def _shares(facts: Facts, now: str, room: int) -> Iterator[tuple[Section, float]]:
+    yield decisions_section(facts), SHARE
+    yield changed_section(facts), FILES_SHARE if room >= FILES_PAY_TOKENS else 2 * SHARE
+    yield read_section(facts), SHARE
+    yield errors_section(facts, now), SHARE
+    yield commands_section(facts, now), SHARE
+
+
+def _joined(parts: Iterable[tuple[Section, str]]) -> str:
+    return "\n".join(text for _, text in parts if text)
+
+
+def _widened(
+    parts: Iterable[tuple[Section, str]], room: int, count: Count
+) -> Iterator[tuple[Section, str]]:
+    """The sections with what room the details have left: all of it is told where it fits."""
+    for section, text in parts:
+        wider = fitted(section, count(text) + room, count)
+        room -= count(wider) - count(text)
+        yield section, wider
 
 
 def squeeze(text: str) -> str:

@@ -21,6 +21,8 @@ _CHECKS = frozenset(
 """Of them it matters on what they were run; that another file can be listed says nothing new."""
 _SAYS_NOTHING = frozenset("cd echo export set source true sleep pwd".split())
 _CUTS = re.compile(r"\s*(?:2>&1\s*)?(?:\|\s*(?:tail|head|cat)\b[^|]*)?$")
+_CODE = re.compile(r"(?:import|from|print|def) ?[\w(]|[\w.]+\(|[\w.\[\]]+ = ")
+"""A cell of a notebook: what the next one does well is not what this one could not."""
 MOST_WORDS = 3
 
 
@@ -45,6 +47,8 @@ def run_of(command: str) -> Run:
     >>> run_of("cd x && PORT=1 python -m pytest -q tests | tail -5")
     Run(program=('python', 'pytest'), on=frozenset({'tests'}))
     """
+    if _CODE.match(command):
+        return Run(("code",), frozenset())
     parts = [part.partition("|")[0].split() for part in _PARTS.split(command)]
     told = [words for words in parts if words and words[0] not in _SAYS_NOTHING]
     words = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from .audit import short
 from .lines import Line, Section
@@ -14,6 +14,8 @@ DONE = ("completed", "complete", "done", "cancelled", "finished")
 RECENT_NOTES = 1
 STILL_FAILING = 2
 _AMONG_FILES = re.compile(r"grep|glob|file|list|dir|code|symbol|workspace|by_name", re.I)
+TASK_SPACES = 3
+"""A sentence of four words and more: a greeting has fewer."""
 BRIEF = 52
 """Characters of a command, and of what came of it, where there is no room for the whole."""
 
@@ -52,9 +54,13 @@ def _fails(item: CommandFact, most: int = 0) -> str:
 
 
 def _todos(facts: Facts, state: str) -> Iterator[Line]:
+    # A list that nobody touched since the user spoke does not know of what was said.
+    spoke = max((item.index for item in facts.user), default=0)
     for item in facts.todos:
         if _state(item) == state:
-            yield Line(0, facts.stale.marked(item.text, item.index), state, f"{state}: ")
+            was = "was " if item.index < spoke and state != "done" else ""
+            text = facts.stale.marked(item.text, item.index)
+            yield Line(0, text, state, f"{was}{state}: ")
 
 
 def _state(item: Todo) -> str:
@@ -90,12 +96,24 @@ def user_section(facts: Facts, hidden: str = "") -> Section:
         if item.superseded_by or not (hidden and item.text in hidden):
             kept[item.text] = (position, item)
     replacing = {item.superseded_by for item in facts.user}
+    task = _task(facts)
     ranked = sorted(
         kept.values(),
-        key=lambda pair: (_rank(pair[1], replacing), -pair[1].index, pair[0]),
+        key=lambda pair: (
+            pair[1] is not task,
+            _rank(pair[1], replacing),
+            -pair[1].index,
+            pair[0],
+        ),
     )
     lines = (Line(at, _said(item), f"[{item.index}]") for at, item in ranked)
     return Section("The user said", tuple(lines))
+
+
+def _task(facts: Facts) -> Said | None:
+    """What the session began with, a greeting left out: it says what all the rest is about."""
+    typed = (item for item in facts.user if not item.pasted)
+    return next((item for item in typed if item.text.count(" ") >= TASK_SPACES), None)
 
 
 def _rank(item: Said, replacing: Container[str | None]) -> int:
@@ -157,19 +175,39 @@ def _file(item: FileFact) -> str:
     return short(item.path) + (f" ×{times}" if times > 1 else "") + target
 
 
-def commands_section(facts: Facts) -> Section:
+def commands_section(facts: Facts, told: str = "") -> Section:
     """Commands with their newest outcome, newest first, and after them pages and searches.
 
     Looking for a name among files is none of them: it can be done again for less than it costs.
+    What is `told` above as still failing is not told again.
     """
-    ran = [item for item in reversed(facts.commands) if item.kind == "command"]
-    looked = [item for item in reversed(facts.commands) if _is_worth_telling(item)]
-    old = facts.stale.marked
-    lines = [
-        Line(item.index, old(_ran(item), item.index), brief=old(_ran(item, BRIEF), item.index))
-        for item in (*ran, *looked)
+    ran = [
+        item
+        for item in reversed(facts.commands)
+        if item.kind == "command" and not (told and _is_told(item, told))
     ]
-    return Section("Commands and searches" if looked else "Commands", tuple(lines))
+    looked = [item for item in reversed(facts.commands) if _is_worth_telling(item)]
+    lines = _outcomes(facts, [*ran, *looked])
+    return Section("Commands and searches" if looked else "Commands", lines)
+
+
+def looked_section(facts: Facts) -> Section:
+    """Searches among the files with what they found, newest first: for room that is left over."""
+    local = (item for item in reversed(facts.commands) if item.kind == "search")
+    lines = _outcomes(facts, [item for item in local if not _is_worth_telling(item)])
+    return Section("Local searches", lines)
+
+
+def _outcomes(facts: Facts, items: Iterable[CommandFact]) -> tuple[Line, ...]:
+    old = facts.stale.marked
+    return tuple(
+        Line(item.index, old(_ran(item), item.index), brief=old(_ran(item, BRIEF), item.index))
+        for item in items
+    )
+
+
+def _is_told(item: CommandFact, told: str) -> bool:
+    return _fails(item) in told or _fails(item, BRIEF) in told
 
 
 def _is_worth_telling(item: CommandFact) -> bool:
@@ -189,11 +227,12 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def errors_section(facts: Facts) -> Section:
-    """Errors that tools reported and what followed, newest first."""
+def errors_section(facts: Facts, told: str = "") -> Section:
+    """Errors that tools reported and what followed, newest first; not those `told` above."""
     lines = [
         Line(item.index, facts.stale.marked(_error(item), item.index))
         for item in reversed(facts.errors)
+        if item.text not in told
     ]
     return Section("Errors reported by tools", tuple(lines))
 
