@@ -98,6 +98,9 @@ def test_a_command_still_fails_until_a_like_one_worked() -> None:
     assert failing(("a", "failed"), ("b", "failed"), ("c", "failed")) == ["c", "b"]
     assert failing(("cd x && CI=1 make a | tail", "failed"), ("make a", "ok")) == []
     assert failing(("make a", "failed"), ("make a | grep x", "ok")) == []
+    assert failing(("make a", "failed"), ("make a && rm x", "ok")) == []
+    assert failing(("make a", "failed"), ("make a; rm x", "ok")) == ["make a"]
+    assert failing(("make a", "failed"), ("make a || rm x && ls", "ok")) == ["make a"]
     assert failing(("A=1", "failed")) == ["A=1"]
     silent = Facts(commands=(CommandFact("a", "failed", "", 0),
                              CommandFact("b", "failed", "x", 1, kind="search")))  # fmt: skip

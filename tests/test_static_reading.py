@@ -133,3 +133,20 @@ def test_beside_a_models_text_how_things_stand_is_not_widened() -> None:
     added = repair("All is well.", extract(messages), budget_tokens=500, count=count)
     assert added.partition("## The user said")[0].count("Inspect client") < 4
     assert "issue_refund B-2025-11 15 -> ok" in added
+
+
+def test_no_line_is_told_twice() -> None:
+    """Neither what was said last as a decision, nor an error's line with its command."""
+    decided = "It fails because the rate is read as text."
+    messages = [
+        said("user", "Mend the rate of the invoices please."),
+        *step("1", "Exit code 1\nError: rate_of is no number", "bash", command="make bill"),
+        *step("2", "ok", "bash", command="make bill"),
+        said("assistant", decided),
+    ]
+    told = static_summary(messages, budget_tokens=900, count=count).partition("## Details")[0]
+    assert told.count(decided) == 1
+    failed = static_summary(
+        [*messages[:3], *step("3", "ok", "bash", command="cat x")], budget_tokens=900, count=count
+    )
+    assert failed.partition("## Details")[0].count("rate_of is no number") == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from .details import details
 from .identifiers import Classifier
@@ -38,6 +38,11 @@ LEFT_SHARE = 0.02
 SLACK_SHARE = 0.002
 """Of the whole, that stays empty: others count a long text in pieces, and some tokens more."""
 
+Make = Callable[[str], Section]
+"""A section, given what is told above it: nothing is told twice."""
+Part = tuple[Make, str]
+"""And as much of it as fits."""
+
 
 def render(
     facts: Facts,
@@ -58,15 +63,15 @@ def render(
         return LEAST_TOKENS if room >= 5 * LEAST_TOKENS and not beside_prose else 0
 
     flat = " ".join(visible.split())
-    now = fitted(
-        now_section(facts), max(int(budget_tokens * NOW_SHARE), least(budget_tokens)), count
-    )
+    standing, words = now_section(facts), user_section(facts, flat)
+    now = fitted(standing, max(int(budget_tokens * NOW_SHARE), least(budget_tokens)), count)
     room = budget_tokens - count(now)
-    said = fitted(user_section(facts, flat), int(room * USER_SHARE), count)
+    said = fitted(words, int(room * USER_SHARE), count)
     room -= count(said)
-    parts = [(now_section(facts), now), (user_section(facts, flat), said)]
-    for section, share in _shares(facts, now, room):
-        parts.append((section, fitted(section, max(int(room * share), least(room)), count)))
+    parts: list[Part] = [(lambda told: standing, now), (lambda told: words, said)]
+    for make, share in _shares(facts, room):
+        most = max(int(room * share), least(room))
+        parts.append((make, fitted(make(_joined(parts)), most, count)))
     text = _joined(parts)
     classifier = Classifier(facts.patterns)
     covered = set(classifier.names(f"{said}\n{visible}"))
@@ -78,31 +83,34 @@ def render(
         room -= max(1, int(SLACK_SHARE * budget_tokens))
         # How things stand a model's text has told: it is not widened beside one.
         fixed = parts[: int(beside_prose)]
-        wider = _widened([*parts[len(fixed) :], (looked_section(facts), "")], room, count)
-        text = _joined([*fixed, *wider])
+        looked: Part = (lambda told: looked_section(facts), "")
+        text = _joined(_widened(fixed, [*parts[len(fixed) :], looked], room, count))
     return squeeze(f"{text}\n{bound}")
 
 
-def _shares(facts: Facts, now: str, room: int) -> Iterator[tuple[Section, float]]:
-    yield decisions_section(facts), SHARE
-    yield changed_section(facts), FILES_SHARE if room >= FILES_PAY_TOKENS else 2 * SHARE
-    yield read_section(facts), SHARE
-    yield errors_section(facts, now), SHARE
-    yield commands_section(facts, now), SHARE
+def _shares(facts: Facts, room: int) -> Iterator[tuple[Make, float]]:
+    yield lambda told: decisions_section(facts, told), SHARE
+    yield (
+        lambda told: changed_section(facts),
+        FILES_SHARE if room >= FILES_PAY_TOKENS else 2 * SHARE,
+    )
+    yield lambda told: read_section(facts), SHARE
+    yield lambda told: errors_section(facts, told), SHARE
+    yield lambda told: commands_section(facts, told), SHARE
 
 
-def _joined(parts: Iterable[tuple[Section, str]]) -> str:
+def _joined(parts: Iterable[Part]) -> str:
     return "\n".join(text for _, text in parts if text)
 
 
-def _widened(
-    parts: Iterable[tuple[Section, str]], room: int, count: Count
-) -> Iterator[tuple[Section, str]]:
+def _widened(fixed: list[Part], parts: Iterable[Part], room: int, count: Count) -> list[Part]:
     """The sections with what room the details have left: all of it is told where it fits."""
-    for section, text in parts:
-        wider = fitted(section, count(text) + room, count)
+    out = list(fixed)
+    for make, text in parts:
+        wider = fitted(make(_joined(out)), count(text) + room, count)
         room -= count(wider) - count(text)
-        yield section, wider
+        out.append((make, wider))
+    return out
 
 
 def squeeze(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["Run", "run_of", "tail_of"]
+__all__ = ["Run", "run_of", "runs_of", "tail_of"]
 
 _PARTS = re.compile(r"&&|\|\||;")
 _WRAPS = frozenset("sudo time env nice timeout npx bunx exec run uv poetry pipenv bundle".split())
@@ -62,6 +62,16 @@ def run_of(command: str) -> Run:
     while depth < min(len(words), MOST_WORDS) and _name(words[depth - 1]) in _RUNS_ANOTHER:
         depth += 1
     return Run(tuple(map(_name, words[:depth])), frozenset(words[depth:]))
+
+
+def runs_of(command: str) -> list[Run]:
+    """All that a command line ran which ended well: what `&&` joins ended well in each part.
+
+    >>> [run.program for run in runs_of("make test && rm -r out")]
+    [('rm',), ('make', 'test')]
+    """
+    parts = command.split("&&") if ";" not in command and "||" not in command else [command]
+    return [run_of(command), *(run_of(part) for part in parts[:-1])]
 
 
 def tail_of(command: str) -> str:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator
+from dataclasses import replace
 
 from .audit import short
 from .lines import Line, Section
 from .model import CommandFact, ErrorFact, Facts, FileFact, Said, Todo
-from .runs import Run, run_of, tail_of
+from .runs import Run, run_of, runs_of, tail_of
 
 DONE = ("completed", "complete", "done", "cancelled", "finished")
 RECENT_NOTES = 1
 STILL_FAILING = 2
+ERROR_CHARS = 40
+"""By which an error's line is known again."""
 _AMONG_FILES = re.compile(r"grep|glob|file|list|dir|code|symbol|workspace|by_name", re.I)
 TASK_SPACES = 3
 """A sentence of four words and more: a greeting has fewer."""
@@ -79,7 +82,7 @@ def still_failing(facts: Facts) -> list[CommandFact]:
             continue
         run = run_of(item.text)
         if item.outcome != "failed":
-            worked.append(run)
+            worked += runs_of(item.text)
         elif item.detail and run.program not in failed and not any(map(run.is_within, worked)):
             failed.add(run.program)
             out.append(item)
@@ -129,10 +132,12 @@ def _said(item: Said) -> str:
     return f"{item.text} (superseded later: {values} no longer holds)"
 
 
-def decisions_section(facts: Facts) -> Section:
-    """Decisions with the words that justify them, newest first."""
+def decisions_section(facts: Facts, told: str = "") -> Section:
+    """Decisions with the words that justify them, newest first; not those `told` above."""
     current = facts.stale.without(reversed(facts.decisions))
-    lines = [Line(item.index, f"[{item.index}] {item.text}") for item in current]
+    lines = [
+        Line(item.index, f"[{item.index}] {item.text}") for item in current if item.text not in told
+    ]
     return Section("Decisions", tuple(lines))
 
 
@@ -179,7 +184,7 @@ def commands_section(facts: Facts, told: str = "") -> Section:
     """Commands with their newest outcome, newest first, and after them pages and searches.
 
     Looking for a name among files is none of them: it can be done again for less than it costs.
-    What is `told` above as still failing is not told again.
+    What is `told` above as still failing is not told again, nor is an error's line.
     """
     ran = [
         item
@@ -187,7 +192,7 @@ def commands_section(facts: Facts, told: str = "") -> Section:
         if item.kind == "command" and not (told and _is_told(item, told))
     ]
     looked = [item for item in reversed(facts.commands) if _is_worth_telling(item)]
-    lines = _outcomes(facts, [*ran, *looked])
+    lines = _outcomes(facts, [_told_above(item, told) for item in (*ran, *looked)])
     return Section("Commands and searches" if looked else "Commands", lines)
 
 
@@ -208,6 +213,13 @@ def _outcomes(facts: Facts, items: Iterable[CommandFact]) -> tuple[Line, ...]:
 
 def _is_told(item: CommandFact, told: str) -> bool:
     return _fails(item) in told or _fails(item, BRIEF) in told
+
+
+def _told_above(item: CommandFact, told: str) -> CommandFact:
+    """The command without the line of its error where that stands in a line of its own."""
+    error = item.detail[:ERROR_CHARS]
+    above = item.outcome == "failed" and error and f"[{item.index}] {error}" in told
+    return replace(item, detail="") if above else item
 
 
 def _is_worth_telling(item: CommandFact) -> bool:
