@@ -63,8 +63,12 @@ def repair(
 ) -> str:
     """The facts section that `summary` lacks, within the budget; the summary itself stays whole."""
     known = facts or extract(messages)
+    left = missing(known, summary)
+    # What the user took back is told though the summary has the words: it has them as if they held.
+    lacks = set(left.user)
+    said = tuple(item for item in known.user if item.superseded_by or item in lacks)
     # The names that it has still tell what the session is about.
-    lacking = replace(missing(known, summary), identifiers=known.identifiers)
+    lacking = replace(left, identifiers=known.identifiers, user=said)
     room = budget_tokens - count(ADDED) - 2
     shown = f"{visible}\n{summary}"
     body = render(lacking, budget_tokens=room, count=count, visible=shown, beside_prose=True)

@@ -36,7 +36,7 @@ def text_of(section: Section) -> list[str]:
 
 
 def test_the_users_words_are_ranked() -> None:
-    """Rules and what was replaced first, then what was typed, newest first, then pastes."""
+    """Rules and what replaced what first, then what was typed, newest first, then pastes."""
     facts = Facts(
         user=(
             Said(0, "old request"),
@@ -50,10 +50,10 @@ def test_the_users_words_are_ranked() -> None:
         )
     )
     assert text_of(user_section(facts, "some hidden words here")) == [
+        "use 9090",
         "use 8080 (superseded later: 8080 no longer holds)",
         "always lint",
         "old request",
-        "use 9090",
         "pasted",
         "deep paste",
     ]
@@ -98,6 +98,9 @@ def test_a_command_still_fails_until_a_like_one_worked() -> None:
     assert failing(("a", "failed"), ("b", "failed"), ("c", "failed")) == ["c", "b"]
     assert failing(("cd x && CI=1 make a | tail", "failed"), ("make a", "ok")) == []
     assert failing(("make a", "failed"), ("make a | grep x", "ok")) == []
+    assert failing(("make a", "failed"), ("make a && rm x", "ok")) == []
+    assert failing(("make a", "failed"), ("make a; rm x", "ok")) == ["make a"]
+    assert failing(("make a", "failed"), ("make a || rm x && ls", "ok")) == ["make a"]
     assert failing(("A=1", "failed")) == ["A=1"]
     silent = Facts(commands=(CommandFact("a", "failed", "", 0),
                              CommandFact("b", "failed", "x", 1, kind="search")))  # fmt: skip

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from praison_compressor.facts import Said, extract
-from praison_compressor.facts.user import sentences, values_of
+from praison_compressor.facts.user import sentences
+from praison_compressor.facts.values import values_of
 
 
 def spoken(*texts: str) -> tuple[Said, ...]:
@@ -102,6 +103,8 @@ def test_sentences_and_their_values() -> None:
         "https://x.y": "url",
     }
     assert values_of("Please Set it now or IT") == {}
+    assert values_of("it's the bg color that doesn't change") == {}
+    assert values_of("a price of 1,000, or 12,500.50") == {"1,000": "number", "12,500.50": "number"}
     assert values_of("v1.2 and 50% and camelCase") == {
         "v1.2": "number",
         "50%": "number",

@@ -61,7 +61,7 @@ def test_a_tool_cannot_pose_as_the_user_by_a_tag() -> None:
 def test_a_prompt_ends_an_answer_only_where_something_was_run() -> None:
     """The task may end in the same prompt."""
     text = "Fix it.\n(Open file: n/a)\nbash-$"
-    assert list(voices(text)) == [("user", text)]
+    assert list(voices(text)) == [("user", "Fix it.")]
     assert list(voices(text, after_call=True)) == [("result", text)]
 
 
@@ -83,3 +83,14 @@ def test_what_the_user_typed_beside_a_result() -> None:
     ]
     facts = extract([{"role": "user", "content": parts}])
     assert [said.text for said in facts.user] == ["Always use port 9090."]
+
+
+def test_where_an_editor_stands_is_not_said() -> None:
+    """Its prompt below the task is the tool's; brackets in a task are the user's."""
+    task = "Solve the issue (see the tracker)."
+    state = "\n(Open file: n/a)\n(Current directory: /repo)\nbash-$"
+    assert list(voices(f"{task}{state}")) == [("user", task)]
+    assert list(voices(task)) == [("user", task)]
+    assert list(voices("Which shell ends its prompt in $")) == [
+        ("user", "Which shell ends its prompt in $")
+    ]

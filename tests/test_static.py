@@ -78,7 +78,7 @@ def test_a_small_summary_still_holds_rule_open_work_and_newest_file():
     """Most valuable first: a standing rule, the pending item, the file last changed."""
     text = static_summary(session(), budget_tokens=700, count=count)
     assert "Always run the linter before you commit." in text
-    assert "- next: Write the changelog" in text
+    assert "- was next: Write the changelog" in text
     assert "handler_29.py" in text
 
 

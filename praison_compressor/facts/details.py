@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from .identifiers import Classifier
@@ -11,7 +11,6 @@ from .lines import Count
 from .model import Excerpt, Facts
 from .roots import Roots
 from .selection import Chooser
-from .stale import Stale
 
 LISTED = 0.5
 """Share of its weight that an identifier keeps which a section only lists."""
@@ -23,23 +22,30 @@ ROOTS_PAY_TOKENS = 600
 FILLINGS = 3
 LEFT_OVER = 0.01
 """Share of the room that is not worth another round."""
+Marked = Callable[[str, int], str]
+"""Words of a message, and what of them no longer holds."""
 MARKS = {"call": "> ", "result": "= ", "assistant": "", "user": "user: ", "host": "host: "}
 # How a line may not begin that has no mark of its own.
 _POSES = re.compile(r"[#>=]|user:|host:|the user said", re.IGNORECASE)
 
 
-def excerpts_text(chosen: Iterable[Excerpt]) -> str:
+def _as_it_is(text: str, index: int) -> str:
+    return text
+
+
+def excerpts_text(chosen: Iterable[Excerpt], marked: Marked = _as_it_is) -> str:
     """Chosen excerpts in order, those of one message together; none opens as what it is not."""
     out: list[str] = []
     last: tuple[int, str] | None = None
     for item in chosen:
         here = (item.index, item.source)
+        text = marked(item.text, item.index)
         if here == last:
-            out[-1] += f" … {item.text}"
+            out[-1] += f" … {text}"
         else:
             mark = MARKS.get(item.source, "")
-            posing = not mark and _POSES.match(item.text)
-            out.append(f"{'… ' if posing else mark}{item.text}")
+            posing = not mark and _POSES.match(text)
+            out.append(f"{'… ' if posing else mark}{text}")
         last = here
     return "\n".join(out)
 
@@ -55,7 +61,7 @@ def details(
 
     `covered` identifiers are bound elsewhere in the view, `half` ones only listed there.
     """
-    stale = Stale(facts)
+    stale = facts.stale
     pool = [
         item
         for item in facts.excerpts
@@ -76,21 +82,23 @@ def details(
         weights[key] = weights.get(key, 0.0) * LISTED
     left = {key: weight for key, weight in weights.items() if key not in (covered or ())}
     chooser = Chooser(pool, left, count, Classifier(facts.patterns))
-    body = _filled(chooser, room, count)
+    body = _filled(chooser, room, lambda items: excerpts_text(items, stale.marked), count)
     return heading + body + "\n" if body else ""
 
 
-def _filled(chooser: Chooser, room: int, count: Count) -> str:
+def _filled(
+    chooser: Chooser, room: int, shown: Callable[[Iterable[Excerpt]], str], count: Count
+) -> str:
     """The clauses that fill the room: what each costs is known only when all are printed."""
     body, left = "", room
     for _ in range(FILLINGS):
         chooser.spend(left, AGAIN)
-        body = excerpts_text(chooser.chosen())
+        body = shown(chooser.chosen())
         left = room - count(body)
         if left <= LEFT_OVER * room:
             break
     while body and left < 0:
         chooser.give_back(-left)
-        body = excerpts_text(chooser.chosen())
+        body = shown(chooser.chosen())
         left = room - count(body)
     return body

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeVar
 
+from .corrections import supersede
 from .model import CommandFact, ErrorFact, Excerpt, Facts, FileFact, Identifier, Note, shifted
 from .spellings import Spellings
-from .user import supersede
 
 T = TypeVar("T")
 

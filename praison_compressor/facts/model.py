@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .stale import Stale
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,8 @@ class Said:
     superseded_at: int | None = None
     old_values: tuple[str, ...] = ()
     """The values in this text that no longer hold."""
+    about: tuple[str, ...] = ()
+    """The words that say what those were for, here or in what they replaced."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +143,13 @@ class Facts:
         from .importance import worth
 
         return worth(self)
+
+    @cached_property
+    def stale(self) -> Stale:
+        """What the user took back."""
+        from .stale import Stale
+
+        return Stale(self)
 
     def merge(self, later: Facts) -> Facts:
         """These facts followed by `later`: counts add, the last word wins."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from .details import details
 from .identifiers import Classifier
@@ -14,6 +14,7 @@ from .sections import (
     commands_section,
     decisions_section,
     errors_section,
+    looked_section,
     now_section,
     read_section,
     user_section,
@@ -30,6 +31,17 @@ SHARE = 0.03
 """Of each other section, and twice that of the files where room is short."""
 LEAST_TOKENS = 40
 """A section that a person looks for first gets a line or two even in a small summary."""
+
+LEFT_SHARE = 0.02
+"""Of the whole, that is worth another look at the sections once the details are chosen."""
+
+SLACK_SHARE = 0.002
+"""Of the whole, that stays empty: others count a long text in pieces, and some tokens more."""
+
+Make = Callable[[str], Section]
+"""A section, given what is told above it: nothing is told twice."""
+Part = tuple[Make, str]
+"""And as much of it as fits."""
 
 
 def render(
@@ -51,29 +63,54 @@ def render(
         return LEAST_TOKENS if room >= 5 * LEAST_TOKENS and not beside_prose else 0
 
     flat = " ".join(visible.split())
-    now = fitted(
-        now_section(facts), max(int(budget_tokens * NOW_SHARE), least(budget_tokens)), count
-    )
+    standing, words = now_section(facts), user_section(facts, flat)
+    now = fitted(standing, max(int(budget_tokens * NOW_SHARE), least(budget_tokens)), count)
     room = budget_tokens - count(now)
-    said = fitted(user_section(facts, flat), int(room * USER_SHARE), count)
+    said = fitted(words, int(room * USER_SHARE), count)
     room -= count(said)
-    parts = [now, said]
-    for section, share in _shares(room):
-        parts.append(fitted(section(facts), max(int(room * share), least(room)), count))
-    text = "\n".join(part for part in parts if part)
+    parts: list[Part] = [(lambda told: standing, now), (lambda told: words, said)]
+    for make, share in _shares(facts, room):
+        most = max(int(room * share), least(room))
+        parts.append((make, fitted(make(_joined(parts)), most, count)))
+    text = _joined(parts)
     classifier = Classifier(facts.patterns)
     covered = set(classifier.names(f"{said}\n{visible}"))
     half = set(classifier.names(text)) - covered
     room = budget_tokens - count(text) - 4
-    return squeeze(f"{text}\n{details(facts, room, count, covered, half)}")
+    bound = details(facts, room, count, covered, half)
+    room -= count(bound)
+    if room >= max(LEAST_TOKENS, LEFT_SHARE * budget_tokens):
+        room -= max(1, int(SLACK_SHARE * budget_tokens))
+        # How things stand a model's text has told: it is not widened beside one.
+        fixed = parts[: int(beside_prose)]
+        looked: Part = (lambda told: looked_section(facts), "")
+        text = _joined(_widened(fixed, [*parts[len(fixed) :], looked], room, count))
+    return squeeze(f"{text}\n{bound}")
 
 
-def _shares(room: int) -> Iterator[tuple[Callable[[Facts], Section], float]]:
-    yield decisions_section, SHARE
-    yield changed_section, FILES_SHARE if room >= FILES_PAY_TOKENS else 2 * SHARE
-    yield read_section, SHARE
-    yield errors_section, SHARE
-    yield commands_section, SHARE
+def _shares(facts: Facts, room: int) -> Iterator[tuple[Make, float]]:
+    yield lambda told: decisions_section(facts, told), SHARE
+    yield (
+        lambda told: changed_section(facts),
+        FILES_SHARE if room >= FILES_PAY_TOKENS else 2 * SHARE,
+    )
+    yield lambda told: read_section(facts), SHARE
+    yield lambda told: errors_section(facts, told), SHARE
+    yield lambda told: commands_section(facts, told), SHARE
+
+
+def _joined(parts: Iterable[Part]) -> str:
+    return "\n".join(text for _, text in parts if text)
+
+
+def _widened(fixed: list[Part], parts: Iterable[Part], room: int, count: Count) -> list[Part]:
+    """The sections with what room the details have left: all of it is told where it fits."""
+    out = list(fixed)
+    for make, text in parts:
+        wider = fitted(make(_joined(out)), count(text) + room, count)
+        room -= count(wider) - count(text)
+        out.append((make, wider))
+    return out
 
 
 def squeeze(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["Run", "run_of", "tail_of"]
+__all__ = ["Run", "run_of", "runs_of", "tail_of"]
 
 _PARTS = re.compile(r"&&|\|\||;")
 _WRAPS = frozenset("sudo time env nice timeout npx bunx exec run uv poetry pipenv bundle".split())
@@ -21,6 +21,8 @@ _CHECKS = frozenset(
 """Of them it matters on what they were run; that another file can be listed says nothing new."""
 _SAYS_NOTHING = frozenset("cd echo export set source true sleep pwd".split())
 _CUTS = re.compile(r"\s*(?:2>&1\s*)?(?:\|\s*(?:tail|head|cat)\b[^|]*)?$")
+_CODE = re.compile(r"(?:import|from|print|def) ?[\w(]|[\w.]+\(|[\w.\[\]]+ = ")
+"""A cell of a notebook: what the next one does well is not what this one could not."""
 MOST_WORDS = 3
 
 
@@ -45,6 +47,8 @@ def run_of(command: str) -> Run:
     >>> run_of("cd x && PORT=1 python -m pytest -q tests | tail -5")
     Run(program=('python', 'pytest'), on=frozenset({'tests'}))
     """
+    if _CODE.match(command):
+        return Run(("code",), frozenset())
     parts = [part.partition("|")[0].split() for part in _PARTS.split(command)]
     told = [words for words in parts if words and words[0] not in _SAYS_NOTHING]
     words = [
@@ -58,6 +62,16 @@ def run_of(command: str) -> Run:
     while depth < min(len(words), MOST_WORDS) and _name(words[depth - 1]) in _RUNS_ANOTHER:
         depth += 1
     return Run(tuple(map(_name, words[:depth])), frozenset(words[depth:]))
+
+
+def runs_of(command: str) -> list[Run]:
+    """All that a command line ran which ended well: what `&&` joins ended well in each part.
+
+    >>> [run.program for run in runs_of("make test && rm -r out")]
+    [('rm',), ('make', 'test')]
+    """
+    parts = command.split("&&") if ";" not in command and "||" not in command else [command]
+    return [run_of(command), *(run_of(part) for part in parts[:-1])]
 
 
 def tail_of(command: str) -> str:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import replace
 
 from .audit import short
 from .lines import Line, Section
-from .model import CommandFact, Facts, FileFact, Said, Todo
-from .runs import Run, run_of, tail_of
-from .stale import Stale
+from .model import CommandFact, ErrorFact, Facts, FileFact, Said, Todo
+from .runs import Run, run_of, runs_of, tail_of
 
 DONE = ("completed", "complete", "done", "cancelled", "finished")
 RECENT_NOTES = 1
 STILL_FAILING = 2
+ERROR_CHARS = 40
+"""By which an error's line is known again."""
 _AMONG_FILES = re.compile(r"grep|glob|file|list|dir|code|symbol|workspace|by_name", re.I)
+TASK_SPACES = 3
+"""A sentence of four words and more: a greeting has fewer."""
 BRIEF = 52
 """Characters of a command, and of what came of it, where there is no room for the whole."""
 
@@ -26,13 +30,20 @@ def now_section(facts: Facts) -> Section:
     >>> now_section(Facts(todos=(Todo("Fix it", "in_progress", 1),))).lines[0].text
     'Fix it'
     """
+    old = facts.stale.marked
     lines = [*_todos(facts, "doing"), *_todos(facts, "next")]
     lines += [
-        Line(0, _fails(item), f"fails {item.index}", "still fails: ", brief=_fails(item, BRIEF))
+        Line(
+            0,
+            old(_fails(item), item.index),
+            f"fails {item.index}",
+            "still fails: ",
+            brief=old(_fails(item, BRIEF), item.index),
+        )
         for item in still_failing(facts)
     ]
     told = max((item.index for item in facts.todos), default=0)
-    current = Stale(facts).without([*facts.last_words, *reversed(facts.open_work[-RECENT_NOTES:])])
+    current = facts.stale.without([*facts.last_words, *reversed(facts.open_work[-RECENT_NOTES:])])
     # What was said before the list took its present state is not how things stand.
     notes = dict.fromkeys(note for note in current if note.index >= told)
     lines += [Line(0, f"{note.text} [{note.index}]", note.text, "said: ") for note in notes]
@@ -46,9 +57,13 @@ def _fails(item: CommandFact, most: int = 0) -> str:
 
 
 def _todos(facts: Facts, state: str) -> Iterator[Line]:
+    # A list that nobody touched since the user spoke does not know of what was said.
+    spoke = max((item.index for item in facts.user), default=0)
     for item in facts.todos:
         if _state(item) == state:
-            yield Line(0, item.text, state, f"{state}: ")
+            was = "was " if item.index < spoke and state != "done" else ""
+            text = facts.stale.marked(item.text, item.index)
+            yield Line(0, text, state, f"{was}{state}: ")
 
 
 def _state(item: Todo) -> str:
@@ -67,7 +82,7 @@ def still_failing(facts: Facts) -> list[CommandFact]:
             continue
         run = run_of(item.text)
         if item.outcome != "failed":
-            worked.append(run)
+            worked += runs_of(item.text)
         elif item.detail and run.program not in failed and not any(map(run.is_within, worked)):
             failed.add(run.program)
             out.append(item)
@@ -83,13 +98,31 @@ def user_section(facts: Facts, hidden: str = "") -> Section:
     for position, item in enumerate(facts.user):
         if item.superseded_by or not (hidden and item.text in hidden):
             kept[item.text] = (position, item)
-    ranked = sorted(kept.values(), key=lambda pair: (_rank(pair[1]), -pair[1].index, pair[0]))
+    replacing = {item.superseded_by for item in facts.user}
+    task = _task(facts)
+    ranked = sorted(
+        kept.values(),
+        key=lambda pair: (
+            pair[1] is not task,
+            _rank(pair[1], replacing),
+            -pair[1].index,
+            pair[0],
+        ),
+    )
     lines = (Line(at, _said(item), f"[{item.index}]") for at, item in ranked)
     return Section("The user said", tuple(lines))
 
 
-def _rank(item: Said) -> int:
-    return 0 if item.standing or item.superseded_by else 1 + item.pasted
+def _task(facts: Facts) -> Said | None:
+    """What the session began with, a greeting left out: it says what all the rest is about."""
+    typed = (item for item in facts.user if not item.pasted)
+    return next((item for item in typed if item.text.count(" ") >= TASK_SPACES), None)
+
+
+def _rank(item: Said, replacing: Container[str | None]) -> int:
+    """What replaced something comes with what it replaced: else only the old value is told."""
+    corrected = item.superseded_by or item.text in replacing
+    return 0 if item.standing or corrected else 1 + item.pasted
 
 
 def _said(item: Said) -> str:
@@ -99,10 +132,12 @@ def _said(item: Said) -> str:
     return f"{item.text} (superseded later: {values} no longer holds)"
 
 
-def decisions_section(facts: Facts) -> Section:
-    """Decisions with the words that justify them, newest first."""
-    current = Stale(facts).without(reversed(facts.decisions))
-    lines = [Line(item.index, f"[{item.index}] {item.text}") for item in current]
+def decisions_section(facts: Facts, told: str = "") -> Section:
+    """Decisions with the words that justify them, newest first; not those `told` above."""
+    current = facts.stale.without(reversed(facts.decisions))
+    lines = [
+        Line(item.index, f"[{item.index}] {item.text}") for item in current if item.text not in told
+    ]
     return Section("Decisions", tuple(lines))
 
 
@@ -145,15 +180,46 @@ def _file(item: FileFact) -> str:
     return short(item.path) + (f" ×{times}" if times > 1 else "") + target
 
 
-def commands_section(facts: Facts) -> Section:
+def commands_section(facts: Facts, told: str = "") -> Section:
     """Commands with their newest outcome, newest first, and after them pages and searches.
 
     Looking for a name among files is none of them: it can be done again for less than it costs.
+    What is `told` above as still failing is not told again, nor is an error's line.
     """
-    ran = [item for item in reversed(facts.commands) if item.kind == "command"]
+    ran = [
+        item
+        for item in reversed(facts.commands)
+        if item.kind == "command" and not (told and _is_told(item, told))
+    ]
     looked = [item for item in reversed(facts.commands) if _is_worth_telling(item)]
-    lines = [Line(item.index, _ran(item), brief=_ran(item, BRIEF)) for item in (*ran, *looked)]
-    return Section("Commands and searches" if looked else "Commands", tuple(lines))
+    lines = _outcomes(facts, [_told_above(item, told) for item in (*ran, *looked)])
+    return Section("Commands and searches" if looked else "Commands", lines)
+
+
+def looked_section(facts: Facts) -> Section:
+    """Searches among the files with what they found, newest first: for room that is left over."""
+    local = (item for item in reversed(facts.commands) if item.kind == "search")
+    lines = _outcomes(facts, [item for item in local if not _is_worth_telling(item)])
+    return Section("Local searches", lines)
+
+
+def _outcomes(facts: Facts, items: Iterable[CommandFact]) -> tuple[Line, ...]:
+    old = facts.stale.marked
+    return tuple(
+        Line(item.index, old(_ran(item), item.index), brief=old(_ran(item, BRIEF), item.index))
+        for item in items
+    )
+
+
+def _is_told(item: CommandFact, told: str) -> bool:
+    return _fails(item) in told or _fails(item, BRIEF) in told
+
+
+def _told_above(item: CommandFact, told: str) -> CommandFact:
+    """The command without the line of its error where that stands in a line of its own."""
+    error = item.detail[:ERROR_CHARS]
+    above = item.outcome == "failed" and error and f"[{item.index}] {error}" in told
+    return replace(item, detail="") if above else item
 
 
 def _is_worth_telling(item: CommandFact) -> bool:
@@ -173,14 +239,16 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def errors_section(facts: Facts) -> Section:
-    """Errors that tools reported and what followed, newest first."""
+def errors_section(facts: Facts, told: str = "") -> Section:
+    """Errors that tools reported and what followed, newest first; not those `told` above."""
     lines = [
-        Line(item.index, f"[{item.index}] {item.text}" + _followed(item.followed_by))
+        Line(item.index, facts.stale.marked(_error(item), item.index))
         for item in reversed(facts.errors)
+        if item.text not in told
     ]
     return Section("Errors reported by tools", tuple(lines))
 
 
-def _followed(text: str) -> str:
-    return f" (then: {text})" if text else ""
+def _error(item: ErrorFact) -> str:
+    followed = f" (then: {item.followed_by})" if item.followed_by else ""
+    return f"[{item.index}] {item.text}{followed}"

@@ -11,14 +11,19 @@ from typing import NamedTuple
 
 __all__ = [
     "ADDS",
+    "CHANGES",
     "CORRECTS",
     "DECIDES",
+    "DROPS",
+    "DROPS_BEFORE_IT",
     "FILLER",
     "LEAVES_OPEN",
     "SETS",
     "SETTER_ENDS",
     "STANDING",
+    "TO",
     "UNSPACED",
+    "Words",
 ]
 
 UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
@@ -68,17 +73,48 @@ STANDING = _any(
 )
 CORRECTS = _any(
     r"instead|change (?:it|that|the)|switch to|not .{1,40} but|i meant|forget|"
-    r"make (?:it|that)|should be|is now|no longer|replace|update (?:it|that|the)|rename",
+    r"make (?:it|that)|should be|is now|no longer|replace|update (?:it|that|the)|rename|after all|"
+    r"(?:go|going|went|put|set|set it|change it|revert|return)(?: it)? back to|back to|revert to|"
+    r"return to|rather than|changed? (?:my|our) minds?|on second thoughts?|move (?:it|that) to|"
+    r"changed? from|again,",
     r"statt|anstatt|anstelle|stattdessen|sondern|lieber|nicht mehr|ich meinte|soll(?:te)? doch|"
-    r"ändere|ersetze|wechsle",
-    r"au lieu d\w*|à la place|plutôt|remplace[rz]?|je voulais dire",
-    r"en (?:lugar|vez) de|sino|ya no|mejor|cambia|reemplaza|quise decir|em vez de|troque|melhor",
+    r"ändere|ersetze|wechsle|zurück (?:auf|zu)|doch wieder",
+    r"au lieu d\w*|à la place|plutôt|remplace[rz]?|je voulais dire|finalement|revien[st] à|"
+    r"reven(?:ir|ez|ons) à",
+    r"en (?:lugar|vez) de|sino|ya no|mejor|cambia|reemplaza|quise decir|em vez de|troque|melhor|"
+    r"vuelve a|volvamos a|volver a|volte (?:a|para)|afinal",
     opening=r"(?:no|nope|actually|sorry|wait|correction|scratch that|rather|hmm|oops|"
-    r"nein|doch|falsch|korrektur|non|pardon|attends|en fait|perdón|espera|"
+    r"nein|doch|falsch|korrektur|non|pardon|attends|en fait|perdón|espera|back|"
     r"en realidad|não|na verdade)\b",
-    unspaced="^不[,，、 ]|^不对|^不是|^错了|^算了|改用|改成|改为|改到|换成|而不是|不再用|应该是|"
-    "更正|ではなく|じゃなく|の代わり|に変更|に変えて|やっぱり|訂正|^いや|^違",
+    unspaced="^不[,，、 ]|^不对|^不是|^错了|^算了|改用|改成|改为|改到|改回|换成|换回|恢复|还是用|"
+    "而不是|不再用|应该是|更正|ではなく|じゃなく|の代わり|に変更|に変えて|に戻|やっぱり|やはり|訂正|"
+    "^いや|^違",
 )
+DROPS = _any(
+    r"instead of|rather than|in place of|not|no longer|stop using|forget|drop|isn't",
+    r"statt|anstatt|anstelle von|nicht|nicht mehr|au lieu d\w*|plutôt que|pas|plus",
+    r"en (?:lugar|vez) de|ya no|(?<=, )no|em vez d\w+|ao invés d\w+|(?<=, )não",
+    unspaced="而不是|不要用|不是|不再用|别用|不用|代替",
+)
+"""Words before a value that a correction does away with."""
+DROPS_BEFORE_IT = _any(
+    r"is (?:wrong|out|gone|a mistake)|was (?:wrong|a mistake)|no longer|is no longer",
+    r"ist falsch|war falsch|gilt nicht|n'est plus|ya no|está mal",
+    unspaced="ではなく|じゃなく|の代わり|をやめ|不再|不对",
+)
+"""The same behind it."""
+CHANGES = _any(
+    r"change|from|replace|replacing|update|rename|switch|move|swap",
+    r"ändere|ersetze|wechsle|von|vom|remplace[rz]?|de|du|cambia|reemplaza|troque",
+    unspaced="从|把|将|から",
+)
+TO = _any(
+    r"to|with|by|into",
+    r"auf|zu|in|durch|à|par|a|por|con|para",
+    signs="->|→|=>",
+    unspaced="改成|改为|改到|换成|变成|到|を|から|→",
+)
+"""Words between what is changed and what it is changed to."""
 SETS = _any(
     r"use|using|set|sets|is|are|be|make|default|defaults|call|name|pick|choose",
     r"nimm|nutze|verwende|setze?|ist|sei|nenne|heißt|utilise[rz]?|mets|usa|pon|sea",
@@ -118,10 +154,12 @@ FILLER = frozenset(
     "the and for use with you can that this please now not but from have set should make are was "
     "will just instead actually sorry change switch let want need use using into its our your no "
     "rather wait correction meant forget update replace now longer must since "
+    "back after all again revert return going than "
     "der die das den dem ein eine und für mit von nicht doch soll sollte bitte jetzt statt anstatt "
-    "sondern nimm nutze verwende noch auch nein lieber "
-    "les des une pour avec pas plutôt lieu utilise "
-    "los las una del por con para usa mejor lugar vez "
-    "不要 要用 改用 改成 改为 换成 请用 使用 应该 该是 而不 不是 必须 设为 设置 变更 変更".split()
+    "sondern nimm nutze verwende noch auch nein lieber zurück wieder "
+    "les des une pour avec pas plutôt lieu utilise finalement reviens "
+    "los las una del por con para usa mejor lugar vez vuelve "
+    "不要 要用 改用 改成 改为 换成 改回 换回 恢复 还是 是用 请用 使用 "
+    "应该 该是 而不 不是 必须 设为 设置 变更 変更".split()
 )
 """Words that say nothing of what a sentence is about."""

@@ -46,6 +46,8 @@ _ANSWER = re.compile(
     r"<(?:returncode|output|tool_response|tool_result|function_results?|observation)>)",
     re.S,
 )
+# Where an editor stands, told below what the user typed.
+_STANDS = re.compile(r"(?:\n\((?:Open file|Current directory): [^\n]*\))+(?:\n\S*[$#>])?\s*$", re.I)
 _PROMPT = re.compile(r"\n\S*[$#>]\s*$")
 # A question's answer, and what was said with a refusal. Elsewhere such tags are the tool's words.
 _ASKED = re.compile(
@@ -80,6 +82,7 @@ def voices(
     elif own.lstrip().startswith(opens):
         yield "host", own
     elif own.strip():
+        own = _STANDS.sub("", own) if own.rstrip().endswith((")", "$", "#", ">")) else own
         yield "user", _WRAPPING.sub("", own).strip() if "<" in own else own
     for note in notes:
         yield "host", note

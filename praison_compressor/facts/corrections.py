@@ -1,0 +1,221 @@
+"""What the user's later words replace: values that no longer hold, and those that hold again."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from .model import Said
+from .values import Claim, alike, claim_of, words_near
+
+__all__ = ["replaced_proposals", "supersede"]
+
+CLAIM_CHARS = 300
+LOOK_BACK = 60
+PHRASE_WORDS = 2
+"""So many neighbouring words may be what two sentences differ by: "web server", "admin page"."""
+_NAMES_IT = re.compile(r"\b(?:the|our|its|their) (\w+)", re.I)
+
+
+@dataclass(eq=False)
+class _Held:
+    """A claim, the matter it belongs to, and which of its values were replaced by what."""
+
+    claim: Claim
+    matter: frozenset[str]
+    gone: dict[str, Claim] = field(default_factory=dict)
+    thread: list[_Held] = field(default_factory=list)
+    """All claims that replaced one another, this one among them."""
+
+    def current(self) -> dict[str, str]:
+        """The values that hold, with their kinds."""
+        return {value: kind for value, kind in self.claim.values.items() if value not in self.gone}
+
+    def about(self) -> frozenset[str]:
+        """The words by which anyone of those claims says what they are about."""
+        return frozenset(word for one in self.thread for word in one.claim.topic)
+
+
+def supersede(records: Sequence[Said]) -> tuple[Said, ...]:
+    """Mark each sentence with its values that a later one replaced and none has set again since.
+
+    What the records were marked with before counts for nothing: the same words give the same marks.
+    """
+    recent: deque[_Held] = deque(maxlen=LOOK_BACK)
+    out: list[Said] = []
+    held: dict[int, _Held] = {}
+    for position, record in enumerate(records):
+        claim = _claim(record)
+        if claim is not None:
+            held[position] = _heard(claim, recent)
+    for position, record in enumerate(records):
+        known = held.get(position)
+        out.append(_marked(record, known.gone if known else {}, known.about() if known else ()))
+    return tuple(out)
+
+
+def _claim(record: Said) -> Claim | None:
+    if record.pasted or len(record.text) > CLAIM_CHARS:
+        return None
+    return claim_of(record.index, record.text)
+
+
+def _marked(record: Said, gone: dict[str, Claim], about: Iterable[str]) -> Said:
+    newest = max(gone.values(), key=lambda claim: claim.message, default=None)
+    return replace(
+        record,
+        superseded_by=newest.text if newest else None,
+        superseded_at=newest.message if newest else None,
+        old_values=tuple(gone),
+        about=tuple(sorted(about)) if gone else (),
+    )
+
+
+def _heard(later: Claim, recent: deque[_Held]) -> _Held:
+    """Take in one claim: what it replaces is gone, what it sets in that matter holds again."""
+    known = _Held(later, later.topic)
+    known.thread.append(known)
+    for one, old in _taken_back(recent, later):
+        one.gone.update(dict.fromkeys(old, later))
+        known.matter |= one.matter
+        if one.thread is not known.thread:
+            known.thread += one.thread
+            for other in known.thread:
+                other.thread = known.thread
+    for one in known.thread:
+        for value in later.values:
+            one.gone.pop(value, None)
+    recent.append(known)
+    return known
+
+
+def _taken_back(recent: Iterable[_Held], later: Claim) -> list[tuple[_Held, tuple[str, ...]]]:
+    """What a claim replaces, and which values of it."""
+    earlier = [one for one in recent if one.claim.message < later.message]
+    if not later.corrects:
+        # Without a word of correction only the very same sentence sets the same thing anew.
+        same = [one for one in earlier if _sets_the_same(one, later)] if later.sets else []
+        return _of_the_best(same, later, earlier)
+    named = [(one, old) for one in earlier if (old := _named(one, later))]
+    if named:
+        # "Use 9090 instead of 8080" says itself what no longer holds, wherever it was said.
+        most = max(_nearness(one, later) for one, _ in named)
+        best = [one for one, _ in named if _nearness(one, later) == most]
+        return [
+            (one, old)
+            for one, old in named
+            if one in best or not any(_are_two(one.claim, other.claim) for other in best)
+        ]
+    return _of_the_best([one for one in earlier if _same_matter(one, later)], later, earlier)
+
+
+def _of_the_best(
+    fitting: list[_Held], later: Claim, earlier: Iterable[_Held]
+) -> list[tuple[_Held, tuple[str, ...]]]:
+    """Of those in the same matter the newest, with all that say the same as it."""
+    for one in sorted(fitting, key=lambda one: (_nearness(one, later), one.claim.message))[::-1]:
+        old = _outdated(one, later)
+        if old:
+            again = [
+                (other, tuple(value for value in old if value in other.current()))
+                for other in earlier
+                if other is not one and _says_the_same(other, one, old)
+            ]
+            return [(one, old), *(pair for pair in again if pair[1])]
+    return []
+
+
+def _nearness(one: _Held, later: Claim) -> int:
+    return len(one.matter & later.topic)
+
+
+def _named(one: _Held, later: Claim) -> tuple[str, ...]:
+    """The values that hold and that a correction names beside what it sets in their place."""
+    current = one.current()
+    if later.drops:
+        return tuple(value for value in current if value in later.drops)
+    named = [value for value in current if value in later.values]
+    fresh = {kind for value, kind in later.values.items() if value not in one.claim.values}
+    return tuple(value for value in named if current[value] in fresh)
+
+
+def _outdated(one: _Held, later: Claim) -> tuple[str, ...]:
+    """The values for which a later claim has another of their kind."""
+    old = {value: kind for value, kind in one.current().items() if value not in later.values}
+    fresh = [value for value in later.values if value not in one.current()]
+    out: list[str] = []
+    for value in fresh:
+        ranked = sorted(
+            (candidate for candidate, kind in old.items() if kind == later.values[value]),
+            key=lambda candidate: _closeness(one.claim, candidate, later, value),
+        )
+        if ranked and (one.matter & later.topic or alike(ranked[-1], value)):
+            out.append(ranked[-1])
+    return tuple(dict.fromkeys(out))
+
+
+def _closeness(one: Claim, old: str, later: Claim, new: str) -> tuple[int, bool]:
+    shared = words_near(one.text, old) & (words_near(later.text, new) | later.topic)
+    return len(shared), alike(old, new)
+
+
+def _same_matter(one: _Held, later: Claim) -> bool:
+    """Half of what a correction speaks of, or so little that it can mean only what was said."""
+    shared = _nearness(one, later)
+    if shared * 2 >= len(later.topic):
+        return True
+    named = {found.lower() for found in _NAMES_IT.findall(later.text)} & later.topic
+    return shared == 0 and len(later.topic) <= 2 and not named
+
+
+def _sets_the_same(one: _Held, later: Claim) -> bool:
+    if not later.frame:
+        return False
+    return any(other.claim.sets and other.claim.frame == later.frame for other in one.thread)
+
+
+def _says_the_same(other: _Held, one: _Held, old: Iterable[str]) -> bool:
+    """Whether another claim holds one of the values for the same thing."""
+    if not other.current().keys() & set(old) or _are_two(other.claim, one.claim):
+        return False
+    return other.thread is one.thread or bool(other.matter & one.matter)
+
+
+def _are_two(one: Claim, other: Claim) -> bool:
+    """Whether two claims set two things alike: "port 8080 for web", "port 8080 for admin"."""
+    if one.message == other.message:
+        return True
+    first, second = _words(one), _words(other)
+    if len(first) != len(second):
+        return False
+    apart = [n for n, (a, b) in enumerate(zip(first, second, strict=True)) if a != b]
+    return bool(apart) and apart[-1] - apart[0] < PHRASE_WORDS
+
+
+def _words(claim: Claim) -> list[str]:
+    text = claim.text.lower()
+    for value in claim.values:
+        text = text.replace(value.lower(), " ")
+    return re.findall(r"\w+", text)
+
+
+def replaced_proposals(
+    text: str, index: int, reply: int, later: Iterable[Claim]
+) -> Iterator[tuple[str, Claim]]:
+    """The values of the assistant's own that the user corrected in later claims, with the claim.
+
+    `reply` is where the user next spoke: there a bare "no, 9090" means what was proposed.
+    """
+    claim = claim_of(index, text)
+    if claim is None:
+        return
+    one = _Held(claim, claim.topic)
+    for correction in later:
+        meant = correction.topic & claim.topic or (
+            correction.message == reply and not correction.topic
+        )
+        if correction.message > index and meant and _same_matter(one, correction):
+            old = _named(one, correction) if correction.drops else _outdated(one, correction)
+            yield from ((value, correction) for value in old)
