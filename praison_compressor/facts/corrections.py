@@ -63,6 +63,8 @@ def _claim(record: Said) -> Claim | None:
 
 
 def _marked(record: Said, gone: dict[str, Claim], about: Iterable[str]) -> Said:
+    if not gone and record.superseded_by is None:
+        return record
     newest = max(gone.values(), key=lambda claim: claim.message, default=None)
     return replace(
         record,

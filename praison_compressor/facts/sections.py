@@ -212,7 +212,8 @@ def _outcomes(facts: Facts, items: Iterable[CommandFact]) -> tuple[Line, ...]:
 
 
 def _is_told(item: CommandFact, told: str) -> bool:
-    return _fails(item) in told or _fails(item, BRIEF) in told
+    failed = item.outcome == "failed"
+    return failed and (_fails(item) in told or _fails(item, BRIEF) in told)
 
 
 def _told_above(item: CommandFact, told: str) -> CommandFact:
