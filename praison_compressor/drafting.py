@@ -63,13 +63,13 @@ class Drafter:
         while True:
             window = self._window(order)
             try:
-                return await self._drafted(brief, order)
+                return await self._drafted(brief, order, carefully=tries > 0)
             except SummarizerUnavailable:
                 tries += 1
                 if tries > SMALLER_TRIES or self._window(order) == window:
                     raise
 
-    async def _drafted(self, brief: Brief, order: Order) -> str:
+    async def _drafted(self, brief: Brief, order: Order, *, carefully: bool) -> str:
         order.spent.parts.clear()
         text = await self._on_prefix(brief, order)
         if text is not None:
@@ -80,7 +80,9 @@ class Drafter:
         if len(parts) == 1:
             order.spent.parts.append(len(brief.shown))
             return await self._ask(make(parts[0]), order, tokens)
-        texts = await self._each(make, parts, order, tokens)
+        # After a refusal one part shows whether this size is taken: all might be refused again.
+        alone = 1 if carefully else 0
+        texts = await self._each(make, parts, order, tokens, alone=alone)
         order.spent.parts += map(shown_in, parts)
         return await self._merged(texts, brief, order, tokens)
 
@@ -114,8 +116,15 @@ class Drafter:
         return self._windows.of(self._asker.model_of(order), self._asker.window(order))
 
     async def _each(
-        self, make: Request, parts: list[list[Piece]], order: Order, tokens: TokenCounter
+        self,
+        make: Request,
+        parts: list[list[Piece]],
+        order: Order,
+        tokens: TokenCounter,
+        *,
+        alone: int,
     ) -> list[str]:
+        """The texts of all parts: those of the first `alone` in turn, the others side by side."""
         gate = asyncio.Semaphore(PART_CONCURRENCY)
 
         async def one(number: int, part: list[Piece]) -> str:
@@ -125,7 +134,9 @@ class Drafter:
             self._emit(Event("part_summarized", order.session_id, numbers))
             return text
 
-        return await _all_or_none(one(n, part) for n, part in enumerate(parts, 1))
+        numbered = list(enumerate(parts, 1))
+        first = [await one(n, part) for n, part in numbered[:alone]]
+        return first + await _all_or_none(one(n, part) for n, part in numbered[alone:])
 
     async def _merged(
         self, texts: list[str], brief: Brief, order: Order, tokens: TokenCounter

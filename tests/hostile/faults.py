@@ -114,7 +114,7 @@ def faults() -> list[Fault]:
         Fault("500", _plays("server_error"), "error while processing"),
         Fault("503 overloaded", _plays("overloaded"), "overloaded"),
         # Refused whole, and then each of the four parts that the window it tells of asks for.
-        Fault("400 context length", _plays("context"), "maximum context length", calls=5),
+        Fault("400 context length", _plays("context"), "maximum context length", calls=3),
         Fault(
             "content filter",
             _says(f"{POISON} the first half", finish="content_filter"),
