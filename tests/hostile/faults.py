@@ -113,7 +113,7 @@ def faults() -> list[Fault]:
         Fault("429 quota", _plays("quota"), "quota"),
         Fault("500", _plays("server_error"), "error while processing"),
         Fault("503 overloaded", _plays("overloaded"), "overloaded"),
-        # Refused whole, and then each of the four parts that the window it tells of asks for.
+        # Refused whole, and then the first part, alone, at each of two smaller sizes.
         Fault("400 context length", _plays("context"), "maximum context length", calls=3),
         Fault(
             "content filter",
