@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import chain
 
 from .brief import Brief
 from .errors import SummaryRejected
 from .facts import Facts
 from .facts.identifiers import Classifier
-from .messages import Message, text_of, tool_calls_of
+from .grounding import sources
+from .messages import Message, text_of
 from .prompts import INSTRUCTIONS, SummaryReply, without_summaries
 from .static import ADDED
 
@@ -125,11 +125,6 @@ def is_unrelated(text: str, brief: Brief, facts: Facts) -> bool:
     named = {key.casefold() for key, *_ in Classifier().keys(text)}
     if len(named) < OWN_IDENTIFIERS:
         return False
-    shown = map(_said, brief.messages)  # one by one: most often the first ones tell
-    known = chain(brief.folded, brief.earlier, [brief.visible], shown)
-    return not any(name in text for text in map(str.casefold, known) for name in named)
-
-
-def _said(message: Message) -> str:
-    calls = [part for call in tool_calls_of(message) for part in (call.name, call.arguments)]
-    return "\n".join([text_of(message), *calls])
+    # One by one: most often the first ones tell.
+    known = map(str.casefold, sources(brief))
+    return not any(name in source for source in known for name in named)

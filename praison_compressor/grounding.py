@@ -12,9 +12,9 @@ from itertools import chain
 
 from .brief import Brief
 from .facts.identifiers import Classifier
-from .prompts import rendering
+from .messages import text_of, tool_calls_of
 
-__all__ = ["DOUBTS", "doubted", "ungrounded"]
+__all__ = ["DOUBTS", "doubted", "sources", "ungrounded"]
 
 DOUBTS = "Not in the originals, check before use: "
 """Opens the line that names them."""
@@ -29,6 +29,18 @@ _LINE = re.compile(rf"^{re.escape(DOUBTS)}(.*)$", re.M)
 _COUNTED = re.compile(r"\d+-[a-z]+(?:-[a-z]+)*", re.I)  # "a 10-minute wait", "the 8-step plan"
 _BETWEEN = re.compile(r"[\W_]+")
 _CODE = re.compile(r"`[^`\n]*`|\b\w+\(")
+
+
+def sources(brief: Brief) -> Iterator[str]:
+    """The texts that a summary's names can be from: the view's, the originals', the earlier
+    summaries'. What was doubted in one of those is from nowhere."""
+    yield brief.visible
+    for message in brief.messages:
+        yield text_of(message)
+        for call in tool_calls_of(message):
+            yield f"{call.name} {call.arguments}"
+    for text in chain(brief.folded, brief.earlier):
+        yield _without_doubted(text)
 
 
 def ungrounded(text: str, brief: Brief, patterns: Mapping[str, str] | None = None) -> list[str]:
@@ -71,7 +83,7 @@ def _is_made(name: str, kind: str, text: str) -> bool:
 def _unsaid(names: Iterable[str], brief: Brief) -> list[str]:
     """Those of the names that no text has."""
     left = {name: name.casefold() for name in names}
-    for text in map(str.casefold, _known(brief)):
+    for text in map(str.casefold, sources(brief)):
         left = {name: plain for name, plain in left.items() if not _stands(plain, text)}
         if not left:
             break
@@ -81,7 +93,7 @@ def _unsaid(names: Iterable[str], brief: Brief) -> list[str]:
 def _said_in_words(names: Sequence[str], brief: Brief) -> set[str]:
     """Those of the names that some text has in words: `maxRetries` may be "max retries"."""
     plain = {name: _BETWEEN.sub("", name.casefold()) for name in names}
-    texts = [_BETWEEN.sub("", text.casefold()) for text in _known(brief)] if names else []
+    texts = [_BETWEEN.sub("", text.casefold()) for text in sources(brief)] if names else []
     return {name for name in names if any(plain[name] in text for text in texts)}
 
 
@@ -91,14 +103,6 @@ def _stands(name: str, text: str) -> bool:
     while at > 0 and text[at - 1].isalnum() and text[max(0, at - 2)] != "\\":  # as in "\\nname"
         at = text.find(name, at + 1)
     return at >= 0
-
-
-def _known(brief: Brief) -> Iterator[str]:
-    """What a summary's names can be from. What was doubted in an earlier one is from nowhere."""
-    yield brief.visible
-    yield from rendering(brief.messages)
-    for text in chain(brief.folded, brief.earlier):
-        yield _without_doubted(text)
 
 
 def _without_doubted(text: str) -> str:

@@ -186,7 +186,9 @@ def tool_calls_of(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
 
     A call that a client has both among the content's blocks and beside them is one.
     """
-    beside, blocks = calls_beside(message), call_blocks(message)
+    beside = calls_beside(message)
+    # Most contents are text: what every message is asked must not look any further.
+    blocks = call_blocks(message) if type(message.get("content")) is list else ()
     if not blocks:
         return beside
     known = {call.id for call in beside}
@@ -209,7 +211,6 @@ def makes_calls(message: Mapping[str, Any]) -> bool:
     given, legacy = message.get("tool_calls"), message.get("function_call")
     if legacy or (given and calls_in(given)):
         return True
-    # Most contents are text: what every message is asked must not look any further.
     return type(message.get("content")) is list and bool(call_blocks(message))
 
 
