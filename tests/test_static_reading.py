@@ -125,14 +125,16 @@ def test_a_list_from_before_the_users_last_words_says_so() -> None:
     ]
 
 
-def test_beside_a_models_text_how_things_stand_is_not_widened() -> None:
-    """That it has told; the commands it lacks have the room."""
+def test_beside_a_models_text_room_that_is_left_is_left() -> None:
+    """It would be sent with every later request; a small summary without one uses it."""
     done = (f"Inspect client {n} of the many" for n in range(9))
     todos = [{"content": text, "status": "completed"} for text in done]
     messages = [*SERVICE, *step("6", "ok", "todo", todos=todos)]
     added = repair("All is well.", extract(messages), budget_tokens=500, count=count)
     assert added.partition("## The user said")[0].count("Inspect client") < 4
-    assert "issue_refund B-2025-11 15 -> ok" in added
+    assert "issue_refund B-2025-11 15 -> ok" not in added
+    alone = static_summary(messages, budget_tokens=500, count=count)
+    assert "issue_refund B-2025-11 15 -> ok" in alone
 
 
 def test_no_line_is_told_twice() -> None:

@@ -32,6 +32,10 @@ SHARE = 0.03
 LEAST_TOKENS = 40
 """A section that a person looks for first gets a line or two even in a small summary."""
 
+READ_WHOLE_TOKENS = 2_000
+"""A summary of so many is read whole by a person, and uses its room. In a larger one, and beside a
+model's text, room that is left is left: it would be sent with every later request."""
+
 LEFT_SHARE = 0.02
 """Of the whole, that is worth another look at the sections once the details are chosen."""
 
@@ -79,12 +83,11 @@ def render(
     room = budget_tokens - count(text) - 4
     bound = details(facts, room, count, covered, half)
     room -= count(bound)
-    if room >= max(LEAST_TOKENS, LEFT_SHARE * budget_tokens):
+    small = budget_tokens <= READ_WHOLE_TOKENS and not beside_prose
+    if small and room >= max(LEAST_TOKENS, LEFT_SHARE * budget_tokens):
         room -= max(1, int(SLACK_SHARE * budget_tokens))
-        # How things stand a model's text has told: it is not widened beside one.
-        fixed = parts[: int(beside_prose)]
         looked: Part = (lambda told: looked_section(facts), "")
-        text = _joined(_widened(fixed, [*parts[len(fixed) :], looked], room, count))
+        text = _joined(_widened([*parts, looked], room, count))
     return squeeze(f"{text}\n{bound}")
 
 
@@ -103,9 +106,9 @@ def _joined(parts: Iterable[Part]) -> str:
     return "\n".join(text for _, text in parts if text)
 
 
-def _widened(fixed: list[Part], parts: Iterable[Part], room: int, count: Count) -> list[Part]:
+def _widened(parts: Iterable[Part], room: int, count: Count) -> list[Part]:
     """The sections with what room the details have left: all of it is told where it fits."""
-    out = list(fixed)
+    out: list[Part] = []
     for make, text in parts:
         wider = fitted(make(_joined(out)), count(text) + room, count)
         room -= count(wider) - count(text)
