@@ -13,7 +13,7 @@ from .ledger import Session
 from .messages import Message, Transcript, as_list, read
 from .models import model_limits
 from .plan import Plan
-from .tokens import TokenCounter
+from .tokens import Begun, TokenCounter
 
 __all__ = ["Call", "Look", "Options", "budget_of", "call_of", "config_of"]
 
@@ -51,6 +51,8 @@ class Call:
     """Whether a model is there to be paid for a summary."""
     tools: tuple[Mapping[str, Any], ...] | None = None
     """The schemas sent along; None: not told, so that nothing can be asked on the prefix."""
+    begun: Begun | None = None
+    """The counting of a transcript that nobody has seen yet."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ def call_of(
     config = config_of(options, config)
     model, tools = options.get("auxiliary_model"), options.get("tools")
     given = list(as_list(messages))
+    begun = tokens.begin(given)
     return Call(
         given=given,
         transcript=read(given),
@@ -93,6 +96,7 @@ def call_of(
         extends=options.get("extends", True),
         pays=has_model or bool(model or config.auxiliary_model),
         tools=None if tools is None else tuple(tools),
+        begun=begun,
     )
 
 

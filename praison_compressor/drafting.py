@@ -194,7 +194,7 @@ class Drafter:
             # of their own; the others stay in the view and need not be shown.
             groups = [*([(text, 0)] for text in brief.folded), *groups]
             make, space = self._request(brief, (), tokens, window)
-        return make, packed(groups, space, tokens.text)
+        return make, packed(groups, space, tokens.texts)
 
     def _request(
         self, brief: Brief, earlier: Sequence[str], tokens: TokenCounter, window: int | None

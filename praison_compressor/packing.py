@@ -5,7 +5,7 @@ Each piece of text carries how many messages end in it, so that the parts prove 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from .messages import Message, steps
 from .prompts import rendering
@@ -15,8 +15,14 @@ __all__ = ["Piece", "by_step", "packed", "shown_in"]
 Piece = tuple[str, int]
 """A text, and how many messages end in it."""
 
-Count = Callable[[str], int]
-"""Tokens of a text."""
+Sized = tuple[Piece, int]
+"""A piece and its tokens in a request."""
+
+Count = Callable[[Sequence[str]], "list[int]"]
+"""Tokens of each of many texts."""
+
+JOINED = 2
+"""Tokens of what stands between two pieces."""
 
 
 def by_step(messages: Sequence[Message]) -> list[list[Piece]]:
@@ -39,13 +45,12 @@ def packed(groups: Sequence[list[Piece]], space: int | None, count: Count) -> li
         return [[piece for group in groups for piece in group]]
     parts: list[list[Piece]] = [[]]
     used = 0
-    for group in groups:
+    for group in _sized(groups, count):
         pieces = [part for piece in group for part in _split(piece, space, count)]
-        sizes = [count(text) + 2 for text, _ in pieces]
-        if used and used + sum(sizes) > space:
+        if used and used + sum(size for _, size in pieces) > space:
             parts.append([])
             used = 0
-        for piece, size in zip(pieces, sizes, strict=True):
+        for piece, size in pieces:
             if used and used + size > space:
                 parts.append([])
                 used = 0
@@ -54,12 +59,18 @@ def packed(groups: Sequence[list[Piece]], space: int | None, count: Count) -> li
     return parts
 
 
-def _split(piece: Piece, space: int, count: Count) -> list[Piece]:
+def _sized(groups: Sequence[list[Piece]], count: Count) -> Iterator[list[Sized]]:
+    sizes = iter(count([text for group in groups for text, _ in group]))
+    for group in groups:
+        yield [(piece, next(sizes) + JOINED) for piece in group]
+
+
+def _split(sized: Sized, space: int, count: Count) -> list[Sized]:
     """A message larger than a window, in consecutive pieces."""
-    text, weight = piece
-    size = count(text)
-    if size <= space:
-        return [piece]
+    (text, weight), size = sized
+    if size <= space + JOINED:
+        return [sized]
     early, middle = len(text) // 4, len(text) // 2
     cut = text.rfind("\n", early, middle) + 1 or text.rfind(" ", early, middle) + 1 or middle
-    return [*_split((text[:cut], 0), space, count), *_split((text[cut:], weight), space, count)]
+    halves = [(text[:cut], 0), (text[cut:], weight)]
+    return [part for half in next(_sized([halves], count)) for part in _split(half, space, count)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import ceil
 from typing import Any
 
@@ -16,9 +16,9 @@ from .cache import MessageCache, Seen
 from .images import image_rule, size_and_detail
 from .messages import Message, calls_beside
 from .models import Limits, model_limits
-from .vocabularies import Vocabulary, vocabulary_for
+from .vocabularies import Counting, Vocabulary, vocabulary_for
 
-__all__ = ["REPLY_TOKENS", "Limits", "TokenCounter", "model_limits"]
+__all__ = ["REPLY_TOKENS", "Begun", "Limits", "TokenCounter", "model_limits"]
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +35,18 @@ MEDIA_CHARS_PER_TOKEN = 40
 
 SEALED_CHARS_PER_TOKEN = 5
 """Base64 of encrypted reasoning per token: three bytes in four characters, four bytes a token."""
+
+
+class Begun:
+    """Texts of a new transcript that are being counted while it is read."""
+
+    def __init__(self, texts: list[str], counting: Counting) -> None:
+        self._texts = texts
+        self._counting = counting
+
+    def sizes(self) -> dict[str, int]:
+        """Tokens by text; waits for what is not counted yet."""
+        return dict(zip(self._texts, self._counting.counts(), strict=True))
 
 
 class TokenCounter:
@@ -85,6 +97,10 @@ class TokenCounter:
         """Tokens of a text alone."""
         return self._scaled(self._size(text))
 
+    def texts(self, texts: Sequence[str]) -> list[int]:
+        """`text` for each of them, side by side."""
+        return list(map(self._scaled, self.vocabulary.count_all(texts)))
+
     def message(self, message: Mapping[str, Any]) -> int:
         """Tokens of one message with its frame."""
         return self._scaled(self._raw(self.cache(message)))
@@ -97,20 +113,36 @@ class TokenCounter:
         """The same for messages that the cache has already looked up."""
         return REPLY_TOKENS + sum(self.each(messages))
 
-    def each(self, messages: Iterable[Seen]) -> list[int]:
-        """`message` for each of them."""
+    def each(self, messages: Iterable[Seen], begun: Begun | None = None) -> list[int]:
+        """`message` for each of them; `begun`: what `begin` said of these."""
         rules, given = self._rules, list(messages)
-        self._count_ahead([entry for entry in given if rules not in entry.tokens])
+        new = [entry for entry in given if rules not in entry.tokens]
+        if len(new) >= MANY_MESSAGES:
+            self._count_together(new, begun)
         counts = [entry.tokens.get(rules) or self._raw(entry) for entry in given]
         return counts if self._ratio == 1.0 else list(map(self._scaled, counts))
 
-    def _count_ahead(self, new: Sequence[Seen]) -> None:
-        """Count a long transcript's messages, their texts all at once."""
-        if len(new) < MANY_MESSAGES:
-            return
-        contents = [entry.plain.get("content") for entry in new]
-        texts = [content for content in contents if isinstance(content, str)]
-        self._ahead = dict(zip(texts, self.vocabulary.count_all(texts), strict=True))
+    def begin(self, messages: Sequence[Any]) -> Begun | None:
+        """Begin to count a long transcript that nobody has seen yet; None: it is not one.
+
+        Some of its messages are looked for, from its beginning to its end: most must be new.
+        """
+        if len(messages) < MANY_MESSAGES:
+            return None
+        step = len(messages) // LOOKED_FOR
+        some = [each for each in messages[step // 2 :: step] if type(each) is dict]
+        if sum(self._rules not in self.cache(each).tokens for each in some) <= LOOKED_FOR // 2:
+            return None
+        texts = list({text for message in messages for text in _texts(message)})
+        return Begun(texts, self.vocabulary.begin(texts))
+
+    def _count_together(self, new: Sequence[Seen], begun: Begun | None) -> None:
+        """Count many messages, their texts all at once."""
+        sizes = begun.sizes() if begun is not None else {}
+        texts = {text for entry in new for text in _texts(entry.plain)}
+        left = list(texts.difference(sizes))
+        sizes.update(zip(left, self.vocabulary.count_all(left), strict=True))
+        self._ahead = sizes
         for entry in new:
             self._raw(entry)
         self._ahead = {}
@@ -161,7 +193,7 @@ class TokenCounter:
         if isinstance(name, str) and name:
             tokens += NAME_TOKENS + self._word(name)
         for call in calls_beside(message):
-            tokens += CALL_TOKENS + self._word(call.name) + self.vocabulary.count(call.arguments)
+            tokens += CALL_TOKENS + self._word(call.name) + self._size(call.arguments)
         tokens += self._content(message.get("content"))
         return tokens if message.keys() <= _PLAIN_KEYS else tokens + self._reasoning(message)
 
@@ -277,6 +309,8 @@ EXACT_TOLERANCE = 0.02
 MANY_MESSAGES = 256
 """New at once, above which starting threads (about 0.2 ms) is worth it."""
 
+LOOKED_FOR = 8
+
 REMEMBERED_WORDS = 1_024
 
 _PLAIN_KEYS = frozenset({"role", "content", "name", "tool_calls", "tool_call_id"})
@@ -303,6 +337,18 @@ _PARTS: dict[str, Callable[[TokenCounter, Mapping[str, Any]], int]] = {
     "tool_use": TokenCounter._tool_use,
     "tool_result": TokenCounter._tool_result,
 }
+
+
+def _texts(message: Any) -> Iterator[str]:
+    """The texts of a message that are counted by themselves, where it has the usual shape."""
+    if type(message) is not dict:
+        return
+    content = message.get("content")
+    if isinstance(content, str):
+        yield content
+    if message.get("tool_calls"):
+        for call in calls_beside(message):
+            yield call.arguments
 
 
 def _stripped(description: Any) -> str:

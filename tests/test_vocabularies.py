@@ -222,7 +222,7 @@ def test_claude_is_estimated_by_its_published_vocabulary(model: str) -> None:
 def forget_vocabularies() -> None:
     """As in a process that has counted nothing yet."""
     for loaded in (
-        by_tiktoken.tiktoken_count,
+        by_tiktoken.tiktoken_of,
         by_tokenizers.tokenizers_count,
         vocabularies._sooner,
     ):

@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 
 from ..models import bare_names
-from .by_tiktoken import CL100K, O200K, Bpe, tiktoken_count
+from .by_tiktoken import CL100K, O200K, Bpe, tiktoken_of
 from .by_tokenizers import tokenizers_count
 from .by_toktok import Toktok, toktok_of
 from .loading import loaded_once
-from .threads import side_by_side
+from .threads import Counting
 from .vocabulary import EXACT_CHARS, PIECE_CHARS, Vocabulary, pieces
 
-__all__ = ["EXACT_CHARS", "PIECE_CHARS", "Vocabulary", "pieces", "vocabulary_for"]
+__all__ = ["EXACT_CHARS", "PIECE_CHARS", "Counting", "Vocabulary", "pieces", "vocabulary_for"]
 
 _IS_O200K = re.compile(r"(ft:)?(chatgpt-4o|gpt-4o|gpt-4\.[15]|gpt-5|gpt-oss|o[134])(?![a-z0-9])")
 _IS_CL100K = re.compile(
@@ -46,16 +46,16 @@ def _openai(bpe: Bpe, fast: bool, *, exact: bool) -> Vocabulary:
     sooner = _sooner(bpe) if fast else None
     if sooner is not None:
         return Vocabulary(source, exact, sooner, by="toktok-rs", count_pieces=sooner.all)
-    count = tiktoken_count(bpe)
-    if count is None:
+    found = tiktoken_of(bpe)
+    if found is None:
         return Vocabulary("estimate from the number of bytes", False, _by_bytes)
-    return Vocabulary(source, exact, count, by="tiktoken", count_pieces=side_by_side(count))
+    return Vocabulary(source, exact, found, by="tiktoken", count_pieces=found.all)
 
 
 @loaded_once
 def _sooner(bpe: Bpe) -> Toktok | None:
     # tiktoken's copy of the vocabulary, another 90 MB, is loaded when a text needs it.
-    return toktok_of(bpe.name, lambda text: (tiktoken_count(bpe) or _by_bytes)(text))
+    return toktok_of(bpe.name, lambda text: (tiktoken_of(bpe) or _by_bytes)(text))
 
 
 def _claude(fast: bool) -> Vocabulary:
@@ -64,7 +64,7 @@ def _claude(fast: bool) -> Vocabulary:
         return _openai(O200K, fast, exact=False)
     # Anthropic publishes none for its newer models; this one is what litellm counts by.
     source = "estimate by the published Claude 2 vocabulary"
-    return Vocabulary(source, False, count, by="tokenizers", count_pieces=side_by_side(count))
+    return Vocabulary(source, False, count, by="tokenizers")
 
 
 def _by_bytes(text: str) -> int:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from .loading import file_of_litellm, loaded_once
-from .vocabulary import Count
 
-__all__ = ["CL100K", "O200K", "Bpe", "tiktoken_count"]
+__all__ = ["CL100K", "O200K", "Bpe", "Tiktoken", "tiktoken_of"]
 
 logger = logging.getLogger(__name__)
 
@@ -46,8 +45,55 @@ O200K = Bpe(
 )
 
 
+BETWEEN = "<|endoftext|>"
+"""Stands between texts that are counted together: a special token, at which no text runs on."""
+
+
+class Tiktoken:
+    """One vocabulary, by tiktoken's encoding of it."""
+
+    def __init__(self, encoding: Any) -> None:
+        self._encoding = encoding
+        # Tokens as bytes: a list of them takes a sixth of the time, and the interpreter's lock.
+        # The public way to these bytes, `encode_to_numpy`, wants numpy.
+        core = getattr(encoding, "_core_bpe", None)
+        self._together: Together | None = getattr(core, "encode_to_tiktoken_buffer", None)
+
+    def __call__(self, text: str) -> int:
+        """Tokens of a text; what looks like a special token is ordinary text."""
+        return len(self._encoding.encode_ordinary(text))
+
+    def all(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each of many texts, encoded in one go: the lock is taken up once, not once for
+        each of them."""
+        if self._together is None or not texts or any(BETWEEN in text for text in texts):
+            return list(map(self, texts))
+        try:
+            tokens = bytes(self._together(BETWEEN.join(texts), {BETWEEN}))
+        except UnicodeEncodeError:  # half of a pair, which `encode_ordinary` mends
+            return list(map(self, texts))
+        return list(_sizes(tokens, bytes(self._together(BETWEEN, {BETWEEN})), len(texts)))
+
+
+Together = Callable[[str, "set[str]"], Any]
+
+
+def _sizes(tokens: bytes, between: bytes, count: int) -> Iterator[int]:
+    """How many tokens stand before, between and behind the `count` - 1 separators.
+
+    One is found only where it stands: the upper two bytes of a token's four are below 4, and the
+    lower two of a separator's are not, so that no two tokens have it between them.
+    """
+    width, start = len(between), 0
+    for _ in range(count - 1):
+        end = tokens.find(between, start)
+        yield (end - start) // width
+        start = end + width
+    yield (len(tokens) - start) // width
+
+
 @loaded_once
-def tiktoken_count(bpe: Bpe) -> Count | None:
+def tiktoken_of(bpe: Bpe) -> Tiktoken | None:
     """Counts by this vocabulary; None where litellm carries it not, or another in its place."""
     import tiktoken
     import tiktoken.registry
@@ -58,10 +104,12 @@ def tiktoken_count(bpe: Bpe) -> Count | None:
         if ranks is None:
             return None
         loaded = tiktoken.Encoding(
-            bpe.name, pat_str=bpe.pattern, mergeable_ranks=ranks, special_tokens={}
+            bpe.name,
+            pat_str=bpe.pattern,
+            mergeable_ranks=ranks,
+            special_tokens={BETWEEN: len(ranks)},
         )
-    encode: Callable[[str], list[int]] = loaded.encode_ordinary
-    return lambda text: len(encode(text))
+    return Tiktoken(loaded)
 
 
 def _ranks(bpe: Bpe) -> dict[bytes, int] | None:

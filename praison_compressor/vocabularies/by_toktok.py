@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from itertools import compress
 from typing import Any
 
-from .threads import workers
 from .vocabulary import Count
 
 __all__ = ["KNOWN", "TRIED", "Toktok", "common", "toktok_of"]
@@ -123,7 +122,7 @@ class Toktok:
 
     def many(self, texts: Sequence[str]) -> list[int]:
         """The same of many texts."""
-        return list(self._library.batch_count(texts, self._name, threads=workers()))
+        return list(self._library.batch_count(texts, self._name, threads=1))
 
     def _failed(self, error: BaseException) -> None:
         """Have tiktoken count from now on.

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 
-from .vocabulary import Count, CountAll
+__all__ = ["Counting", "workers"]
 
-__all__ = ["side_by_side", "workers"]
+logger = logging.getLogger(__name__)
 
 MOST_WORKERS = 4
 
-SHARES = 8
-"""For each worker: none waits long for one that a busy machine holds up."""
+LEAST_SHARE = 16_384
+"""Characters: about a millisecond's work. A thread that comes back from less waits for the lock."""
 
 
 def workers() -> int:
@@ -21,19 +24,70 @@ def workers() -> int:
     return min(os.cpu_count() or 1, MOST_WORKERS)
 
 
-def side_by_side(count: Count) -> CountAll:
-    """`count` of each of many texts, in threads."""
+class Counting:
+    """Texts that threads of their own count, while whoever began it has something else to do.
 
-    def count_all(texts: Sequence[str]) -> list[int]:
+    As many threads as may count at once, so that it waits for no work of its own: a system leaves
+    one new thread on its maker's processor for long. Whoever reads messages meanwhile holds the
+    interpreter's lock, and a thread that wants it back waits 5 ms: so the shares are large at
+    first, and small at the end, for none to wait long for the last one.
+    """
+
+    def __init__(
+        self, texts: Sequence[str], count_all: Callable[[Sequence[str]], list[int]]
+    ) -> None:
+        self._texts = texts
+        self._count_all = count_all
+        self._sizes = [0] * len(texts)
+        self._failures: deque[BaseException] = deque()
         threads = workers()
-        if threads == 1:
-            return list(map(count, texts))
-        shares = threads * SHARES
-        with ThreadPoolExecutor(threads, "praison-compressor-tokens") as pool:
-            found = pool.map(lambda n: list(map(count, texts[n::shares])), range(shares))
-            sizes = [0] * len(texts)
-            for n, share in enumerate(found):
-                sizes[n::shares] = share
-        return sizes
+        self._shares = deque(_shares([len(text) for text in texts], 2 * threads))
+        self._threads = list(self._started(min(threads, len(self._shares)) if threads > 1 else 0))
 
-    return count_all
+    def _started(self, number: int) -> Iterator[threading.Thread]:
+        for n in range(number):
+            name = f"praison-compressor-tokens-{n}"
+            thread = threading.Thread(target=self._work, name=name, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # no more threads, or the interpreter is about to end
+                logger.debug("texts are counted without a thread: %s", error)
+                return
+            yield thread
+
+    def counts(self) -> list[int]:
+        """Tokens of each text, in their order.
+
+        Raises:
+            BaseException: whatever the library raised.
+        """
+        for thread in self._threads:
+            thread.join()
+        self._work()  # all that is left where no thread could be had
+        if self._failures:
+            raise self._failures[0]
+        return self._sizes
+
+    def _work(self) -> None:
+        try:
+            while (share := self._next()) is not None:
+                self._sizes[share] = self._count_all(self._texts[share])
+        except BaseException as error:
+            self._failures.append(error)
+
+    def _next(self) -> slice | None:
+        try:
+            return self._shares.popleft()
+        except IndexError:
+            return None
+
+
+def _shares(lengths: Sequence[int], divisor: int) -> Iterator[slice]:
+    """Stretches of the texts, each a part of what is left of them: large first, small at last."""
+    left, start, taken = sum(lengths), 0, 0
+    for end, reached in enumerate(accumulate(lengths), 1):
+        if reached - taken >= max(LEAST_SHARE, (left - taken) // divisor):
+            yield slice(start, end)
+            start, taken = end, reached
+    if start < len(lengths):
+        yield slice(start, len(lengths))

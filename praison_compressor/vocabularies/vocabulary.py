@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from .threads import Counting
+
 __all__ = ["EXACT_CHARS", "PIECE_CHARS", "Count", "CountAll", "Vocabulary", "pieces"]
 
 Count = Callable[[str], int]
@@ -46,8 +48,15 @@ class Vocabulary:
             return self._sampled(text)
         return sum(map(self.count_piece, pieces(text)))
 
+    def begin(self, texts: Sequence[str]) -> Counting:
+        """Begin to count each of them, in other threads while this one has something to do."""
+        return Counting(texts, self._count_share)
+
     def count_all(self, texts: Sequence[str]) -> list[int]:
         """`count` of each of them."""
+        return self.begin(texts).counts()
+
+    def _count_share(self, texts: Sequence[str]) -> list[int]:
         if self.count_pieces is None:
             return list(map(self.count, texts))
         counts = iter(self.count_pieces([text for text in texts if len(text) <= PIECE_CHARS]))
