@@ -30,7 +30,10 @@ GENESIS = "sha256:" + "0" * 64
 
 @dataclass(frozen=True)
 class Usage:
-    """What auxiliary calls cost: tokens, and US dollars where the price is known."""
+    """What auxiliary calls cost: tokens, and US dollars where the price is known.
+
+    A sum's dollars are those of its calls whose price is known, its tokens those of all.
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0

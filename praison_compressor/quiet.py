@@ -79,7 +79,7 @@ class QuietTurns:
         if not self._store.open(*key).is_as(known.session):
             return None
         try:
-            found = self._extended(known, messages)
+            found = self._extended(known, messages, keep=keep)
         except (AttributeError, TypeError, InvalidMessages):
             return None
         if found is None or found.tokens_after - self._tokens.messages([]) > budget.trigger:
@@ -88,7 +88,7 @@ class QuietTurns:
             self._keep(found)
         return replace(found, view=_built(found.pieces, messages))
 
-    def _extended(self, known: Quiet, messages: list[Message]) -> Quiet | None:
+    def _extended(self, known: Quiet, messages: list[Message], *, keep: bool) -> Quiet | None:
         old = len(known.known)
         if not self._is_known(messages[:old], known):
             return None
@@ -99,9 +99,10 @@ class QuietTurns:
         if known.comparable and not all(entry.comparable for entry in seen):
             return None
         added = sum(self._tokens.each(seen))
+        more = [entry.plain for entry in seen] if known.comparable else seen
         return replace(
             known,
-            known=known.known + ([s.plain for s in seen] if known.comparable else seen),
+            known=known.known + more if keep else known.known,
             tokens_before=known.tokens_before + added,
             tokens_after=known.tokens_after + added,
         )
@@ -206,7 +207,8 @@ def _built(pieces: Sequence[slice | Message], messages: list[Message]) -> list[M
     view: list[Message] = []
     for piece in pieces:
         if isinstance(piece, slice):
-            view += messages[piece]
+            # The first stretch is most often all: it is copied once.
+            view = view + messages[piece] if view else messages[piece]
         else:
             view.append(dict(piece))
     return view

@@ -42,7 +42,8 @@ class Counting:
         self._failures: deque[BaseException] = deque()
         threads = workers()
         self._shares = deque(_shares([len(text) for text in texts], 2 * threads))
-        self._threads = list(self._started(min(threads, len(self._shares)) if threads > 1 else 0))
+        wanted = min(threads, len(self._shares))
+        self._threads = list(self._started(wanted)) if wanted > 1 else []
 
     def _started(self, number: int) -> Iterator[threading.Thread]:
         for n in range(number):
