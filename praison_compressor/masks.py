@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
+from .cache import MessageCache
 from .config import CompressorConfig
 from .facts.reading import said_by, without_notes
 from .messages import (
@@ -20,7 +21,7 @@ from .messages import (
 )
 from .static import mask_line
 
-__all__ = ["kept_steps", "mask", "maskable", "masked", "policy_of", "reference_of"]
+__all__ = ["MaskLines", "kept_steps", "mask", "maskable", "policy_of", "reference_of"]
 
 Calls = Mapping[str, ToolCall]
 """Calls by the ids that their results name."""
@@ -70,25 +71,39 @@ def maskable(
     return found
 
 
-def masked(
-    messages: Sequence[Message],
-    tokens: Sequence[int],
-    config: CompressorConfig,
-    digest_of: Callable[[Message], str],
-) -> list[tuple[int, Message]]:
-    """The results that may become one line, by index, each as that line."""
-    return [
-        (
-            index,
-            mask(
-                calls,
-                messages[index],
-                reference_of(digest_of(messages[index])) if config.recall else None,
-                host_prefixes=config.host_prefixes,
-            ),
-        )
-        for index, calls in maskable(messages, tokens, config).items()
-    ]
+class MaskLines:
+    """The outputs that may become one line, each as that line; thread-safe.
+
+    Each line is made once: until a plan takes them it looks at all of them at every turn.
+    """
+
+    def __init__(self, cache: MessageCache) -> None:
+        self._cache = cache
+        self._lines: dict[Hashable, Message] = {}
+
+    def __call__(
+        self, messages: Sequence[Message], tokens: Sequence[int], config: CompressorConfig
+    ) -> list[tuple[int, Message]]:
+        """The messages' indices, in order, and their lines."""
+        free = maskable(messages, tokens, config)
+        return [
+            (index, self._line(calls, messages[index], config)) for index, calls in free.items()
+        ]
+
+    def _line(self, calls: Calls, message: Message, config: CompressorConfig) -> Message:
+        seen = self._cache(message)
+        key = (seen.content_digest, config.recall, config.host_prefixes, tuple(calls.items()))
+        line = self._lines.get(key)
+        if line is None:
+            reference = reference_of(seen.digest) if config.recall else None
+            line = mask(calls, message, reference, host_prefixes=config.host_prefixes)
+            if len(self._lines) >= REMEMBERED_LINES:
+                self._lines = {}
+            self._lines[key] = line
+        return line
+
+
+REMEMBERED_LINES = 4_096
 
 
 def kept_steps(

@@ -14,7 +14,7 @@ from .errors import LedgerConflict
 from .keeping import planned
 from .layout import Layout, arrange
 from .ledger import Entry, Segment, Session, Store
-from .masks import kept_steps, masked
+from .masks import MaskLines, kept_steps
 from .messages import Message, Transcript, digest, read
 from .plan import Plan, plan
 from .redact import Redactor, masks_secrets
@@ -35,6 +35,7 @@ class Projector:
         self._tokens = tokens
         self._cache = tokens.cache
         self._recall = recall
+        self._mask_lines = MaskLines(tokens.cache)
 
     def open(self, call: Call) -> Session:
         """The call's session."""
@@ -177,8 +178,7 @@ class Projector:
 
     def masked(self, call: Call, layout: Layout) -> list[tuple[int, Message]]:
         """The results that may be masked, and what each would say."""
-        messages = layout.transcript.messages
-        found = masked(messages, layout.tokens, call.config, lambda m: self._cache(m).digest)
+        found = self._mask_lines(layout.transcript.messages, layout.tokens, call.config)
         if not masks_secrets(self._store):
             return found
         # As the store would write them, so that the plan counts what will be sent.

@@ -9,7 +9,8 @@ import threading
 import pytest
 
 from praison_compressor import CompressorConfig, ConfigError, ContextCompressor, MemoryStore
-from praison_compressor.masks import kept_steps, maskable, policy_of
+from praison_compressor.cache import MessageCache
+from praison_compressor.masks import MaskLines, kept_steps, maskable, policy_of
 from praison_compressor.messages import check, steps, text_of
 from praison_compressor.store import open_store
 
@@ -249,6 +250,26 @@ def test_thresholds_bound_what_is_masked():
     assert result.messages[4:-11] != messages[4:-11]
     assert maskable(messages, [100] * len(messages), config(mask_above_tokens=100)) == {}
     assert len(maskable(messages, [101] * len(messages), config(mask_above_tokens=100))) == 9
+
+
+def test_a_line_is_made_once_and_belongs_to_its_call():
+    """The same words from two calls have two lines; so have they with and without recall."""
+    body = "lorem ipsum " * 300
+    messages = [{"role": "user", "content": "Look at both."}]
+    for path in ("a.py", "b.py"):
+        messages += step("call_1", body, path=path)
+    lines, sizes = MaskLines(MessageCache()), [1_000] * len(messages)
+    first = lines(messages, sizes, config(recall=False))
+    assert [
+        (n, path in text_of(m)) for (n, m), path in zip(first, ("a.py", "b.py"), strict=True)
+    ] == [
+        (2, True),
+        (4, True),
+    ]
+    again = lines(copy.deepcopy(messages), sizes, config(recall=False))
+    assert [a is b for (_, a), (_, b) in zip(first, again, strict=True)] == [True, True]
+    recalled = lines(messages, sizes, config(recall=True))
+    assert ["read_conversation_archive" in text_of(m) for _, m in recalled] == [True, True]
 
 
 def test_what_is_to_be_summarized_is_never_masked():

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..compressor import ContextCompressor
 from ..ledger import Segment
-from ..masks import masked
+from ..masks import MaskLines
 from ..messages import Message, Transcript, digest, read, to_plain
 from ..recording import mask_segment
 
@@ -41,7 +41,7 @@ def _masks(
     users = [index for index, message in enumerate(messages) if message["role"] == "user"]
     newest = users[-1] if users else 0
     tokens = [count(message) for message in messages]
-    for index, line in masked(messages, tokens, engine.config, digest):
+    for index, line in MaskLines(engine.tokens.cache)(messages, tokens, engine.config):
         size = count(line)
         if index < newest and size < tokens[index]:
             segment = mask_segment(
