@@ -13,7 +13,7 @@ assert not provider.refused
 
 from __future__ import annotations
 
-from .chat import check_messages
+from .chat_refusals import check_messages
 from .models import Counter
 from .recorded import Recorded
 from .replies import Answer, Answerer, Asked, Broken, Call, Failure, Reply, Script

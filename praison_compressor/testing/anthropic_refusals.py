@@ -1,0 +1,282 @@
+"""What Anthropic's messages API refuses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from .replies import JSON
+from .strict import Refusal, Rules
+
+__all__ = [
+    "check_cache_marks",
+    "check_messages",
+    "check_pairs",
+    "check_parameters",
+    "check_system",
+    "check_tools",
+    "merged",
+    "thinks",
+]
+
+PARAMETERS = frozenset(
+    {
+        *("cache_control", "container", "context_management", "max_tokens", "mcp_servers"),
+        *("messages", "metadata", "model", "output_config", "output_format", "service_tier"),
+        *("stop_sequences", "stream", "system", "temperature", "thinking", "tool_choice"),
+        *("tools", "top_k", "top_p"),
+    }
+)
+BLOCKS = {
+    "text": {"type", "text", "cache_control", "citations"},
+    "image": {"type", "source", "cache_control"},
+    "document": {"type", "source", "cache_control", "title", "context", "citations"},
+    "tool_use": {"type", "id", "name", "input", "cache_control", "caller"},
+    "tool_result": {"type", "tool_use_id", "content", "is_error", "cache_control"},
+    "thinking": {"type", "thinking", "signature"},
+    "redacted_thinking": {"type", "data"},
+}
+BLOCKS_OF = {
+    "user": ("text", "image", "document", "tool_result"),
+    "assistant": ("text", "tool_use", "thinking", "redacted_thinking"),
+}
+IDENTIFIER = re.compile(r"[a-zA-Z0-9_-]+")
+
+
+def check_parameters(body: JSON, rules: Rules) -> None:
+    """Refuse a request without what it must have, or with what is no parameter."""
+    for key in ("model", "messages", "max_tokens"):
+        if body.get(key) is None:
+            raise Refusal(f"{key}: Field required")
+    if not rules.unknown_parameters:
+        _known(body, PARAMETERS, "")
+    if not isinstance(body["max_tokens"], int) or body["max_tokens"] < 1:
+        raise Refusal("max_tokens: Input should be greater than or equal to 1")
+    if thinks(body) and body["thinking"].get("budget_tokens", 0) >= body["max_tokens"]:
+        raise Refusal("`max_tokens` must be greater than `thinking.budget_tokens`.")
+
+
+def _known(value: Mapping[str, Any], allowed: Collection[str], where: str) -> None:
+    for key in value:
+        if key not in allowed:
+            raise Refusal(f"{where}{key}: Extra inputs are not permitted")
+
+
+def thinks(body: JSON) -> bool:
+    """Tell whether a request asks for thinking."""
+    return (body.get("thinking") or {}).get("type") in ("enabled", "adaptive")
+
+
+def check_system(system: Any) -> None:
+    """Refuse a system prompt that is no text."""
+    if system is None or isinstance(system, str):
+        return
+    for index, block in enumerate(_list(system, "system")):
+        if not isinstance(block, dict) or block.get("type") != "text":
+            raise Refusal(f"system.{index}: Input should be a text block")
+        _check_text(block.get("text"), f"system.{index}.text", "system")
+
+
+def _list(value: Any, where: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise Refusal(f"{where}: Input should be a valid list")
+    return value
+
+
+def check_messages(messages: Any, rules: Rules) -> None:
+    """Refuse messages of the wrong shape, or in the wrong order."""
+    if not _list(messages, "messages"):
+        raise Refusal("messages: at least one message is required")
+    for index, message in enumerate(messages):
+        _check_message(message, index, last=index == len(messages) - 1, rules=rules)
+    roles = [message["role"] for message in messages]
+    if roles[0] != "user":
+        raise Refusal('messages: first message must use the "user" role')
+    if rules.alternate:
+        _check_alternation(roles)
+
+
+def _check_message(message: Any, index: int, *, last: bool, rules: Rules) -> None:
+    where = f"messages.{index}"
+    if not isinstance(message, dict):
+        raise Refusal(f"{where}: Input should be a valid dictionary")
+    role = message.get("role")
+    if role == "system":
+        raise Refusal(
+            'messages: Unexpected role "system". The Messages API accepts a top-level `system` '
+            'parameter, not "system" as an input message role.'
+        )
+    if role not in BLOCKS_OF:
+        raise Refusal(
+            f'messages: Unexpected role "{role}". Allowed roles are "user" or "assistant".'
+        )
+    _known(message, {"role", "content"} | rules.extra_message_keys, f"{where}.")
+    _check_content(message.get("content"), role, where, last=last)
+
+
+def _check_content(content: Any, role: str, where: str, *, last: bool) -> None:
+    if content is None:
+        raise Refusal(f"{where}.content: Field required")
+    if not content and not (last and role == "assistant"):
+        raise Refusal(
+            f"{where}: all messages must have non-empty content except for the optional final "
+            "assistant message"
+        )
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}] if content else []
+    for index, block in enumerate(_list(content, f"{where}.content")):
+        _check_block(block, BLOCKS_OF[role], f"{where}.content.{index}")
+    final = content[-1] if content and last and role == "assistant" else {}
+    if final.get("text", "") != final.get("text", "").rstrip():
+        raise Refusal("messages: final assistant content cannot end with trailing whitespace")
+
+
+def _check_block(block: Any, allowed: Sequence[str], where: str) -> None:
+    kind = block.get("type") if isinstance(block, dict) else None
+    if kind is None:
+        raise Refusal(f"{where}.type: Field required")
+    if kind not in allowed:
+        names = ", ".join(f"'{name}'" for name in allowed)
+        raise Refusal(
+            f"{where}: Input tag '{kind}' found using 'type' does not match any of the expected "
+            f"tags: {names}"
+        )
+    _known(block, BLOCKS[kind], f"{where}.{kind}.")
+    checks = {"text": _check_text_block, "tool_use": _check_use, "tool_result": _check_result}
+    checks.get(kind, _check_fields)(block, f"{where}.{kind}")
+
+
+def _check_fields(block: JSON, where: str) -> None:
+    optional = {"cache_control", "title", "context", "citations"}
+    for key in BLOCKS[block["type"]] - optional:
+        if key not in block:
+            raise Refusal(f"{where}.{key}: Field required")
+
+
+def _check_text_block(block: JSON, where: str) -> None:
+    _check_text(block.get("text"), f"{where}.text", "messages")
+
+
+def _check_text(text: Any, where: str, place: str) -> None:
+    if not isinstance(text, str):
+        raise Refusal(f"{where}: Input should be a valid string")
+    if not text:
+        raise Refusal(f"{place}: text content blocks must be non-empty")
+    if not text.strip():
+        raise Refusal(f"{place}: text content blocks must contain non-whitespace text")
+
+
+def _check_use(block: JSON, where: str) -> None:
+    for key in ("id", "name", "input"):
+        if key not in block:
+            raise Refusal(f"{where}.{key}: Field required")
+    for key in ("id", "name"):
+        if not isinstance(block[key], str) or not IDENTIFIER.fullmatch(block[key]):
+            raise Refusal(f"{where}.{key}: String should match pattern '^[a-zA-Z0-9_-]+$'")
+    if not isinstance(block["input"], dict):
+        raise Refusal(f"{where}.input: Input should be a valid dictionary")
+
+
+def _check_result(block: JSON, where: str) -> None:
+    if not isinstance(block.get("tool_use_id"), str):
+        raise Refusal(f"{where}.tool_use_id: Field required")
+    content = block.get("content")
+    if isinstance(content, list):
+        for index, part in enumerate(content):
+            _check_block(part, ("text", "image", "document"), f"{where}.content.{index}")
+    elif not isinstance(content, (str, type(None))):
+        raise Refusal(f"{where}.content: Input should be a valid string or list")
+
+
+def _check_alternation(roles: Sequence[str]) -> None:
+    for before, after in pairwise(roles):
+        if before == after:
+            raise Refusal(
+                'messages: roles must alternate between "user" and "assistant", but found multiple '
+                f'"{after}" roles in a row'
+            )
+
+
+def merged(messages: Sequence[JSON]) -> list[JSON]:
+    """Return the messages as the API reads them: blocks only, neighbours of one role joined."""
+    merged: list[JSON] = []
+    for message in messages:
+        content = message["content"]
+        if isinstance(content, str):
+            content = [{"type": "text", "text": content}] if content else []
+        if merged and merged[-1]["role"] == message["role"]:
+            merged[-1]["content"] = [*merged[-1]["content"], *content]
+        else:
+            merged.append({"role": message["role"], "content": list(content)})
+    return merged
+
+
+def check_pairs(messages: Sequence[JSON]) -> None:
+    """Refuse calls without a result at once after them, results without a call, and doubles."""
+    asked: list[str] = []
+    for index, message in enumerate(messages):
+        results = _results(message, f"messages.{index}")
+        if lost := [id for id in asked if id not in results]:
+            _refuse_unanswered(lost, index - 1)
+        for id in results:
+            if id not in asked:
+                raise Refusal(
+                    f"messages.{index}.content.0: unexpected `tool_use_id` found in `tool_result` "
+                    f"blocks: {id}. Each `tool_result` block must have a corresponding `tool_use` "
+                    "block in the previous message."
+                )
+            if results.count(id) > 1:
+                raise Refusal(
+                    f"messages.{index}.content.0: each tool_use must have a single result. Found "
+                    f"multiple `tool_result` blocks with id: {id}"
+                )
+        asked = [block["id"] for block in message["content"] if block["type"] == "tool_use"]
+        if len(set(asked)) < len(asked):
+            raise Refusal(f"messages.{index}: `tool_use` ids must be unique")
+    if asked:
+        _refuse_unanswered(asked, len(messages) - 1)
+
+
+def _results(message: JSON, where: str) -> list[str]:
+    kinds = [block["type"] for block in message["content"]]
+    ids = [block["tool_use_id"] for block in message["content"] if block["type"] == "tool_result"]
+    if any(kind != "tool_result" for kind in kinds[: len(ids)]):
+        raise Refusal(f"{where}: `tool_result` blocks must come before all other content")
+    return ids
+
+
+def _refuse_unanswered(ids: Sequence[str], index: int) -> None:
+    raise Refusal(
+        f"messages.{index}: `tool_use` ids were found without `tool_result` blocks immediately "
+        f"after: {', '.join(ids)}. Each `tool_use` block must have a corresponding `tool_result` "
+        "block in the next message."
+    )
+
+
+def check_tools(body: JSON) -> None:
+    """Refuse tools that are not declared as the API wants them."""
+    for index, tool in enumerate(_list(body.get("tools") or [], "tools")):
+        if not isinstance(tool, dict) or tool.get("type", "custom") != "custom":
+            continue
+        where = f"tools.{index}.custom"
+        for key in ("name", "input_schema"):
+            if key not in tool:
+                raise Refusal(f"{where}.{key}: Field required")
+        if not re.fullmatch(r"[a-zA-Z0-9_-]{1,128}", str(tool["name"])):
+            raise Refusal(f"{where}.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'")
+        if not isinstance(tool["input_schema"], dict):
+            raise Refusal(f"{where}.input_schema: Input should be a valid dictionary")
+        if tool["input_schema"].get("type") != "object":
+            raise Refusal(f"{where}.input_schema.type: Input should be 'object'")
+
+
+def check_cache_marks(body: JSON) -> None:
+    """Refuse more cache marks than the API takes."""
+    system = body.get("system")
+    holders = [*(body.get("tools") or ()), *(system if isinstance(system, list) else ())]
+    holders += [block for message in merged(body["messages"]) for block in message["content"]]
+    marks = sum(1 for holder in holders if holder.get("cache_control"))
+    if marks > 4:
+        raise Refusal(f"A maximum of 4 blocks with cache_control may be provided. Found {marks}.")
