@@ -48,7 +48,8 @@ class Counting:
     def _started(self, number: int) -> Iterator[threading.Thread]:
         for n in range(number):
             name = f"praison-compressor-tokens-{n}"
-            thread = threading.Thread(target=self._work, name=name, daemon=True)
+            # No daemon: one that an interpreter's end cuts off inside a library can abort it.
+            thread = threading.Thread(target=self._work, name=name)
             try:
                 thread.start()
             except RuntimeError as error:  # no more threads, or the interpreter is about to end
