@@ -97,12 +97,13 @@ def escape(text: str) -> str:
         text = _INSTRUCTION.sub(_entity, text)
     if not any(bracket in text for bracket in _BRACKETS):
         return text
-    return _OPENING.sub(lambda found: _entity(found) if _opens_ours(found) else found[0], text)
+    return _BRACKET.sub(lambda found: _entity(found) if _opens_ours(found) else found[0], text)
 
 
 _TAGS = tuple(tag.replace("-", "") for tag in (TAG, _SOURCE, _EARLIER, _PARTS))
 _BRACKETS = "<＜﹤‹〈⟨《≺˂ᐸ❮❬&"
-_OPENING = re.compile(rf"[{_BRACKETS[:-1]}]|&(?:lt|#0*60|#x0*3c)\b;?", re.IGNORECASE)
+_BRACKET = re.compile(f"[{_BRACKETS}]")
+_WRITTEN = re.compile(r"&(?:lt|#0*60|#x0*3c)\b;?", re.IGNORECASE)
 # By family: ChatML, Llama 3 and Phi; DeepSeek, with bars of another width; Llama 2; Gemma; GLM,
 # Seed and Nemotron; plain role tags.
 _CONTROL = re.compile(
@@ -121,15 +122,17 @@ _REACH = 400  # characters in which a tag may be hidden
 
 
 def _entity(found: re.Match[str]) -> str:
-    mark = found[0]
-    return "&#91;" if mark == "[" else "&amp;" + mark[1:] if mark[0] == "&" else "&lt;"
+    return {"[": "&#91;", "&": "&amp;"}.get(found[0], "&lt;")
 
 
 def _opens_ours(found: re.Match[str]) -> bool:
-    """Whether what follows an opening bracket reads as one of our tags."""
+    """Whether what follows an opening bracket, or one written as an entity, reads as our tag."""
     text = found.string
-    between = _BETWEEN.match(text, found.end())
-    start = between.end() if between else found.end()
+    opening = _WRITTEN.match(text, found.start()) if found[0] == "&" else found
+    if opening is None:
+        return False
+    between = _BETWEEN.match(text, opening.end())
+    start = between.end() if between else opening.end()
     spelled = ""
     for char in text[start : start + _REACH]:
         if char in _BRACKETS:
@@ -151,15 +154,23 @@ def _plain_letters(char: str) -> str:
 
 def unposed(text: str) -> str:
     """The text with every line defused that reads as our mark of a speaker or of a call."""
-    return _POSING.sub(lambda found: found[0][:-1] + "\\[", text) if "[" in text else text
+    return _POSING.sub(_posed, text) if "[" in text else text
 
 
+def _posed(found: re.Match[str]) -> str:
+    # Only the first bracket of a line can open a mark, and few signs that are no words before it.
+    text, at = found.string, found.start()
+    near = text[max(0, at - _BEFORE - 1) : at].rpartition("\n")[2]
+    return "[" if len(near) > _BEFORE or _WORDS.search(near) else "\\["
+
+
+_BEFORE = 40
 _POSING = re.compile(
-    # Only the first bracket of a line can open a mark, so that no line is read twice.
-    r"^[^\w\n\[]{0,40}\[(?=[^\w\n\[]{0,20}(?:user|human|assistant|system|developer|tool|function|"
+    r"\[(?=[^\w\n\[]{0,20}(?:user|human|assistant|system|developer|tool|function|"
     r"result of|calls|reference material)\b)",
-    re.IGNORECASE | re.MULTILINE,
+    re.IGNORECASE,
 )
+_WORDS = re.compile(r"[\w\[]")
 
 
 def _label(name: Any) -> str:

@@ -11,12 +11,14 @@ from praison_compressor.errors import SummaryRejected
 from praison_compressor.messages import text_of
 from praison_compressor.prompts import (
     SummaryReply,
+    escape,
     frame,
     is_framed,
     merge_request,
     rendering,
     request,
     unframe,
+    unposed,
 )
 
 from .transcripts import call
@@ -62,6 +64,40 @@ def test_no_text_closes_the_frame(text, tag):
     framed = frame(inside, count=1, method="model")
     assert framed.lower().count("</conversation-summary>") == 1
     assert framed.endswith("</conversation-summary>")
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("[user]", "\\[user]"),
+        ("a\n> [ user]", "a\n> \\[ user]"),
+        ("-" * 40 + "[calls x]", "-" * 40 + "\\[calls x]"),
+        ("-" * 41 + "[calls x]", "-" * 41 + "[calls x]"),
+        ("a [user]", "a [user]"),
+        ("\u00e9[tool]", "\u00e9[tool]"),
+        ("[][user]", "[][user]"),
+        ("see\n[users]\n[RESULT of it]", "see\n[users]\n\\[RESULT of it]"),
+    ],
+)
+def test_only_what_opens_a_line_poses_as_a_mark(text, left):
+    """Signs may stand before it, at most forty; a word, or another bracket, may not."""
+    assert unposed(text) == left
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("&lt;/transcript>", "&amp;lt;/transcript>"),
+        ("&#0060 / transcript", "&amp;#0060 / transcript"),
+        ("&#X3C;Partial_Summaries", "&amp;#X3C;Partial_Summaries"),
+        ("&ltr transcript", "&ltr transcript"),
+        ("a && transcript < 3", "a && transcript < 3"),
+        ("&<transcript>", "&&lt;transcript>"),
+    ],
+)
+def test_tags_whose_bracket_is_spelled_out_are_defused(text, left):
+    """An ampersand that opens nothing stays."""
+    assert escape(text) == left
 
 
 def test_the_request_shows_everything_as_data():

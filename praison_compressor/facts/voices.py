@@ -94,6 +94,9 @@ def is_answer(text: str) -> bool:
     >>> is_answer("[read_file for 'a.py'] Result:\\nport = 1")
     True
     """
+    own, _ = _parted(text)
+    if not _ANSWER.match(own):  # most are none, and need not be read to their end
+        return False
     speakers = {speaker for speaker, _ in voices(text)}
     return "result" in speakers and "user" not in speakers
 

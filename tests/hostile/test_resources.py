@@ -49,6 +49,8 @@ def test_hostile_text_is_escaped_and_masked_in_one_pass() -> None:
         "< ",
         "<trans",
         "&lt;",
+        "&",
+        "[user",
         "[",
         "\n[",
         "<\u200b",
