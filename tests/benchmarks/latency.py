@@ -1,9 +1,10 @@
 """What compression costs in time: quiet turns, a cold start, growth, memory, waits, imports.
 
-    python -m tests.benchmarks.latency [--summarizer-seconds 20] [--samples 20]
+    python -m tests.benchmarks.latency [--summarizer-seconds 20] [--samples 20] [--file FILE.jsonl]
 
 Best of several runs where the work itself is meant, percentiles where waiting is. Cold start is
 everything but facts, model and imports: their time is measured in the same run and taken off.
+With `--file` also that of the first conversations in a file, 400,000 tokens of them in one.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -37,6 +39,7 @@ from praison_compressor import (
 from praison_compressor.messages import Message
 from praison_compressor.vocabularies import Vocabulary, vocabulary_for
 
+from . import facts
 from .tokens import best, published, transcript
 
 MODEL = "gpt-4o"
@@ -56,10 +59,16 @@ SUMMARY = "## Done\n" + "\n".join(
     f"- src/f{n}.py: read, mended and tested; the report about it is in order." for n in range(40)
 )
 """As long as was asked for, and of this conversation: looked at in full before it is taken."""
+NAMELESS = "## Done\n" + "- It was read, mended and tested; the report about it is in order.\n" * 40
+"""The same of any conversation."""
 
 
 async def at_once(messages: list[Message]) -> str:
     return SUMMARY
+
+
+async def nameless(messages: list[Message]) -> str:
+    return NAMELESS
 
 
 def compressor(
@@ -165,10 +174,10 @@ class Cold(NamedTuple):
     facts: float
 
 
-def cold(messages: list[Message], vocabulary: Vocabulary) -> Cold:
+def cold(messages: list[Message], vocabulary: Vocabulary, model: Any = at_once) -> Cold:
     """A first compression, counted by this vocabulary."""
     tokens = TokenCounter(MODEL, vocabulary=vocabulary)
-    ours = compressor(tokens=tokens, tool_policies={"*": "summarize"})
+    ours = compressor(model, tokens=tokens, tool_policies={"*": "summarize"})
     gc.collect()
     with timed(FACTS) as spent:
         start = time.perf_counter()
@@ -179,7 +188,10 @@ def cold(messages: list[Message], vocabulary: Vocabulary) -> Cold:
     return Cold(1e3 * (whole - facts), 1e3 * facts)
 
 
-def colds(messages: list[Message], rounds: int) -> tuple[list[float], dict[str, list[Cold]]]:
+Colds = tuple[list[float], dict[str, list[Cold]]]
+
+
+def colds(messages: list[Message], rounds: int, model: Any) -> Colds:
     """Milliseconds of a tokenization and, by library that counts, of a cold start and its facts.
 
     In turns, because a machine that is fast now is slow in a second. The first round, which reads
@@ -189,16 +201,17 @@ def colds(messages: list[Message], rounds: int) -> tuple[list[float], dict[str, 
     ours = [vocabulary_for(MODEL, fast=False), vocabulary_for(MODEL)]
     by = {vocabulary.by: vocabulary for vocabulary in ours}
     found = [
-        (best(tokenize, 1), {name: cold(messages, each) for name, each in by.items()})
+        (best(tokenize, 1), {name: cold(messages, each, model) for name, each in by.items()})
         for _ in range(rounds + 1)
     ][1:]
     return [floor for floor, _ in found], {name: [each[name] for _, each in found] for name in by}
 
 
-def told_cold(report: Report, messages: list[Message]) -> None:
+def told_cold(report: Report, messages: list[Message], model: Any = at_once) -> None:
     """The cold start's rows: by tiktoken alone and, where it is installed, by what is faster."""
-    floors, found = colds(messages, 15)
-    report.add("one exact tokenization, by tiktoken", f"{statistics.median(floors):.0f} ms")
+    floors, found = colds(messages, 15, model)
+    what = f"one exact tokenization of {len(messages):,} messages, by tiktoken"
+    report.add(what, f"{statistics.median(floors):.0f} ms")
     for name, starts in found.items():
         pairs = zip(starts, floors, strict=True)
         ratios = sorted(start.without_facts / floor for start, floor in pairs)
@@ -300,6 +313,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--summarizer-seconds", type=float, default=20.0)
     parser.add_argument("--samples", type=int, default=20)
+    parser.add_argument("--file", type=Path, metavar="FILE.jsonl")
     given = parser.parse_args()
     report = Report()
 
@@ -307,6 +321,8 @@ def main() -> None:
     told_waits(report, given.samples, given.summarizer_seconds)
     messages = told_quiet(report, 15)
     told_cold(report, messages)
+    if given.file:
+        told_cold(report, facts.transcript(given.file), nameless)
 
     (small, text), (large, more) = held(500), held(5_000)
     factors = f"{small / text:.2f} x, then {large / more:.2f} x the text"
