@@ -15,6 +15,7 @@ from typing import Any
 from .cache import MessageCache, Seen
 from .images import image_rule, size_and_detail
 from .messages import Message, calls_beside
+from .messages.shapes import is_flat
 from .models import Limits, model_limits
 from .vocabularies import Counting, Vocabulary, vocabulary_for
 
@@ -130,8 +131,12 @@ class TokenCounter:
         if len(messages) < MANY_MESSAGES:
             return None
         step = len(messages) // LOOKED_FOR
-        some = [each for each in messages[step // 2 :: step] if type(each) is dict]
-        if sum(self._rules not in self.cache(each).tokens for each in some) <= LOOKED_FOR // 2:
+        starts = range(step // 2, len(messages), step)
+        # Flat ones alone: what cannot be read is told of by who reads, with its place.
+        near = (filter(is_flat, messages[at : at + step]) for at in starts)
+        some = [found for each in near if (found := next(each, None)) is not None]
+        new = sum(self._rules not in self.cache(each).tokens for each in some)
+        if new <= len(some) // 2:
             return None
         texts = list({text for message in messages for text in _texts(message)})
         return Begun(texts, self.vocabulary.begin(texts))
@@ -346,9 +351,12 @@ def _texts(message: Any) -> Iterator[str]:
     content = message.get("content")
     if isinstance(content, str):
         yield content
-    if message.get("tool_calls"):
-        for call in calls_beside(message):
-            yield call.arguments
+    calls = message.get("tool_calls")
+    for call in calls if type(calls) is list else ():
+        function = call.get("function") if type(call) is dict else None
+        arguments = function.get("arguments") if type(function) is dict else None
+        if isinstance(arguments, str):
+            yield arguments
 
 
 def _stripped(description: Any) -> str:

@@ -116,6 +116,21 @@ def test_a_transcript_that_is_counted_while_it_is_read_has_the_same_counts() -> 
     assert other.each(other.cache.all(messages), begun) == one_by_one
 
 
+@pytest.mark.parametrize("calls", [7, [None], [{"function": 3}], [{"function": {}}], "deep"])
+def test_what_cannot_be_read_is_left_to_who_reads(calls: Any) -> None:
+    """Nothing is told of before the message is known by its place, as in a short transcript."""
+    deep: Any = "end"
+    for _ in range(200):
+        deep = [deep]
+    hollow = [{"id": "1", "function": {"name": "f", "arguments": deep}}]
+    wrong = {"role": "assistant", "tool_calls": hollow if calls == "deep" else calls}
+    messages = [wrong, *transcript(100)]
+    messages[25:] = [part for message in messages[25:] for part in (message, wrong)]
+    begun = TokenCounter("gpt-4o").begin(messages)
+    assert begun is not None
+    assert begun.sizes()["question 7"] == 3
+
+
 def test_only_a_long_transcript_that_nobody_has_seen_is_begun() -> None:
     """A turn of a known one, though a host made all its messages anew, counts nothing twice."""
     counter = TokenCounter("gpt-4o")
