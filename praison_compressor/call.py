@@ -13,7 +13,8 @@ from .ledger import Session
 from .messages import Message, Transcript, as_list, read
 from .models import model_limits
 from .plan import Plan
-from .tokens import Begun, TokenCounter
+from .tokens import TokenCounter
+from .vocabularies import Counting
 
 __all__ = ["Call", "Look", "Options", "budget_of", "call_of", "config_of"]
 
@@ -51,7 +52,7 @@ class Call:
     """Whether a model is there to be paid for a summary."""
     tools: tuple[Mapping[str, Any], ...] | None = None
     """The schemas sent along; None: not told, so that nothing can be asked on the prefix."""
-    begun: Begun | None = None
+    begun: Counting | None = None
     """The counting of a transcript that nobody has seen yet."""
 
 

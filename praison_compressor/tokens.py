@@ -15,11 +15,11 @@ from typing import Any
 from .cache import MessageCache, Seen
 from .images import image_rule, size_and_detail
 from .messages import Message, calls_beside
-from .messages.shapes import is_flat
+from .messages.shapes import calls_in, is_flat, usual_call
 from .models import Limits, model_limits
 from .vocabularies import Counting, Vocabulary, vocabulary_for
 
-__all__ = ["REPLY_TOKENS", "Begun", "Limits", "TokenCounter", "model_limits"]
+__all__ = ["REPLY_TOKENS", "Limits", "TokenCounter", "model_limits"]
 
 logger = logging.getLogger(__name__)
 
@@ -36,18 +36,6 @@ MEDIA_CHARS_PER_TOKEN = 40
 
 SEALED_CHARS_PER_TOKEN = 5
 """Base64 of encrypted reasoning per token: three bytes in four characters, four bytes a token."""
-
-
-class Begun:
-    """Texts of a new transcript that are being counted while it is read."""
-
-    def __init__(self, texts: list[str], counting: Counting) -> None:
-        self._texts = texts
-        self._counting = counting
-
-    def sizes(self) -> dict[str, int]:
-        """Tokens by text; waits for what is not counted yet."""
-        return dict(zip(self._texts, self._counting.counts(), strict=True))
 
 
 class TokenCounter:
@@ -114,7 +102,7 @@ class TokenCounter:
         """The same for messages that the cache has already looked up."""
         return REPLY_TOKENS + sum(self.each(messages))
 
-    def each(self, messages: Iterable[Seen], begun: Begun | None = None) -> list[int]:
+    def each(self, messages: Iterable[Seen], begun: Counting | None = None) -> list[int]:
         """`message` for each of them; `begun`: what `begin` said of these."""
         rules, given = self._rules, list(messages)
         new = [entry for entry in given if rules not in entry.tokens]
@@ -123,7 +111,7 @@ class TokenCounter:
         counts = [entry.tokens.get(rules) or self._raw(entry) for entry in given]
         return counts if self._ratio == 1.0 else list(map(self._scaled, counts))
 
-    def begin(self, messages: Sequence[Any]) -> Begun | None:
+    def begin(self, messages: Sequence[Any]) -> Counting | None:
         """Begin to count a long transcript that nobody has seen yet; None: it is not one.
 
         Some of its messages are looked for, from its beginning to its end: most must be new.
@@ -139,15 +127,13 @@ class TokenCounter:
         if new <= len(some) // 2:
             return None
         texts = list({text for message in messages for text in _texts(message)})
-        return Begun(texts, self.vocabulary.begin(texts))
+        return self.vocabulary.begin(texts)
 
-    def _count_together(self, new: Sequence[Seen], begun: Begun | None) -> None:
+    def _count_together(self, new: Sequence[Seen], begun: Counting | None) -> None:
         """Count many messages, their texts all at once."""
-        sizes = begun.sizes() if begun is not None else {}
+        sizes = begun.by_text() if begun is not None else {}
         texts = {text for entry in new for text in _texts(entry.plain)}
-        left = list(texts.difference(sizes))
-        sizes.update(zip(left, self.vocabulary.count_all(left), strict=True))
-        self._ahead = sizes
+        self._ahead = sizes | self.vocabulary.begin(list(texts.difference(sizes))).by_text()
         for entry in new:
             self._raw(entry)
         self._ahead = {}
@@ -351,12 +337,9 @@ def _texts(message: Any) -> Iterator[str]:
     content = message.get("content")
     if isinstance(content, str):
         yield content
-    calls = message.get("tool_calls")
-    for call in calls if type(calls) is list else ():
-        function = call.get("function") if type(call) is dict else None
-        arguments = function.get("arguments") if type(function) is dict else None
-        if isinstance(arguments, str):
-            yield arguments
+    for call in map(usual_call, calls_in(message.get("tool_calls"))):
+        if call is not None:
+            yield call.arguments
 
 
 def _stripped(description: Any) -> str:

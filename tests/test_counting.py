@@ -133,7 +133,7 @@ def test_what_cannot_be_read_is_left_to_who_reads(calls: Any) -> None:
     messages[25:] = [part for message in messages[25:] for part in (message, wrong)]
     begun = TokenCounter("gpt-4o").begin(messages)
     assert begun is not None
-    assert begun.sizes()["question 7"] == 3
+    assert begun.by_text()["question 7"] == 3
 
 
 def test_only_a_long_transcript_that_nobody_has_seen_is_begun() -> None:

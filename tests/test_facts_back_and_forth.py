@@ -11,19 +11,11 @@ import pytest
 from praison_compressor.facts import Facts, extract
 from praison_compressor.static import repair, static_summary
 
+from .matters import MATTERS
+
 Message = dict[str, str]
 Chain = tuple[int, ...]
 
-MATTERS = [
-    ("port", ["8080", "9090", "7070"]),
-    ("timeout", ["30s", "45s", "60s"]),
-    ("version", ["3.10", "3.12", "3.11"]),
-    ("config file", ["conf/dev.yaml", "conf/prod.yaml", "conf/test.yaml"]),
-    ("endpoint", ["https://a.example.com/v1", "https://b.example.com/v2", "https://c.example/v"]),
-    ("table", ["user_events", "audit_events", "raw_events"]),
-    ("retry limit", ["5", "3", "7"]),
-    ("price", ["1,000", "2,000", "1,500"]),
-]
 CHAINS: list[Chain] = [
     (0, 1), (0, 1, 0), (0, 1, 2), (0, 1, 0, 1), (0, 1, 2, 0), (0, 1, 2, 1), (0, 1, 0, 2),
     (0, 1, 0, 2, 0), (0, 1, 2, 0, 1, 2),

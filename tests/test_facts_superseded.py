@@ -9,14 +9,9 @@ import pytest
 from praison_compressor.facts import extract
 from praison_compressor.static import static_summary
 
-MATTERS = [
-    ("port", "8080", "9090"),
-    ("timeout", "30s", "45s"),
-    ("version", "3.10", "3.12"),
-    ("config file", "conf/dev.yaml", "conf/prod.yaml"),
-    ("endpoint", "https://a.example.com/v1", "https://b.example.com/v2"),
-    ("table", "user_events", "audit_events"),
-]
+from .matters import MATTERS
+
+PAIRS = [(noun, old, new) for noun, (old, new, *_) in MATTERS[:6]]
 CORRECTIONS = [
     "no, {new}",
     "No, use {new} for the {noun}.",
@@ -44,7 +39,7 @@ def conversation(noun, old, new, correction):
 
 
 @pytest.mark.parametrize(
-    ("matter", "correction"), list(itertools.product(MATTERS, CORRECTIONS)), ids=str
+    ("matter", "correction"), list(itertools.product(PAIRS, CORRECTIONS)), ids=str
 )
 def test_a_replaced_value_is_marked_wherever_it_is_printed(matter, correction):
     """The old value stands only where its line says that it no longer holds; the new one stands."""

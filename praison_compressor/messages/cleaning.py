@@ -85,7 +85,7 @@ def _is_bare_and_clean(message: Message) -> bool:
         return False
     content = message.get("content")
     known = message.keys() <= _KEYS.get(message.get("role", ""), frozenset())
-    return known and bool(content) and not content.isspace()  # type: ignore[union-attr]
+    return known and isinstance(content, str) and bool(content) and not content.isspace()
 
 
 def _is_clean(message: Message) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from ..errors import InvalidMessages
 
@@ -36,6 +36,7 @@ __all__ = [
     "text_of",
     "to_plain",
     "tool_calls_of",
+    "usual_call",
 ]
 
 Message = dict[str, Any]
@@ -221,11 +222,9 @@ def calls_in(value: Any) -> Sequence[Any]:
 
 def read_call(call: Any) -> ToolCall:
     """One entry of `tool_calls`, in whatever shape."""
-    function = call.get("function") if type(call) is dict else None
-    if type(function) is dict:  # the shape that nearly all have
-        found = (call.get("id"), function.get("name"), function.get("arguments"))
-        if set(map(type, found)) == {str}:
-            return ToolCall(*found)  # type: ignore[arg-type]
+    usual = usual_call(call)
+    if usual is not None:
+        return usual
     function = _field(call, "function") or _field(call, "custom")
     # An object of ours or of a client without "function" carries name and arguments itself.
     source = function or call
@@ -235,6 +234,17 @@ def read_call(call: Any) -> ToolCall:
     return ToolCall(
         str(_field(call, "id") or ""), str(_field(source, "name") or ""), json_text(arguments)
     )
+
+
+def usual_call(call: Any) -> ToolCall | None:
+    """One in the shape that nearly all have, which needs no reading; None: it has another."""
+    function = call.get("function") if type(call) is dict else None
+    if type(function) is not dict:
+        return None
+    id, name, arguments = call.get("id"), function.get("name"), function.get("arguments")
+    if type(id) is str and type(name) is str and type(arguments) is str:
+        return ToolCall(id, name, arguments)
+    return None
 
 
 def _field(thing: Any, name: str) -> Any:
@@ -253,14 +263,14 @@ def json_text(arguments: Any) -> str:
 def to_plain(message: Any) -> Message:
     """The message as a dictionary of plain JSON values, sharing nothing with the original."""
     if is_flat(message):
-        return message.copy()  # type: ignore[no-any-return]
+        return message.copy()
     plain = plain_value(message)
     if not isinstance(plain, dict):
         raise InvalidMessages(None, f"a {type(message).__name__}", "a mapping with a role")
     return plain
 
 
-def is_flat(message: Any) -> bool:
+def is_flat(message: Any) -> TypeGuard[Message]:
     """Whether it is a dictionary of strings alone, as most messages are."""
     return type(message) is dict and set(map(type, chain(message, message.values()))) == {str}
 

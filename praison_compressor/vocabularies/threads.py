@@ -9,9 +9,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
-__all__ = ["Counting", "workers"]
+__all__ = ["CountAll", "Counting"]
 
 logger = logging.getLogger(__name__)
+
+CountAll = Callable[[Sequence[str]], "list[int]"]
+"""Tokens of each of many texts."""
 
 MOST_WORKERS = 4
 
@@ -19,7 +22,7 @@ LEAST_SHARE = 16_384
 """Characters: about a millisecond's work. A thread that comes back from less waits for the lock."""
 
 
-def workers() -> int:
+def _workers() -> int:
     """How many threads may count at once."""
     return min(os.cpu_count() or 1, MOST_WORKERS)
 
@@ -33,14 +36,12 @@ class Counting:
     first, and small at the end, for none to wait long for the last one.
     """
 
-    def __init__(
-        self, texts: Sequence[str], count_all: Callable[[Sequence[str]], list[int]]
-    ) -> None:
+    def __init__(self, texts: Sequence[str], count_all: CountAll) -> None:
         self._texts = texts
         self._count_all = count_all
         self._sizes = [0] * len(texts)
         self._failures: deque[BaseException] = deque()
-        threads = workers()
+        threads = _workers()
         self._shares = deque(_shares([len(text) for text in texts], 2 * threads))
         wanted = min(threads, len(self._shares))
         self._threads = list(self._started(wanted)) if wanted > 1 else []
@@ -69,6 +70,14 @@ class Counting:
         if self._failures:
             raise self._failures[0]
         return self._sizes
+
+    def by_text(self) -> dict[str, int]:
+        """The same, by text.
+
+        Raises:
+            BaseException: whatever the library raised.
+        """
+        return dict(zip(self._texts, self.counts(), strict=True))
 
     def _work(self) -> None:
         try:

@@ -6,15 +6,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from .threads import Counting
+from .threads import CountAll, Counting
 
 __all__ = ["EXACT_CHARS", "PIECE_CHARS", "Count", "CountAll", "Vocabulary", "pieces"]
 
 Count = Callable[[str], int]
 """Tokens of a text; literal special tokens in it are ordinary text."""
-
-CountAll = Callable[[Sequence[str]], "list[int]"]
-"""The same of many texts, sooner than one by one."""
 
 PIECE_CHARS = 65_536
 """Longer texts are cut: tiktoken panics on a million spaces, and slows on other long runs."""

@@ -39,7 +39,7 @@ from praison_compressor import (
 from praison_compressor.messages import Message
 from praison_compressor.vocabularies import Vocabulary, vocabulary_for
 
-from . import facts
+from .facts import transcript as recorded
 from .tokens import best, published, transcript
 
 MODEL = "gpt-4o"
@@ -322,7 +322,7 @@ def main() -> None:
     messages = told_quiet(report, 15)
     told_cold(report, messages)
     if given.file:
-        told_cold(report, facts.transcript(given.file), nameless)
+        told_cold(report, recorded(given.file), nameless)
 
     (small, text), (large, more) = held(500), held(5_000)
     factors = f"{small / text:.2f} x, then {large / more:.2f} x the text"
