@@ -79,6 +79,11 @@ class Caller:
         self.answers: list[str] = []
         self.seen: set[str] = set()
         """Every item id that was ever in the conversation."""
+        self.transcribed = True
+        """Whether a turn has a transcript to wait for."""
+        self._untold: set[str] = set()
+        """What was said on this line and has no transcript yet."""
+        self._all_told = asyncio.Event()
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._loop: asyncio.Task[None] | None = None
         agent.on_event(self._hear)
@@ -88,6 +93,13 @@ class Caller:
         self._events.put_nowait(event)
         if event["type"] in ("conversation.item.added", "conversation.item.created"):
             self.seen.add(event["item"]["id"])
+        elif event["type"] == "input_audio_buffer.committed":
+            self._untold.add(event["item_id"])
+            self._all_told.clear()
+        elif event["type"] == "conversation.item.input_audio_transcription.completed":
+            self._untold.discard(event["item_id"])
+            if not self._untold:
+                self._all_told.set()
 
     async def __aenter__(self) -> Caller:
         await self.call()
@@ -100,6 +112,8 @@ class Caller:
         """Connect and listen."""
         assert await self.agent.aconnect()
         self._events = asyncio.Queue()
+        self._untold.clear()
+        self._all_told.set()
         self._loop = asyncio.create_task(self.agent.receive_loop())
 
     async def hang_up(self) -> None:
@@ -141,9 +155,21 @@ class Caller:
         await self.wait("input_audio_buffer.committed")
 
     async def turn(self, text: str) -> str:
-        """Say it and hear the answer out, running the tools it asks for."""
+        """Say it and hear the answer out, running the tools it asks for; with its transcript."""
         await self.speak(text)
-        return await self.answer()
+        said = await self.answer()
+        if self.transcribed:
+            await self._told()
+        return said
+
+    async def _told(self) -> None:
+        """All that was said on this line has its transcript."""
+        assert self._loop is not None
+        telling = asyncio.create_task(self._all_told.wait())
+        await asyncio.wait({telling, self._loop}, return_when="FIRST_COMPLETED", timeout=10)
+        if not telling.done():
+            telling.cancel()
+            raise CutOff("while waiting for a transcript")
 
     async def type(self, text: str) -> str:
         """The same in writing."""

@@ -118,12 +118,14 @@ class RealtimeServer:
         beta: bool = False,
         delta_seconds: float = 0.0,
         transcribes: bool = True,
+        transcript_seconds: float = 0.002,
         renames: bool = False,
     ) -> None:
         self.model = model
         self.beta = beta
         self.delta_seconds = delta_seconds
         self.transcribes = transcribes
+        self.transcript_seconds = transcript_seconds
         self.renames = renames
         self.refusals: list[str] = []
         self.bills: list[Bill] = []
@@ -394,7 +396,7 @@ class Connection:
 
     async def _transcribe(self, item_id: str, text: str) -> None:
         """As real ones do: on its own time, often after the response has begun."""
-        await asyncio.sleep(0.002)
+        await asyncio.sleep(self.server.transcript_seconds)
         usage = {"type": "duration", "seconds": 1.0}
         kind = "conversation.item.input_audio_transcription.completed"
         await self.send(kind, item_id=item_id, content_index=0, transcript=text, usage=usage)

@@ -10,6 +10,7 @@ import pytest
 from praisonaiagents.agent.realtime_agent import RealtimeAgent as HostRealtimeAgent
 
 from praison_compressor import ConfigError, MemoryStore
+from praison_compressor.messages import text_of
 from praison_compressor.praisonai.realtime import RealtimeAgent
 
 from .realtime_caller import value_of
@@ -18,6 +19,7 @@ from .realtime_talk import (
     ITEMS,
     LOW,
     TURN,
+    all_messages,
     archived,
     conversation,
     deletions,
@@ -62,6 +64,7 @@ async def test_what_a_response_costs_stops_growing():
     billed = {}
     for name, options in (("off", {"max_history_items": None, "trigger_items": None}), ("on", {})):
         async with conversation(**options) as (server, _, caller):
+            caller.transcribed = name == "on"
             await caller.script(range(21, 81))
             billed[name] = server.bills[-1].input_tokens
     assert billed["off"] > 2 * billed["on"]
@@ -120,6 +123,7 @@ async def test_off_is_the_hosts_own_behaviour():
     """Without marks nothing is created, deleted, transcribed or replayed."""
     none = {"max_history_items": None, "trigger_items": None}
     async with conversation(**none) as (server, _agent, caller):
+        caller.transcribed = False
         await caller.script(range(21, 41))
         await server.drop()
         await caller.cut_off()
@@ -139,11 +143,26 @@ async def test_speech_without_a_transcript_is_kept_and_told_of(caplog):
     options = {"server_options": {"transcribes": False}, "transcription_model": None}
     with caplog.at_level(logging.WARNING):
         async with conversation(**options) as (server, _agent, caller):
+            caller.transcribed = False
             await small_talk(caller, 6)
             spoken = [k.id for k in server.now.items if k.item["role"] == "user" and k.audio_ms]
             assert len(spoken) == 6
             assert set(spoken) & set(deletions(server)) == set()
             assert "set transcription_model" in caplog.text
+
+
+async def test_transcripts_may_come_turns_later():
+    """What was said is folded with its words, when these come four turns after it too."""
+    async with conversation(server_options={"transcript_seconds": 0.05}) as (server, agent, caller):
+        for turn in range(10):
+            caller.transcribed = turn % 5 == 4
+            await caller.script(range(turn, turn + 1))
+        await small_talk(caller, 4)
+        said = "\n".join(text_of(message) for message in all_messages(agent))
+        assert all(f"fact-{n} is {value_of(f'fact-{n}')}" in said for n in range(6))
+        assert "not transcribed" not in said
+        assert memories(server) == [agent.memory]
+        assert server.refusals == []
 
 
 async def test_a_key_of_the_environment_goes_to_its_own_provider_only(monkeypatch):
@@ -185,6 +204,7 @@ def test_the_host_is_what_we_build_on():
 async def test_the_server_is_strict():
     """The judge of the other tests: it refuses unknown ids, split pairs and wrong shapes."""
     async with conversation(max_history_items=None, trigger_items=None) as (server, agent, caller):
+        caller.transcribed = False
         await caller.turn("Please look up order-1")
         calls = [k for k in server.now.items if k.item["type"] == "function_call"]
         outputs = [k for k in server.now.items if k.item["type"] == "function_call_output"]
