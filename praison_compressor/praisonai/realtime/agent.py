@@ -55,7 +55,8 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
 
     At `trigger_items` items the oldest are summarized into a memory item in front of the
     conversation and deleted from the server, down to `max_history_items`; or the same in tokens.
-    After a disconnect `aconnect` tells the new connection the memory and the live window.
+    After a disconnect `aconnect` tells the new connection the memory and the live window; what the
+    user said and the old one had not yet transcribed is there as speech without its words.
 
     `url` is the server's WebSocket address; the OPENAI_API_KEY of the environment is only ever
     sent to OpenAI, other servers get `api_key` or `headers`. `config` holds the compressor's
