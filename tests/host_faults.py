@@ -88,10 +88,10 @@ FAULTS = (
         "has no EncryptedSessionStore",
         "1.7.4",
         (
-            "test_host_sessions.py::test_an_encrypted_session_has_an_encrypted_ledger",
-            "test_host_sessions.py::test_another_key_is_refused_and_nothing_is_plain",
-            "test_host_sessions.py::test_the_mirror_of_an_encrypted_session_is_encrypted",
-            "test_host_sessions.py::test_a_plain_url_is_not_used_beside_an_encrypted_session",
+            "test_host_sessions_encrypted.py::test_an_encrypted_session_has_an_encrypted_ledger",
+            "test_host_sessions_encrypted.py::test_another_key_is_refused_and_nothing_is_plain",
+            "test_host_sessions_encrypted.py::test_the_mirror_of_an_encrypted_session_is_encrypted",
+            "test_host_sessions_encrypted.py::test_a_plain_url_is_not_used_beside_an_encrypted_session",
         ),
     ),
     Fault(

@@ -5,29 +5,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import stat
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from praisonaiagents import Agent, MemoryConfig
-from praisonaiagents.session import HierarchicalSessionStore, get_default_session_store
-from praisonaiagents.session import store as host_stores
+from praisonaiagents.session import get_default_session_store
 
-from praison_compressor.errors import StoreUnavailable
 from praison_compressor.memory import MemoryStore
-from praison_compressor.messages import content_digest
-from praison_compressor.praisonai import mirror
 from praison_compressor.store import SqlStore, default_path, open_store
-from praison_compressor.testing import LocalProvider, Summarizer, Worker
+from praison_compressor.testing import LocalProvider
 
-from .hosting import MODES, OPENAI, PATHS, agent, at_home, context, of_agent, turn
+from .hosting import OPENAI, PATHS, agent, context, of_agent, turn
+from .kept_sessions import SESSION, TURNS, kept, rights, summaries_asked, talk
 
-SESSION = "books-of-1900"
-TURNS = 16
+pytest_plugins = ["tests.kept_sessions"]
+
 OTHER_PROCESS = """
 import sys
 from praison_compressor.testing import LocalProvider
@@ -44,57 +38,6 @@ made = agent(Elsewhere, sys.argv[3], context(Elsewhere), memory=memory)
 made.chat(sys.argv[5])
 print(made.context_compressor.context_status, made.context_compressor.last_result.summary_method)
 """
-
-
-@pytest.fixture
-def host(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, provider: LocalProvider
-) -> Iterator[LocalProvider]:
-    """The strict provider as the host's, our installation, and a user of its own."""
-    monkeypatch.delenv("PRAISON_COMPRESSOR_STORE", raising=False)
-    with at_home(monkeypatch, tmp_path, provider) as running:
-        running.answer_with(Worker(answer="Noted. " * 12))
-        running.route("aux", Summarizer(r"L-\d+"))
-        yield running
-
-
-def kept(
-    provider: LocalProvider, path: str = OPENAI, asked: Any = None, session: str = SESSION
-) -> Agent:
-    """An agent whose conversation the host keeps on the disk."""
-    memory = MemoryConfig(session_id=session)
-    return agent(provider, path, asked or context(provider), memory=memory)
-
-
-def talk(made: Agent, count: int = TURNS) -> Any:
-    """Turns enough for a compression; returns the compressor."""
-    for n in range(count):
-        assert made.chat(turn(n)) is not None
-    assert made.context_compressor.context_status == "summarized"
-    return made.context_compressor
-
-
-def summaries_asked(provider: LocalProvider) -> int:
-    """How many requests the summarizer had."""
-    return sum(record.model == "aux" for record in provider.requests)
-
-
-def rights(path: Path) -> int:
-    """The permission bits."""
-    return stat.S_IMODE(path.stat().st_mode)
-
-
-def bytes_kept() -> bytes:
-    """Every byte of every file of ours and of the host's session store."""
-    places = (default_path().parent, Path(get_default_session_store().session_dir))
-    files = [path for place in places for path in place.rglob("*") if path.is_file()]
-    return b"".join(path.read_bytes() for path in files)
-
-
-def use_as_default(monkeypatch: pytest.MonkeyPatch, store: Any) -> Any:
-    """Inject the host's default session store, as its users do."""
-    monkeypatch.setattr(host_stores, "_default_store", store)
-    return store
 
 
 # ---------------------------------------------------------------- where it is
@@ -264,215 +207,3 @@ def test_an_agent_keeps_its_own_newer_words(host: LocalProvider, tmp_path: Path)
     history = list(made.chat_history)
     made.context_compressor.resume(made.context_compressor.session_id)
     assert made.chat_history == history
-
-
-# ---------------------------------------------------------------- mirrored
-
-
-def test_the_host_sees_the_child_session(host: LocalProvider) -> None:
-    """By its own API: parent, list, search, export."""
-    compressor = talk(kept(host))
-    store = get_default_session_store()
-    tree = HierarchicalSessionStore(store.session_dir)
-    chain = [e.id for e in compressor.ledger.lineage("default", SESSION)]
-    child = chain[-1]
-    assert tree.get_parent(chain[1]) == SESSION
-    assert [tree.get_parent(one) for one in chain[1:]] == chain[:-1]
-    listed = {each["session_id"]: each for each in store.list_sessions()}
-    assert set(chain) <= set(listed)
-    assert store.get_session(SESSION).metadata["lineage_id"] == SESSION
-    assert store.get_session(child).metadata["lineage_id"] == SESSION
-    exported = tree.export_session(child)
-    assert exported["parent_id"] == chain[-2]
-    assert exported["messages"][0]["role"] == "system"
-    assert "L-001" in exported["messages"][0]["content"]
-    hits = store.search("L-001")
-    assert [hit.session_id in chain for hit in hits] == [True]
-
-
-def test_the_host_sees_the_children_of_an_agent_that_only_awaits(host: LocalProvider) -> None:
-    """The host itself keeps nothing of `achat`; what we compressed is there all the same."""
-    made = kept(host)
-    MODES["achat"](made, [turn(n) for n in range(TURNS)])
-    compressor = made.context_compressor
-    assert compressor.context_status == "summarized"
-    store = get_default_session_store()
-    tree = HierarchicalSessionStore(store.session_dir)
-    chain = [e.id for e in compressor.ledger.lineage("default", SESSION)]
-    assert [tree.get_parent(one) for one in chain[1:]] == chain[:-1]
-    assert "L-001" in tree.export_session(chain[-1])["messages"][0]["content"]
-    assert len(store.search("L-001")) == 1
-
-
-def test_the_host_keeps_its_own_transcript(host: LocalProvider) -> None:
-    """Every word of every turn is still in the agent's session."""
-    talk(kept(host))
-    history = get_default_session_store().get_chat_history(SESSION)
-    asked = [m["content"] for m in history if m["role"] == "user"]
-    assert asked == [turn(n) for n in range(TURNS)]
-
-
-def test_each_compression_is_mirrored_once(host: LocalProvider) -> None:
-    """Turns without a compression, and a new agent on the session, add no child."""
-    talk(kept(host))
-    store = get_default_session_store()
-    before = {each["session_id"] for each in store.list_sessions()}
-    kept(host).chat("And the next one?")
-    assert {each["session_id"] for each in store.list_sessions()} == before
-
-
-def test_a_failing_mirror_harms_nothing(
-    host: LocalProvider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A host store that cannot be written is said once; the view is the same."""
-    expected = talk(kept(host, session="sound")).last_result.messages
-
-    def full(self: Any, *_: Any, **__: Any) -> str:
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr(HierarchicalSessionStore, "create_session", full)
-    compressor = talk(kept(host), TURNS)
-    assert compressor.last_result.messages == expected
-    said = [r for r in caplog.records if r.name == mirror.__name__]
-    assert len(said) == 1
-    assert isinstance(compressor.ledger, SqlStore)
-
-
-# ---------------------------------------------------------------- forgotten
-
-
-def children(compressor: Any) -> list[str]:
-    """The ids of the session's epochs."""
-    return [e.id for e in compressor.ledger.lineage("default", SESSION)[1:]]
-
-
-def test_a_forgotten_session_is_gone_from_the_hosts_mirror_too(host: LocalProvider) -> None:
-    """Its summaries are in no file of ours, and in no child of the host's; its own is named."""
-    made = kept(host)
-    compressor = talk(made)
-    store = get_default_session_store()
-    mirrored = [child for child in children(compressor) if store.session_exists(child)]
-    done = compressor.forget()
-    assert list(done.mirrored) == mirrored != []
-    assert [store.session_exists(child) for child in mirrored] == [False] * len(mirrored)
-    assert done.erased.sessions == (SESSION,)
-    (left,) = done.left
-    assert f"the host's own session {SESSION}" in left
-    assert compressor.ledger.verify() == []
-
-
-def test_a_forgotten_message_is_gone_from_the_hosts_mirror_too(host: LocalProvider) -> None:
-    """A child may repeat it, as a summary or word for word: none is left that could."""
-    made = kept(host)
-    compressor = talk(made)
-    store = get_default_session_store()
-    (told,) = [m for m in compressor.ledger.archived("default", SESSION) if m["content"] == turn(2)]
-    done = compressor.forget(content_digest(told))
-    assert done.erased.messages == 1
-    assert len(done.mirrored) > 0
-    assert [c for c in children(compressor) if store.session_exists(c)] == []
-
-
-def test_what_could_not_be_removed_is_named(
-    host: LocalProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A host that refuses keeps its child, and the caller learns which."""
-    made = kept(host)
-    compressor = talk(made)
-    store = get_default_session_store()
-    monkeypatch.setattr(type(store), "delete_session", lambda *_: False)
-    done = compressor.forget()
-    assert done.mirrored == ()
-    refused = [line for line in done.left if "could not be removed" in line]
-    assert [child for child in children(compressor) if any(child in r for r in refused)] != []
-    assert done.erased.messages > 0
-
-
-def test_memory_has_nothing_to_forget(host: LocalProvider) -> None:
-    """Said in one clear error, before anything is touched."""
-    made = agent(host, OPENAI, context(host))
-    compressor = talk(made)
-    with pytest.raises(StoreUnavailable, match="in memory"):
-        compressor.forget()
-
-
-# ---------------------------------------------------------------- encrypted
-
-
-def encrypted(store: Any) -> Any:
-    """The host's wrapper around a store, with a new key."""
-    from praisonaiagents.session.encrypted_store import EncryptedSessionStore, generate_session_key
-
-    return EncryptedSessionStore(store, key=generate_session_key())
-
-
-def test_an_encrypted_session_has_an_encrypted_ledger(
-    host: LocalProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the host's key: not a word of the conversation is plain in any file."""
-    plain = get_default_session_store()
-    use_as_default(monkeypatch, encrypted(plain))
-    compressor = talk(kept(host))
-    assert "ledger-encrypted.db" in compressor.status().store
-    assert not default_path().exists()
-    written = bytes_kept()
-    assert len(written) > 10_000
-    assert b"the parser reads each line" not in written
-    assert b"L-001" not in written
-    archived = compressor.ledger.archived("default", SESSION)
-    assert turn(1) in [m["content"] for m in archived]  # the first turn is head, never compressed
-
-
-def test_the_mirror_of_an_encrypted_session_is_encrypted(
-    host: LocalProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The child is there, and readable through the host's store."""
-    store = get_default_session_store()
-    wrapped = use_as_default(monkeypatch, encrypted(store))
-    compressor = talk(kept(host))
-    child = compressor.ledger.lineage("default", SESSION)[-1].id
-    assert "L-001" in wrapped.get_session(child).messages[0].content
-    assert "L-001" not in store.get_session(child).messages[0].content
-
-
-def test_another_key_is_refused_and_nothing_is_plain(
-    host: LocalProvider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A ledger of another key stays as it is; this one is in memory, and the log says why."""
-    store = get_default_session_store()
-    use_as_default(monkeypatch, encrypted(store))
-    talk(kept(host))
-    use_as_default(monkeypatch, encrypted(store))
-    compressor = talk(kept(host, session="another"))
-    assert isinstance(compressor.ledger, MemoryStore)
-    assert "encrypted with another key" in caplog.text
-    assert b"the parser reads each line" not in bytes_kept()
-
-
-def test_a_plain_url_is_not_used_beside_an_encrypted_session(
-    host: LocalProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A store that has been plain until now is refused, and gets not a word."""
-    told = tmp_path / "told.db"
-    open_store(told).check()
-    store = get_default_session_store()
-    use_as_default(monkeypatch, encrypted(store))
-    compressor = talk(kept(host, asked=context(host, store_url=str(told))))
-    assert isinstance(compressor.ledger, MemoryStore)
-    assert open_store(told).sessions("default") == []
-
-
-def test_a_cipher_that_we_cannot_use_keeps_the_ledger_in_memory(
-    host: LocalProvider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Another's encrypted store has no key for us: refused by name, never plain beside it."""
-
-    class VaultEncryptedStore(HierarchicalSessionStore):
-        """Somebody's own."""
-
-    store = VaultEncryptedStore(get_default_session_store().session_dir)
-    use_as_default(monkeypatch, store)
-    compressor = talk(kept(host))
-    assert isinstance(compressor.ledger, MemoryStore)
-    assert not default_path().exists()
-    assert "VaultEncryptedStore" in caplog.text
