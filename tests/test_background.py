@@ -117,13 +117,17 @@ def test_what_the_background_cost_is_on_the_bill_of_the_next_result():
     """Once, and not on that of a request that only reads; the ledger has it as well."""
     paid = Usage(prompt_tokens=900, completion_tokens=80, cost=0.5)
 
+    gate = Gate()
+
     async def model(messages):
-        return SummaryReply("## Done\nThe modules so far are in order.", paid, "aux", "stop")
+        return SummaryReply(await gate(messages), paid, "aux", "stop")
 
     ours = compressor(model)
     messages = up_to(ours, 4_700)
     assert ours.compress_sync(messages, session_id="s").usage == Usage()
+    gate.open.set()
     assert ours.background.wait(WAIT)
+    gate.open.clear()  # the other session's model does not answer
     assert ours.compress_sync(messages, session_id="other").usage == Usage()
     assert ours.compress_sync(messages, session_id="s", extends=False).usage == Usage()
     assert ours.compress_sync(messages, session_id="s").usage == paid

@@ -45,11 +45,11 @@ def test_the_prefix_stays_while_the_model_writes() -> None:
     assert len(views) > 80
     assert breaks <= len(views) / 8  # a text that has to be added to moves it; not each turn
     assert ours.store.open("default", "s").tip == "s"
+    assert len(gate.requests) == 1
     gate.open.set()
     assert ours.background.wait(WAIT)
     result = ours.compress_sync(messages, session_id="s")
     assert "The modules so far are in order." in "\n".join(map(text_of, result.messages))
-    assert len(gate.requests) == 1
     ours.close()
 
 
