@@ -63,9 +63,11 @@ async def test_what_a_response_costs_stops_growing():
     """Without marks the 60th response reads more than twice what it reads with them."""
     billed = {}
     for name, options in (("off", {"max_history_items": None, "trigger_items": None}), ("on", {})):
-        async with conversation(**options) as (server, _, caller):
+        async with conversation(**options) as (server, agent, caller):
             caller.transcribed = name == "on"
-            await caller.script(range(21, 81))
+            await caller.script(range(21, 80))
+            await agent.settled()
+            await caller.script(range(80, 81))
             billed[name] = server.bills[-1].input_tokens
     assert billed["off"] > 2 * billed["on"]
 

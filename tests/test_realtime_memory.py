@@ -193,6 +193,8 @@ async def test_the_conversation_goes_on_while_a_summary_is_written():
         agent.on_audio(heard.append)
         for number in range(10):
             await caller.turn(f"This is sentence number {number}")
+            if number == 4:
+                await until(lambda: slow.running == 1)
         assert slow.calls == slow.most == 1
         assert len(server.ids) == 20
         assert len(heard) == len(caller.answers) == 10
