@@ -211,8 +211,8 @@ async def test_a_summarizer_that_hangs_is_given_up():
     async def hanging(messages):
         await asyncio.sleep(60)
 
-    config = CompressorConfig(timeout_seconds=1.0)
-    async with conversation(summarizer=hanging, config=config) as (server, agent, caller):
+    patience = {"config": CompressorConfig(timeout_seconds=0.5), "fold_timeout_seconds": 30}
+    async with conversation(summarizer=hanging, **patience) as (server, agent, caller):
         await small_talk(caller, 4)
         assert [segment.method for segment in agent.segments] == ["static"]
         assert len(server.ids) == 5
