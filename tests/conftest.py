@@ -17,9 +17,8 @@ from praison_compressor.testing import LocalProvider, Summarizer, Worker
 
 from . import host_faults
 
-# Test files both import `tests.stores` and name it as a plugin: told before either, pytest can
-# rewrite its assertions whichever comes first.
-pytest.register_assert_rewrite("tests.stores")
+# What these helpers assert is told in full too; pytest can only do that before anyone imports them.
+pytest.register_assert_rewrite("tests.stores", "tests.kept_sessions")
 
 # Time is no property of ours: a busy machine must not turn a promise red.
 settings.register_profile(

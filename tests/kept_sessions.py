@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +12,12 @@ from praisonaiagents.session import get_default_session_store
 from praisonaiagents.session import store as host_stores
 
 from praison_compressor.store import default_path
-from praison_compressor.testing import LocalProvider, Summarizer, Worker
+from praison_compressor.testing import LocalProvider
 
-from .hosting import OPENAI, agent, at_home, context, turn
+from .hosting import OPENAI, agent, context, turn
 
 SESSION = "books-of-1900"
 TURNS = 16
-
-
-@pytest.fixture
-def host(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, provider: LocalProvider
-) -> Iterator[LocalProvider]:
-    """The strict provider as the host's, our installation, and a user of its own."""
-    monkeypatch.delenv("PRAISON_COMPRESSOR_STORE", raising=False)
-    with at_home(monkeypatch, tmp_path, provider) as running:
-        running.answer_with(Worker(answer="Noted. " * 12))
-        running.route("aux", Summarizer(r"L-\d+"))
-        yield running
 
 
 def kept(

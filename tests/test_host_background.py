@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from praisonaiagents.hooks import HookEvent, HookRegistry, HookResult
 
 from praison_compressor import Event
-from praison_compressor.testing import LocalProvider, Summarizer, Worker
+from praison_compressor.testing import LocalProvider, Summarizer
 
-from .hosting import MODES, PATHS, agent, at_home, context, turn
+from .hosting import MODES, PATHS, agent, context, turn
 
 MODES_OF_TURNS = ["chat", "achat", "iter_stream"]
 TURNS = 24
 ANSWER = ("Noted. " * 12).strip()
-
-
-@pytest.fixture
-def host(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, provider: LocalProvider
-) -> Iterator[LocalProvider]:
-    """The strict provider as the host's, and our installation."""
-    with at_home(monkeypatch, tmp_path, provider) as running:
-        running.answer_with(Worker(answer=ANSWER))
-        running.route("aux", Summarizer(r"L-\d+"))
-        yield running
 
 
 class Memory:

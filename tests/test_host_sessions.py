@@ -20,8 +20,6 @@ from praison_compressor.testing import LocalProvider
 from .hosting import OPENAI, PATHS, agent, context, of_agent, turn
 from .kept_sessions import SESSION, TURNS, kept, rights, summaries_asked, talk
 
-pytest_plugins = ["tests.kept_sessions"]
-
 OTHER_PROCESS = """
 import sys
 from praison_compressor.testing import LocalProvider

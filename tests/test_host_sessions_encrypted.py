@@ -15,8 +15,6 @@ from praison_compressor.testing import LocalProvider
 from .hosting import context, turn
 from .kept_sessions import SESSION, bytes_kept, kept, talk, use_as_default
 
-pytest_plugins = ["tests.kept_sessions"]
-
 
 def encrypted(store: Any) -> Any:
     """The host's wrapper around a store, with a new key."""

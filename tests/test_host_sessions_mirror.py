@@ -16,8 +16,6 @@ from praison_compressor.testing import LocalProvider
 from .hosting import MODES, OPENAI, agent, context, turn
 from .kept_sessions import SESSION, TURNS, kept, talk
 
-pytest_plugins = ["tests.kept_sessions"]
-
 
 def test_the_host_sees_the_child_session(host: LocalProvider) -> None:
     """By its own API: parent, list, search, export."""

@@ -199,3 +199,4 @@ def test_an_agents_auxiliary_model_is_learned_of(host: LocalProvider, background
     summaries = made.context_compressor.last_result.segments
     assert {segment.method for segment in summaries} == {"model"}
     assert made.context_compressor.context_status == "summarized"
+    assert engine.background.wait(60)  # the last turn may have begun one more
