@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, settings
 # litellm fetches its price map while it is imported; without a network its retry thread can
 # deadlock with that import. Tests must run without one, so this comes before any import of it.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+# The ledger of whoever runs the tests is none of theirs.
+os.environ.pop("PRAISON_COMPRESSOR_STORE", None)
 
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
 

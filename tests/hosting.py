@@ -30,7 +30,6 @@ def at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Any, provider: LocalProvi
     # Each would lead to this machine's user: our data, and the sessions of the host, which
     # remembers the first home that it saw.
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
-    monkeypatch.delenv("PRAISON_COMPRESSOR_STORE", raising=False)
     monkeypatch.setenv("PRAISONAI_HOME", str(tmp_path / "praisonai"))
     monkeypatch.chdir(tmp_path)
     for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):

@@ -21,7 +21,6 @@ Message = dict[str, Any]
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
-    monkeypatch.delenv("PRAISON_COMPRESSOR_STORE", raising=False)
     return runner(monkeypatch, capfd)
 
 

@@ -29,7 +29,6 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user")
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
-    monkeypatch.delenv("PRAISON_COMPRESSOR_STORE", raising=False)
     return runner(monkeypatch, capfd)
 
 
@@ -140,7 +139,6 @@ def test_doctor_says_where_the_ledger_of_an_agents_own_session_is(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a URL too: nothing is made by asking, and a file that is damaged is a failure."""
-    monkeypatch.delenv("PRAISON_COMPRESSOR_STORE", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     asked = run("doctor", "--json")
     assert (asked.code, states(asked)["store"]) == (0, "ok")
