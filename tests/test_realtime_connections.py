@@ -102,7 +102,7 @@ async def test_a_hundred_disconnects_are_survived():
         }
         said = {f for m in all_messages(agent) for f in FACT.findall(text_of(m))}
         assert said <= kept
-        assert len(said) >= 10
+        assert len(said) > 10
         assert server.refusals == []
         assert len(server.connections) == 101
         await caller.hang_up()
