@@ -1,6 +1,6 @@
 """A fast share of the fuzzing: transcripts, model outputs, store rows and files of the command.
 
-The long runs are `python -m tests.benchmarks.fuzz` and `tests/hostile/coverage_guided.py`.
+The long runs are `python -m tests.benchmarks.fuzz`.
 """
 
 from __future__ import annotations
