@@ -9,6 +9,7 @@ import re
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..anywhere import off_loop
@@ -20,7 +21,6 @@ from ..messages import Message
 from ..overflow import overflow_of
 from ..result import CompressResult
 from . import conversation, roles
-from .conversation import same_model
 from .engines import Engines
 from .ledgers import place_of
 from .manager import PassThroughManager, manager_for
@@ -149,6 +149,7 @@ class AgentCompressor:
 
     def _view(self, request: Request) -> Sequence[Message]:
         try:
+            request = self._said_once(request)
             if not self._compresses(request):
                 return self._projected(request)
             with self._notices.during(request):
@@ -169,6 +170,7 @@ class AgentCompressor:
 
     async def _aview(self, request: Request) -> Sequence[Message]:
         try:
+            request = self._said_once(request)
             if not self._compresses(request):
                 return await asyncio.to_thread(self._projected, request)
             async with self._notices.during(request):
@@ -206,14 +208,26 @@ class AgentCompressor:
         learned = await asyncio.to_thread(self._learned, request, sent, error)
         return await self.aview(request) if learned else None
 
+    def _said_once(self, request: Request) -> Request:
+        return replace(request, messages=conversation.said_once(self._agent(), request.messages))
+
     def _compresses(self, request: Request) -> bool:
         """Whether the request may move the session on: the conversation itself, unless told not."""
-        return self._asked.automatic and conversation.extends(self._agent(), request.messages)
+        if not self._asked.automatic:
+            return False
+        carries = conversation.carries(self._agent(), request.messages)
+        if not carries:
+            log.debug(
+                "agent %s: a request of %d messages to %s has fewer than two of the "
+                "conversation's and starts otherwise: made to fit, not recorded",
+                self._name(),
+                len(request.messages),
+                request.model,
+            )
+        return carries
 
     def _projected(self, request: Request) -> Sequence[Message]:
         """The request through the ledger as it is; only what would be refused is made to fit."""
-        if not same_model(request.model, self.config.model):
-            return request.messages  # a tool's or a guardrail's own model, with its own window
         return self.engine(request.model).best_view(
             request.messages,
             session_id=self.session_id,
