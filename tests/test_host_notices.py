@@ -18,6 +18,7 @@ from .hosting import (
     MODES,
     OPENAI,
     PATHS,
+    WINDOW,
     agent,
     cells,
     context,
@@ -136,6 +137,28 @@ def test_the_status(host: LocalProvider) -> None:
     assert 0 < status.used < 1
     assert (status.window, status.session_id) == (6_000, made.context_compressor.session_id)
     assert status.epoch != status.session_id
+
+
+@pytest.mark.parametrize(
+    ("options", "words", "turns", "told"),
+    [
+        ({"store_url": "sqlite:////proc/nowhere/ledger.db"}, 28, 16, "summarized"),
+        ({"auto_compact": False}, 28, 16, "summarized"),
+        ({}, 800, 1, "masked"),
+    ],
+)
+def test_the_status_tells_of_the_best_view_too(
+    host: LocalProvider, options: dict[str, Any], words: int, turns: int, told: str
+) -> None:
+    """Without a store, unasked, or shortened: what was sent is counted, and what it was before."""
+    made = agent(host, OPENAI, context(host, **options))
+    assert None not in [made.chat(turn(n, words)) for n in range(turns)]
+    status = made.context_compressor.status()
+    assert (status.context_status, made.context_compressor.context_status) == (told, told)
+    assert status.tokens == of_agent(host)[-1].prompt_tokens
+    assert status.tokens_before > WINDOW * 0.8 > status.tokens - status.system_tokens > 0
+    assert (status.summaries > 0) == (told == "summarized")
+    assert host.refused == []
 
 
 TALKED = [

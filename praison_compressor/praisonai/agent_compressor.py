@@ -228,11 +228,16 @@ class AgentCompressor:
 
     def _projected(self, request: Request) -> Sequence[Message]:
         """The request through the ledger as it is; only what would be refused is made to fit."""
-        return self.engine(request.model).best_view(
-            request.messages,
-            session_id=self.session_id,
-            target_tokens=self._engines.room(request),
+        return self._fitted(request, target_tokens=self._engines.room(request))
+
+    def _fitted(self, request: Request, **options: Any) -> Sequence[Message]:
+        """The best view, recorded nowhere; the status tells of it where it is the conversation."""
+        result = self.engine(request.model).best(
+            request.messages, session_id=self.session_id, **options
         )
+        if conversation.carries(self._agent(), request.messages):
+            self._last, self._last_overhead = result, self._engines.measured(request)
+        return result.messages
 
     def _sent(self, result: CompressResult, overhead: int) -> Sequence[Message]:
         self._last, self._last_overhead = result, overhead
@@ -251,12 +256,8 @@ class AgentCompressor:
             log.warning("agent %s: sent as well as it fits: %s", self._name(), cause)
         self._notices.failed(self.session_id, cause)
         try:
-            return self.engine(request.model).best_view(
-                request.messages,
-                told=error,
-                session_id=self.session_id,
-                overhead_tokens=self._engines.overhead(request),
-            )
+            overhead = self._engines.overhead(request)
+            return self._fitted(request, told=error, overhead_tokens=overhead)
         except Exception:
             log.exception("agent %s: sent as it is", self._name())
             return request.messages
