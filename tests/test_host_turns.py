@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import threading
 from typing import Any
@@ -16,6 +17,7 @@ from praisonaiagents.llm.llm import LLM
 from praison_compressor.praisonai import identity
 from praison_compressor.testing import Asked, LocalProvider, Reply, Worker
 
+from .benchmarks import session
 from .hosting import (
     LITELLM,
     OPENAI,
@@ -219,6 +221,28 @@ def test_another_model_asked_inside_a_turn_is_not_touched(host: LocalProvider) -
     (asked,) = host.for_model("big-local")
     assert asked.messages[-1]["content"] == words
     assert asked.prompt_tokens > 6_000
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_turn_after_a_tool_loop_begins_with_all_that_the_host_sends_again(
+    host: LocalProvider, path: str
+) -> None:
+    """`chat` drops a turn's tool steps: the next turn begins with that turn's first request, byte
+    for byte, and all but the answer and the new question is in the provider's cache."""
+    host.answer_with(Worker(3, arguments=numbered, answer="Noted."))
+    made = agent(host, path, context(host), tools=[look_up])
+    for n in range(20):
+        assert made.chat(turn(n)) == "Noted."
+    requests = list(host.requests)
+    shares = session.prefix_shares(requests)
+    assert shares == [1] * len(shares)
+    assert len(shares) > 60
+    pairs = itertools.pairwise(of_agent(host))
+    begun = [after for before, after in pairs if session.is_dropped(before, after)]
+    new = [record.prompt_tokens - record.cached_tokens for record in begun]
+    assert len(new) == 19
+    large = [tokens for tokens in new if tokens > 400]
+    assert len(large) <= len(host.for_model("aux"))
 
 
 @pytest.mark.parametrize("words", [300, 900])
