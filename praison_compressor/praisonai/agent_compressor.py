@@ -241,7 +241,7 @@ class AgentCompressor:
 
     def _sent(self, result: CompressResult, overhead: int) -> Sequence[Message]:
         self._last, self._last_overhead = result, overhead
-        if result.written:
+        if result.written or result.newly_masked:
             self._notices.compressed(self.status(), result)
         return result.messages
 
@@ -288,6 +288,10 @@ class AgentCompressor:
 
     # ------------------------------------------------------------ commands
 
+    def _now(self) -> Request:
+        """The conversation between two turns, below the system prompt that was sent last."""
+        return conversation.now(self._agent(), () if self._last is None else self._last.messages)
+
     def status(self) -> Status:
         """Where the conversation stands: its tokens, its window, its session."""
         return status_of(
@@ -305,7 +309,7 @@ class AgentCompressor:
         Raises:
             CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
         """
-        request = conversation.now(self._agent())
+        request = self._now()
         with self._notices.during(request):
             result = off_loop(
                 lambda: self._engines.focused(focus).compress_sync(
@@ -318,7 +322,7 @@ class AgentCompressor:
 
     async def acompress(self, focus: str | None = None) -> CompressResult:
         """The same on the event loop."""
-        request = conversation.now(self._agent())
+        request = self._now()
         async with self._notices.during(request):
             engine = await asyncio.to_thread(self._engines.focused, focus)  # it opens the store
             result = await engine.compress(request.messages, session_id=self.session_id, force=True)
@@ -332,7 +336,7 @@ class AgentCompressor:
         Raises:
             LedgerError: the store cannot be read or written.
         """
-        request = conversation.now(self._agent())
+        request = self._now()
         return prune(self.engine(), request.messages, self.session_id)
 
     def new_session(self) -> str:

@@ -59,10 +59,12 @@ def _last_run(messages: Sequence[Message], run: Sequence[Message]) -> int | None
     )
 
 
-def now(agent: Any) -> Request:
-    """The agent's conversation as it stands between two turns."""
-    history = list(getattr(agent, "chat_history", None) or ())
-    return Request(messages=history, model=None, tools=(), output_tokens=0, schema="")
+def now(agent: Any, sent: Sequence[Message]) -> Request:
+    """The agent's conversation as it stands between two turns, with the system messages of what
+    was sent last: the host keeps none in its history."""
+    said = itertools.dropwhile(is_system, getattr(agent, "chat_history", None) or ())
+    messages = [*itertools.takewhile(is_system, sent), *said]
+    return Request(messages=messages, model=None, tools=(), output_tokens=0, schema="")
 
 
 def replace(agent: Any, messages: Sequence[Message]) -> None:
