@@ -149,7 +149,7 @@ class AgentCompressor:
 
     def _view(self, request: Request) -> Sequence[Message]:
         try:
-            request = self._said_once(request)
+            request = self._without_window(request)
             if not self._compresses(request):
                 return self._projected(request)
             with self._notices.during(request):
@@ -170,7 +170,7 @@ class AgentCompressor:
 
     async def _aview(self, request: Request) -> Sequence[Message]:
         try:
-            request = self._said_once(request)
+            request = self._without_window(request)
             if not self._compresses(request):
                 return await asyncio.to_thread(self._projected, request)
             async with self._notices.during(request):
@@ -208,8 +208,10 @@ class AgentCompressor:
         learned = await asyncio.to_thread(self._learned, request, sent, error)
         return await self.aview(request) if learned else None
 
-    def _said_once(self, request: Request) -> Request:
-        return replace(request, messages=conversation.said_once(self._agent(), request.messages))
+    def _without_window(self, request: Request) -> Request:
+        return replace(
+            request, messages=conversation.without_window(self._agent(), request.messages)
+        )
 
     def _compresses(self, request: Request) -> bool:
         """Whether the request may move the session on: the conversation itself, unless told not."""

@@ -9,7 +9,7 @@ from typing import Any
 from ..messages import Message, digest, is_system, text_of
 from .shapes import Request
 
-__all__ = ["carries", "now", "replace", "said_once", "same_model"]
+__all__ = ["carries", "now", "replace", "same_model", "without_window"]
 
 
 def carries(agent: Any, messages: Sequence[Message]) -> bool:
@@ -28,7 +28,7 @@ def carries(agent: Any, messages: Sequence[Message]) -> bool:
     return len(set(map(digest, history)).intersection(map(digest, messages))) > 1
 
 
-def said_once(agent: Any, messages: Sequence[Message]) -> Sequence[Message]:
+def without_window(agent: Any, messages: Sequence[Message]) -> Sequence[Message]:
     """A request's messages without the window of its session that the host puts before the whole.
 
     With `memory={"history": True}` the newest messages of the stored session come first, and the
