@@ -13,6 +13,7 @@ from .layout import Layout
 from .ledger import Session
 from .messages import Message, read
 from .projection import Projector
+from .result import CompressResult
 from .shorten import shorten
 from .tokens import TokenCounter
 
@@ -34,8 +35,8 @@ class BestView:
         self._tokens = tokens
         self._without_ledger = False
 
-    def of(self, call: Call, told: Exception | None = None) -> list[Message]:
-        """The view; `told` is a failure that has been logged already."""
+    def of(self, call: Call, told: Exception | None = None) -> CompressResult:
+        """The view and its counts; `told` is a failure that has been logged already."""
         try:
             session = self._projector.open(call)
             self._without_ledger = False
@@ -49,26 +50,40 @@ class BestView:
             nothing = Session(call.key[0], call.key[1], call.key[1], call.parent_id)
             return self._in(call, nothing)
 
-    def _in(self, call: Call, session: Session) -> list[Message]:
+    def _in(self, call: Call, session: Session) -> CompressResult:
         """The view with what is missing written statically and committed nowhere."""
         try:
             return self._planned(call, session)
         except BudgetTooSmall as error:
             logger.info("shortened to go on: %s", error)  # each request; the caller says it once
-        kept = _bare(self._projector.project(call, session)[1])
+        look = self._projector.laid(call, session)
+        kept = _bare(look.layout)
         room = int(call.budget.limit * SHORTENED_SHARE)
         shorter = dict(zip(map(id, kept), shorten(kept, room, self._size), strict=True))
         messages = [shorter.get(id(message), message) for message in call.transcript.messages]
+        whole = self._executor.result(call, look)
         try:
-            return self._planned(replace(call, given=messages, transcript=read(messages)), session)
+            fit = self._planned(replace(call, given=messages, transcript=read(messages)), session)
         except BudgetTooSmall:
-            return shorten(kept, call.budget.limit, self._size)
+            bare = shorten(kept, call.budget.limit, self._size)
+            size = self._tokens.messages(bare)
+            fit = replace(
+                whole,
+                messages=bare,
+                tokens_after=size,
+                summary_method=None,
+                segments=(),
+                masked=0,
+            )
+        # What is cut in its middle says so in its place, as a masked output does.
+        status = "summarized" if fit.segments else "masked"
+        return replace(fit, tokens_before=whole.tokens_before, context_status=status)
 
-    def _planned(self, call: Call, session: Session) -> list[Message]:
+    def _planned(self, call: Call, session: Session) -> CompressResult:
         look = self._projector.look(call, session)
         if look.plan is None:
-            return look.layout.view()
-        return self._executor.uncommitted(call, look, look.plan).messages
+            return self._executor.result(call, look)
+        return self._executor.uncommitted(call, look, look.plan)
 
     def _size(self, messages: Sequence[Message]) -> int:
         return sum(self._tokens.each(self._tokens.cache.all(messages)))

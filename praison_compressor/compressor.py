@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 import uuid
@@ -152,6 +153,16 @@ class ContextCompressor:
         fit is shortened, and messages that cannot be read come back as they are. `told` is the
         failure that the caller has logged already: the log does not say it again.
         """
+        return self.best(messages, told=told, **options).messages
+
+    def best(
+        self,
+        messages: Sequence[Any],
+        *,
+        told: Exception | None = None,
+        **options: Unpack[Options],
+    ) -> CompressResult:
+        """`best_view` with its counts and status; never raises."""
         try:
             call = replace(self._call(messages, options), extends=False)
             return self._best_view.of(call, told)
@@ -160,7 +171,15 @@ class ContextCompressor:
         except Exception:
             # A mistake of ours: it must be heard of, and must not end the turn.
             logger.exception("sent as it is")
-        return list(messages) if isinstance(messages, (list, tuple)) else messages  # type: ignore[return-value]
+        given = list(messages) if isinstance(messages, (list, tuple)) else messages
+        return self._as_given(given, options)
+
+    def _as_given(self, messages: Any, options: Options) -> CompressResult:
+        size = 0
+        with contextlib.suppress(Exception):  # what cannot be read cannot always be counted
+            size = self.tokens.messages(messages)
+        session_id = self._key(options)[1]
+        return CompressResult(messages, "full", size, size, session_id, None, None)
 
     def preview(self, messages: Sequence[Any], **options: Unpack[Options]) -> Preview:
         """What `compress` would keep, mask and summarize, and why; nothing is asked or written.

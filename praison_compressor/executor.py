@@ -137,7 +137,7 @@ class Executor:
             raise
         # The caller's own messages: the settled ones are the cache's, and a view may be edited.
         shown = replace(after, layout=replace(after.layout, transcript=given))
-        result = self.result(call, shown, written)
+        result = replace(self.result(call, shown, written), newly_masked=len(todo.masks))
         self._emit(result.committed(look, seconds=time.monotonic() - started))
         return result
 

@@ -36,13 +36,16 @@ class CompressResult:
     """The newest epoch; any epoch's id, and the stable one, name the session in later calls."""
     parent_session_id: str | None
     summary_method: str | None
-    """ "model" or "static" when this call wrote a summary, "reused" when it found one."""
+    """ "model" or "static" when this call wrote a summary, "reused" when it found one; "static" too
+    while a text without a model stands in for a summary that is being written."""
     usage: Usage = field(default_factory=Usage)
     """What the auxiliary model cost in this call, and in the background since the one before."""
     segments: tuple[Segment, ...] = field(default=(), repr=False)
     """The summaries that stand in the view, in order."""
     masked: int = 0
     """How many tool outputs stand in the view as one line."""
+    newly_masked: int = 0
+    """How many of them this call has recorded."""
     masked_secrets: int = 0
     """How many keys and tokens are masked in the archive of what the view leaves out."""
     written: tuple[Written, ...] = field(default=(), repr=False)
@@ -129,6 +132,9 @@ def of_look(
     masked = layout.masked()
     methods = {text.method for text in written}
     method = "model" if "model" in methods else "static" if methods else None
+    # What stands in while a model writes is recorded nowhere: no summary of the ledger's.
+    stand_ins = layout.segments[len(look.session.entries) :]
+    found = "static" if any(s is t for s in segments for t in stand_ins) else "reused"
     return CompressResult(
         messages=layout.view(),
         context_status=_status(segments, masked),
@@ -136,7 +142,7 @@ def of_look(
         tokens_after=layout.size() + opening,
         session_id=look.session.tip,
         parent_session_id=look.session.parent,
-        summary_method=method or ("reused" if segments else None),
+        summary_method=method or (found if segments else None),
         usage=functools.reduce(Usage.__add__, (text.usage for text in written), Usage()),
         segments=segments,
         masked=masked,

@@ -21,11 +21,16 @@ TURNS = 16
 
 
 def kept(
-    provider: LocalProvider, path: str = OPENAI, asked: Any = None, session: str = SESSION
+    provider: LocalProvider,
+    path: str = OPENAI,
+    asked: Any = None,
+    session: str = SESSION,
+    history: bool = False,
+    **more: Any,
 ) -> Agent:
     """An agent whose conversation the host keeps on the disk."""
-    memory = MemoryConfig(session_id=session)
-    return agent(provider, path, asked or context(provider), memory=memory)
+    memory = MemoryConfig(session_id=session, history=history)
+    return agent(provider, path, asked or context(provider), memory=memory, **more)
 
 
 def talk(made: Agent, count: int = TURNS) -> Any:

@@ -18,6 +18,8 @@ from .hosting import (
     MODES,
     OPENAI,
     PATHS,
+    WINDOW,
+    WORDS,
     agent,
     cells,
     context,
@@ -138,6 +140,28 @@ def test_the_status(host: LocalProvider) -> None:
     assert status.epoch != status.session_id
 
 
+@pytest.mark.parametrize(
+    ("options", "words", "turns", "told"),
+    [
+        ({"store_url": "sqlite:////proc/nowhere/ledger.db"}, 28, 16, "summarized"),
+        ({"auto_compact": False}, 28, 16, "summarized"),
+        ({}, 800, 1, "masked"),
+    ],
+)
+def test_the_status_tells_of_the_best_view_too(
+    host: LocalProvider, options: dict[str, Any], words: int, turns: int, told: str
+) -> None:
+    """Without a store, unasked, or shortened: what was sent is counted, and what it was before."""
+    made = agent(host, OPENAI, context(host, **options))
+    assert None not in [made.chat(turn(n, words)) for n in range(turns)]
+    status = made.context_compressor.status()
+    assert (status.context_status, made.context_compressor.context_status) == (told, told)
+    assert status.tokens == of_agent(host)[-1].prompt_tokens
+    assert status.tokens_before > WINDOW * 0.8 > status.tokens - status.system_tokens > 0
+    assert (status.summaries > 0) == (told == "summarized")
+    assert host.refused == []
+
+
 TALKED = [
     *((OPENAI, mode) for mode in ("chat", "start", "achat", "astart", "stream", "iter_stream")),
     *((path, mode) for path in EVERY_PATH[1:] for mode in ("chat", "achat", "stream")),
@@ -157,6 +181,7 @@ def test_slash_commands_need_no_request_of_the_agent(
     assert "of 6.0k (full)" in status
     (told,) = MODES[mode](made, ["/compact the harbour dues"])
     assert LINE.fullmatch(told)
+    assert "(system 0," not in told
     (asked,) = host.for_model("aux")
     assert "the harbour dues" in asked.text
     session = made.context_compressor.session_id
@@ -220,6 +245,46 @@ def test_pruning(host: LocalProvider) -> None:
     assert made.context_compressor.context_status == "masked"
     assert host.for_model("aux") == []
     assert host.refused == []
+
+
+def test_pruning_counts_no_output_that_a_summary_stands_for(host: LocalProvider) -> None:
+    """As many as stood in full in the last view before its newest turn."""
+    host.answer_with(Worker(1, parallel=2, arguments=numbered, answer="Noted."))
+    asked = context(host, mask_above_tokens=50, llm_summarize=False, auxiliary_model=None)
+    made = agent(host, OPENAI, asked, tools=[look_up])
+    MODES["iter_stream"](made, [turn(n) for n in range(16)])
+    assert made.context_compressor.context_status == "summarized"
+    roles = [m["role"] for m in of_agent(host)[-1].messages]
+    newest = len(roles) - roles[::-1].index("user") - 1
+    in_full = roles[:newest].count("tool")
+    assert 0 < in_full < 30
+    assert made.chat("/prune") == f"Masked {in_full} tool outputs"
+
+
+@pytest.mark.parametrize("mode", ["chat", "achat"])
+def test_compacting_by_masks_alone_is_told(host: LocalProvider, mode: str) -> None:
+    """Where masks are enough `/compact` says what they brought, and nothing the second time."""
+
+    def read_page(topic: str, part: int) -> str:
+        """Read a page.
+
+        Args:
+            topic: of what
+            part: which
+        """
+        return look_up(topic, part) + WORDS * 50
+
+    host.set_window(100_000)
+    host.answer_with(Worker(2, parallel=3, arguments=numbered, answer="Noted."))
+    made = agent(host, OPENAI, context(host, context_window=20_000), tools=[read_page])
+    MODES["iter_stream"](made, [turn(n) for n in range(3)])
+    host.answer_with(Worker(answer="Noted."))
+    MODES["iter_stream"](made, [turn(3)])
+    (told,) = MODES[mode](made, ["/compact"])
+    assert re.match(r"Compressed [\d.]+k → [\d.]+k \(system [1-9]\d+, summary 0,", told)
+    assert made.context_compressor.context_status == "masked"
+    assert made.context_compressor.last_result.newly_masked > 0
+    assert host.for_model("aux") == []
 
 
 def test_compress_now_on_a_loop(host: LocalProvider) -> None:

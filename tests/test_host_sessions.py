@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import os
 import subprocess
@@ -14,10 +15,22 @@ import pytest
 from praisonaiagents.session import get_default_session_store
 
 from praison_compressor.memory import MemoryStore
+from praison_compressor.praisonai import conversation
 from praison_compressor.store import SqlStore, default_path, open_store
-from praison_compressor.testing import LocalProvider
+from praison_compressor.testing import LocalProvider, Worker
 
-from .hosting import OPENAI, PATHS, agent, context, of_agent, turn
+from .hosting import (
+    MODES,
+    OPENAI,
+    PATHS,
+    agent,
+    context,
+    look_up,
+    numbered,
+    of_agent,
+    reused,
+    turn,
+)
 from .kept_sessions import SESSION, TURNS, kept, rights, summaries_asked, talk
 
 OTHER_PROCESS = """
@@ -31,7 +44,7 @@ class Elsewhere:
     base_url, url = sys.argv[1], sys.argv[2]
 
 install()
-memory = MemoryConfig(session_id=sys.argv[4])
+memory = MemoryConfig(session_id=sys.argv[4], history=sys.argv[6] == "True")
 made = agent(Elsewhere, sys.argv[3], context(Elsewhere), memory=memory)
 made.chat(sys.argv[5])
 print(made.context_compressor.context_status, made.context_compressor.last_result.summary_method)
@@ -132,11 +145,13 @@ def test_the_next_agent_of_that_session_goes_on(host: LocalProvider, path: str) 
     assert of_agent(host)[-1].messages[1 : len(before.messages)] == before.messages[1:]
 
 
-def test_another_process_goes_on(host: LocalProvider) -> None:
-    """What reaches the provider from a new process begins with the same view."""
-    before = talk(kept(host)).last_result
+@pytest.mark.parametrize("history", [False, True])
+def test_another_process_goes_on(host: LocalProvider, history: bool) -> None:
+    """What reaches the provider from a new process begins with the same view, also where the host
+    puts a window of its session in front of the history."""
+    before = talk(kept(host, history=history)).last_result
     asked = summaries_asked(host)
-    arguments = [host.base_url, host.url, OPENAI, SESSION, "And the next one?"]
+    arguments = [host.base_url, host.url, OPENAI, SESSION, "And the next one?", str(history)]
     done = subprocess.run(
         [sys.executable, "-c", OTHER_PROCESS, *arguments],
         cwd=Path(__file__).parent.parent,
@@ -149,6 +164,53 @@ def test_another_process_goes_on(host: LocalProvider) -> None:
     assert done.stdout.split() == ["summarized", "reused"]
     assert summaries_asked(host) == asked > 0
     assert of_agent(host)[-1].messages[1 : len(before.messages)] == before.messages[1:]
+
+
+@pytest.mark.parametrize(("mode", "calls"), [("chat", 0), ("stream", 0), ("iter_stream", 2)])
+def test_a_window_of_the_session_in_front_is_not_another_conversation(
+    host: LocalProvider, mode: str, calls: int
+) -> None:
+    """With the host's session history every turn is compressed as without it: nothing is said
+    twice, and each request begins with the one before unless a summary came between."""
+    host.answer_with(Worker(calls, arguments=numbered, answer="Noted."))
+    made = kept(host, history=True, tools=[look_up] if calls else None)
+    MODES[mode](made, [turn(n) for n in range(28)])
+    for record in of_agent(host):
+        said = [m["content"] for m in record.messages if m["role"] == "user"]
+        assert len(said) == len(set(said))
+    pairs = list(itertools.pairwise(host.requests))
+    quiet = [(one, two) for one, two in pairs if "aux" not in (one.model, two.model)]
+    assert [reused(one, two) for one, two in quiet] == [1] * len(quiet)
+    assert len(quiet) >= 20
+    assert 2 <= summaries_asked(host) <= 8
+    assert made.context_compressor.status().summaries > 0
+    assert host.refused == []
+
+
+TALK = [
+    {"role": role, "content": f"{role} {n}"} for n in range(4) for role in ("user", "assistant")
+]
+
+
+@pytest.mark.parametrize(
+    ("sent", "carried"),
+    [
+        (TALK, True),
+        (TALK[4:], True),
+        ([*TALK[5:], *TALK[:5]], True),
+        (TALK[::-1], True),
+        ([{"role": "user", "content": "Recall."}, *TALK[-2:]], True),
+        ([{"role": "user", "content": "Grade this."}, TALK[-1]], False),
+        ([{"role": "user", "content": "Give it a title."}], False),
+    ],
+)
+def test_any_window_of_the_conversation_is_the_conversation(
+    host: LocalProvider, sent: list[Any], carried: bool
+) -> None:
+    """Whole, cut or in another order; one of its messages among other words is not."""
+    made = agent(host, OPENAI, context(host))
+    made.chat_history = list(TALK)
+    assert conversation.carries(made, sent) == carried
 
 
 def test_achat_goes_on_too(host: LocalProvider) -> None:

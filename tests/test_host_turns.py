@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import logging
 import threading
 from typing import Any
 
+import litellm
 import pytest
 from praisonaiagents import Agent
 from praisonaiagents.compaction import ContextCompactor
@@ -14,7 +17,19 @@ from praisonaiagents.llm.llm import LLM
 from praison_compressor.praisonai import identity
 from praison_compressor.testing import Asked, LocalProvider, Reply, Worker
 
-from .hosting import LITELLM, OPENAI, PATHS, agent, context, look_up, numbered, of_agent, turn
+from .benchmarks import session
+from .hosting import (
+    LITELLM,
+    OPENAI,
+    PATHS,
+    WINDOW,
+    agent,
+    context,
+    look_up,
+    numbered,
+    of_agent,
+    turn,
+)
 
 LONG = 40  # messages of a conversation that nobody compressed
 
@@ -206,6 +221,61 @@ def test_another_model_asked_inside_a_turn_is_not_touched(host: LocalProvider) -
     (asked,) = host.for_model("big-local")
     assert asked.messages[-1]["content"] == words
     assert asked.prompt_tokens > 6_000
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_turn_after_a_tool_loop_begins_with_all_that_the_host_sends_again(
+    host: LocalProvider, path: str
+) -> None:
+    """`chat` drops a turn's tool steps: the next turn begins with that turn's first request, byte
+    for byte, and all but the answer and the new question is in the provider's cache."""
+    host.answer_with(Worker(3, arguments=numbered, answer="Noted."))
+    made = agent(host, path, context(host), tools=[look_up])
+    for n in range(20):
+        assert made.chat(turn(n)) == "Noted."
+    requests = list(host.requests)
+    shares = session.prefix_shares(requests)
+    assert shares == [1] * len(shares)
+    assert len(shares) > 60
+    pairs = itertools.pairwise(of_agent(host))
+    begun = [after for before, after in pairs if session.is_dropped(before, after)]
+    new = [record.prompt_tokens - record.cached_tokens for record in begun]
+    assert len(new) == 19
+    large = [tokens for tokens in new if tokens > 400]
+    assert len(large) <= len(host.for_model("aux"))
+
+
+@pytest.mark.parametrize("words", [300, 900])
+def test_what_is_not_the_conversation_is_made_to_fit_and_said(
+    host: LocalProvider,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    words: int,
+) -> None:
+    """A request of another model inside a turn goes out as it is while that model's window takes
+    it, shortened where not, and a debug line says why it is not recorded."""
+    monkeypatch.setitem(litellm.model_cost, "small-local", {"max_input_tokens": WINDOW})
+    host.set_window(WINDOW, "small-local")
+    made = named(host, LITELLM, "Ann", context(host))
+    other = LLM(model="openai/small-local", base_url=host.base_url, api_key="sk")
+    asked = turn(99, words=words)
+
+    def classify(topic: str) -> str:
+        """Classify.
+
+        Args:
+            topic: what
+        """
+        return str(other.get_response(asked, verbose=False, stream=False))
+
+    made.tools = [classify]
+    host.answer_with(Worker(lambda asked: 1 if asked.tools else 0, answer="Noted."))
+    with caplog.at_level(logging.DEBUG, logger="praison_compressor.praisonai.agent_compressor"):
+        assert made.chat(turn(0)) == "Noted."
+    (sent,) = host.for_model("small-local")
+    assert (sent.messages[-1]["content"] == asked) == (words == 300)
+    assert host.refused == []
+    assert len([r for r in caplog.records if "not recorded" in r.getMessage()]) == 1
 
 
 def test_the_hosts_own_compaction_stays_off(host: LocalProvider) -> None:

@@ -74,7 +74,10 @@ def test_the_text_is_at_hand_before_it_is_needed() -> None:
     assert len(result.segments[0].run) < early - 4  # its newest messages were the tail then
     assert result.tokens_after <= LIMIT
     again = ours.compress_sync(messages[:late], session_id="s")
-    assert (again.summary_method, again.written) == ("reused", ())
+    assert (again.summary_method, again.written) == ("static", ())  # no summary of the ledger's
+    gate.open.set()
+    assert ours.background.wait(WAIT)
+    assert ours.compress_sync(messages[:late], session_id="s").summary_method == "reused"
     ours.close()
 
 

@@ -9,6 +9,7 @@ import re
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..anywhere import off_loop
@@ -20,7 +21,6 @@ from ..messages import Message
 from ..overflow import overflow_of
 from ..result import CompressResult
 from . import conversation, roles
-from .conversation import same_model
 from .engines import Engines
 from .ledgers import place_of
 from .manager import PassThroughManager, manager_for
@@ -149,6 +149,7 @@ class AgentCompressor:
 
     def _view(self, request: Request) -> Sequence[Message]:
         try:
+            request = self._without_window(request)
             if not self._compresses(request):
                 return self._projected(request)
             with self._notices.during(request):
@@ -169,6 +170,7 @@ class AgentCompressor:
 
     async def _aview(self, request: Request) -> Sequence[Message]:
         try:
+            request = self._without_window(request)
             if not self._compresses(request):
                 return await asyncio.to_thread(self._projected, request)
             async with self._notices.during(request):
@@ -206,23 +208,42 @@ class AgentCompressor:
         learned = await asyncio.to_thread(self._learned, request, sent, error)
         return await self.aview(request) if learned else None
 
+    def _without_window(self, request: Request) -> Request:
+        return replace(
+            request, messages=conversation.without_window(self._agent(), request.messages)
+        )
+
     def _compresses(self, request: Request) -> bool:
         """Whether the request may move the session on: the conversation itself, unless told not."""
-        return self._asked.automatic and conversation.extends(self._agent(), request.messages)
+        if not self._asked.automatic:
+            return False
+        carries = conversation.carries(self._agent(), request.messages)
+        if not carries:
+            log.debug(
+                "agent %s: a request of %d messages to %s has fewer than two of the "
+                "conversation's and starts otherwise: made to fit, not recorded",
+                self._name(),
+                len(request.messages),
+                request.model,
+            )
+        return carries
 
     def _projected(self, request: Request) -> Sequence[Message]:
         """The request through the ledger as it is; only what would be refused is made to fit."""
-        if not same_model(request.model, self.config.model):
-            return request.messages  # a tool's or a guardrail's own model, with its own window
-        return self.engine(request.model).best_view(
-            request.messages,
-            session_id=self.session_id,
-            target_tokens=self._engines.room(request),
+        return self._fitted(request, target_tokens=self._engines.room(request))
+
+    def _fitted(self, request: Request, **options: Any) -> Sequence[Message]:
+        """The best view, recorded nowhere; the status tells of it where it is the conversation."""
+        result = self.engine(request.model).best(
+            request.messages, session_id=self.session_id, **options
         )
+        if conversation.carries(self._agent(), request.messages):
+            self._last, self._last_overhead = result, self._engines.measured(request)
+        return result.messages
 
     def _sent(self, result: CompressResult, overhead: int) -> Sequence[Message]:
         self._last, self._last_overhead = result, overhead
-        if result.written:
+        if result.written or result.newly_masked:
             self._notices.compressed(self.status(), result)
         return result.messages
 
@@ -237,12 +258,8 @@ class AgentCompressor:
             log.warning("agent %s: sent as well as it fits: %s", self._name(), cause)
         self._notices.failed(self.session_id, cause)
         try:
-            return self.engine(request.model).best_view(
-                request.messages,
-                told=error,
-                session_id=self.session_id,
-                overhead_tokens=self._engines.overhead(request),
-            )
+            overhead = self._engines.overhead(request)
+            return self._fitted(request, told=error, overhead_tokens=overhead)
         except Exception:
             log.exception("agent %s: sent as it is", self._name())
             return request.messages
@@ -273,6 +290,10 @@ class AgentCompressor:
 
     # ------------------------------------------------------------ commands
 
+    def _now(self) -> Request:
+        """The conversation between two turns, below the system prompt that was sent last."""
+        return conversation.now(self._agent(), () if self._last is None else self._last.messages)
+
     def status(self) -> Status:
         """Where the conversation stands: its tokens, its window, its session."""
         return status_of(
@@ -290,7 +311,7 @@ class AgentCompressor:
         Raises:
             CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
         """
-        request = conversation.now(self._agent())
+        request = self._now()
         with self._notices.during(request):
             result = off_loop(
                 lambda: self._engines.focused(focus).compress_sync(
@@ -303,7 +324,7 @@ class AgentCompressor:
 
     async def acompress(self, focus: str | None = None) -> CompressResult:
         """The same on the event loop."""
-        request = conversation.now(self._agent())
+        request = self._now()
         async with self._notices.during(request):
             engine = await asyncio.to_thread(self._engines.focused, focus)  # it opens the store
             result = await engine.compress(request.messages, session_id=self.session_id, force=True)
@@ -317,7 +338,7 @@ class AgentCompressor:
         Raises:
             LedgerError: the store cannot be read or written.
         """
-        request = conversation.now(self._agent())
+        request = self._now()
         return prune(self.engine(), request.messages, self.session_id)
 
     def new_session(self) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import CompressorError
+from ..result import CompressResult
 from .patches import Patches, host_module, method
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def _found(agents: Agents, agent: Any, prompt: Any) -> tuple[AgentCompressor, Co
 def _answer(compressor: AgentCompressor, command: Command) -> str:
     try:
         if command.name == "compact":
-            return _told(compressor, compressor.compress(command.argument or None).written)
+            return _told(compressor, compressor.compress(command.argument or None))
         return _at_once(compressor, command)
     except CompressorError as error:
         return str(error)
@@ -107,7 +108,7 @@ async def _aanswer(compressor: AgentCompressor, command: Command) -> str:
     try:
         if command.name == "compact":
             result = await compressor.acompress(command.argument or None)
-            return _told(compressor, result.written)
+            return _told(compressor, result)
         return await asyncio.to_thread(_at_once, compressor, command)  # it reads the store
     except CompressorError as error:
         return str(error)
@@ -125,5 +126,6 @@ def _at_once(compressor: AgentCompressor, command: Command) -> str:
     return f"Session {compressor.resume(command.argument)}"
 
 
-def _told(compressor: AgentCompressor, written: Any) -> str:
-    return compressor.notice or "" if written else "Nothing to compress yet."
+def _told(compressor: AgentCompressor, result: CompressResult) -> str:
+    is_news = result.written or result.newly_masked
+    return compressor.notice or "" if is_news else "Nothing to compress yet."

@@ -4,7 +4,9 @@
 
 Counts requests and what the provider refused, calls of the summarizer beside the most that the
 growth of the conversation allows, and how much of the previous request's non-system bytes the
-next one begins with, outside compressions.
+next one begins with, outside compressions. The host does not send a turn's tool loop again in the
+next turn: there a turn's first request is compared with the first of the turn before, and with the
+last one in a column of its own.
 """
 
 from __future__ import annotations
@@ -109,20 +111,36 @@ def body(request: Recorded) -> str:
 def prefix_shares(requests: list[Recorded]) -> list[float]:
     """For each request of the agent but after a compression, the share of the one before it.
 
-    A turn's first request is left out where the turn before had a tool loop: the host does not
-    send that loop again, whoever compresses.
+    A turn's first request is compared with the first of the turn before where that had a tool
+    loop, all of which the host leaves out from then on, whoever compresses.
     """
-    shares = []
-    main = [r for r in requests if r.model != "aux"]
-    calls = [r.number for r in requests if r.model == "aux"]
-    for before, after in itertools.pairwise(main):
-        if any(before.number < call < after.number for call in calls):
-            continue
-        if before.messages[-1]["role"] == "tool" and after.messages[-1]["role"] == "user":
-            continue
-        old, new = body(before), body(after)
-        shares.append(_common(old, new) / max(1, len(old)))
+    shares, first = [], None
+    for before, after in itertools.pairwise(r for r in requests if r.model != "aux"):
+        first = before if before.messages[-1]["role"] == "user" else first
+        one = first if is_dropped(before, after) else before
+        if one is not None and not _is_compressed(requests, one, after):
+            shares.append(_share(one, after))
     return shares
+
+
+def boundary_shares(requests: list[Recorded]) -> list[float]:
+    """Of the last request of each tool loop, the share with which the next turn begins."""
+    pairs = list(itertools.pairwise(r for r in requests if r.model != "aux"))
+    return [_share(before, after) for before, after in pairs if is_dropped(before, after)]
+
+
+def is_dropped(before: Recorded, after: Recorded) -> bool:
+    """Whether a tool loop has ended between two requests."""
+    return before.messages[-1]["role"] == "tool" and after.messages[-1]["role"] == "user"
+
+
+def _is_compressed(requests: list[Recorded], before: Recorded, after: Recorded) -> bool:
+    return any(r.model == "aux" and before.number < r.number < after.number for r in requests)
+
+
+def _share(before: Recorded, after: Recorded) -> float:
+    old, new = body(before), body(after)
+    return _common(old, new) / max(1, len(old))
 
 
 def _common(old: str, new: str) -> int:
@@ -157,11 +175,13 @@ def main() -> None:
         "at most",
         "prefix kept, mean",
         "least",
+        "of a loop's last",
     )
     for path, shape in itertools.product((OPENAI, LITELLM), WORKERS):
         for ours in (True, False):
             requests = run(path, shape, ours=ours)
             shares = prefix_shares(requests) or [0.0]
+            last = boundary_shares(requests)
             table.add_row(
                 path,
                 f"{TURNS} {shape}",
@@ -173,8 +193,9 @@ def main() -> None:
                 str(allowed_calls(requests, path)) if ours else "",
                 f"{sum(shares) / len(shares):.1%}",
                 f"{min(shares):.1%}",
+                f"{sum(last) / len(last):.1%}" if last else "",
             )
-    Console(width=140).print(table)
+    Console(width=160).print(table)
 
 
 if __name__ == "__main__":
