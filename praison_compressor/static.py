@@ -9,6 +9,7 @@ from .facts import Facts, extract, missing, render
 from .facts.commands import is_piped
 from .facts.outcomes import outcome_of
 from .facts.reading import call_text
+from .facts.sections import still_failing
 from .messages import Message, ToolCall
 
 ADDED = "Facts that it lacks (extracted, verbatim):"
@@ -71,7 +72,11 @@ def repair(
     lacking = replace(left, identifiers=known.identifiers, user=said)
     room = budget_tokens - count(ADDED) - 2
     shown = f"{visible}\n{summary}"
-    body = render(lacking, budget_tokens=room, count=count, visible=shown, beside_prose=True)
+    # Whether it fails still is known of all the commands, not of those alone that it lacks.
+    fails = [item for item in still_failing(known) if item in left.commands]
+    body = render(
+        lacking, budget_tokens=room, count=count, visible=shown, beside_prose=True, failing=fails
+    )
     return _within(f"{ADDED}\n{body}", budget_tokens, count) if body else ""
 
 
