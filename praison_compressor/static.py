@@ -15,6 +15,8 @@ from .messages import Message, ToolCall
 ADDED = "Facts that it lacks (extracted, verbatim):"
 MASK_CHARS = 160
 CARRIED = "## Carried over from earlier summaries"
+READ_ANEW = "## Read in the messages"
+"""Ends what was carried over."""
 CARRIED_SHARE = 0.4
 
 
@@ -44,13 +46,13 @@ def static_summary(
 def _carried(previous: Sequence[str], budget_tokens: int, count: Callable[[str], int]) -> str:
     if not previous:
         return ""
-    room = budget_tokens - count(f"{CARRIED}\n")
-    whole = "\n".join([CARRIED, *previous])
+    room = budget_tokens - count(f"{CARRIED}\n{READ_ANEW}\n")
+    whole = "\n".join([CARRIED, *previous, READ_ANEW])
     if count(whole) <= budget_tokens:
         return whole
     # Each its share: cut as one text, the newest would go first.
     shares = [_within(text, room // len(previous), count) for text in previous]
-    return "\n".join([CARRIED, *shares])
+    return "\n".join([CARRIED, *shares, READ_ANEW])
 
 
 def repair(
@@ -83,6 +85,13 @@ def repair(
 def without_added(summary: str) -> str:
     """A model's own text, without the facts that were added to it: those are read anew."""
     return summary.partition(f"\n\n{ADDED}")[0]
+
+
+def carried_on(summary: str, method: str) -> str:
+    """What a later summary takes over from a text: a model's words, wherever they stand by now."""
+    if method == "model":
+        return without_added(summary)
+    return summary.partition(READ_ANEW)[0].partition(f"{CARRIED}\n")[2].strip()
 
 
 def mask_line(call: ToolCall, text: str, own: str, *, max_chars: int = MASK_CHARS) -> str:
