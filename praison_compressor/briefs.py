@@ -54,6 +54,8 @@ def _brief(call: Call, look: Look, job: Job, todo: Plan) -> Brief:
         # cost more than all the summaries do.
         earlier=tuple(without_added(unframe(segment.rendered)) for segment in kept),
         visible="\n".join(rendering([messages[i] for i in outside])),
+        originals=messages,
+        tools=call.tools or (),
         prefix=_prefix(call, look, job),
     )
 
