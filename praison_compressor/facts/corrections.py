@@ -167,7 +167,7 @@ def _same_matter(one: _Held, later: Claim) -> bool:
     shared = _nearness(one, later)
     if later.topic and shared * 2 >= len(later.topic):
         return True
-    brief = shared == 0 and len(later.topic) <= PHRASE_WORDS
+    brief = shared == 0 and len(later.topic) <= 2
     return brief and (later.corrects or bool(one.claim.sets and not later.topic))
 
 
