@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from .facts import Coverage, Facts
 from .ledger import Usage
@@ -39,6 +40,10 @@ class Brief:
     """Texts of summaries that stay in the view before it."""
     visible: str = ""
     """Text that stays verbatim in the view: it needs no room here."""
+    originals: tuple[Message, ...] = ()
+    """The whole transcript: a name in it is not made up, whether the model was shown it or not."""
+    tools: tuple[Mapping[str, Any], ...] = ()
+    """The schemas of the agent's tools, whose names are known too."""
     recall: str | None = None
     """The reference by which the recall tool reads the originals, where that tool exists."""
     prefix: Prefix | None = None
@@ -60,7 +65,7 @@ class Written:
     after: Coverage | None = None
     """Facts that the finished text holds."""
     ungrounded: tuple[str, ...] = ()
-    """Names in the model's text that nothing it was shown has."""
+    """Names in the model's text that stand nowhere in the conversation."""
     facts: Facts | None = None
     """What was found in the messages that the text stands for."""
 

@@ -9,7 +9,7 @@ from .call import Call, Look
 from .plan import Job, Plan
 from .prefix import Prefix
 from .prompts import rendering, unframe
-from .static import without_added
+from .static import carried_on, without_added
 
 __all__ = ["briefs_for"]
 
@@ -33,6 +33,7 @@ def _brief(call: Call, look: Look, job: Job, todo: Plan) -> Brief:
     layout, messages = look.layout, look.layout.transcript.messages
     # A static text is written anew from the originals; only a model's prose is carried on.
     carried = [segment for segment in job.folds if segment.method == "model"]
+    prose_of = (carried_on(unframe(segment.rendered), segment.method) for segment in job.folds)
     covered = {i for t in layout.tiles if t.segment in carried for i in range(t.start, t.end)}
     found = [t.segment for t in layout.tiles if t.segment is not None]
     kept = [segment for segment in found if segment not in job.folds]
@@ -48,11 +49,13 @@ def _brief(call: Call, look: Look, job: Job, todo: Plan) -> Brief:
         facts=job.facts,
         prose=max(1, min(prose, int(job.room * PROSE_SHARE))),
         by_model=job.by_model,
-        folded=tuple(without_added(unframe(segment.rendered)) for segment in carried),
+        folded=tuple(filter(None, prose_of)),
         # The facts beside an earlier text stand in the view; read anew with each stretch they would
         # cost more than all the summaries do.
         earlier=tuple(without_added(unframe(segment.rendered)) for segment in kept),
         visible="\n".join(rendering([messages[i] for i in outside])),
+        originals=messages,
+        tools=call.tools or (),
         prefix=_prefix(call, look, job),
     )
 

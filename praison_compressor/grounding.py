@@ -1,4 +1,4 @@
-"""Names in a model's summary that nothing it was written from has: they are said beside it.
+"""Names in a model's summary that stand nowhere in the conversation: they are said beside it.
 
 A model that summarizes makes up a file, a hash or an address now and then, and the agent has no
 original left to tell. What a machine can know for certain is that a name stands nowhere in them.
@@ -6,13 +6,14 @@ original left to tell. What a machine can know for certain is that a name stands
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from .brief import Brief
 from .facts.identifiers import Classifier
-from .messages import text_of, tool_calls_of
+from .messages import Message, text_of, tool_calls_of
 
 __all__ = ["DOUBTS", "doubted", "sources", "ungrounded"]
 
@@ -35,16 +36,21 @@ def sources(brief: Brief) -> Iterator[str]:
     """The texts that a summary's names can be from: the view's, the originals', the earlier
     summaries'. What was doubted in one of those is from nowhere."""
     yield brief.visible
-    for message in brief.messages:
-        yield text_of(message)
-        for call in tool_calls_of(message):
-            yield f"{call.name} {call.arguments}"
+    yield from _texts(brief.messages)
     for text in chain(brief.folded, brief.earlier):
         yield _without_doubted(text)
 
 
+def _texts(messages: Iterable[Message]) -> Iterator[str]:
+    for message in messages:
+        yield text_of(message)
+        yield str(message.get("name", ""))
+        for call in tool_calls_of(message):
+            yield f"{call.name} {call.arguments}"
+
+
 def ungrounded(text: str, brief: Brief, patterns: Mapping[str, str] | None = None) -> list[str]:
-    """Names of the text that neither the originals, the view, nor earlier summaries have.
+    """Names of the text that neither the transcript, the tools, nor earlier summaries have.
 
     `patterns` find a domain's own identifiers, as in `CompressorConfig.fact_patterns`; they come
     first. Deterministic, in time linear in what the summary was written from.
@@ -83,17 +89,24 @@ def _is_made(name: str, kind: str, text: str) -> bool:
 def _unsaid(names: Iterable[str], brief: Brief) -> list[str]:
     """Those of the names that no text has."""
     left = {name: name.casefold() for name in names}
-    for text in map(str.casefold, sources(brief)):
+    for text in map(str.casefold, _known(brief)):
         left = {name: plain for name, plain in left.items() if not _stands(plain, text)}
         if not left:
             break
     return list(left)
 
 
+def _known(brief: Brief) -> Iterator[str]:
+    """What a model may name: what it was shown first, since most names are from there."""
+    yield from sources(brief)
+    yield from _texts(brief.originals)
+    yield json.dumps(brief.tools, ensure_ascii=False, default=str)
+
+
 def _said_in_words(names: Sequence[str], brief: Brief) -> set[str]:
     """Those of the names that some text has in words: `maxRetries` may be "max retries"."""
     plain = {name: _BETWEEN.sub("", name.casefold()) for name in names}
-    texts = [_BETWEEN.sub("", text.casefold()) for text in sources(brief)] if names else []
+    texts = [_BETWEEN.sub("", text.casefold()) for text in _known(brief)] if names else []
     return {name for name in names if any(plain[name] in text for text in texts)}
 
 

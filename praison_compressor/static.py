@@ -9,11 +9,14 @@ from .facts import Facts, extract, missing, render
 from .facts.commands import is_piped
 from .facts.outcomes import outcome_of
 from .facts.reading import call_text
+from .facts.sections import still_failing
 from .messages import Message, ToolCall
 
 ADDED = "Facts that it lacks (extracted, verbatim):"
 MASK_CHARS = 160
 CARRIED = "## Carried over from earlier summaries"
+READ_ANEW = "## Read in the messages"
+"""Ends what was carried over."""
 CARRIED_SHARE = 0.4
 
 
@@ -43,13 +46,13 @@ def static_summary(
 def _carried(previous: Sequence[str], budget_tokens: int, count: Callable[[str], int]) -> str:
     if not previous:
         return ""
-    room = budget_tokens - count(f"{CARRIED}\n")
-    whole = "\n".join([CARRIED, *previous])
+    room = budget_tokens - count(f"{CARRIED}\n{READ_ANEW}\n")
+    whole = "\n".join([CARRIED, *previous, READ_ANEW])
     if count(whole) <= budget_tokens:
         return whole
     # Each its share: cut as one text, the newest would go first.
     shares = [_within(text, room // len(previous), count) for text in previous]
-    return "\n".join([CARRIED, *shares])
+    return "\n".join([CARRIED, *shares, READ_ANEW])
 
 
 def repair(
@@ -71,13 +74,24 @@ def repair(
     lacking = replace(left, identifiers=known.identifiers, user=said)
     room = budget_tokens - count(ADDED) - 2
     shown = f"{visible}\n{summary}"
-    body = render(lacking, budget_tokens=room, count=count, visible=shown, beside_prose=True)
+    # Whether it fails still is known of all the commands, not of those alone that it lacks.
+    fails = [item for item in still_failing(known) if item in left.commands]
+    body = render(
+        lacking, budget_tokens=room, count=count, visible=shown, beside_prose=True, failing=fails
+    )
     return _within(f"{ADDED}\n{body}", budget_tokens, count) if body else ""
 
 
 def without_added(summary: str) -> str:
     """A model's own text, without the facts that were added to it: those are read anew."""
     return summary.partition(f"\n\n{ADDED}")[0]
+
+
+def carried_on(summary: str, method: str) -> str:
+    """What a later summary takes over from a text: a model's words, wherever they stand by now."""
+    if method == "model":
+        return without_added(summary)
+    return summary.partition(READ_ANEW)[0].partition(f"{CARRIED}\n")[2].strip()
 
 
 def mask_line(call: ToolCall, text: str, own: str, *, max_chars: int = MASK_CHARS) -> str:

@@ -64,6 +64,45 @@ def test_what_a_text_holds_is_counted_by_kind() -> None:
     assert [item.path for item in missing(short_names, "xa.bx xab.cx").files] == ["a.b"]
 
 
+DEPLOY = "make deploy ENV=staging"
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "told"),
+    [
+        (f"{DEPLOY} succeeded.", "failed", False),
+        (f"{DEPLOY} was run.", "failed", False),
+        (f"Ran {DEPLOY}; tests failed.", "failed", False),
+        (f"{DEPLOY} did not fail.", "failed", False),
+        (f"{DEPLOY} failed first.\nThen {DEPLOY} passed.", "failed", False),
+        (f"`{DEPLOY}` failed with exit 2.", "failed", True),
+        (f"Failed: {DEPLOY}", "failed", True),
+        (f"{DEPLOY} -> exit code 2", "failed", True),
+        (f"{DEPLOY} ist fehlgeschlagen", "failed", True),
+        (f"{DEPLOY} was run.", "ok", True),
+        (f"{DEPLOY} passed, 0 errors.", "ok", True),
+        (f"{DEPLOY} failed.", "ok", False),
+        ("All was deployed.", "ok", False),
+    ],
+)
+def test_a_fact_is_told_only_where_its_outcome_is(text: str, outcome: str, told: bool) -> None:
+    """A text that names a command and has not, or otherwise, what came of it lacks the fact."""
+    facts = Facts(commands=(CommandFact(DEPLOY, outcome, "exit 2: denied", 1),))
+    assert (missing(facts, text).commands == ()) is told
+
+
+def test_a_failed_edit_and_an_open_step_are_told_as_such() -> None:
+    """The name alone, or with the opposite beside it, is not enough."""
+    facts = Facts(
+        files=(FileFact("src/a.py", "edited", "patch", 1, ok=False),),
+        todos=(Todo("Mend the queue", "pending", 1), Todo("Read the log", "completed", 1)),
+    )
+    lacking = missing(facts, "src/a.py was edited. Mend the queue: done. Read the log: done.")
+    assert (lacking.files, lacking.todos) == (facts.files, facts.todos[:1])
+    lacking = missing(facts, "The edit of src/a.py failed. Next: Mend the queue. Read the log.")
+    assert (lacking.files, lacking.todos) == ((), ())
+
+
 def test_facts_of_two_segments_become_one() -> None:
     """Places move up by what came before, counts add, the last word wins."""
     one = Facts(

@@ -53,3 +53,29 @@ def test_most_compressions_fold_nothing(window: int) -> None:
     folds = sum(now <= before for before, now in pairwise(counts))
     assert len(counts) >= 6
     assert 1 <= folds <= len(counts) / 3
+
+
+def test_what_a_static_text_carried_is_carried_on() -> None:
+    """What a model wrote down outlives its failure, however often static texts are folded."""
+    rules = [f"Agreed: {word} comes before lunch." for word in "audit brief call draft".split()]
+    asked = []
+
+    async def model(messages: list[Message]) -> str:
+        asked.append(messages)
+        if len(asked) > 1:
+            raise ConnectionError("the model is gone")
+        return "\n".join(["## Agreed", *rules])
+
+    config = CompressorConfig(model="gpt-4o", context_window=20_000)
+    ours = ContextCompressor(config, summarizer=model)
+    messages = talk(120)
+    told = []
+    for end in range(3, len(messages) + 1, 2):
+        result = ours.compress_sync(messages[:end], session_id="s")
+        if result.written:
+            view = "\n".join(str(message["content"]) for message in result.messages)
+            told.append((result.summary_method, [rule in view for rule in rules]))
+    methods = [method for method, _ in told]
+    assert methods == ["model", *["static"] * (len(told) - 1)]
+    assert len(told) >= 4
+    assert [seen for _, seen in told] == [[True] * len(rules)] * len(told)

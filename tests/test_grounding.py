@@ -83,6 +83,22 @@ def test_the_view_and_earlier_summaries_are_known_too() -> None:
     assert ungrounded(text, known) == []
 
 
+TOOLS = [{"type": "function", "function": {"name": "export_ledger", "parameters": {
+    "type": "object", "properties": {"vault_key": {"type": "string"}}}}}]  # fmt: skip
+
+
+def test_a_name_of_the_originals_is_never_doubted() -> None:
+    """Wherever it stands: in what an earlier summary left out, a label, or a tool's schema."""
+    talk = session(60)
+    talk[11:11] = [{"role": "user", "name": "anna_b", "content": "See early_notes.md, ORD-7781."}]
+    known = "`anna_b`: early_notes.md, ORD-7781, `export_ledger(vault_key)`"
+    answers = ["All is well.", f"Port V-0040; {known}, no.py."]
+    subject = compressor(lambda _: answers.pop(0), context_window=20_000)
+    results = [subject.compress_sync(talk[:end], session_id="s", tools=TOOLS) for end in (240, 400)]
+    assert [len(result.segments) for result in results] == [1, 2]
+    assert [result.ungrounded for result in results] == [(), ("no.py",)]
+
+
 def test_a_doubt_is_not_laid_by_saying_it_again() -> None:
     """A later model repeats what an earlier one made up: that is no source."""
     earlier = doubted("Fixed in totals.py and subtotals.py.", ["totals.py"])

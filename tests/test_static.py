@@ -139,6 +139,22 @@ def test_a_repair_adds_what_the_summary_lacks_and_raises_coverage():
     assert len(missing(facts, f"{summary}\n{added}").files) == 0
 
 
+def test_a_failure_told_as_a_success_is_set_right():
+    """A command's name in a model's text leaves its outcome to be added."""
+    call = {"id": "c", "type": "function", "function": {
+        "name": "Bash", "arguments": '{"command": "make deploy ENV=staging"}'}}  # fmt: skip
+    messages = [
+        {"role": "user", "content": "Deploy it to staging."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "Exit code 2\nError: 401 from registry"},
+    ]
+    facts = extract(messages)
+    for told, added in (("succeeded", True), ("failed with exit 2", False)):
+        text = f"Staging: make deploy ENV=staging {told}."
+        right = repair(text, facts, messages, budget_tokens=300, count=count)
+        assert ("make deploy ENV=staging: exit 2" in right) is added
+
+
 def test_a_masked_output_is_one_line_with_tool_size_and_outcome():
     """The mask says what was run, how big the answer was and how it ended."""
     line = mask_line(

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from .identifiers import Classifier
-from .model import Facts
+from .model import DONE, CommandFact, Facts, FileFact, Todo
 
 MATTERS = 0.05
+COMMAND_CHARS = 80
+"""By which a long command is known again."""
+CLAUSE_CHARS = 200
+# What came of something, as people write it.
+_CAME = re.compile(
+    r"(?<!\bno )(?<!\b0 )(?<!\bnot )(?<!\bwithout )(?:"
+    r"(?P<failed>\bfail|\berrors?\b|\bexit\D{0,9}[1-9]|\bcrash|\babort|\brefus|\bdenied|\bbroke|"
+    r"\btimed? ?out|\bcould ?n[o']t|✗|❌|\bfehl(?:er|ge)|\béchou|\bfall[óa]|失败|失敗|エラー|错误)"
+    r"|(?P<ok>\bsucce|\bpass|\bok\b|\bwork(?:s|ed)\b|\bgreen\b|\bfine\b|\bclean|\bdone\b|\bcomplete|"
+    r"✓|✔|✅|\berfolg|\bbestanden|\bréussi|\béxito|成功|通过|通過))",
+    re.I,
+)
+_CLAUSE_ENDS = re.compile(r"\n|[.;!?](?=\s|$)")
 
 
 @dataclass(frozen=True)
@@ -29,6 +43,7 @@ class Text:
     """A text prepared for look-ups: its identifiers, and its words with whitespace flattened."""
 
     def __init__(self, text: str, patterns: Mapping[str, str]) -> None:
+        self.text = text
         self.flat = " ".join(text.split())
         self.keys = set(Classifier(patterns).names(text))
 
@@ -37,6 +52,29 @@ class Text:
 
     def names(self, key: str) -> bool:
         return key in self.keys or (len(key) >= 4 and key in self.flat)
+
+    def has_file(self, item: FileFact) -> bool:
+        path = short(item.path)
+        return self.names(path) and (item.ok or self.outcome(path) == "failed")
+
+    def has_command(self, item: CommandFact) -> bool:
+        text = item.text[:COMMAND_CHARS]
+        return self.says(text) and (self.outcome(text) == "failed") == (item.outcome == "failed")
+
+    def has_todo(self, item: Todo) -> bool:
+        return self.says(item.text) and (item.status in DONE or self.outcome(item.text) != "ok")
+
+    def outcome(self, text: str) -> str | None:
+        """`failed` or `ok`: what is last said to have come of it, in a clause that names it."""
+        said = None
+        words = r"\s+".join(map(re.escape, text.split()))
+        for found in re.finditer(words or r"\Z", self.text):
+            start, end = found.span()
+            behind = _CLAUSE_ENDS.split(self.text[end : end + CLAUSE_CHARS])[0]
+            before = _CLAUSE_ENDS.split(self.text[max(0, start - CLAUSE_CHARS) : start])[-1]
+            came = _CAME.search(behind) or _CAME.search(before)
+            said = came.lastgroup if came else said
+        return said
 
 
 def coverage(facts: Facts, text: str) -> Coverage:
@@ -57,17 +95,17 @@ def coverage(facts: Facts, text: str) -> Coverage:
 
 
 def missing(facts: Facts, text: str) -> Facts:
-    """The facts without those that the text already holds."""
+    """The facts without those that the text already holds, with what came of them."""
     seen = Text(text, facts.patterns)
     return replace(
         facts,
         user=tuple(item for item in facts.user if not seen.says(item.text)),
-        files=tuple(item for item in facts.files if not seen.names(short(item.path))),
-        commands=tuple(item for item in facts.commands if not seen.says(item.text[:80])),
+        files=tuple(item for item in facts.files if not seen.has_file(item)),
+        commands=tuple(item for item in facts.commands if not seen.has_command(item)),
         errors=tuple(item for item in facts.errors if not seen.says(item.text[:80])),
         decisions=tuple(item for item in facts.decisions if not seen.says(item.text)),
         open_work=tuple(item for item in facts.open_work if not seen.says(item.text)),
-        todos=tuple(item for item in facts.todos if not seen.says(item.text)),
+        todos=tuple(item for item in facts.todos if not seen.has_todo(item)),
         last_words=tuple(item for item in facts.last_words if not seen.says(item.text)),
         identifiers=tuple(item for item in facts.identifiers if item.text not in seen.keys),
         excerpts=tuple(item for item in facts.excerpts if not set(item.keys) <= seen.keys),

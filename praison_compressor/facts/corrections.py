@@ -96,14 +96,13 @@ def _heard(later: Claim, recent: deque[_Held]) -> _Held:
 def _taken_back(recent: Iterable[_Held], later: Claim) -> list[tuple[_Held, tuple[str, ...]]]:
     """What a claim replaces, and which values of it."""
     earlier = [one for one in recent if one.claim.message < later.message]
-    if not later.corrects:
+    if not (later.corrects or later.changes):
         # Without a word of correction only the very same sentence sets the same thing anew.
-        same = [one for one in earlier if _sets_the_same(one, later)] if later.sets else []
-        return _of_the_best(same, later, earlier)
-    named = [(one, old) for one in earlier if (old := _named(one, later))]
-    if named:
+        return _of_the_best([one for one in earlier if _sets_the_same(one, later)], later, earlier)
+    if later.drops:
         # "Use 9090 instead of 8080" says itself what no longer holds, wherever it was said.
-        most = max(_nearness(one, later) for one, _ in named)
+        named = [(one, old) for one in earlier if (old := _named(one, later))]
+        most = max((_nearness(one, later) for one, _ in named), default=0)
         best = [one for one, _ in named if _nearness(one, later) == most]
         return [
             (one, old)
@@ -134,19 +133,16 @@ def _nearness(one: _Held, later: Claim) -> int:
 
 
 def _named(one: _Held, later: Claim) -> tuple[str, ...]:
-    """The values that hold and that a correction names beside what it sets in their place."""
-    current = one.current()
-    if later.drops:
-        return tuple(value for value in current if value in later.drops)
-    named = [value for value in current if value in later.values]
-    fresh = {kind for value, kind in later.values.items() if value not in one.claim.values}
-    return tuple(value for value in named if current[value] in fresh)
+    """The values that hold and that a correction says to drop."""
+    return tuple(value for value in one.current() if value in later.drops)
 
 
 def _outdated(one: _Held, later: Claim) -> tuple[str, ...]:
     """The values for which a later claim has another of their kind."""
     old = {value: kind for value, kind in one.current().items() if value not in later.values}
-    fresh = [value for value in later.values if value not in one.current()]
+    fresh = {value: kind for value, kind in later.values.items() if value not in one.current()}
+    if len({*fresh.values()}) > 1 or not (later.corrects or later.sets & fresh.keys()):
+        return ()  # "7070 in admin.yaml" after "9090 in web.yaml" is another port
     out: list[str] = []
     for value in fresh:
         ranked = sorted(
@@ -165,15 +161,18 @@ def _closeness(one: Claim, old: str, later: Claim, new: str) -> tuple[int, bool]
 
 def _same_matter(one: _Held, later: Claim) -> bool:
     """Half of what a correction speaks of, or so little that it can mean only what was said."""
-    shared = _nearness(one, later)
-    if shared * 2 >= len(later.topic):
-        return True
     named = {found.lower() for found in _NAMES_IT.findall(later.text)} & later.topic
-    return shared == 0 and len(later.topic) <= 2 and not named
+    if named - one.matter:
+        return False
+    shared = _nearness(one, later)
+    if later.topic and shared * 2 >= len(later.topic):
+        return True
+    brief = shared == 0 and len(later.topic) <= 2
+    return brief and (later.corrects or bool(one.claim.sets and not later.topic))
 
 
 def _sets_the_same(one: _Held, later: Claim) -> bool:
-    if not later.frame:
+    if not (later.sets and later.frame):
         return False
     return any(other.claim.sets and other.claim.frame == later.frame for other in one.thread)
 

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .stale import Stale
 
+DONE = ("completed", "complete", "done", "cancelled", "finished")
+"""As which the items of a list count that need no more work."""
+
 
 @dataclass(frozen=True)
 class Said:

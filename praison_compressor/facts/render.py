@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from .details import details
 from .identifiers import Classifier
 from .lines import Count, Section, fitted
-from .model import Facts
+from .model import CommandFact, Facts
 from .sections import (
     changed_section,
     commands_section,
@@ -55,10 +55,12 @@ def render(
     count: Count,
     visible: str = "",
     beside_prose: bool = False,
+    failing: Sequence[CommandFact] | None = None,
 ) -> str:
     """The facts within the budget: how things stand, the user's words, the trail, details.
 
-    `beside_prose`: a model's text stands above, which a person looks at first.
+    `beside_prose`: a model's text stands above, which a person looks at first; `failing` are the
+    commands of which it does not say that they still fail.
     """
     if budget_tokens < 20:
         return ""
@@ -67,8 +69,9 @@ def render(
         return LEAST_TOKENS if room >= 5 * LEAST_TOKENS and not beside_prose else 0
 
     flat = " ".join(visible.split())
-    standing, words = now_section(facts), user_section(facts, flat)
-    now = fitted(standing, max(int(budget_tokens * NOW_SHARE), least(budget_tokens)), count)
+    standing, words = now_section(facts, failing), user_section(facts, flat)
+    enough = LEAST_TOKENS if failing else least(budget_tokens)
+    now = fitted(standing, max(int(budget_tokens * NOW_SHARE), enough), count)
     room = budget_tokens - count(now)
     said = fitted(words, int(room * USER_SHARE), count)
     room -= count(said)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from .audit import short
 from .lines import Line, Section
-from .model import CommandFact, ErrorFact, Facts, FileFact, Said, Todo
+from .model import DONE, CommandFact, ErrorFact, Facts, FileFact, Said, Todo
 from .runs import Run, run_of, runs_of, tail_of
 
-DONE = ("completed", "complete", "done", "cancelled", "finished")
 RECENT_NOTES = 1
 STILL_FAILING = 2
 ERROR_CHARS = 40
@@ -23,8 +22,10 @@ BRIEF = 52
 """Characters of a command, and of what came of it, where there is no room for the whole."""
 
 
-def now_section(facts: Facts) -> Section:
+def now_section(facts: Facts, failing: Sequence[CommandFact] | None = None) -> Section:
     """How things stand: what is being done, what is next, what still fails, what is done.
+
+    `failing`: the commands to tell as such, whatever else there is no room for.
 
     >>> from .model import Todo
     >>> now_section(Facts(todos=(Todo("Fix it", "in_progress", 1),))).lines[0].text
@@ -40,7 +41,7 @@ def now_section(facts: Facts) -> Section:
             "still fails: ",
             brief=old(_fails(item, BRIEF), item.index),
         )
-        for item in still_failing(facts)
+        for item in (still_failing(facts) if failing is None else failing)
     ]
     told = max((item.index for item in facts.todos), default=0)
     current = facts.stale.without([*facts.last_words, *reversed(facts.open_work[-RECENT_NOTES:])])
@@ -48,7 +49,10 @@ def now_section(facts: Facts) -> Section:
     notes = dict.fromkeys(note for note in current if note.index >= told)
     lines += [Line(0, f"{note.text} [{note.index}]", note.text, "said: ") for note in notes]
     lines += _todos(facts, "done")
-    return Section("Now", tuple(line._replace(order=n) for n, line in enumerate(lines)), "; ")
+    ordered = [line._replace(order=n) for n, line in enumerate(lines)]
+    if failing:
+        ordered.sort(key=lambda line: not line.label.startswith("still"))
+    return Section("Now", tuple(ordered), "; ")
 
 
 def _fails(item: CommandFact, most: int = 0) -> str:

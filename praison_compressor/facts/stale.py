@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from .corrections import replaced_proposals
 from .model import Facts, Said
-from .tongues import CORRECTS, UNSPACED
+from .tongues import UNSPACED
 from .values import Claim, claim_of, topic_of, values_of
 
 DISTINCTIVE_DIGITS = 4
@@ -144,6 +144,5 @@ def _holds_since(value: str, correction: Claim, said: Iterable[Said]) -> bool:
 
 
 def _corrections(said: Iterable[Said]) -> list[Claim]:
-    found = (item for item in said if not item.pasted and CORRECTS.search(item.text))
-    claims = (claim_of(item.index, item.text) for item in found)
-    return [claim for claim in claims if claim is not None]
+    claims = (claim_of(item.index, item.text) for item in said if not item.pasted)
+    return [claim for claim in claims if claim and (claim.corrects or claim.changes)]

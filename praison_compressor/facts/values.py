@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 from .tongues import (
     ADDS,
+    ALTERS,
     CHANGES,
     CORRECTS,
     DROPS,
     DROPS_BEFORE_IT,
     FILLER,
+    PLACES,
     SETS,
     SETTER_ENDS,
     TO,
@@ -46,10 +48,13 @@ class Claim(NamedTuple):
     topic: frozenset[str]
     """The words that say what it is about."""
     corrects: bool
+    """It opens or ends as an answer to what was said: "no", "I meant", "instead"."""
+    changes: bool
+    """It orders a change, of whatever it names: "rename", "switch to", "should be"."""
     sets: frozenset[str]
-    """The values that stand behind the word that sets them: before it stands what is set."""
+    """The value behind the word that sets it: before it stands what is set, behind it where."""
     frame: str
-    """The sentence with those values left out."""
+    """The sentence with that value left out."""
 
 
 def claim_of(message: int, text: str) -> Claim | None:
@@ -58,26 +63,31 @@ def claim_of(message: int, text: str) -> Claim | None:
     if not named:
         return None
     corrects = bool(CORRECTS.search(text))
-    drops = _dropped(text, named) if corrects else frozenset[str]()
+    changes = bool(ALTERS.search(text)) and not ADDS.search(text)
+    drops = _dropped(text, named) if corrects or changes else frozenset[str]()
     values = {value: kind for value, kind in named.items() if value not in drops}
-    sets, frame = _set_values(text, values)
-    return Claim(message, text, values, drops, topic_of(text, named), corrects, sets, frame)
+    sets, frame = _set_value(text, values, changes)
+    topic = topic_of(text, named)
+    return Claim(message, text, values, drops, topic, corrects, changes, sets, frame)
 
 
-def _set_values(text: str, values: Iterable[str]) -> tuple[frozenset[str], str]:
+def _set_value(text: str, values: Iterable[str], changes: bool) -> tuple[frozenset[str], str]:
     """What a sentence sets, and its words without that."""
     # "Look at part 3" and "look at part 4" are two requests; only what was *set* can be set anew.
-    if not SETS.search(text) or ADDS.search(text):
+    if not (changes or SETS.search(text)) or ADDS.search(text) or text.endswith("?"):
         return frozenset(), text
     setter = max((found.end() for found in SETTER_ENDS.of(text).finditer(text)), default=len(text))
-    found = frozenset(value for value in values if text.rfind(value) >= setter)
-    for value in found:
-        text = text.replace(value, " ")
-    words = (word for word in re.findall(r"\w+", text.lower()) if word not in FILLER)
-    return found, " ".join(words)
+    at, value = min(
+        (pair for value in values if (pair := (text.rfind(value), value))[0] >= setter),
+        default=(setter, ""),
+    )
+    if not value or PLACES.search(text[setter:at]):
+        return frozenset(), text
+    words = re.findall(r"\w+", f"{text[:at]} {text[at + len(value) :]}".lower())
+    return frozenset([value]), " ".join(word for word in words if word not in FILLER)
 
 
-def _dropped(text: str, values: Iterable[str]) -> frozenset[str]:
+def _dropped(text: str, values: Mapping[str, str]) -> frozenset[str]:
     """The values that a correction names as what shall no longer be."""
     places = sorted((text.find(value), value) for value in values)
     out: set[str] = set()
@@ -85,18 +95,22 @@ def _dropped(text: str, values: Iterable[str]) -> frozenset[str]:
     for number, (start, value) in enumerate(places):
         end = start + len(value)
         before = text[max(last, start - NEAR_CHARS) : start]
-        behind = text[end : places[number + 1][0] if number + 1 < len(places) else len(text)]
-        changed = CHANGES.search(text[:start]) and _begins(TO, behind) and not _ends(TO, before)
+        last_one = number + 1 == len(places)
+        behind = text[end : len(text) if last_one else places[number + 1][0]]
+        becomes = not last_one and _begins(TO, behind) and not _ends(TO, before)
+        changed = becomes and CHANGES.search(text[:start])
         if changed or _ends(DROPS, before) or _begins(DROPS_BEFORE_IT, behind):
             out.add(value)
         last = end
-    return frozenset(out)
+    # "Change TIMEOUT to 45" drops no name: what comes in its place is a number.
+    kept = {kind for value, kind in values.items() if value not in out}
+    return frozenset(value for value in out if not kept or values[value] in kept)
 
 
 def _ends(words: Words, text: str) -> bool:
     """Whether one of the words stands at the end of the text, or a few words before it."""
     ends = [found.end() for found in words.of(text).finditer(text)]
-    return bool(ends) and text[ends[-1] :].count(" ") <= 3
+    return bool(ends) and re.fullmatch(r"(?:[^ ,;:]* ?){0,4}", text[ends[-1] :]) is not None
 
 
 def _begins(words: Words, text: str) -> bool:

@@ -17,6 +17,7 @@ from ...messages import Message, digest, read, steps, text_of, to_plain, tool_ca
 from ...models import model_limits
 from ...plan import SMALLEST_SUMMARY
 from ...prompts import frame, rendering, unframe
+from ...static import carried_on
 from ...tokens import TokenCounter
 from ...writer import SummaryWriter
 from .items import EMPTY_SPEECH
@@ -255,8 +256,10 @@ class Memory:
         unseen = [run for run, is_text in zip(runs, carried, strict=True) if not is_text]
         shown = [message for run in unseen for message in run] + list(messages)
         most = max(LEAST_TOKENS, source)
-        folded = [e.segment for e, is_text in zip(replaced, carried, strict=True) if is_text]
-        prose = self._budget.prose_for(source) * (2 if folded else 1)
+        # A static text's messages are read again; a model's words that it carried stand in none.
+        texts = [(unframe(entry.segment.rendered), entry.segment.method) for entry in replaced]
+        folded = [t if m == "model" else carried_on(t, m) for t, m in texts if carry]
+        prose = self._budget.prose_for(source) * (2 if any(carried) else 1)
         brief = Brief(
             # What is carried on as text is not read again: a fold costs the same after hours.
             messages=_sendable(shown),
@@ -266,7 +269,7 @@ class Memory:
             tokens=source,
             facts=self._budget.facts,
             prose=max(1, min(prose, room)),
-            folded=tuple(unframe(segment.rendered) for segment in folded),
+            folded=tuple(filter(None, folded)),
             earlier=tuple(unframe(e.segment.rendered) for e in self._kept if e not in replaced),
             visible="\n".join(rendering(visible)),
         )
