@@ -10,12 +10,14 @@ import pytest
 
 from praison_compressor import TokenCounter
 from praison_compressor.praisonai import uninstall
-from praison_compressor.testing import Asked, Failure, LocalProvider, Recorded, Reply, Worker
+from praison_compressor.testing import Asked, Failure, LocalProvider, Reply, Worker
 
 from .hosting import (
     ANTHROPIC,
     EVERY_PATH,
     LITELLM,
+    MODES,
+    OPENAI,
     achat,
     agent,
     at_home,
@@ -85,10 +87,10 @@ STREAMED = (chat_streamed, achat_streamed, stream, iter_stream)
 
 @pytest.mark.parametrize("path", EVERY_PATH)
 @pytest.mark.parametrize("mode", STREAMED, ids=lambda mode: mode.__name__)
-def test_a_streamed_answers_usage_is_learned_where_it_is_told(
+def test_a_streamed_answers_usage_is_learned(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any, path: str, mode: Any
 ) -> None:
-    """A chat completions stream tells it only if the host asked; we add nothing to the request."""
+    """A chat completions stream tells it if asked, which is all that we add to the request."""
     with (
         LocalProvider(
             Worker(answer="In order."), counter=lambda model: Twice("gpt-4o")
@@ -98,13 +100,37 @@ def test_a_streamed_answers_usage_is_learned_where_it_is_told(
         made = agent(provider, path, context(provider, context_window=128_000))
         provider.set_window(128_000)
         assert mode(made, [turn(number) for number in range(3)]) == ["In order."] * 3
-        told = all(tells_usage(record) for record in provider.requests)
-        assert (off_by(made, provider) < 0.02) is told
+        assert off_by(made, provider) < 0.02
         ours = [settings(record.body) for record in provider.requests]
         provider.forget()
         uninstall()
         mode(agent(provider, path), [turn(number) for number in range(3)])
         assert ours == [settings(record.body) for record in provider.requests]
+
+
+@pytest.mark.parametrize(
+    ("path", "key", "mode"),
+    [
+        *((ANTHROPIC, "cache_control", mode) for mode in ("chat", "achat", "stream")),
+        *((path, "stream_options", "iter_stream") for path in (LITELLM, OPENAI)),
+        (LITELLM, "stream_options", "astream"),
+    ],
+)
+def test_a_key_that_a_provider_refuses_by_its_name_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, path: str, key: str, mode: str
+) -> None:
+    """Once it is learned, and no turn is lost: a host alone would not have sent it."""
+
+    def answer(asked: Asked) -> Reply | Failure:
+        if key in json.dumps(asked.body):
+            return Failure(400, f"{key}: Extra inputs are not permitted", "invalid_request_error")
+        return Reply("In order.")
+
+    with LocalProvider(answer) as provider, at_home(monkeypatch, tmp_path, provider):
+        made = agent(provider, path, context(provider))
+        run = {**MODES, "astream": achat_streamed}[mode]
+        assert run(made, [turn(number) for number in range(3)]) == ["In order."] * 3
+        assert [record.status for record in provider.requests] == [400, 200, 200, 200]
 
 
 @pytest.mark.parametrize("mode", [chat, achat], ids=lambda mode: mode.__name__)
@@ -135,15 +161,25 @@ def test_the_usage_of_a_request_that_is_sent_again_is_learned(
         assert off_by(made, provider) < 0.02
 
 
-def tells_usage(record: Recorded) -> bool:
-    """Whether the provider reports usage with that answer."""
-    asked = (record.body.get("stream_options") or {}).get("include_usage", False)
-    return asked or not record.stream or record.protocol != "chat"
-
-
 def settings(body: Any) -> dict[str, Any]:
-    """All of a request but what it says."""
-    return {k: v for k, v in body.items() if k not in ("messages", "input", "system")}
+    """All of a request but what it says, and the wish to be told its usage."""
+    left_out = ("messages", "input", "system", "stream_options")
+    return {k: v for k, v in body.items() if k not in left_out}
+
+
+@pytest.mark.parametrize("llm", ["claude-local", "openai/claude-local", "team-anthropic-eval"])
+def test_an_endpoint_of_openais_protocol_gets_no_marks_whatever_its_model_is_called(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, llm: str
+) -> None:
+    """It would refuse the key, and the agent would have no answer from its first turn on."""
+    with (
+        LocalProvider(Worker(answer="In order.")) as provider,
+        at_home(monkeypatch, tmp_path, provider),
+    ):
+        made = agent(provider, OPENAI, context(provider), llm=llm)
+        assert chat(made, [turn(number) for number in range(12)]) == ["In order."] * 12
+        assert made.context_compressor.context_status == "summarized"
+        assert not provider.refused
 
 
 def test_claude_requests_carry_marks_where_its_provider_caches(monkeypatch, tmp_path):
