@@ -288,25 +288,29 @@ def _log(model: str, error: SummarizerUnavailable) -> None:
 
 
 def _litellm() -> Any:
-    """litellm, imported at first need.
+    """litellm, imported at first need; its hints on standard output are switched off.
 
-    Only if nobody imported it before: its fetch of the price map is stopped, and its hints on
-    standard output. What a user has set is left alone.
+    Only if nobody imported it before, its fetch of the price map is stopped.
     """
-    if "litellm" in sys.modules:
-        return importlib.import_module("litellm")
+    if "litellm" not in sys.modules:
+        _first_import()
+    litellm: Any = importlib.import_module("litellm")
+    # Also where the host has imported it, to look up a price: each failure would print two lines
+    # between the agent's words.
+    litellm.suppress_debug_info = True
+    return litellm
+
+
+def _first_import() -> None:
     variable = "LITELLM_LOCAL_MODEL_COST_MAP"
     ours = variable not in os.environ
     if ours:
         os.environ[variable] = "True"
     try:
-        litellm: Any = importlib.import_module("litellm")
+        importlib.import_module("litellm").telemetry = False
     finally:
         if ours:
             os.environ.pop(variable, None)
-    litellm.suppress_debug_info = True
-    litellm.telemetry = False
-    return litellm
 
 
 async def _imported() -> Any:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from typing import Any
 
+import litellm
 import pytest
 
 from praison_compressor import TokenCounter
@@ -159,6 +160,51 @@ def test_the_usage_of_a_request_that_is_sent_again_is_learned(
         assert len({json.dumps(r.messages) for r in sent if r.status == 400}) == 1
         assert [r.status for r in sent][-1] == 200
         assert off_by(made, provider) < 0.02
+
+
+@pytest.mark.parametrize("mode", [chat, achat], ids=lambda mode: mode.__name__)
+def test_what_summaries_cost_is_in_the_agents_cost_summary(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, mode: Any
+) -> None:
+    """Tokens and dollars of the auxiliary model count against the agent's budget as its own do."""
+    summary = "Done. The ledgers L-001 to L-008 were looked after, one by one, in their order."
+    with (
+        LocalProvider(Worker(answer="In order.")) as provider,
+        at_home(monkeypatch, tmp_path, provider),
+    ):
+        provider.route("gpt-4o", lambda asked: Reply(summary))
+        provider.set_window(128_000, "gpt-4o")
+        ours = context(provider, auxiliary_model="gpt-4o")
+        made = agent(provider, OPENAI, ours)
+        mode(made, [turn(number) for number in range(12)])
+        assert provider.for_model("gpt-4o")
+        told = made.cost_summary
+        prices = {"gpt-4o": (2.5e-6, 1e-5), "gpt-4o-mini": (1.5e-7, 6e-7)}
+        paid = [
+            (record.prompt_tokens, record.completion_tokens, *prices[record.model])
+            for record in provider.requests
+        ]
+    assert told["tokens_in"] == sum(prompt for prompt, *_ in paid)
+    assert told["tokens_out"] == sum(completion for _, completion, *_ in paid)
+    dollars = sum(prompt * one + completion * two for prompt, completion, one, two in paid)
+    assert told["cost"] == pytest.approx(dollars, rel=0.001)  # the host rounds its own
+
+
+def test_a_failing_summarizer_prints_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """litellm's hints, where the host imported it first, are not put between an agent's words."""
+    with (
+        LocalProvider(Worker(answer="In order.")) as provider,
+        at_home(monkeypatch, tmp_path, provider),
+    ):
+        monkeypatch.setattr(litellm, "suppress_debug_info", False)
+        provider.route("aux", lambda asked: Failure(500, "down for maintenance"))
+        made = agent(provider, OPENAI, context(provider, summary_max_retries=0))
+        chat(made, [turn(number) for number in range(12)])
+        assert provider.for_model("aux")
+        assert made.context_compressor.context_status == "summarized"
+    assert "LiteLLM" not in capfd.readouterr().out
 
 
 def settings(body: Any) -> dict[str, Any]:

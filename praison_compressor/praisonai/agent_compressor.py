@@ -32,6 +32,7 @@ from .recalling import RecallTools
 from .sessions import SessionName
 from .shapes import Request, refused_key
 from .status import Status, status_of
+from .usage import bill
 
 if TYPE_CHECKING:
     from .forgetting import Forgotten
@@ -228,6 +229,7 @@ class AgentCompressor:
 
     def _sent(self, result: CompressResult, overhead: int) -> Sequence[Message]:
         self._last, self._last_overhead = result, overhead
+        bill(self._agent(), result.usage)
         if result.written:
             self._notices.compressed(self.status(), result)
         return result.messages

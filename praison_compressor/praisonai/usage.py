@@ -1,4 +1,5 @@
-"""The prompt tokens that a provider reports: with an answer, or in the pieces of a streamed one.
+"""The prompt tokens that a provider reports: with an answer, or in the pieces of a streamed one;
+and what summaries cost, told to the host.
 
 A stream of chat completions is asked for it (`shapes`), others tell it unasked.
 """
@@ -8,7 +9,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
-__all__ = ["awatched", "prompt_tokens", "watched"]
+from ..ledger import Usage
+
+__all__ = ["awatched", "bill", "prompt_tokens", "watched"]
 
 Learn = Callable[[int], None]
 
@@ -28,6 +31,17 @@ def prompt_tokens(answer: Any) -> int | None:
         if isinstance(found, int) and found > 0:
             return found
     return None
+
+
+def bill(agent: Any, usage: Usage) -> None:
+    """Add what summaries cost to the agent's `cost_summary`, which its budget is held against."""
+    lock = getattr(agent, "_cost_lock", None)
+    if lock is None or usage == Usage():
+        return
+    with lock:
+        agent._total_cost += usage.cost or 0.0
+        agent._total_tokens_in += usage.prompt_tokens
+        agent._total_tokens_out += usage.completion_tokens
 
 
 def _field(holder: Any, name: str) -> Any:
