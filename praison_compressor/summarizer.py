@@ -307,7 +307,8 @@ def _first_import() -> None:
     if ours:
         os.environ[variable] = "True"
     try:
-        importlib.import_module("litellm").telemetry = False
+        litellm: Any = importlib.import_module("litellm")
+        litellm.telemetry = False
     finally:
         if ours:
             os.environ.pop(variable, None)
