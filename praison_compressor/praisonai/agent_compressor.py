@@ -278,7 +278,7 @@ class AgentCompressor:
         return True
 
     def _name(self) -> str:
-        return str(getattr(self._agent(), "name", None) or "(gone)")
+        return str(getattr(self._agent(), "display_name", "(gone)"))
 
     # ------------------------------------------------------------ commands
 
