@@ -88,7 +88,7 @@ STREAMED = (chat_streamed, achat_streamed, stream, iter_stream)
 
 @pytest.mark.parametrize("path", EVERY_PATH)
 @pytest.mark.parametrize("mode", STREAMED, ids=lambda mode: mode.__name__)
-def test_a_streamed_answers_usage_is_learned(
+def test_a_streamed_answers_usage_is_learned_where_it_is_told(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any, path: str, mode: Any
 ) -> None:
     """A chat completions stream tells it if asked, which is all that we add to the request."""

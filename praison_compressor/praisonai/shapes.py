@@ -46,7 +46,7 @@ class Shape(Protocol):
         """The request; None where it carries no messages that we know how to read."""
 
     def write(
-        self, params: Mapping[str, Any], view: Sequence[Message], refused: Container[str]
+        self, params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
     ) -> dict[str, Any]:
         """The parameters with the view in the place of their messages; `params` is not touched.
 
@@ -63,7 +63,7 @@ class _Chat:
         return _request(params, messages, output, params.get("response_format"))
 
     def write(
-        self, params: Mapping[str, Any], view: Sequence[Message], refused: Container[str]
+        self, params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
     ) -> dict[str, Any]:
         asks = {} if USAGE in refused else _asking_usage(params)
         return {**params, "messages": list(view), **asks}
@@ -71,7 +71,7 @@ class _Chat:
 
 class _LiteLLMChat(_Chat):
     def write(
-        self, params: Mapping[str, Any], view: Sequence[Message], refused: Container[str]
+        self, params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
     ) -> dict[str, Any]:
         model = str(params.get("model"))
         # Not imported for it: who sends by litellm has imported it.
@@ -97,7 +97,7 @@ class _Responses:
         return _request(params, messages, params.get("max_output_tokens"), params.get("text"))
 
     def write(
-        self, params: Mapping[str, Any], view: Sequence[Message], refused: Container[str]
+        self, params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
     ) -> dict[str, Any]:
         instructions, items = responses.to_items(view)
         written = {**params, "input": items}
