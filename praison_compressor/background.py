@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
+import concurrent.futures.thread
+import contextlib
 import contextvars
+import functools
 import logging
 import os
 import threading
@@ -77,6 +79,8 @@ class Background:
                 daemon=True,
             )
             thread.start()
+            _at_work.add(self)
+            _close_before_executors()
             # Runs once: at `close`, when nobody holds this object any more, or at exit.
             self._end = weakref.finalize(self, _stop, self._loop, thread, self._pid)
         return self._loop
@@ -85,6 +89,25 @@ class Background:
         with self._lock:
             if self._running.get(key) is future:
                 del self._running[key]
+
+
+_at_work: weakref.WeakSet[Background] = weakref.WeakSet()
+
+
+@functools.cache
+def _close_before_executors() -> None:
+    """At exit, cancel what runs before executors end: without threads it could only fail, and a
+    process that ends as it should would say so last."""
+    register = getattr(threading, "_register_atexit", None)
+    if register is not None:
+        with contextlib.suppress(RuntimeError):  # the interpreter exits already
+            # Earlier than executors', which `concurrent.futures.thread` has registered before.
+            register(_close_all)
+
+
+def _close_all() -> None:
+    for background in list(_at_work):
+        background.close()
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:

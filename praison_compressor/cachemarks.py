@@ -14,12 +14,15 @@ from typing import Any
 from .messages import Message, is_result, is_system, text_of
 from .prompts import is_framed
 
-__all__ = ["LARGEST", "marked", "wants_marks"]
+__all__ = ["LARGEST", "marked", "takes_marks"]
 
 LARGEST = 4
 """Marks that a request may carry, those on its tools included."""
 
-_WANTS = re.compile(r"(^|[/.@:_-])(claude|anthropic)([/.@:_-]|$)", re.IGNORECASE)
+_CLAUDE = re.compile(r"(^|[/.@:_-])(claude|anthropic)([/.@:_-]|$)", re.IGNORECASE)
+
+_SERVE_CLAUDE = frozenset({"azure_ai", "bedrock", "databricks", "openrouter", "vertex_ai"})
+"""Of litellm's providers those that pass marks on to a Claude which they serve."""
 
 _MARKABLE = frozenset({"text", "image_url", "image", "document", "file"})
 """Parts that may carry a mark. Thinking may not, and an empty text is refused with one."""
@@ -27,27 +30,26 @@ _MARKABLE = frozenset({"text", "image_url", "image", "document", "file"})
 _MASK_OPENS = "[masked]"
 
 
-def wants_marks(model: str | None) -> bool:
-    """Whether the model's provider caches by explicit marks: Claude, wherever it is served."""
-    return _WANTS.search(model or "") is not None
+def takes_marks(provider: str | None, model: str) -> bool:
+    """Whether requests go to an API that takes marks; `provider`: where litellm sends them.
+
+    A name alone says nothing: an OpenAI-compatible endpoint that serves `claude-local` refuses
+    the key.
+    """
+    served = provider in _SERVE_CLAUDE and _CLAUDE.search(model) is not None
+    return served or provider == "anthropic"
 
 
 def marked(
-    messages: Sequence[Message],
-    *,
-    model: str | None,
-    tools: Sequence[Mapping[str, Any]] | None = None,
+    messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None = None
 ) -> list[Message]:
     """The messages with a mark after the system prompt, the last summary, the last mask, the end.
 
     What stands before the last summary or mask changes only with the next compression; the mark
     at the end is what the next request of a growing conversation is found by. `messages` are not
     changed; a marked one is a copy. Marks that the host has set, on messages or `tools`, stay and
-    count: with ours they are at most four, the end served first. For a model whose provider takes
-    no marks, and for a list that cannot carry any, the messages come back as they are.
+    count: with ours they are at most four, the end served first.
     """
-    if not wants_marks(model):
-        return list(messages)
     set_already = sum(map(_marks_in, messages)) + sum(map(_marks_in, tools or ()))
     free = max(0, LARGEST - set_already)
     places = [place for place in _places(messages) if not _marks_in(messages[place])]

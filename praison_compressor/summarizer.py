@@ -19,16 +19,17 @@ from functools import partial
 from typing import Any
 
 from .anywhere import begin
-from .cachemarks import marked, wants_marks
+from .cachemarks import marked, takes_marks
 from .errors import ConfigError, SummarizerUnavailable
 from .hangup import Call
 from .ledger import Usage
 from .messages import Message
+from .messages.digests import unmarked
 from .models import bare_names, model_limits
 from .prompts import SummaryReply
 from .provider_errors import kind_of, retry_after
 
-__all__ = ["LiteLLMSummarizer"]
+__all__ = ["LiteLLMSummarizer", "provider_of"]
 
 logger = logging.getLogger(__name__)
 
@@ -159,11 +160,16 @@ class LiteLLMSummarizer:
         the messages would differ, and its cache with it.
         """
         name = model or self.model
-        marks = marked(messages, model=name, tools=tools)
-        request = {"messages": marks, "max_tokens": _cap(name, max_tokens)}
+        litellm = await _imported()
+        provider = provider_of(litellm, {**self._extra, **self._endpoint(litellm, name)})
+        takes = takes_marks(provider, name)
+        request = {
+            "messages": marked(messages, tools) if takes else messages,
+            "max_tokens": _cap(name, max_tokens),
+        }
         if tools:
             request["tools"] = list(tools)
-        if tools and not wants_marks(name):
+        if tools and not takes:
             # Claude's cache holds no messages under another choice of tools than the agent's: there
             # the request's words alone say that none is to be called.
             request["tool_choice"] = "none"
@@ -282,30 +288,45 @@ def _log(model: str, error: SummarizerUnavailable) -> None:
 
 
 def _litellm() -> Any:
-    """litellm, imported at first need.
+    """litellm, imported at first need; its hints on standard output are switched off.
 
-    Only if nobody imported it before: its fetch of the price map is stopped, and its hints on
-    standard output. What a user has set is left alone.
+    Only if nobody imported it before, its fetch of the price map is stopped.
     """
-    if "litellm" in sys.modules:
-        return importlib.import_module("litellm")
+    if "litellm" not in sys.modules:
+        _first_import()
+    litellm: Any = importlib.import_module("litellm")
+    # Also where the host has imported it, to look up a price: each failure would print two lines
+    # between the agent's words.
+    litellm.suppress_debug_info = True
+    return litellm
+
+
+def _first_import() -> None:
     variable = "LITELLM_LOCAL_MODEL_COST_MAP"
     ours = variable not in os.environ
     if ours:
         os.environ[variable] = "True"
     try:
         litellm: Any = importlib.import_module("litellm")
+        litellm.telemetry = False
     finally:
         if ours:
             os.environ.pop(variable, None)
-    litellm.suppress_debug_info = True
-    litellm.telemetry = False
-    return litellm
 
 
 async def _imported() -> Any:
     """The same beside the loop: the seconds are neither the loop's nor the model's."""
     return await asyncio.wrap_future(begin(_litellm, context=contextvars.Context()))
+
+
+def provider_of(litellm: Any, request: Mapping[str, Any]) -> str | None:
+    """Where litellm would send a request; None where it would not know."""
+    where = {key: request.get(key) for key in ("model", "custom_llm_provider", "api_key")}
+    base = request.get("api_base") or request.get("base_url")
+    try:
+        return str(litellm.get_llm_provider(**where, api_base=base)[1])
+    except litellm.BadRequestError:
+        return None
 
 
 def _provider(litellm: Any, model: str) -> str:
@@ -356,6 +377,8 @@ def _adapted(request: dict[str, Any], refusal: str) -> dict[str, Any] | None:
     if "max_tokens" in request and "max_completion_tokens" in refusal:
         rest = {name: value for name, value in request.items() if name != "max_tokens"}
         return {**rest, "max_completion_tokens": request["max_tokens"]}
+    if "cache_control" in refusal and unmarked(request["messages"]) != request["messages"]:
+        return {**request, "messages": unmarked(request["messages"])}
     for name in _OPTIONAL:
         if name in request and name in refusal:
             return {key: value for key, value in request.items() if key != name}

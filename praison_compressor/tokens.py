@@ -62,6 +62,7 @@ class TokenCounter:
         # Threads may take it from each other: what is missing in it is counted by itself.
         self._ahead: dict[str, int] = {}
         self._observed = (0.0, 0.0)
+        self._doubted = False
         self._ratio = 1.0
 
     @property
@@ -153,13 +154,17 @@ class TokenCounter:
         """Learn from a request and the `prompt_tokens` that the provider reported for it.
 
         Corrects every later count by one ratio, the newest request weighing most. A report that
-        is off by more than four times is not believed: a proxy's zero, another request's.
+        is off by more than four times is not believed: a proxy's zero, another request's. More
+        than four times the count is, once the next report is too.
         """
         counts = sum(map(self._raw, self.cache.all(messages)))
         counted = counts + REPLY_TOKENS + self._raw_tools(tools)
-        if not counted / 4 <= prompt_tokens <= counted * 4:
+        doubted, self._doubted = self._doubted, prompt_tokens > counted * 4
+        if prompt_tokens < counted / 4 or (self._doubted and not doubted):
             logger.debug("%d counted, %d reported: not learned", counted, prompt_tokens)
             return
+        if prompt_tokens > counted * 4 * self._ratio:  # what was observed so far was no measure
+            self._observed = (0.0, 0.0)
         before = self._observed
         self._observed = (before[0] / 2 + counted, before[1] / 2 + prompt_tokens)
         ratio = self._observed[1] / self._observed[0]

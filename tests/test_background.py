@@ -10,6 +10,8 @@ import sys
 import threading
 import weakref
 
+import pytest
+
 from praison_compressor import (
     CompressorConfig,
     ContextCompressor,
@@ -321,29 +323,44 @@ def test_wait_tells_when_it_was_too_long():
 
 
 EXIT = """
-import asyncio, sys, threading
+import asyncio, concurrent.futures.thread, sys, threading, time
 asked = threading.Event()
+over = threading.Event()
 sys.path.insert(0, {root!r})
 from praison_compressor import CompressorConfig, ContextCompressor
 from tests.transcripts import session
 
-async def never(messages):
+async def never():
+    await asyncio.sleep(3_600)
+
+async def once_no_thread_can_be_had():
+    while not concurrent.futures.thread._shutdown:
+        await asyncio.sleep(0.001)
+
+async def summarizer(messages):
     print("asked", flush=True)
     asked.set()
-    await asyncio.sleep(3_600)
+    try:
+        await {answers}()
+    finally:
+        over.set()
+    return "Done: the modules so far are in order."
 
 config = CompressorConfig(model="gpt-4o", context_window=8_000, background=True,
                           protect_last_n_tokens=1_000)
-ours = ContextCompressor(config, summarizer=never)
+ours = ContextCompressor(config, summarizer=summarizer)
 ours.compress_sync([m for m in session(90) if m["role"] != "tool" and not m.get("tool_calls")])
 assert asked.wait(30)
+# The interpreter waits for it: what is told too late would not be seen.
+threading.Thread(target=lambda: (over.wait(30), time.sleep(0.5))).start()
 print("ends", flush=True)
 """
 
 
-def test_the_interpreter_ends_while_a_summary_is_written(request):
+@pytest.mark.parametrize("answers", ["never", "once_no_thread_can_be_had"])
+def test_the_interpreter_ends_while_a_summary_is_written(request, answers):
     """Cancelled within a bound, without a word on the error stream."""
-    code = EXIT.format(root=str(request.config.rootpath))
+    code = EXIT.format(root=str(request.config.rootpath), answers=answers)
     ended = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
     )

@@ -49,3 +49,14 @@ def test_an_unbelievable_report_is_not_learned(reported: int) -> None:
     before = counter.messages(EXAMPLE)
     counter.calibrate(EXAMPLE, reported)
     assert counter.messages(EXAMPLE) == before
+
+
+def test_a_report_of_five_times_the_count_is_believed_when_the_next_one_says_it_again() -> None:
+    """A tokenizer that far from ours must not overflow its window for ever; once is a mistake."""
+    counter = TokenCounter("some-model")
+    counted = counter.messages(EXAMPLE)
+    ratios = []
+    for times in (1, 5, 1, 5, 5, 5):
+        counter.calibrate(EXAMPLE, counted * times)
+        ratios.append(round(counter.messages(EXAMPLE) / counted))
+    assert ratios == [1, 1, 1, 1, 5, 5]

@@ -67,6 +67,18 @@ def test_a_message_larger_than_the_window(
     assert "BudgetTooSmall" in caplog.text
 
 
+def test_an_agent_without_a_name_is_told_from_others_in_the_log(
+    host: LocalProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By the number that the host gives it; it is there, and not "gone"."""
+    made = agent(host, OPENAI, context(host, auxiliary_model=None), name=None)
+    with caplog.at_level(logging.INFO, logger="praison_compressor"):
+        assert made.chat(turn(0, words=2_000)) is not None
+    said = [r.getMessage() for r in caplog.records if r.getMessage().startswith("agent ")]
+    assert len(said) >= 2
+    assert all(line.startswith(f"agent {made.display_name}: ") for line in said)
+
+
 @pytest.mark.parametrize(("words", "said"), [(300, "cannot be dropped"), (500, "BudgetTooSmall")])
 def test_a_system_prompt_above_the_trigger_is_said_once(
     host: LocalProvider, caplog: pytest.LogCaptureFixture, words: int, said: str

@@ -150,11 +150,18 @@ def test_what_goes_on_from_a_stored_response_is_left_alone() -> None:
 
 
 def test_parameters_are_not_touched() -> None:
-    """Writing makes new parameters; tools, schema and the caller's own dictionary stay."""
+    """Writing makes new parameters; tools, schema and the caller's own dictionary stay.
+
+    A stream is asked for its usage beside what else the caller wants; a refusal takes that back.
+    """
     params = {"model": "m", "messages": CONVERSATION, "tools": [{"name": "t"}], "stream": True}
+    params["extra_body"] = {"top_k": 1}
     before = copy.deepcopy(params)
     written = CHAT.write(params, CONVERSATION[-1:])
     assert params == before
+    body = {"top_k": 1, "stream_options": {"include_usage": True}}
+    assert written == {**before, "messages": CONVERSATION[-1:], "extra_body": body}
+    written = CHAT.write(params, CONVERSATION[-1:], ("stream_options",))
     assert written == {**before, "messages": CONVERSATION[-1:]}
 
 

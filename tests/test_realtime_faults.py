@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from praison_compressor import MemoryStore, StoreUnavailable
 from praison_compressor.praisonai.realtime import RealtimeAgent
 
@@ -111,6 +113,20 @@ async def test_a_callback_that_fails_does_not_end_the_conversation():
         await caller.turn("Hello")
         assert await caller.turn("Hello again") == "All right, go on."
         assert {str(error) for error in caller.errors} == {"no loudspeaker"}
+
+
+@pytest.mark.parametrize("delta", ["abc", "%%%%", "Gespräch", 5])
+async def test_a_piece_of_audio_that_is_no_base64_is_skipped_and_said(delta, caplog):
+    """Nothing of it is played, the error callbacks are told, the next turn is answered."""
+    async with conversation() as (server, agent, caller):
+        await server.now.send("response.output_audio.delta", delta=delta)
+        await until(lambda: caller.errors)
+        played = []
+        agent.on_audio(played.append)
+        assert await caller.turn("Hello") == "All right, go on."
+        assert len(caller.errors) == 1
+        assert b"".join(played)
+        assert "skipped" in caplog.text
 
 
 async def test_an_error_of_the_servers_reaches_the_user():

@@ -35,7 +35,7 @@ def _canonical(kept: Message) -> Message:
     calls = kept.pop("tool_calls", None)
     legacy = kept.pop("function_call", None)
     told = ((key, value) for key, value in kept.items() if value not in (None, [], {}))
-    result: Message = {key: _unmarked(value) for key, value in told}
+    result: Message = {key: unmarked(value) for key, value in told}
     if content is not None:
         result["content"] = _canonical_content(content)
     if calls:
@@ -48,7 +48,7 @@ def _canonical(kept: Message) -> Message:
 def _canonical_content(content: Any) -> Any:
     if isinstance(content, str):
         return content
-    parts = _unmarked(content)
+    parts = unmarked(content)
     if isinstance(parts, list) and len(parts) == 1:
         only = parts[0]
         if isinstance(only, dict) and only.keys() == {"type", "text"} and only["type"] == "text":
@@ -56,12 +56,12 @@ def _canonical_content(content: Any) -> Any:
     return parts
 
 
-def _unmarked(value: Any) -> Any:
+def unmarked(value: Any) -> Any:
     """The value without cache markers, at any depth."""
     if isinstance(value, dict):
-        return {k: _unmarked(v) for k, v in value.items() if k != "cache_control"}
+        return {k: unmarked(v) for k, v in value.items() if k != "cache_control"}
     if isinstance(value, list):
-        return [_unmarked(item) for item in value]
+        return [unmarked(item) for item in value]
     return value
 
 

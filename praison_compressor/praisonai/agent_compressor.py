@@ -30,8 +30,9 @@ from .options import Asked
 from .pruning import prune
 from .recalling import RecallTools
 from .sessions import SessionName
-from .shapes import Request
+from .shapes import Request, refused_key
 from .status import Status, status_of
+from .usage import bill
 
 if TYPE_CHECKING:
     from .forgetting import Forgotten
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 __all__ = ["AgentCompressor"]
 
 log = logging.getLogger(__name__)
+
+ROLES = "two messages of one role in a row"
 
 
 class AgentCompressor:
@@ -54,7 +57,7 @@ class AgentCompressor:
         )
         self._mirror = Mirror(self._agent, lambda: self._engines.ledger)
         self._failures: set[str] = set()
-        self._alternating: set[str | None] = set()
+        self._refused: set[tuple[str | None, str]] = set()
         self._lock = threading.Lock()
         self._last: CompressResult | None = None
         self._last_overhead = 0
@@ -195,13 +198,17 @@ class AgentCompressor:
         except Exception:
             log.exception("agent %s: nothing learned from the usage", self._name())
 
-    def tighter_view(
+    def refused(self, request: Request) -> frozenset[str]:
+        """What the request's model was found not to take."""
+        return frozenset(what for model, what in self._refused if model == request.model)
+
+    def other_view(
         self, request: Request, sent: Sequence[Message], error: Exception
     ) -> Sequence[Message] | None:
-        """The view after a refusal that another view may mend; None when none can."""
+        """What to send after a refusal that says what to change; None after any other."""
         return self.view(request) if self._learned(request, sent, error) else None
 
-    async def atighter_view(
+    async def aother_view(
         self, request: Request, sent: Sequence[Message], error: Exception
     ) -> Sequence[Message] | None:
         """The same on the event loop."""
@@ -243,6 +250,7 @@ class AgentCompressor:
 
     def _sent(self, result: CompressResult, overhead: int) -> Sequence[Message]:
         self._last, self._last_overhead = result, overhead
+        bill(self._agent(), result.usage)
         if result.written or result.newly_masked:
             self._notices.compressed(self.status(), result)
         return result.messages
@@ -265,13 +273,14 @@ class AgentCompressor:
             return request.messages
 
     def _in_its_roles(self, request: Request, view: Sequence[Message]) -> Sequence[Message]:
-        return roles.alternating(view) if request.model in self._alternating else view
+        return roles.alternating(view) if ROLES in self.refused(request) else view
 
     def _learned(self, request: Request, sent: Sequence[Message], error: Exception) -> bool:
         """Take from a refusal what the model wants; False when it says nothing of that."""
-        if roles.refused(error) and request.model not in self._alternating:
-            log.info("agent %s: %s wants its roles in turns", self._name(), request.model)
-            self._alternating.add(request.model)
+        what = ROLES if roles.refused(error) else refused_key(error)
+        if what is not None and what not in self.refused(request):
+            log.info("agent %s: %s does not take %s", self._name(), request.model, what)
+            self._refused.add((request.model, what))
             return True
         refused = overflow_of(error)
         if refused is None:
@@ -286,7 +295,7 @@ class AgentCompressor:
         return True
 
     def _name(self) -> str:
-        return str(getattr(self._agent(), "name", None) or "(gone)")
+        return str(getattr(self._agent(), "display_name", "(gone)"))
 
     # ------------------------------------------------------------ commands
 

@@ -70,7 +70,7 @@ class Agents:
             return self._made(agent)
         except Exception:  # a store that cannot be opened, a host in an unknown state
             self._failed.add(agent)
-            log.exception("agent %s goes on uncompressed", getattr(agent, "name", None))
+            log.exception("agent %s goes on uncompressed", getattr(agent, "display_name", None))
             return None
 
     def _made(self, agent: Any) -> AgentCompressor | None:

@@ -60,7 +60,7 @@ def ledger_of(config: CompressorConfig, agent: Any) -> Store:
     process, not its compression: the ledger is in memory then, and the log says why.
     """
     store = _chosen(config, host_session(agent), getattr(agent, "_session_store", None))
-    log.info("agent %s: its ledger is in %s", getattr(agent, "name", None), place_of(store))
+    log.info("agent %s: its ledger is in %s", getattr(agent, "display_name", None), place_of(store))
     return store
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from . import identity, wire
 from .patches import Patches, host_module, method
-from .shapes import CHAT, RESPONSES, Shape
+from .shapes import LITELLM_CHAT, RESPONSES, Shape
 
 __all__ = ["patch"]
 
@@ -16,8 +16,8 @@ def patch(patches: Patches) -> None:
     """Wrap the senders; each gets its parameters whole and gives the provider's own answer."""
     llm = host_module("llm.llm").LLM
     for name, wrapped in (
-        ("_completion_with_retry", _sync(method(llm, "_completion_with_retry"), CHAT)),
-        ("_acompletion_with_retry", _async(method(llm, "_acompletion_with_retry"), CHAT)),
+        ("_completion_with_retry", _sync(method(llm, "_completion_with_retry"), LITELLM_CHAT)),
+        ("_acompletion_with_retry", _async(method(llm, "_acompletion_with_retry"), LITELLM_CHAT)),
         ("_call_responses_api", _sync(method(llm, "_call_responses_api"), RESPONSES)),
         ("_call_responses_api_async", _async(method(llm, "_call_responses_api_async"), RESPONSES)),
         ("_stream_responses_api", _sync_stream(method(llm, "_stream_responses_api"))),

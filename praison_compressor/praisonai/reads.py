@@ -101,7 +101,12 @@ READS = (
     Read("agent.agent.Agent", ("verbose", "_llm_instance", "console"), _SEEN),
     Read("main", ("sync_display_callbacks",), "the line in the host's modes that trace actions"),
     Read("agent.agent.Agent", ("tools",), "the recall tools"),
-    Read("agent.agent.Agent", ("name",), "the agent's name in the log"),
+    Read("agent.agent.Agent", ("name", "display_name"), "the agent's name in the log"),
+    Read(
+        "agent.agent.Agent",
+        ("_cost_lock", "_total_cost", "_total_tokens_in", "_total_tokens_out"),
+        "what summaries cost in cost_summary",
+    ),
     Read("agent.agent.Agent", ("skill_manager",), "a skill before our command of the same name"),
     Read("agents.agents.AgentTeam", ("agents", "_context_param"), "a team's context="),
     Read("workflows.workflows.Workflow", ("context",), "a workflow file's context:"),

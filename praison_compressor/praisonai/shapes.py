@@ -1,16 +1,24 @@
-"""The two shapes of a request, read into messages and written back from a view."""
+"""The two shapes of a request, read into messages and written back from a view.
+
+Two keys are added where the provider takes them: cache marks, and the wish to be told the usage of
+a stream. A provider that refuses one by its name is not sent it again (`refused_key`).
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..cachemarks import marked
+from ..cachemarks import marked, takes_marks
 from ..messages import Message, responses
+from ..summarizer import provider_of
 
-__all__ = ["CHAT", "RESPONSES", "Request", "Shape"]
+__all__ = ["CHAT", "LITELLM_CHAT", "RESPONSES", "Request", "Shape", "refused_key"]
+
+MARKS, USAGE = "cache_control", "stream_options"
 
 
 @dataclass(frozen=True)
@@ -37,8 +45,13 @@ class Shape(Protocol):
     def read(self, params: Mapping[str, Any]) -> Request | None:
         """The request; None where it carries no messages that we know how to read."""
 
-    def write(self, params: Mapping[str, Any], view: Sequence[Message]) -> dict[str, Any]:
-        """The parameters with the view in the place of their messages; `params` is not touched."""
+    def write(
+        self, params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
+    ) -> dict[str, Any]:
+        """The parameters with the view in the place of their messages; `params` is not touched.
+
+        `refused`: which of the keys that we add this model's provider does not take.
+        """
 
 
 class _Chat:
@@ -49,9 +62,27 @@ class _Chat:
         output = params.get("max_completion_tokens") or params.get("max_tokens")
         return _request(params, messages, output, params.get("response_format"))
 
-    def write(self, params: Mapping[str, Any], view: Sequence[Message]) -> dict[str, Any]:
-        sent = marked(view, model=_text(params.get("model")), tools=params.get("tools") or None)
-        return {**params, "messages": sent}
+    def write(
+        self, params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
+    ) -> dict[str, Any]:
+        asks = {} if USAGE in refused else _asking_usage(params)
+        return {**params, "messages": list(view), **asks}
+
+
+class _LiteLLMChat(_Chat):
+    def write(
+        self, params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
+    ) -> dict[str, Any]:
+        model = str(params.get("model"))
+        # Not imported for it: who sends by litellm has imported it.
+        litellm = sys.modules.get("litellm")
+        provider = provider_of(litellm, params) if litellm is not None else None
+        takes = takes_marks(provider, model)
+        asks = not takes and _tells_streams(litellm, provider, model)
+        written = super().write(params, view, refused if asks else (USAGE,))
+        if takes and MARKS not in refused:
+            written["messages"] = marked(view, params.get("tools") or None)
+        return written
 
 
 class _Responses:
@@ -65,7 +96,9 @@ class _Responses:
         messages = responses.to_messages(params.get("instructions"), items)
         return _request(params, messages, params.get("max_output_tokens"), params.get("text"))
 
-    def write(self, params: Mapping[str, Any], view: Sequence[Message]) -> dict[str, Any]:
+    def write(
+        self, params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
+    ) -> dict[str, Any]:
         instructions, items = responses.to_items(view)
         written = {**params, "input": items}
         written.pop("instructions", None)
@@ -73,7 +106,31 @@ class _Responses:
 
 
 CHAT: Shape = _Chat()
+LITELLM_CHAT: Shape = _LiteLLMChat()
 RESPONSES: Shape = _Responses()
+
+
+def refused_key(error: BaseException) -> str | None:
+    """Which of the keys that we add a provider refuses, by its name in the refusal."""
+    return next((key for key in (MARKS, USAGE) if key in str(error)), None)
+
+
+def _asking_usage(params: Mapping[str, Any]) -> dict[str, Any]:
+    """What makes a stream end with its usage, where nobody has said whether it should.
+
+    In the body alone: litellm, told of it, would report its own count where the provider is silent.
+    """
+    body = params.get("extra_body") or {}
+    if not params.get("stream") or params.get(USAGE) or USAGE in body:
+        return {}
+    return {"extra_body": {**body, USAGE: {"include_usage": True}}}
+
+
+def _tells_streams(litellm: Any, provider: str | None, model: str) -> bool:
+    """Whether litellm's provider speaks OpenAI's protocol and takes that wish."""
+    if provider not in ("openai", "azure", *getattr(litellm, "openai_compatible_providers", ())):
+        return False
+    return USAGE in (litellm.get_supported_openai_params(model, provider) or ())
 
 
 def _text(value: Any) -> str | None:

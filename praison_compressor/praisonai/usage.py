@@ -1,8 +1,7 @@
-"""The prompt tokens that a provider reports: with an answer, or in the pieces of a streamed one.
+"""The prompt tokens that a provider reports: with an answer, or in the pieces of a streamed one;
+and what summaries cost, told to the host.
 
-Nothing is added to a request for it: an agent's stream reports usage where the host or its user
-asked for that (the host's OpenAI streams do; through litellm, `stream_options`), and is else as
-silent as before.
+A stream of chat completions is asked for it (`shapes`), others tell it unasked.
 """
 
 from __future__ import annotations
@@ -10,7 +9,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
-__all__ = ["awatched", "prompt_tokens", "watched"]
+from ..ledger import Usage
+
+__all__ = ["awatched", "bill", "prompt_tokens", "watched"]
 
 Learn = Callable[[int], None]
 
@@ -32,20 +33,37 @@ def prompt_tokens(answer: Any) -> int | None:
     return None
 
 
+def bill(agent: Any, usage: Usage) -> None:
+    """Add what summaries cost to the agent's `cost_summary`, which its budget is held against."""
+    lock = getattr(agent, "_cost_lock", None)
+    if lock is None or usage == Usage():
+        return
+    with lock:
+        agent._total_cost += usage.cost or 0.0
+        agent._total_tokens_in += usage.prompt_tokens
+        agent._total_tokens_out += usage.completion_tokens
+
+
 def _field(holder: Any, name: str) -> Any:
     return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
 
 
-def watched(answer: Any, learn: Learn) -> Any:
-    """The answer, whose usage is learned now, or when it comes by in a stream."""
-    return answer if _learned(answer, learn) or not _is_stream(answer) else _Pieces(answer, learn)
+def watched(answer: Any, learn: Learn, *, asked: bool) -> Any:
+    """The answer, whose usage is learned now, or when it comes by in a stream.
+
+    `asked`: the stream's usage was our wish. A piece that carries nothing else is then not passed
+    on: some of the host's readers take the first choice of every piece.
+    """
+    if _learned(answer, learn) or not _is_stream(answer):
+        return answer
+    return _Pieces(answer, learn, asked)
 
 
-def awatched(answer: Any, learn: Learn) -> Any:
+def awatched(answer: Any, learn: Learn, *, asked: bool) -> Any:
     """The same where the stream is asynchronous."""
     if _learned(answer, learn) or not hasattr(answer, "__aiter__"):
         return answer
-    return _AsyncPieces(answer, learn)
+    return _AsyncPieces(answer, learn, asked)
 
 
 def _is_stream(answer: Any) -> bool:
@@ -63,18 +81,25 @@ def _learned(answer: Any, learn: Learn) -> bool:
 class _Watch:
     """A stream that is itself in everything else; the first report in it is learned."""
 
-    def __init__(self, stream: Any, learn: Learn) -> None:
+    def __init__(self, stream: Any, learn: Learn, asked: bool) -> None:
         self._stream = stream
         self._learn = learn
+        self._asked = asked
         self._told = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
-    def _seen(self, piece: Any) -> Any:
+    def _passes(self, piece: Any) -> bool:
+        """Learn from a piece; whether the reader is to have it."""
         if not self._told:
             self._told = _learned(piece, self._learn)
-        return piece
+        return not (self._asked and _field(piece, "choices") == [])
+
+    def _ended(self) -> None:
+        # litellm keeps what comes after the last words to itself.
+        kept = () if self._told else getattr(self._stream, "chunks", None) or ()
+        self._told = self._told or any(_learned(chunk, self._learn) for chunk in kept)
 
 
 class _Pieces(_Watch):
@@ -86,7 +111,11 @@ class _Pieces(_Watch):
     def __next__(self) -> Any:
         if self._pieces is None:
             self._pieces = iter(self._stream)
-        return self._seen(next(self._pieces))
+        for piece in self._pieces:
+            if self._passes(piece):
+                return piece
+        self._ended()
+        raise StopIteration
 
     def __enter__(self) -> _Pieces:
         self._stream.__enter__()
@@ -105,7 +134,11 @@ class _AsyncPieces(_Watch):
     async def __anext__(self) -> Any:
         if self._pieces is None:
             self._pieces = self._stream.__aiter__()
-        return self._seen(await self._pieces.__anext__())
+        async for piece in self._pieces:
+            if self._passes(piece):
+                return piece
+        self._ended()
+        raise StopAsyncIteration
 
     async def __aenter__(self) -> _AsyncPieces:
         await self._stream.__aenter__()

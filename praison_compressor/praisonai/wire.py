@@ -1,4 +1,4 @@
-"""One request on its way out: the view put in, and the one retry where it was too long."""
+"""One request on its way out: the view put in, and sent again as its refusal says."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = ["asend", "send"]
 
+ATTEMPTS = 3
+"""One provider may have more than one thing to refuse: a key, then the length."""
+
 
 def send(
     compressor: AgentCompressor,
@@ -20,19 +23,23 @@ def send(
     params: Mapping[str, Any],
     go: Callable[[dict[str, Any]], Any],
 ) -> Any:
-    """Send the request as the view that fits; once more, tighter, if it is refused as too long."""
+    """Send the request as the view that fits; again, as a refusal of it wants, if it says how."""
     request = shape.read(params)
     if request is None:
         return go(dict(params))
     view = compressor.view(request)
-    try:
-        answer = go(shape.write(params, view))
-    except Exception as error:
-        tighter = compressor.tighter_view(request, view, error)
-        if tighter is None:
-            raise
-        view, answer = tighter, go(shape.write(params, tighter))
-    return usage.watched(answer, lambda told: compressor.used(request, view, told))
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            sent = shape.write(params, view, compressor.refused(request))
+            answer = go(sent)
+            break
+        except Exception as error:
+            other = compressor.other_view(request, view, error)
+            if other is None or attempt == ATTEMPTS:
+                raise
+            view = other
+    asked = sent.get("extra_body") != params.get("extra_body")
+    return usage.watched(answer, lambda told: compressor.used(request, view, told), asked=asked)
 
 
 async def asend(
@@ -46,11 +53,15 @@ async def asend(
     if request is None:
         return await go(dict(params))
     view = await compressor.aview(request)
-    try:
-        answer = await go(shape.write(params, view))
-    except Exception as error:
-        tighter = await compressor.atighter_view(request, view, error)
-        if tighter is None:
-            raise
-        view, answer = tighter, await go(shape.write(params, tighter))
-    return usage.awatched(answer, lambda told: compressor.used(request, view, told))
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            sent = shape.write(params, view, compressor.refused(request))
+            answer = await go(sent)
+            break
+        except Exception as error:
+            other = await compressor.aother_view(request, view, error)
+            if other is None or attempt == ATTEMPTS:
+                raise
+            view = other
+    asked = sent.get("extra_body") != params.get("extra_body")
+    return usage.awatched(answer, lambda told: compressor.used(request, view, told), asked=asked)

@@ -350,14 +350,22 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         """Sound and words to who listens, before anything else is done with the event."""
         kind = event.get("type")
         if kind in AUDIO_DELTAS and event.get("delta"):
-            sound = base64.b64decode(str(event["delta"]))
-            for listener in self._on_audio_callbacks:
-                self._guarded(listener, sound)
+            self._play(str(event["delta"]))
         elif kind in TEXT_DELTAS:
             for listener in self._on_message_callbacks:
                 self._guarded(listener, event.get("delta", ""))
         for callback in self._on_event_callbacks:
             self._guarded(callback, event)
+
+    def _play(self, encoded: str) -> None:
+        try:
+            sound = base64.b64decode(encoded, validate=True)
+        except ValueError as error:
+            logger.warning("a piece of audio is skipped, it is no base64: %s", error)
+            self._report(error)
+            return
+        for listener in self._on_audio_callbacks:
+            self._guarded(listener, sound)
 
     def _remember(self, event: Event) -> bool:
         """Whether the event was an answer to the memory's own work."""
