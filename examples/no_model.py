@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from praison_compressor import CompressorConfig, CompressResult, ContextCompressor
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.compressor.result import CompressResult
+from praison_compressor.config import CompressorConfig
 
 Message = dict[str, Any]
 

@@ -6,7 +6,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .compressor import ContextCompressor
+    from .compressor.context_compressor import ContextCompressor
+    from .compressor.preview import Part, Preview
+    from .compressor.result import CompressResult
+    from .compressor.telemetry import Telemetry
     from .config import CompressorConfig
     from .errors import (
         BudgetTooSmall,
@@ -23,14 +26,11 @@ if TYPE_CHECKING:
         SummaryRejected,
     )
     from .events import Event
-    from .ledger import Segment, Store, Usage
-    from .memory import MemoryStore
+    from .ledger.memory import MemoryStore
+    from .ledger.segments import Segment, Store, Usage
     from .praisonai.install import install, uninstall
-    from .preview import Part, Preview
-    from .prompts import Summarizer, SummaryReply
-    from .result import CompressResult
-    from .telemetry import Telemetry
-    from .tokens import TokenCounter
+    from .summaries.protocol import Summarizer, SummaryReply
+    from .tokens.counter import TokenCounter
 
 __version__ = "0.1.0"
 
@@ -68,7 +68,13 @@ __all__ = [
 
 
 _ROOMS = {
-    "compressor": ("ContextCompressor",),
+    "compressor.context_compressor": ("ContextCompressor",),
+    "compressor.preview": (
+        "Part",
+        "Preview",
+    ),
+    "compressor.result": ("CompressResult",),
+    "compressor.telemetry": ("Telemetry",),
     "config": ("CompressorConfig",),
     "errors": (
         "BudgetTooSmall",
@@ -85,14 +91,21 @@ _ROOMS = {
         "SummaryRejected",
     ),
     "events": ("Event",),
-    "ledger": ("Segment", "Store", "Usage"),
-    "memory": ("MemoryStore",),
-    "praisonai": ("install", "uninstall"),
-    "preview": ("Part", "Preview"),
-    "prompts": ("Summarizer", "SummaryReply"),
-    "result": ("CompressResult",),
-    "telemetry": ("Telemetry",),
-    "tokens": ("TokenCounter",),
+    "ledger.memory": ("MemoryStore",),
+    "ledger.segments": (
+        "Segment",
+        "Store",
+        "Usage",
+    ),
+    "praisonai.install": (
+        "install",
+        "uninstall",
+    ),
+    "summaries.protocol": (
+        "Summarizer",
+        "SummaryReply",
+    ),
+    "tokens.counter": ("TokenCounter",),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -10,13 +10,21 @@ from typing import Any
 
 from .errors import ConfigError
 
-__all__ = ["CompressorConfig"]
+__all__ = [
+    "CompressorConfig",
+]
+
 
 STORE_VARIABLE = "PRAISON_COMPRESSOR_STORE"
+
+
 KEY_VARIABLE = "PRAISONAI_SESSION_KEY"
 """The host's own, for its `EncryptedSessionStore`."""
 
+
 FILE_ACTIONS = ("read", "created", "edited", "deleted", "moved")
+
+
 OTHER_ACTIONS = ("command", "search", "fetch", "none")
 
 

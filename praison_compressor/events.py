@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Event", "Listener"]
+__all__ = [
+    "Event",
+    "Listener",
+]
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,10 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 os.environ.pop("PRAISON_COMPRESSOR_STORE", None)
 
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
-
-from . import host_faults
+from tests.helpers import host_faults
 
 # What these helpers assert is told in full too; pytest can only do that before anyone imports them.
-pytest.register_assert_rewrite("tests.stores", "tests.kept_sessions")
+pytest.register_assert_rewrite("tests.helpers.stores", "tests.helpers.kept_sessions")
 
 # Time is no property of ours: a busy machine must not turn a promise red.
 settings.register_profile(
@@ -41,7 +40,7 @@ def host(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, provider: LocalProvider
 ) -> Iterator[LocalProvider]:
     """The strict provider as the host's, and our installation."""
-    from .hosting import at_home  # the host takes seconds to import, and few tests need it
+    from tests.helpers.hosting import at_home
 
     with at_home(monkeypatch, tmp_path, provider) as running:
         running.answer_with(Worker(answer="Noted. " * 12))

@@ -10,19 +10,21 @@ from typing import Annotated, Any
 
 import typer
 
-from .archives import export, forget, import_, new, verify
-from .compressing import compress
-from .demonstrating import demo
-from .doctoring import doctor
+from .archives import export, forget, import_, new, restore, resume, verify
+from .compressing import compress, mask
+from .demo.command import demo
+from .doctor import doctor
 from .evaluating import eval_
 from .failures import ERROR_CODES, complain
 from .inspecting import inspect
-from .ledgers import lineage, search, sessions, show, status
-from .masking import mask
-from .reporting import report
-from .restoring import restore, resume
+from .report.command import report
+from .sessions import lineage, search, sessions, show, status
 
-__all__ = ["build", "main"]
+__all__ = [
+    "build",
+    "main",
+]
+
 
 COMMANDS: tuple[Any, ...] = (
     *(compress, inspect, mask, report, eval_, demo, doctor),

@@ -1,27 +1,126 @@
-"""The commands that fork, prove, erase and move what is in a store."""
+"""The commands that restore, resume, fork, prove, erase and move what is in a store."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..compressor.context_compressor import ContextCompressor
+from ..config import CompressorConfig
+from ..messages import Message
 from . import transcripts
 from .failures import FOUND_FAULT, Unusable, guarded
-from .options import AsJson, Namespace, Store
-from .stores import Out, SessionArgument, open_at, when
+from .options import AsJson, ForModel, Namespace, Store, Window
+from .sessions import Out, SessionArgument, open_at, when
 from .terminal import Screen, number
 
 if TYPE_CHECKING:
-    from ..praisonai.forgetting import Forgotten
-    from ..store import SqlStore
+    from ..ledger.sql.store import SqlStore
+    from ..praisonai.sessions import Forgotten
 
-__all__ = ["export", "forget", "import_", "new", "verify"]
+__all__ = [
+    "export",
+    "forget",
+    "import_",
+    "new",
+    "restore",
+    "resume",
+    "verify",
+]
+
+
+# -------------------------------------------------------------- restoring
+
+
+@guarded
+def restore(
+    session: SessionArgument,
+    view: Annotated[
+        str | None,
+        typer.Option(
+            "--view",
+            metavar="FILE",
+            help="A view of this session: its summaries give way to their originals.",
+        ),
+    ] = None,
+    archive: Annotated[
+        bool,
+        typer.Option(
+            "--archive",
+            help="Every message that was ever compressed, once: also those that were edited away.",
+        ),
+    ] = False,
+    out: Out = "-",
+    store: Store = None,
+    namespace: Namespace = "default",
+    as_json: AsJson = False,
+) -> None:
+    """Write a session's messages back, exactly as they came.
+
+    The whole transcript as of the last compression; with --view the one that the view stands for.
+    """
+    if archive and view is not None:
+        raise Unusable("--view and --archive: one of them")
+    with open_at(store) as opened:
+        compressor = ContextCompressor(CompressorConfig(namespace=namespace), store=opened)
+        if archive:
+            messages = opened.archived(namespace, session)
+        elif view is not None:
+            opened.lineage(namespace, session)
+            messages = compressor.verbatim(transcripts.read_one(view), session_id=session)
+        else:
+            messages = compressor.verbatim(session_id=session)
+    _written(out, messages, view or "-", as_json=as_json, session=session)
+
+
+@guarded
+def resume(
+    session: SessionArgument,
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            "--budget", metavar="TOKENS", help="At most so many; else what the model takes."
+        ),
+    ] = None,
+    for_model: ForModel = None,
+    window: Window = None,
+    out: Out = "-",
+    store: Store = None,
+    namespace: Namespace = "default",
+    as_json: AsJson = False,
+) -> None:
+    """Write the messages to go on from: the whole session where it fits, else its view.
+
+    As of its last compression. Passed on under the same session its summaries are known again,
+    and the originals stay within reach. Asks no model.
+    """
+    config = CompressorConfig(namespace=namespace, model=for_model, context_window=window)
+    with open_at(store) as opened:
+        found = ContextCompressor(config, store=opened).resume(session, budget)
+    numbers = {"context_status": found.context_status, "tokens": found.tokens_after}
+    _written(out, found.messages, "-", as_json=as_json, session=session, **numbers)
+
+
+def _written(
+    out: str | None, messages: Sequence[Message], source: str, *, as_json: bool, **told: Any
+) -> None:
+    transcripts.write(out or "-", messages, source=source)
+    if out in (None, "-"):
+        return
+    screen = Screen()
+    if as_json:
+        screen.json({**told, "messages": len(messages), "out": out})
+    else:
+        screen.say(f"{number(len(messages))} messages written to {out}")
+
+
+# -------------------------------------------------------------- archives
 
 
 @guarded
@@ -85,8 +184,6 @@ def verify(
 
 
 # ---------------------------------------------------------------- forgetting, moving
-
-
 @guarded
 def forget(
     target: Annotated[
@@ -148,7 +245,7 @@ def _clear_pages(screen: Screen, store: str | None, as_json: bool) -> None:
 
 
 def _forgotten(opened: SqlStore, namespace: str, target: str) -> Forgotten:
-    from ..praisonai.forgetting import default_host, forget
+    from ..praisonai.sessions import default_host, forget
 
     return forget(opened, namespace, target, default_host())
 

@@ -1,31 +1,54 @@
-"""`compress`: the library's one verb on a transcript in a file."""
+"""`compress` and `mask`: the library's verbs on a transcript in a file."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
-from ..brief import Written
-from ..compressor import ContextCompressor
+from ..compressor.context_compressor import ContextCompressor
+from ..compressor.preview import Part
+from ..compressor.result import CompressResult
 from ..events import Event, Listener
 from ..facts import Coverage
-from ..ledger import Segment
-from ..preview import Part
-from ..prompts import unframe
-from ..result import CompressResult
-from ..wording import kind_in_words
-from . import parts, transcripts
+from ..ledger.segments import Segment
+from ..messages import Transcript, read, text_of
+from ..messages.display import excerpt, kind_in_words, one_line
+from ..summaries.brief import Written
+from ..tokens.counter import TokenCounter
+from ..view.frame import unframe
+from ..view.masks import mask as masked_message
+from ..view.masks import maskable
+from . import transcripts
 from .failures import guarded
-from .options import ApiBase, AsJson, Model, Reading, Timeout, reading
-from .terminal import Screen, number, one_line, progress
+from .options import (
+    ApiBase,
+    AsJson,
+    Conversation,
+    File,
+    ForModel,
+    KeepTokens,
+    Model,
+    Reading,
+    Timeout,
+    config_of,
+    reading,
+)
+from .terminal import Screen, number, of_result, progress, show
 
-__all__ = ["compress"]
+__all__ = [
+    "compress",
+    "mask",
+]
+
+
+# -------------------------------------------------------------- compressing
+
 
 Out = Annotated[
     str | None,
@@ -35,6 +58,8 @@ Out = Annotated[
         help="Write the view there: JSON Lines for .jsonl, else a JSON list; - is standard output.",
     ),
 ]
+
+
 Show = Annotated[bool, typer.Option("--show", help="Print the text of the summaries too.")]
 
 
@@ -62,7 +87,7 @@ def compress(
         )
         compressor = ContextCompressor(config, on_event=watch)
         result = compressor.compress_sync(messages, **given.call)
-    rows = parts.of_result(
+    rows = of_result(
         compressor.verbatim(messages, session_id=given.session), result, compressor.tokens
     )
     if out is not None:
@@ -113,7 +138,7 @@ def _print(
     *,
     forced: bool,
 ) -> None:
-    parts.show(
+    show(
         screen,
         rows,
         [_what(part, result) for part in rows],
@@ -244,3 +269,99 @@ def _as_json(
     if with_messages:
         found["messages"] = result.messages
     return found
+
+
+# -------------------------------------------------------------- masking
+
+
+Above = Annotated[
+    int | None,
+    typer.Option("--above", metavar="TOKENS", help="Outputs up to this size stay (200)."),
+]
+
+
+Keep = Annotated[
+    list[str] | None,
+    typer.Option("--keep", metavar="TOOL", help="Never mask this tool's outputs; may be repeated."),
+]
+
+
+MaskOut = Annotated[
+    str | None,
+    typer.Option("--out", metavar="FILE", help="Write the view there; - is standard output."),
+]
+
+
+@guarded
+def mask(
+    file: File,
+    for_model: ForModel = None,
+    keep_tokens: KeepTokens = None,
+    above: Above = None,
+    keep: Keep = None,
+    out: MaskOut = None,
+    conversation: Conversation = None,
+    as_json: AsJson = False,
+) -> None:
+    """Replace old tool outputs by one line each: what was called, its outcome, its size.
+
+    The newest tokens stay as they are. Asks no model; the file itself is never changed.
+    """
+    transcript = read(transcripts.read_one(file, conversation))
+    config = config_of(
+        model=for_model,
+        protect_last_n_tokens=keep_tokens,
+        mask_above_tokens=above,
+        tool_policies=dict.fromkeys(keep or (), "keep"),
+    )
+    tokens = TokenCounter(config.model)
+    counts = [tokens.message(message) for message in transcript.messages]
+    end = _tail_start(transcript, counts, config.protect_last_n_tokens)
+    calls = maskable(transcript.messages, counts, config)
+    chosen = {index: found for index, found in calls.items() if index < end}
+    view = [
+        masked_message(chosen[index], message) if index in chosen else message
+        for index, message in enumerate(transcript.messages)
+    ]
+    if out is not None:
+        transcripts.write(out, view, source=file)
+    screen = Screen(sys.stderr if out == "-" else None)
+    rows = [
+        [
+            str(index),
+            ", ".join(call.name for call in found.values()),
+            number(counts[index]),
+            number(tokens.message(view[index])),
+        ]
+        for index, found in chosen.items()
+    ]
+    before, after = tokens.messages(transcript.messages), tokens.messages(view)
+    if as_json:
+        screen.json(
+            {
+                "file": file,
+                "masked": sorted(chosen),
+                "tokens_before": before,
+                "tokens_after": after,
+                **({"messages": view} if out is None else {}),
+            }
+        )
+        return
+    says = [excerpt(text_of(view[index]), 60) for index in chosen]
+    total = ["all", "", number(before), number(after), f"{len(chosen)} outputs masked"]
+    screen.table(
+        ["index#", "tool", "tokens before#", "tokens after#", "now"],
+        [*([*row, said] for row, said in zip(rows, says, strict=True)), total],
+        last_is_total=True,
+    )
+
+
+def _tail_start(transcript: Transcript, counts: Sequence[int], keep_tokens: int) -> int:
+    """Where the newest steps begin that fit into `keep_tokens`; the newest one always stays."""
+    start, room = len(counts), keep_tokens
+    for step in reversed(transcript.steps):
+        room -= sum(counts[index] for index in step)
+        if room < 0 and start < len(counts):
+            break
+        start = step.start
+    return start

@@ -1,4 +1,4 @@
-"""`eval`: how good a model is as summarizer, on the user's own sessions rather than on our word."""
+"""`eval`: how good a model is as summarizer, on the user's own sessions."""
 
 from __future__ import annotations
 
@@ -10,29 +10,41 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import CompressorConfig, CompressorError, CompressResult, ContextCompressor
+from ..compressor.context_compressor import ContextCompressor
+from ..compressor.result import CompressResult
+from ..config import CompressorConfig
+from ..errors import CompressorError
 from ..events import Event
-from ..ledger import Usage
+from ..ledger.segments import Usage
 from ..messages import check, text_of
-from ..tokens import TokenCounter
+from ..tokens.counter import TokenCounter
 from . import transcripts
 from .failures import Unusable, complain, guarded, unlogged
 from .options import ApiBase, AsJson, ForModel, Model, Timeout, config_of
 from .terminal import Screen, number
 
-__all__ = ["eval_"]
+__all__ = [
+    "eval_",
+]
+
 
 Files = Annotated[
     list[str], typer.Argument(metavar="FILES...", help="Transcripts; all conversations in each.")
 ]
+
+
 Share = Annotated[
     float,
     typer.Option("--share", metavar="RATIO", help="Compress each to this share of its tokens."),
 ]
+
+
 Limit = Annotated[
     int | None,
     typer.Option("--limit", metavar="N", help="At most so many conversations: each costs a call."),
 ]
+
+
 SMALLEST_TOKENS = 1_000
 """A conversation below it says nothing about a summarizer."""
 
@@ -179,8 +191,6 @@ def _task(messages: Sequence[Any]) -> str:
 
 
 # ---------------------------------------------------------------- the table
-
-
 def _print(screen: Screen, found: Sequence[Measure]) -> None:
     columns = [
         "conversation",

@@ -12,7 +12,7 @@ from typing import TypeVar
 import typer
 
 from ..errors import BudgetTooSmall, CompressorError, ConfigError, InvalidMessages, LedgerError
-from .terminal import one_line
+from ..messages.display import one_line
 
 __all__ = [
     "ERROR_CODES",
@@ -24,14 +24,27 @@ __all__ = [
     "unlogged",
 ]
 
+
 F = TypeVar("F", bound=Callable[..., object])
 
+
 DONE = 0
+
+
 FOUND_FAULT = 1
+
+
 BAD_INPUT = 2
+
+
 DOES_NOT_FIT = 3
+
+
 LEDGER = 4
+
+
 INTERRUPTED = 130
+
 
 EXIT_CODES = {
     DONE: "done, also when there was nothing to do",
@@ -43,11 +56,17 @@ EXIT_CODES = {
 }
 """Of every command; the README's table is checked against it."""
 
+
 ERROR_CODES = frozenset({BAD_INPUT, DOES_NOT_FIT, LEDGER})
 """One line has been said about what went wrong."""
 
+
 PROGRAM = "praison-compressor"
+
+
 PACKAGE = "praison_compressor"
+
+
 EXTRAS = {"psycopg": "'praison-compressor[postgres]'"}
 
 

@@ -8,18 +8,21 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import ContextCompressor
+from ..compressor.context_compressor import ContextCompressor
+from ..compressor.preview import Preview
 from ..facts import Facts, coverage
 from ..messages import Message, text_of, tool_calls_of
-from ..preview import Preview
-from ..tokens import TokenCounter
-from ..wording import kind_in_words
-from . import parts, transcripts
+from ..messages.display import excerpt, kind_in_words
+from ..tokens.counter import TokenCounter
+from . import transcripts
 from .failures import guarded
 from .options import AsJson, Reading, reading
-from .terminal import Screen, excerpt, number
+from .terminal import Screen, number, show
 
-__all__ = ["inspect"]
+__all__ = [
+    "inspect",
+]
+
 
 Messages = Annotated[
     bool, typer.Option("--messages", help="A line for each message: its fate and its tokens.")
@@ -52,7 +55,7 @@ def _print(screen: Screen, seen: Preview, tokens: TokenCounter, *, assumed: bool
     rows = seen.parts
     written = sum(1 if part.segment or part.to_write else part.messages for part in rows)
     what = [part.why for part in rows]
-    parts.show(screen, rows, what, view_messages=written, opens=seen.opening)
+    show(screen, rows, what, view_messages=written, opens=seen.opening)
     screen.say(_verdict(seen))
     counts = _counts(seen.facts)
     if counts is not None:

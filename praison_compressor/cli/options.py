@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ..config import CompressorConfig
-from ..models import GUESSED_WINDOW
+from ..tokens.models import GUESSED_WINDOW
 
 __all__ = [
     "ApiBase",
@@ -34,13 +34,18 @@ __all__ = [
     "window_of",
 ]
 
+
 File = Annotated[str, typer.Argument(metavar="FILE", help="The transcript; - is standard input.")]
+
+
 Conversation = Annotated[
     int | None,
     typer.Option(
         "--conversation", metavar="N", help="Which conversation, where the file holds several."
     ),
 ]
+
+
 Model = Annotated[
     str | None,
     typer.Option(
@@ -49,6 +54,8 @@ Model = Annotated[
         help="Writes the summary, by its name in litellm. Without it the summary is static.",
     ),
 ]
+
+
 ApiBase = Annotated[
     str | None,
     typer.Option(
@@ -57,6 +64,8 @@ ApiBase = Annotated[
         help="Where that model is served. Its key is what litellm finds in the environment.",
     ),
 ]
+
+
 Timeout = Annotated[
     float | None,
     typer.Option(
@@ -65,22 +74,30 @@ Timeout = Annotated[
         help="For one call of that model (60): one on this machine's own processor takes longer.",
     ),
 ]
+
+
 ForModel = Annotated[
     str | None,
     typer.Option(
         "--for-model", metavar="MODEL", help="Reads the view: its window and tokenizer count."
     ),
 ]
+
+
 Window = Annotated[
     int | None,
     typer.Option(
         "--window", metavar="TOKENS", help="What the reading model takes, instead of its table."
     ),
 ]
+
+
 KeepTokens = Annotated[
     int | None,
     typer.Option("--keep-tokens", metavar="TOKENS", help="Newest tokens kept verbatim (20,000)."),
 ]
+
+
 Target = Annotated[
     int | None,
     typer.Option(
@@ -89,15 +106,21 @@ Target = Annotated[
         help="A view of at most so many tokens, whatever the window.",
     ),
 ]
+
+
 Force = Annotated[
     bool, typer.Option("--force", help="Compress although the transcript still fits.")
 ]
+
+
 SessionOption = Annotated[
     str | None,
     typer.Option(
         "--session", metavar="ID", help="The session that the transcript belongs to, in the store."
     ),
 ]
+
+
 Store = Annotated[
     str | None,
     typer.Option(
@@ -108,9 +131,13 @@ Store = Annotated[
         "PRAISONAI_SESSION_KEY.",
     ),
 ]
+
+
 Namespace = Annotated[
     str, typer.Option("--namespace", metavar="NAME", help="The tenant, in the store.")
 ]
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="For a program: one JSON value on stdout.")]
 
 

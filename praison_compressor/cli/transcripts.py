@@ -11,7 +11,14 @@ from typing import Any
 from ..messages.cleaning import CONVERTED
 from .failures import Unusable
 
-__all__ = ["ACCEPTED", "read_all", "read_json", "read_one", "write"]
+__all__ = [
+    "ACCEPTED",
+    "read_all",
+    "read_json",
+    "read_one",
+    "write",
+]
+
 
 ACCEPTED = (
     'a JSON list of chat messages, {"messages": [...]}, or JSON Lines with one message a line '
@@ -80,8 +87,6 @@ class _NoTranscript(ValueError):
 
 
 # ---------------------------------------------------------------- reading
-
-
 def _values(text: str) -> list[Any]:
     """The JSON values in the text, one for each line where it is JSON Lines."""
     try:
@@ -149,8 +154,6 @@ def _kind(value: Any) -> str:
 
 
 # ---------------------------------------------------------------- writing
-
-
 def write(path: str, messages: Sequence[Any], *, source: str) -> None:
     """Write a view: JSON Lines where the name ends in .jsonl, else a JSON list; `-` is stdout.
 

@@ -1,20 +1,10 @@
 """What must survive a segment, read by a machine for certain rather than remembered by a model."""
 
-from .audit import Coverage, coverage, missing
+from .coverage import Coverage, coverage, missing
 from .domain import Domain
-from .extracting import extract
-from .model import (
-    CommandFact,
-    ErrorFact,
-    Excerpt,
-    Facts,
-    FileFact,
-    Identifier,
-    Note,
-    Said,
-    Todo,
-)
-from .render import render
+from .extraction import extract
+from .model import CommandFact, ErrorFact, Excerpt, Facts, FileFact, Identifier, Note, Said, Todo
+from .rendering import render
 
 __all__ = [
     "CommandFact",

@@ -1,4 +1,4 @@
-"""What the user's later words replace: values that no longer hold, and those that hold again."""
+"""The user's words, verbatim; later words that replace earlier values or restore them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,30 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from .language import STANDING
 from .model import Said
+from .passages import Passage
 from .values import Claim, alike, claim_of, words_near
 
-__all__ = ["replaced_proposals", "supersede"]
+__all__ = [
+    "replaced_proposals",
+    "supersede",
+]
+
+
+# -------------------------------------------------------------- corrections
+
 
 CLAIM_CHARS = 300
+
+
 LOOK_BACK = 60
+
+
 PHRASE_WORDS = 2
 """So many neighbouring words may be what two sentences differ by: "web server", "admin page"."""
+
+
 _NAMES_IT = re.compile(r"\b(?:the|our|its|their) (\w+)", re.I)
 
 
@@ -220,3 +235,52 @@ def replaced_proposals(
         if correction.message > index and meant and _same_matter(one, correction):
             old = _named(one, correction) if correction.drops else _outdated(one, correction)
             yield from ((value, correction) for value in old)
+
+
+# -------------------------------------------------------------- user
+
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+
+
+_UNSPACED_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
+
+
+PASTE_CHARS = 1_500
+
+
+PASTE_LINES = 15
+
+
+PASTE_KEPT_CHARS = 2_000
+
+
+OPENING_SENTENCES = 4
+
+
+def sentences(text: str) -> list[str]:
+    """The text's sentences and lines, whitespace flattened, empty ones left out."""
+    ending = _SENTENCE if text.isascii() else _UNSPACED_SENTENCE
+    parts = (" ".join(part.split()) for part in ending.split(text))
+    return [part for part in parts if part]
+
+
+def said(passages: Iterable[Passage]) -> tuple[Said, ...]:
+    """One record per sentence of the user's, superseded ones marked."""
+    out = [
+        record for passage in passages if passage.source == "user" for record in _records(passage)
+    ]
+    return supersede(out)
+
+
+def _records(passage: Passage) -> Iterator[Said]:
+    """A long paste is the user's material, not the user's words: it comes after them."""
+    long = len(passage.text) > PASTE_CHARS or passage.text.count("\n") > PASTE_LINES
+    seen = 0
+    for number, sentence in enumerate(sentences(passage.text)):
+        seen += len(sentence) + 1
+        pasted = 0 if not long or number < OPENING_SENTENCES else 1 + (seen > PASTE_KEPT_CHARS)
+        if pasted and sentence.count(" ") < 2 and sentence.isascii():
+            continue
+        standing = not pasted and bool(STANDING.search(sentence))
+        yield Said(passage.at, sentence, standing, pasted)

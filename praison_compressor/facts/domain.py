@@ -9,7 +9,11 @@ from typing import NamedTuple
 
 from ..config import FILE_ACTIONS, CompressorConfig
 
-__all__ = ["GENERAL", "Domain", "Rule"]
+__all__ = [
+    "GENERAL",
+    "Domain",
+    "Rule",
+]
 
 
 class Rule(NamedTuple):

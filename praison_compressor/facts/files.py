@@ -8,31 +8,87 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..messages import ToolCall
-from .code import of_code
 from .domain import GENERAL, Domain, Rule
 from .model import FileFact
 from .outcomes import Outcome
-from .programs import Effect
-from .reading import arguments_of, key_of
+from .passages import arguments_of, key_of
+from .programs import Effect, of_code
 from .shell import blamed, effects, patches, spoken
-from .spellings import Spellings
+
+__all__ = [
+    "Spellings",
+]
+
+
+# -------------------------------------------------------------- spellings
+
+
+class Spellings:
+    """The names under which files are known, each as it was first written."""
+
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        self._ending: dict[str, list[str]] = {}
+        for path in known:
+            self.of(path)
+
+    def of(self, path: str) -> str:
+        """The name under which the file is known; the path itself where it is new.
+
+        Two paths mean one file where one ends with the whole of the other, of two parts at least,
+        and no third one could be meant as well.
+        """
+        path = path.removeprefix("./")
+        known = self._ending.setdefault("/".join(path.split("/")[-2:]), [])
+        if path in known:
+            return path
+        alike = [other for other in known if _is_end_of(other, path) or _is_end_of(path, other)]
+        if len(alike) == 1:
+            return alike[0]
+        known.append(path)
+        return path
+
+
+def _is_end_of(short: str, long: str) -> bool:
+    return "/" in short and not short.startswith(("/", "~", "..")) and long.endswith("/" + short)
+
+
+# -------------------------------------------------------------- files
+
 
 SHELL_KEYS = ("command", "cmd", "commands", "commandline", "script", "input")
+
+
 _PATH_KEYS = frozenset(
     "filepath filepaths path filename file targetfile notebookpath relativepath absolutepath "
     "relativeworkspacepath sourcepath oldpath paths files replacements operations".split()
 )
+
+
 # These name a file only where they look like one: a ticket moves `from` a list, too.
 _PERHAPS_PATH_KEYS = frozenset(("src", "source", "from", "uri"))
+
+
 _PATHLIKE = re.compile(r"[/\\]|\.\w{1,8}$")
+
+
 _OF_FILES = re.compile(r"file|path|folder|dir", re.I)
+
+
 _OUTPUT_KEYS = frozenset("outputpath outputfile outfile savepath saveas savefile".split())
+
+
 _TARGET_KEYS = (
     *("newpath", "destination", "destinationpath", "dest", "target", "to", "targetpath"),
     "newname",
 )
+
+
 _SHELLS = re.compile(r"bash|shell|terminal|exec|run|command|console|process", re.I)
+
+
 _RUNS_CODE = re.compile(r"python|jupyter|notebook|repl(?!ac)|interpreter|code", re.I)
+
+
 _VERBS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("moved", re.compile(r"(?<!re)move|rename|(?:^|_)mv(?:$|_)", re.I)),
     ("deleted", re.compile(r"delete|remove|unlink|(?:^|_)rm(?:$|_)", re.I)),
@@ -41,12 +97,18 @@ _VERBS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("created", re.compile(r"create|write|save|new_file|touch|download|screenshot", re.I)),
     ("read", re.compile(r"read|view|open|cat(?:$|_)|get_file|show|load|fetch_file", re.I)),
 )
+
+
 _PATCH = re.compile(
     r"^\*\*\* (Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$"
     r"|^--- (?:a/)?(\S+).*\n\+\+\+ (?:b/)?(\S+)",
     re.M,
 )
+
+
 _PATCH_VERB = {"Add": "created", "Update": "edited", "Delete": "deleted"}
+
+
 _MAX_PATH = 300
 
 
@@ -79,6 +141,8 @@ def effects_of(call: ToolCall, domain: Domain = GENERAL) -> list[Effect]:
 _OPEN_FILE = re.compile(
     r"^[\[(](?:Open )?File: (\S[^\n]*?)(?: \(\d+ lines total\))?[\])]", re.M | re.I
 )
+
+
 _OPEN_COMMAND = re.compile(r"(edit|insert) \d+(?::\d+)?\b")
 
 

@@ -1,41 +1,84 @@
-"""What counts as an identifier: a name that nobody could guess, and that a later step may need."""
+"""Identifiers: names that nobody could guess and that a later step may need, and the clauses that
+bind them.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 
-from .tongues import UNSPACED
+from .language import UNSPACED
+from .model import Excerpt
+from .passages import Passage
+
+# -------------------------------------------------------------- identifiers
+
 
 # One pass, one alternation, nothing that backtracks: the text may be a megabyte of dashes.
 TOKEN = re.compile(r"https?://[^\s\"'<>()\[\]{}`\\|]+|[\w~#@./][\w@./+~-]*")
+
+
 _UNSPACED = re.compile(rf"[{UNSPACED}]+")
+
+
 # A folder in other letters shows where the path begins: in 文件config/部署.yaml nothing does.
 _UNSPACED_PATH = re.compile(
     r"(?:\.{0,2}/|~/)?[A-Za-z0-9_][A-Za-z0-9_.@+-]*/[\w.@+/-]*\.([A-Za-z]\w{0,7})"
 )
+
+
 _PLAIN = re.compile(r"[A-Za-z]?[a-z]+|\d{1,3}|[A-Z]+|_+")
+
+
 _EDGES = "./+-@~"
+
+
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:T[\d.:]*Z?)?")
+
+
 _HEX = re.compile(r"[0-9a-f]{7,64}")
+
+
 _NUMBER = re.compile(r"\d{4,}(?:\.\d+)*|\d+\.\d{2,}|\d+(?:\.\d+){2,}")
+
+
 _DIGIT = re.compile(r"\d")
+
+
 _LETTER = re.compile(r"[^\W\d_]")
+
+
 _YEAR = re.compile(r"(?:19|20)\d\d")
+
+
 _MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+
+
 _FILE = re.compile(r"[\w-][\w.@+-]*\.[A-Za-z][A-Za-z0-9]{0,7}")
+
+
 _CAMEL = re.compile(r"[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*|[A-Z]{2,}[a-z]\w+")
+
+
 _SNAKE = re.compile(r"_*[A-Za-z]\w*_\w*[A-Za-z0-9]")
+
+
 _MEASURE = re.compile(
     r"\d+(?:st|nd|rd|th|px|ms|s|m|h|d|k|x|[KMGT]B?|kb|mb)|[vVL]?\d+|[A-Za-z]{1,2}\d"
 )
+
+
 _SUFFIXES = frozenset(
     "py pyi go ts tsx js jsx mjs cjs rs java kt rb c h cc cpp hpp cs php sh bash zsh md rst txt "
     "ps1 yaml yml toml json jsonl lock sql html css scss csv tsv xml ini cfg conf env log pdf "
     "png jpg jpeg gif svg zip gz tar db sqlite ipynb proto tf diff patch enc swift scala vue "
     "svelte lua mod sum gradle bat ex exs dart r m mm hs ml sol graphql service dockerfile".split()
 )
+
+
 # What every project has: seeing it tells nothing, and anyone can guess it.
 COMMON = frozenset(
     "package.json package-lock.json tsconfig.json readme.md go.mod go.sum main.go index.ts "
@@ -44,6 +87,8 @@ COMMON = frozenset(
     "file_path old_string new_string python3 sha256 base64 github.com origin/main origin/master "
     "stdout stderr and/or e.g i.e n/a true/false localhost".split()
 )
+
+
 MAX_LENGTH = 200
 
 
@@ -182,3 +227,64 @@ def _name(token: str) -> str | None:
     if _CAMEL.fullmatch(token) or _SNAKE.fullmatch(token):
         return "symbol"
     return None
+
+
+# -------------------------------------------------------------- excerpts
+
+
+CLAUSE_CHARS = 240
+
+
+# What a tool prints before each line: a number that means nothing away from the file.
+_GUTTER = re.compile(r"^\s*\d+(?:→|\t|[:|-](?=\s))\s?", re.M)
+
+
+_BREAK = re.compile(r"(?<=[.;!?])\s+|(?<=,)\s+|(?<=[}\])])\s*,")
+
+
+def clauses(passage: Passage) -> Iterator[str]:
+    """The passage in verbatim runs of at most CLAUSE_CHARS, cut where a line or sentence ends.
+
+    Neighbouring lines stay together: the words that explain a name often stand on the next line.
+    """
+    text = f"{passage.lead} {passage.text}" if passage.lead else passage.text
+    if passage.source == "result":
+        text = _GUTTER.sub("", text)
+    run = ""
+    for line in text.splitlines():
+        flat = " ".join(line.split())
+        if not flat:
+            continue
+        if len(run) + len(flat) < CLAUSE_CHARS:
+            run = f"{run} {flat}" if run else flat
+            continue
+        if run:
+            yield run
+        if len(flat) > CLAUSE_CHARS:
+            *whole, flat = _pieces(flat)
+            yield from whole
+        run = flat
+    if run:
+        yield run
+
+
+def _pieces(line: str) -> Iterator[str]:
+    start = 0
+    while len(line) - start > CLAUSE_CHARS:
+        window = line[start : start + CLAUSE_CHARS]
+        cut = max((found.end() for found in _BREAK.finditer(window)), default=0)
+        if cut < CLAUSE_CHARS // 3:
+            cut = window.rfind(" ") + 1 or CLAUSE_CHARS
+        yield line[start : start + cut].strip()
+        start += cut
+    yield line[start:].strip()
+
+
+def excerpts_of(
+    passage: Passage, classifier: Classifier
+) -> Iterator[tuple[Excerpt, dict[str, str]]]:
+    """The clauses of the passage that hold an identifier, with the kind of each."""
+    for text in clauses(passage):
+        names = classifier.names(text)
+        if names:
+            yield Excerpt(passage.at, passage.source, text, tuple(names)), names

@@ -1,4 +1,4 @@
-"""What must survive a segment: frozen records that merge, store and come back whole."""
+"""The facts of a segment: frozen records that are stored and come back whole."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .stale import Stale
+
 
 DONE = ("completed", "complete", "done", "cancelled", "finished")
 """As which the items of a list count that need no more work."""
@@ -156,7 +157,7 @@ class Facts:
 
     def merge(self, later: Facts) -> Facts:
         """These facts followed by `later`: counts add, the last word wins."""
-        from .merging import merge
+        from .extraction import merge
 
         return merge(self, later)
 

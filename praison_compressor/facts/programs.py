@@ -1,4 +1,6 @@
-"""What the usual programs do to the files among their arguments; nothing is run."""
+"""Data and rules: what the usual programs, Python code and PowerShell commands do to the files
+among their arguments; nothing is run.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,16 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-__all__ = ["Effect", "is_file", "of_program"]
+__all__ = [
+    "Effect",
+    "is_file",
+    "of_cmdlet",
+    "of_code",
+    "of_program",
+]
+
+
+# -------------------------------------------------------------- programs
 
 
 class Effect(NamedTuple):
@@ -21,8 +32,13 @@ class Effect(NamedTuple):
 
 Handler = Callable[[str, Sequence[str]], Iterator[Effect]]
 
+
 _NOT_A_FILE = re.compile(r"^(?:/dev/|&\d|\$|\d+$)|[*?{}]|^https?:")
+
+
 _OUTPUT = {"curl": ("-o", "--output"), "wget": ("-O", "--output-document")}
+
+
 # What makes a formatter write: a flag or a first word; (), where it always does.
 _WRITES = {
     "autopep8": ("-i", "--in-place"),
@@ -35,6 +51,8 @@ _WRITES = {
     "ruff": ("format", "--fix"),
     "rustfmt": (),
 }
+
+
 _ONLY_LOOKS = frozenset({"--check", "--diff", "-c"})
 
 
@@ -166,3 +184,107 @@ _HANDLERS: dict[str, Handler] = {
     "sponge": _each("edited"),
     "truncate": _each("edited", "-s", "-r", "--size", "--reference"),
 }
+
+
+# -------------------------------------------------------------- code
+
+
+_PATH = r"\(\s*[rf]?(?P<quote>['\"])(?P<path>[^'\"\n{}]{1,300})(?P=quote)"
+
+
+_CALLS = re.compile(
+    rf"\b(?P<name>open|read_\w+|to_(?:csv|parquet|json|excel|pickle|feather|html|markdown)|savefig|"
+    rf"imwrite|imsave|remove|unlink|write_text|Path){_PATH}"
+    r"(?:\)\.(?P<method>\w+)|\s*,\s*(?:mode\s*=\s*)?['\"](?P<mode>[rwaxbt+]{1,3})['\"])?"
+)
+
+
+_METHODS = {
+    "write_text": "created",
+    "write_bytes": "created",
+    "unlink": "deleted",
+    "read_text": "read",
+    "read_bytes": "read",
+}
+
+
+_READS = re.compile(r"read_(?:csv|parquet|json|excel|table|pickle|feather|fwf|html)$")
+
+
+def of_code(code: str, via: str) -> Iterator[Effect]:
+    """The files that a script opens, writes or removes under a name it spells out."""
+    for found in _CALLS.finditer(code):
+        action = _action(found)
+        if action and "://" not in found["path"]:
+            yield Effect(found["path"], action, via)
+
+
+def _action(found: re.Match[str]) -> str:
+    name, mode = found["name"], found["mode"] or "r"
+    if name == "Path":
+        return _METHODS.get(found["method"] or "", "")
+    if name == "open":
+        return "created" if mode[0] in "wx" else "edited" if "a" in mode or "+" in mode else "read"
+    if name in ("remove", "unlink"):
+        return "deleted"
+    if name.startswith("read_"):
+        return "read" if _READS.match(name) else ""
+    return "created"
+
+
+# -------------------------------------------------------------- cmdlets
+
+
+_ACTIONS = {
+    **dict.fromkeys("get-content gc type import-csv select-string get-filehash".split(), "read"),
+    **dict.fromkeys("set-content out-file new-item ni export-csv tee-object".split(), "created"),
+    **dict.fromkeys("add-content clear-content".split(), "edited"),
+    **dict.fromkeys("remove-item ri del erase".split(), "deleted"),
+    **dict.fromkeys("move-item mi move rename-item rni ren".split(), "moved"),
+    **dict.fromkeys("copy-item ci copy".split(), "copied"),
+}
+
+
+_NAMES = ("-path", "-literalpath", "-filepath")
+
+
+_TARGETS = ("-destination", "-newname")
+
+
+_SWITCHES = frozenset("-recurse -force -raw -append -whatif -passthru -verbose -nonewline".split())
+
+
+def of_cmdlet(name: str, arguments: Sequence[str]) -> Iterator[Effect]:
+    """The files that `Set-Content -Path a.txt -Value x` and its like touch."""
+    action = _ACTIONS.get(name.lower())
+    if action is None:
+        return
+    paths, target = _cmdlet_paths(name.lower(), arguments)
+    for path in paths:
+        if action == "copied":
+            yield Effect(target or path, "created", name)
+        else:
+            yield Effect(path, action, name, target if action == "moved" else "")
+
+
+def _cmdlet_paths(name: str, arguments: Sequence[str]) -> tuple[list[str], str]:
+    """The files, and where they go."""
+    given: dict[str, str] = {}
+    placed: list[str] = []
+    option = ""
+    for word in arguments:
+        if word.startswith("-"):
+            option = "" if word.lower() in _SWITCHES else word.lower()
+        elif option:
+            given[option] = word
+            option = ""
+        else:
+            placed.append(word)
+    if name == "select-string" and not any(key in given for key in ("-pattern", *_NAMES)):
+        placed = placed[1:]
+    named = next((given[key] for key in _NAMES if key in given), None)
+    if named is None and placed:
+        named, placed = placed[0], placed[1:]
+    target = next((given[key] for key in _TARGETS if key in given), "".join(placed[:1]))
+    paths = [path.strip("() ") for path in (named or "").split(",")]
+    return [path for path in paths if is_file(path)], target

@@ -1,4 +1,8 @@
-"""Budgeted coverage: which clauses to print so that the most valuable identifiers survive.
+"""Budgeted coverage: choose the verbatim clauses whose identifiers are worth most, in the smallest
+part that says what they mean.
+
+A name alone is worthless: it keeps the word on either side, and enough plain words to tell a
+reader what the line was about, where the line has them.
 
 Greedy by uncovered weight per token with lazy re-evaluation: a clause's worth only falls as others
 are chosen, so the one on top of the heap is the best as soon as its fresh worth still leads.
@@ -6,22 +10,146 @@ are chosen, so the one on top of the heap is the best as soon as its fresh worth
 
 from __future__ import annotations
 
+import bisect
 import heapq
+import re
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
 
 from .identifiers import Classifier
 from .model import Excerpt
-from .windows import Span, Windows
+
+# -------------------------------------------------------------- windows
+
+
+PLAIN_WORDS = 2
+
+
+REACH_CHARS = 78
+
+
+JOIN_CHARS = 14
+
+
+ELLIPSIS = " … "
+
+
+_WORD = re.compile(r"[A-Za-z_]\w*|\d+")
+
+
+_PLAIN = re.compile(r"(?<![\w/.@#-])(?:[A-Za-z][a-z]{3,}|[A-Z]{4,})(?![\w/@-]|\.\w)")
+
+
+_STALE = frozenset(
+    "this that with from have been were will would could should there their which when what your "
+    "into than then them they also only just some more most such very over after before about "
+    "other these those file files line lines code true false null none name text content type "
+    "value return function call tool result output error".split()
+)
+
+
+Span = tuple[int, int]
+
+
+def plain_words(text: str) -> list[Span]:
+    """The spans of the words that carry meaning on their own."""
+    return [found.span() for found in _PLAIN.finditer(text) if found.group().lower() not in _STALE]
+
+
+class ClauseWindows:
+    """One text's windows, each found once: a clause is cut anew whenever its worth changes."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._plain = plain_words(text)
+        self._found: dict[Span, Span] = {}
+
+    def cut_out(self, spans: Sequence[Span]) -> str:
+        """The parts that bind the identifiers at `spans`, joined where they nearly touch."""
+        parts: list[list[int]] = []
+        for span in sorted(spans):
+            start, end = self._window(span)
+            if parts and start - parts[-1][1] <= JOIN_CHARS:
+                parts[-1][1] = max(end, parts[-1][1])
+            else:
+                parts.append([start, end])
+        return ELLIPSIS.join([self._text[start:end].strip() for start, end in parts])
+
+    def _window(self, span: Span) -> Span:
+        found = self._found.get(span)
+        if found is None:
+            found = self._found[span] = _window(self._text, span, self._plain)
+        return found
+
+
+def _window(text: str, span: Span, plain: Sequence[Span]) -> Span:
+    first, last = span
+    after = _WORD.search(text, last)
+    start = _word_before(text, first)
+    end = after.end() if after else last
+    begin = bisect.bisect_left(plain, (first - REACH_CHARS, 0))
+    stop = bisect.bisect_right(plain, (last + REACH_CHARS, 0))
+    near = [
+        word
+        for word in plain[begin:stop]
+        if word[1] <= first or (last <= word[0] and word[1] <= last + REACH_CHARS)
+    ]
+    if len(near) > PLAIN_WORDS:
+        near.sort(key=lambda word: max(start - word[0], word[1] - end))
+    for word in near[:PLAIN_WORDS]:
+        start, end = min(start, word[0]), max(end, word[1])
+    return _whole(text, start, end)
+
+
+def _word_before(text: str, at: int) -> int:
+    """Where the word before `at` begins; `at` itself if none stands near."""
+    end = at
+    while end > 0 and not (text[end - 1].isalnum() or text[end - 1] == "_"):
+        end -= 1
+        if at - end > REACH_CHARS:
+            return at
+    start = end
+    while start > 0 and (text[start - 1].isalnum() or text[start - 1] == "_"):
+        start -= 1
+    return start if start < end else at
+
+
+def _whole(text: str, start: int, end: int) -> Span:
+    """The span widened to whitespace where that is near, so that no word is cut."""
+    left = text.rfind(" ", max(0, start - 12), start) + 1
+    if left or start <= 12:
+        start = left if left else 0
+    right = text.find(" ", end, end + 12)
+    if right >= 0:
+        end = right
+    elif len(text) - end <= 12:
+        end = len(text)
+    return start, end
+
+
+# -------------------------------------------------------------- selection
+
 
 CHARS_PER_TOKEN = 3.3
+
+
 OVERHEAD = 2.5
+
+
 MENTIONS = 1
 """Of an identifier that a clause repeats, the first mention binds it."""
+
+
 BINDING_CHARS = 10
 """What the words round a name cost at least."""
+
+
 LEAST_WORTH = 1e-6
+
+
 MOST_MISSES = 40
 """So many clauses in a row that did not fit: what room is left is not worth reading them all."""
+
+
 WORTHWHILE = 0.35
 """A further identifier of a chosen clause is printed if its worth per token is at least this share
 of the clause's own."""
@@ -41,7 +169,7 @@ class Chooser:
         self._weights = weights
         self._count = count
         self._classifier = classifier or Classifier()
-        self._anatomy: dict[int, tuple[dict[str, list[Span]], Windows]] = {}
+        self._anatomy: dict[int, tuple[dict[str, list[Span]], ClauseWindows]] = {}
         self._printed: dict[int, set[str]] = {}
         self._heap: list[tuple[float, int]] | None = None
         self._too_large: list[tuple[float, int]] = []
@@ -130,7 +258,7 @@ class Chooser:
             places: dict[str, list[Span]] = {}
             for key, _, start, end in self._classifier.keys(text):
                 places.setdefault(key, []).append((start, end))
-            known = self._anatomy[position] = (places, Windows(text))
+            known = self._anatomy[position] = (places, ClauseWindows(text))
         places, windows = known
         spans = [span for key in wanted for span in places.get(key, ())[:MENTIONS]]
         return windows.cut_out(spans) if spans else text

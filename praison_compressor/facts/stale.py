@@ -8,12 +8,14 @@ from collections.abc import Iterable
 from typing import NamedTuple, Protocol, TypeVar
 
 from .corrections import replaced_proposals
+from .language import UNSPACED
 from .model import Facts, Said
-from .tongues import UNSPACED
 from .values import Claim, claim_of, topic_of, values_of
 
 DISTINCTIVE_DIGITS = 4
 """A number of fewer is another one wherever no word stands beside it that says what it is."""
+
+
 _QUOTES = "\"'`「」“”"
 
 

@@ -7,18 +7,30 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..messages import ToolCall
+from .corrections import sentences
+from .language import DECIDES, LEAVES_OPEN
 from .model import Note, Todo
-from .reading import Passage, arguments_of, key_of
-from .tongues import DECIDES, LEAVES_OPEN
-from .user import sentences
+from .passages import Passage, arguments_of, key_of
 
 _TITLE_KEYS = ("content", "subject", "title", "text", "task", "description", "step", "name")
+
+
 _CHECKBOX = re.compile(r"^\s*[-*]\s*\[([ xX~-])\]\s+(.{3,200})$", re.M)
+
+
 _LIST_KEYS = ("todos", "todolist", "plan", "items", "tasklist", "tasks", "steps", "taskprogress")
+
+
 _STATUS = {" ": "pending", "x": "completed", "~": "in_progress", "-": "in_progress"}
+
+
 _LISTS = re.compile(r"todo|task|plan", re.I)
+
+
 _LEAST_NOTE = 12
 """Bytes: four signs of Chinese say as much."""
+
+
 _MAX_NOTE = 300
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from .cleaning import EMPTY
 from .digests import canonical, content_digest, digest
 from .pairing import NO_RESULT
-from .reading import Transcript, as_list, read, steps
+from .parsing import Transcript, as_list, read, steps
 from .shapes import (
     DEEPEST,
     ORPHAN_OPENS,

@@ -1,4 +1,4 @@
-"""What one chat message is, whatever its shape: its text, its tool calls, its plain copy."""
+"""One chat message, whatever its shape: its text, its tool calls, its plain copy."""
 
 from __future__ import annotations
 
@@ -39,12 +39,17 @@ __all__ = [
     "usual_call",
 ]
 
+
 Message = dict[str, Any]
+
 
 DEEPEST = 100
 """Levels of lists and mappings in one message; more is no chat message, and a cycle has no end."""
 
+
 TOO_DEEP = (f"nested deeper than {DEEPEST} levels", "content that a provider can read")
+
+
 ORPHAN_OPENS = "[tool result whose call is not in this conversation]"
 
 
@@ -118,8 +123,6 @@ def _is_tools_part(part: Any) -> bool:
 
 
 # ---------------------------------------------------------------- reading one message
-
-
 def text_of(message: Mapping[str, Any]) -> str:
     """The readable text of a message's content; images, audio and files are not text."""
     return _content_text(message.get("content"))

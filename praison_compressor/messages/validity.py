@@ -1,4 +1,4 @@
-"""Validity: what a provider would refuse in a list of messages."""
+"""What a provider would refuse in a list of messages."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ __all__ = [
     "is_sound_block",
     "is_sound_call",
 ]
+
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 

@@ -1,4 +1,4 @@
-"""One agent's compression: the view of each of its requests, and its commands."""
+"""One agent's compression: the view of each of its requests, its recall tools and its commands."""
 
 from __future__ import annotations
 
@@ -8,38 +8,153 @@ import operator
 import re
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..anywhere import off_loop
-from ..compressor import ContextCompressor
+from ..compressor.context_compressor import ContextCompressor
+from ..compressor.result import CompressResult
+from ..compressor.work import mask_segment
 from ..config import CompressorConfig
+from ..errors import CompressorError, StoreUnavailable
 from ..events import Listener
-from ..ledger import Store
-from ..messages import Message
-from ..overflow import overflow_of
-from ..result import CompressResult
-from . import conversation, roles
+from ..ledger.recall import recall_tools
+from ..ledger.segments import Segment, Store
+from ..messages import Message, Transcript, digest, read, to_plain
+from ..summaries.threads import off_loop
+from ..tokens.overflow import overflow_of
+from ..view.layout import lay
+from ..view.masks import MaskLines
 from .engines import Engines
-from .ledgers import place_of
-from .manager import PassThroughManager, manager_for
-from .mirror import Mirror
+from .host_compaction import PassThroughManager, manager_for
 from .notices import Notices
-from .options import Asked
-from .pruning import prune
-from .recalling import RecallTools
-from .sessions import SessionName
-from .shapes import Request, refused_key
+from .options import RequestedContext
+from .requests import (
+    HostRequest,
+    alternating,
+    carries_conversation,
+    conversation_now,
+    refused_key,
+    refuses_roles,
+    replace_conversation,
+    without_window,
+)
+from .sessions import Mirror, SessionName, place_of
 from .status import Status, status_of
-from .usage import bill
+from .wire import bill
 
 if TYPE_CHECKING:
-    from .forgetting import Forgotten
+    from .sessions import Forgotten
 
-__all__ = ["AgentCompressor"]
+__all__ = [
+    "AgentCompressor",
+    "RecallTools",
+    "prune",
+]
+
+
+# -------------------------------------------------------------- pruning
+
+
+def prune(engine: ContextCompressor, messages: Sequence[Any], session_id: str) -> int:
+    """Record a mask for every large output before the newest turn; returns how many.
+
+    Raises:
+        LedgerError: the store cannot be read or written.
+    """
+    session = engine.store.open(engine.config.namespace, session_id)
+    segments = [entry.segment for entry in session.entries]
+    known = {segment.run[0] for segment in segments if segment.kind == "mask"}
+    transcript = read(messages)
+    found = [
+        (segment, [to_plain(original)])
+        for segment, original in _masks(engine, transcript, segments, len(messages))
+        if segment.run[0] not in known
+    ]
+    if found:
+        engine.store.commit(session, found)
+        engine.save(messages, session_id=session_id)
+    return len(found)
+
+
+def _masks(
+    engine: ContextCompressor, transcript: Transcript, segments: Sequence[Segment], length: int
+) -> Iterator[tuple[Segment, Message]]:
+    messages, count = transcript.messages, engine.tokens.message
+    users = [index for index, message in enumerate(messages) if message["role"] == "user"]
+    newest = users[-1] if users else 0
+    tiles = lay(list(map(digest, messages)), segments, [True] * len(messages))
+    summarized = {i for t in tiles if t.segment is not None for i in range(t.start, t.end)}
+    tokens = [count(message) for message in messages]
+    for index, line in MaskLines(engine.tokens.cache)(messages, tokens, engine.config):
+        size = count(line)
+        if index < newest and index not in summarized and size < tokens[index]:
+            segment = mask_segment(
+                digest(messages[index]),
+                line,
+                tokens=size,
+                source_tokens=tokens[index],
+                transcript_length=length,
+            )
+            yield segment, messages[index]
+
+
+# -------------------------------------------------------------- recalling
+
 
 log = logging.getLogger(__name__)
+
+
+class RecallTools:
+    """Gives an agent its tools, and takes back exactly those."""
+
+    def __init__(self, agent: Any, compressor: AgentCompressor) -> None:
+        self._agent = weakref.ref(agent)
+        taken = {getattr(tool, "__name__", None) for tool in _tools_of(agent)}
+        self._given = [tool for tool in _made(compressor) if tool.__name__ not in taken]
+        if self._given:
+            agent.tools = [*_tools_of(agent), *self._given]
+
+    def take_back(self) -> None:
+        """The agent's tools as they were."""
+        agent = self._agent()
+        if agent is not None and self._given:
+            agent.tools = [tool for tool in _tools_of(agent) if tool not in self._given]
+
+
+def _tools_of(agent: Any) -> list[Any]:
+    tools = getattr(agent, "tools", None)
+    if isinstance(tools, (list, tuple)):
+        return list(tools)
+    return [] if tools is None else [tools]
+
+
+def _made(compressor: AgentCompressor) -> list[Callable[..., str]]:
+    if not compressor.config.recall:
+        return []
+    weak = weakref.ref(compressor)  # the agent holds its tools, and must not hold its compressor
+
+    def ours() -> AgentCompressor:
+        found = weak()
+        if found is None:
+            raise StoreUnavailable("the conversation's archive is closed")
+        return found
+
+    try:
+        store = compressor.ledger
+    except CompressorError as error:
+        log.warning("no recall tools: %s", error)
+        return []
+    return recall_tools(
+        store,
+        # Asked at each call: a command may have changed the session.
+        lambda: store.open(ours().config.namespace, ours().session_id),
+        lambda text: ours().engine().tokens.text(text),
+    )
+
+
+# -------------------------------------------------------------- agent compressor
+
 
 ROLES = "two messages of one role in a row"
 
@@ -47,7 +162,7 @@ ROLES = "two messages of one role in a row"
 class AgentCompressor:
     """What `agent.context_compressor` is. Nothing in it raises into a turn of the agent."""
 
-    def __init__(self, agent: Any, asked: Asked, defaults: Mapping[str, Any]) -> None:
+    def __init__(self, agent: Any, asked: RequestedContext, defaults: Mapping[str, Any]) -> None:
         self._agent = weakref.ref(agent)
         self._asked = asked
         self._session = SessionName()
@@ -142,15 +257,15 @@ class AgentCompressor:
 
     # ------------------------------------------------------------ views
 
-    def view(self, request: Request) -> Sequence[Message]:
+    def view(self, request: HostRequest) -> Sequence[Message]:
         """What to send instead of the request's messages."""
         return self._in_its_roles(request, self._view(request))
 
-    async def aview(self, request: Request) -> Sequence[Message]:
+    async def aview(self, request: HostRequest) -> Sequence[Message]:
         """The same on the event loop, which is never held up."""
         return self._in_its_roles(request, await self._aview(request))
 
-    def _view(self, request: Request) -> Sequence[Message]:
+    def _view(self, request: HostRequest) -> Sequence[Message]:
         try:
             request = self._without_window(request)
             if not self._compresses(request):
@@ -171,7 +286,7 @@ class AgentCompressor:
         except Exception as error:
             return self._best(request, error)
 
-    async def _aview(self, request: Request) -> Sequence[Message]:
+    async def _aview(self, request: HostRequest) -> Sequence[Message]:
         try:
             request = self._without_window(request)
             if not self._compresses(request):
@@ -191,40 +306,38 @@ class AgentCompressor:
         except Exception as error:
             return await asyncio.to_thread(self._best, request, error)
 
-    def used(self, request: Request, sent: Sequence[Message], reported: int) -> None:
+    def used(self, request: HostRequest, sent: Sequence[Message], reported: int) -> None:
         """Learn from the prompt tokens that the provider reports for what was sent."""
         try:
             self.engine(request.model).tokens.calibrate(sent, reported, request.tools)
         except Exception:
             log.exception("agent %s: nothing learned from the usage", self._name())
 
-    def refused(self, request: Request) -> frozenset[str]:
+    def refused(self, request: HostRequest) -> frozenset[str]:
         """What the request's model was found not to take."""
         return frozenset(what for model, what in self._refused if model == request.model)
 
     def other_view(
-        self, request: Request, sent: Sequence[Message], error: Exception
+        self, request: HostRequest, sent: Sequence[Message], error: Exception
     ) -> Sequence[Message] | None:
         """What to send after a refusal that says what to change; None after any other."""
         return self.view(request) if self._learned(request, sent, error) else None
 
     async def aother_view(
-        self, request: Request, sent: Sequence[Message], error: Exception
+        self, request: HostRequest, sent: Sequence[Message], error: Exception
     ) -> Sequence[Message] | None:
         """The same on the event loop."""
         learned = await asyncio.to_thread(self._learned, request, sent, error)
         return await self.aview(request) if learned else None
 
-    def _without_window(self, request: Request) -> Request:
-        return replace(
-            request, messages=conversation.without_window(self._agent(), request.messages)
-        )
+    def _without_window(self, request: HostRequest) -> HostRequest:
+        return replace(request, messages=without_window(self._agent(), request.messages))
 
-    def _compresses(self, request: Request) -> bool:
+    def _compresses(self, request: HostRequest) -> bool:
         """Whether the request may move the session on: the conversation itself, unless told not."""
         if not self._asked.automatic:
             return False
-        carries = conversation.carries(self._agent(), request.messages)
+        carries = carries_conversation(self._agent(), request.messages)
         if not carries:
             log.debug(
                 "agent %s: a request of %d messages to %s has fewer than two of the "
@@ -235,16 +348,16 @@ class AgentCompressor:
             )
         return carries
 
-    def _projected(self, request: Request) -> Sequence[Message]:
+    def _projected(self, request: HostRequest) -> Sequence[Message]:
         """The request through the ledger as it is; only what would be refused is made to fit."""
         return self._fitted(request, target_tokens=self._engines.room(request))
 
-    def _fitted(self, request: Request, **options: Any) -> Sequence[Message]:
+    def _fitted(self, request: HostRequest, **options: Any) -> Sequence[Message]:
         """The best view, recorded nowhere; the status tells of it where it is the conversation."""
         result = self.engine(request.model).best(
             request.messages, session_id=self.session_id, **options
         )
-        if conversation.carries(self._agent(), request.messages):
+        if carries_conversation(self._agent(), request.messages):
             self._last, self._last_overhead = result, self._engines.measured(request)
         return result.messages
 
@@ -255,7 +368,7 @@ class AgentCompressor:
             self._notices.compressed(self.status(), result)
         return result.messages
 
-    def _best(self, request: Request, error: Exception) -> Sequence[Message]:
+    def _best(self, request: HostRequest, error: Exception) -> Sequence[Message]:
         """Our own failure must not end the turn: said once with its cause, the best view sent."""
         cause = f"{type(error).__name__}: {error}"
         kind = re.sub(r"\d+", "#", cause)  # the same again, with other numbers, is not news
@@ -272,12 +385,12 @@ class AgentCompressor:
             log.exception("agent %s: sent as it is", self._name())
             return request.messages
 
-    def _in_its_roles(self, request: Request, view: Sequence[Message]) -> Sequence[Message]:
-        return roles.alternating(view) if ROLES in self.refused(request) else view
+    def _in_its_roles(self, request: HostRequest, view: Sequence[Message]) -> Sequence[Message]:
+        return alternating(view) if ROLES in self.refused(request) else view
 
-    def _learned(self, request: Request, sent: Sequence[Message], error: Exception) -> bool:
+    def _learned(self, request: HostRequest, sent: Sequence[Message], error: Exception) -> bool:
         """Take from a refusal what the model wants; False when it says nothing of that."""
-        what = ROLES if roles.refused(error) else refused_key(error)
+        what = ROLES if refuses_roles(error) else refused_key(error)
         if what is not None and what not in self.refused(request):
             log.info("agent %s: %s does not take %s", self._name(), request.model, what)
             self._refused.add((request.model, what))
@@ -299,9 +412,9 @@ class AgentCompressor:
 
     # ------------------------------------------------------------ commands
 
-    def _now(self) -> Request:
+    def _now(self) -> HostRequest:
         """The conversation between two turns, below the system prompt that was sent last."""
-        return conversation.now(self._agent(), () if self._last is None else self._last.messages)
+        return conversation_now(self._agent(), () if self._last is None else self._last.messages)
 
     def status(self) -> Status:
         """Where the conversation stands: its tokens, its window, its session."""
@@ -372,7 +485,7 @@ class AgentCompressor:
         root = self.ledger.lineage(self.config.namespace, session_id)[-1].session_id
         agent = self._agent()
         if agent is not None and not (root == self.session_id and agent.chat_history):
-            conversation.replace(agent, self.engine().resume(root, token_budget).messages)
+            replace_conversation(agent, self.engine().resume(root, token_budget).messages)
             self._last, self._last_overhead = None, 0
         return self._session.take(root)
 

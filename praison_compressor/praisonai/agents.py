@@ -1,4 +1,4 @@
-"""The agents that asked for compression, found again by the object."""
+"""The agents that asked for compression, found again by the object, in clones and in teams."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from typing import Any
 from praisonaiagents.context.models import ContextConfig
 
 from .agent_compressor import AgentCompressor
-from .options import Asked, read
+from .options import RequestedContext, read
 
-__all__ = ["Agents"]
+__all__ = [
+    "Agents",
+]
+
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +34,9 @@ class Agents:
         self._open = True
         self._known: weakref.WeakKeyDictionary[Any, AgentCompressor] = weakref.WeakKeyDictionary()
         self._failed: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._of_team: weakref.WeakKeyDictionary[Any, Asked] = weakref.WeakKeyDictionary()
+        self._of_team: weakref.WeakKeyDictionary[Any, RequestedContext] = (
+            weakref.WeakKeyDictionary()
+        )
 
     @property
     def are_served(self) -> bool:
@@ -102,7 +107,7 @@ class Agents:
             self._known.clear()
 
 
-def _asked(agent: Any) -> Asked | None:
+def _asked(agent: Any) -> RequestedContext | None:
     """What the agent asks now: by its manager where it has one, else by its `context=`."""
     param = getattr(agent, "_context_param", None)
     if not getattr(agent, "_context_manager_initialized", False):

@@ -1,28 +1,104 @@
-"""The compressors of one agent: one per model it is sent to, on one ledger."""
+"""The compressors of one agent, one per model it is sent to; the agent's own model as summarizer at
+its own endpoint.
+
+An on-premises transcript must not reach a public provider because a summary was due.
+"""
 
 from __future__ import annotations
 
 import threading
 import weakref
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..compressor import ContextCompressor
+from ..compressor.context_compressor import ContextCompressor
 from ..config import CompressorConfig
 from ..events import Listener
-from ..ledger import Store
+from ..ledger.segments import Store
 from ..messages import Message
-from ..models import model_limits
-from ..overflow import Overflow
-from ..prompts import Summarizer
-from ..tokens import TokenCounter
-from . import endpoint
-from .conversation import same_model
-from .ledgers import ledger_of
-from .shapes import Request
+from ..summaries.protocol import Summarizer
+from ..tokens.counter import TokenCounter
+from ..tokens.models import model_limits
+from ..tokens.overflow import Overflow
+from .requests import HostRequest, same_model
+from .sessions import ledger_of
 
-__all__ = ["Engines"]
+__all__ = [
+    "Endpoint",
+    "Engines",
+    "endpoint_of",
+]
+
+
+# -------------------------------------------------------------- endpoint
+
+
+# What shapes an answer of the agent; a summary has its own.
+_OF_THE_ANSWER = frozenset(
+    {
+        "frequency_penalty",
+        "logit_bias",
+        "logprobs",
+        "max_completion_tokens",
+        "max_tokens",
+        "messages",
+        "presence_penalty",
+        "response_format",
+        "seed",
+        "stop",
+        "stream",
+        "stream_options",
+        "temperature",
+        "timeout",
+        "tool_choice",
+        "tools",
+        "top_logprobs",
+        "top_p",
+        "web_search_options",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where an agent's requests go, in litellm's words."""
+
+    model: str
+    api_base: str | None
+    api_key: str | None = field(repr=False)
+    extra: dict[str, Any] = field(default_factory=dict, repr=False)
+    """What else the provider needs: api_version, headers, region, num_ctx …"""
+
+
+def endpoint_of(agent: Any) -> Endpoint | None:
+    """The agent's endpoint; None for a model object of the caller's own that we cannot call."""
+    if getattr(agent, "_using_custom_llm", False):
+        return _of_llm(getattr(agent, "llm_instance", None))
+    return _of_client(getattr(agent, "_openai_client", None), getattr(agent, "llm", None))
+
+
+def _of_client(client: Any, model: Any) -> Endpoint | None:
+    if client is None or not isinstance(model, str):
+        return None
+    sdk = client.sync_client  # knows what the environment adds to an unset base_url
+    name = model if model.startswith("openai/") else f"openai/{model}"
+    return Endpoint(name, str(sdk.base_url), client.api_key)
+
+
+def _of_llm(llm: Any) -> Endpoint | None:
+    build = getattr(llm, "_build_completion_params", None)
+    if not callable(build):
+        return None
+    params = {key: value for key, value in build().items() if key not in _OF_THE_ANSWER}
+    model = params.pop("model")
+    base = params.pop("base_url", None)
+    base = params.pop("api_base", None) or base
+    return Endpoint(model, base, params.pop("api_key", None), params)
+
+
+# -------------------------------------------------------------- engines
+
 
 SHRINK = 0.5  # of the window, where a refusal explains itself no further
 
@@ -100,10 +176,10 @@ class Engines:
         agent = self._agent()
         if self.config.auxiliary_model or not self._own_model or agent is None:
             return None  # the compressor makes its own from the configuration, or goes without
-        where = endpoint.of(agent)
+        where = endpoint_of(agent)
         if where is None:
             return None
-        from ..summarizer import LiteLLMSummarizer
+        from ..summaries.litellm_client import LiteLLMSummarizer
 
         own = self.config.model
         return LiteLLMSummarizer(
@@ -121,20 +197,20 @@ class Engines:
         engine = self.of(model)
         return model_limits(engine.config.model, engine.config.context_window).window
 
-    def overhead(self, request: Request) -> int:
+    def overhead(self, request: HostRequest) -> int:
         """Tokens that the request needs beside its messages and the usual answer."""
         return self._overhead(request, self.window(request.model))
 
-    def _overhead(self, request: Request, window: int) -> int:
+    def _overhead(self, request: HostRequest, window: int) -> int:
         return self.measured(request) + max(0, request.output_tokens - self._reserve(window))
 
-    def measured(self, request: Request) -> int:
+    def measured(self, request: HostRequest) -> int:
         """Tokens of the request's tools and its answer's format: what is sent beside messages."""
         counter = self.of(request.model).tokens
         tools = counter.tools(request.tools) if request.tools else 0
         return tools + (counter.text(request.schema) if request.schema else 0)
 
-    def room(self, request: Request) -> int:
+    def room(self, request: HostRequest) -> int:
         """Tokens that the request's messages may take before it is refused."""
         window = self.window(request.model)
         return max(1, window - self._reserve(window) - self.overhead(request))
@@ -146,7 +222,7 @@ class Engines:
 
     # ------------------------------------------------------------ learning
 
-    def shrink(self, request: Request, sent: Sequence[Message], refused: Overflow) -> int:
+    def shrink(self, request: HostRequest, sent: Sequence[Message], refused: Overflow) -> int:
         """Take a smaller window for the model from a refusal of `sent`; returns it."""
         with self._lock:
             engine, name = self.of(request.model), self._name(request.model)
@@ -167,7 +243,7 @@ class Engines:
             self._made[name] = self._make(self._config_for(name))
             return window
 
-    def _beside(self, answer: int, window: int, request: Request) -> int:
+    def _beside(self, answer: int, window: int, request: HostRequest) -> int:
         """The window that leaves a prompt what is left beside a longer answer than we reckon with.
 
         litellm asks Claude for as long an answer as the model can write, where nobody said.

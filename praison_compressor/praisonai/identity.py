@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from .agent_compressor import AgentCompressor
     from .agents import Agents
 
-__all__ = ["current", "patch", "turn_of"]
+__all__ = [
+    "current",
+    "patch",
+    "turn_of",
+]
+
 
 _current: ContextVar[AgentCompressor | None] = ContextVar("praison_compressor_turn", default=None)
 

@@ -1,4 +1,4 @@
-"""Puts everything in place, once per process, and takes all of it away again."""
+"""Put everything in place, once per process, and take all of it away again."""
 
 from __future__ import annotations
 
@@ -6,24 +6,21 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import (
-    clones,
-    face,
-    identity,
-    litellm_wire,
-    manager,
-    openai_wire,
-    optimizer,
-    reads,
-    second_system,
-    slash,
-    teams,
-    workflow_files,
-)
+from . import identity, slash
+from . import probe as reads
+from .agent_patches import patch_attribute, patch_clones, patch_teams, patch_workflow_files
 from .agents import Agents
+from .host_compaction import patch_compaction, patch_manager, patch_optimizer
 from .patches import Patches
+from .wire import patch_litellm, patch_openai
 
-__all__ = ["Installation", "install", "install_gated", "installed", "uninstall"]
+__all__ = [
+    "Installation",
+    "install",
+    "install_gated",
+    "installed",
+    "uninstall",
+]
 
 
 class Installation:
@@ -42,15 +39,15 @@ class Installation:
         reads.check()
         try:
             identity.patch(self.agents, self.patches)
-            manager.patch(self.agents, self.patches)
-            second_system.patch(self.agents, self.patches)
-            openai_wire.patch(self.patches)
-            litellm_wire.patch(self.patches)
-            optimizer.patch(self.patches)
-            clones.patch(self.agents, self.patches)
-            teams.patch(self.agents, self.patches)
-            workflow_files.patch(self.agents, self.patches)
-            face.patch(self.agents, self.patches)
+            patch_manager(self.agents, self.patches)
+            patch_compaction(self.agents, self.patches)
+            patch_openai(self.patches)
+            patch_litellm(self.patches)
+            patch_optimizer(self.patches)
+            patch_clones(self.agents, self.patches)
+            patch_teams(self.agents, self.patches)
+            patch_workflow_files(self.agents, self.patches)
+            patch_attribute(self.agents, self.patches)
             slash.patch(self.agents, self.patches)
         except BaseException:
             self.patches.undo()

@@ -1,4 +1,6 @@
-"""What an agent asked for: every spelling of `context=` read into one value, or None."""
+"""What an agent asked for: every spelling of `context=` (also in workflow files) read into one
+value, or None.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,16 @@ from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 from ..config import CompressorConfig
 from ..errors import ConfigError
 
-__all__ = ["Asked", "CompressorContext", "read", "wants"]
+__all__ = [
+    "CompressorContext",
+    "RequestedContext",
+    "read",
+    "wants",
+]
+
 
 log = logging.getLogger(__name__)
+
 
 SUMMARIZE = OptimizerStrategy.SUMMARIZE
 
@@ -73,7 +82,7 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestedContext:
     """An agent's request for compression."""
 
     context: Any
@@ -96,7 +105,7 @@ class Asked:
             return CompressorConfig(model=model).with_environment()
 
 
-def read(param: Any) -> Asked | None:
+def read(param: Any) -> RequestedContext | None:
     """What the agent's `context=` asks of us; None: nothing, the host goes on as before."""
     if param is True:
         return _asked(_from_environment())
@@ -120,13 +129,13 @@ def _key(text: str) -> str:
     return text.strip().lower().replace("-", "_")
 
 
-def _asked(context: Any, **more: bool) -> Asked | None:
+def _asked(context: Any, **more: bool) -> RequestedContext | None:
     if context is None or not wants(context.strategy):
         return None
     if not isinstance(context.strategy, OptimizerStrategy):
         # The host reads `.strategy.value`, so a string there breaks its own reports.
         context = replace(context, strategy=SUMMARIZE)
-    return Asked(context, _ours(context), automatic=bool(context.auto_compact), **more)
+    return RequestedContext(context, _ours(context), automatic=bool(context.auto_compact), **more)
 
 
 def _from_environment() -> Any:
@@ -137,7 +146,7 @@ def _preset(name: str) -> Any:
     return ContextConfig(strategy=SUMMARIZE) if _key(name) == SUMMARIZE.value else None
 
 
-def _from_mapping(param: Mapping[str, Any]) -> Asked | None:
+def _from_mapping(param: Mapping[str, Any]) -> RequestedContext | None:
     if not wants(param.get("strategy")):
         return None
     host = {item.name for item in fields(ContextConfig)}
@@ -159,7 +168,7 @@ def _plain_manager(param: Any) -> Any:
     """The host's own manager, or ours; a subclass of the user's knows its own mind."""
     from praisonaiagents.context.manager import ContextManager
 
-    from .manager import PassThroughManager
+    from .host_compaction import PassThroughManager
 
     return param if type(param) in (ContextManager, PassThroughManager) else None
 

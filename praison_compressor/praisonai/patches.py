@@ -1,4 +1,4 @@
-"""Replaces names of the host and puts every one of them back exactly as it was."""
+"""Replace names of the host and put every one of them back exactly as it was."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ from typing import Any, NamedTuple
 
 from ..errors import CompressorError
 
-__all__ = ["HostMoved", "Patches", "host_module"]
+__all__ = [
+    "HostMoved",
+    "Patches",
+    "host_module",
+]
+
 
 log = logging.getLogger(__name__)
+
 
 ABSENT = object()
 

@@ -11,9 +11,15 @@ from ..config import CompressorConfig
 from ..errors import ConfigError
 from .install import install_gated
 
-__all__ = ["NAME", "CompressorPlugin", "plugin"]
+__all__ = [
+    "NAME",
+    "CompressorPlugin",
+    "plugin",
+]
+
 
 log = logging.getLogger(__name__)
+
 
 NAME = "praison-compressor"
 

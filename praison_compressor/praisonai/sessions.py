@@ -1,11 +1,43 @@
-"""Under which session id an agent's conversation is kept."""
+"""Where an agent's ledger and session are kept, compressions shown in the host's own session store,
+and `forget` through to it.
+"""
 
 from __future__ import annotations
 
+import logging
 import secrets
-from typing import Any
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-__all__ = ["SessionName"]
+from ..compressor.defaults import default_store
+from ..compressor.result import CompressResult
+from ..config import CompressorConfig
+from ..errors import ConfigError, LedgerError, StoreUnavailable
+from ..ledger.memory import MemoryStore
+from ..ledger.segments import Epoch, Store
+from ..ledger.sql.erasure import Erased
+from ..ledger.sql.store import SqlStore
+from ..messages import Message, text_of
+from ..view.frame import unframe
+
+__all__ = [
+    "Forgotten",
+    "HostSession",
+    "Mirror",
+    "SessionName",
+    "default_host",
+    "forget",
+    "host_session",
+    "is_encrypted",
+    "ledger_of",
+    "place_of",
+]
+
+
+# -------------------------------------------------------------- sessions
 
 
 class SessionName:
@@ -40,3 +72,316 @@ class SessionName:
 
 def _new() -> str:
     return f"agent-{secrets.token_hex(8)}"
+
+
+# -------------------------------------------------------------- ledgers
+
+
+log = logging.getLogger(__name__)
+
+
+class HostSession(NamedTuple):
+    """An agent's session in a store of the host that writes to this machine's disk."""
+
+    store: Any
+    id: str
+
+
+def host_session(agent: Any) -> HostSession | None:
+    """The agent's persistent session; None where the host forgets it, or keeps it elsewhere.
+
+    A database adapter (`db=`) or a store without a directory may be on another machine: what is
+    said there is no reason to write it to a disk here.
+    """
+    session_id = getattr(agent, "_session_id", None) or getattr(agent, "_history_session_id", None)
+    if not isinstance(session_id, str) or getattr(agent, "_db", None) is not None:
+        return None
+    store = getattr(agent, "_session_store", None)
+    if store is None:
+        if getattr(agent, "_session_store_initialized", False):
+            return None  # the host tried and gave it up
+        # The host looks for its store in the first turn; this is the one that it will find.
+        from praisonaiagents.session import get_default_session_store
+
+        store = get_default_session_store()
+    return HostSession(store, session_id) if _on_disk(store) else None
+
+
+def _on_disk(store: Any) -> bool:
+    directory, database = getattr(store, "session_dir", None), getattr(store, "db_path", None)
+    return isinstance(directory, str) and database != ":memory:"
+
+
+def is_encrypted(store: Any) -> bool:
+    """Whether a store of the host, or of anyone else, encrypts what it keeps."""
+    return any("encrypt" in kind.__name__.lower() for kind in type(store).__mro__)
+
+
+def ledger_of(config: CompressorConfig, agent: Any) -> Store:
+    """The store for an agent's ledger; which one it is, is logged.
+
+    One that can never be opened (a wrong URL, a wrong key) costs an agent what outlives its
+    process, not its compression: the ledger is in memory then, and the log says why.
+    """
+    store = _chosen(config, host_session(agent), getattr(agent, "_session_store", None))
+    log.info("agent %s: its ledger is in %s", getattr(agent, "display_name", None), place_of(store))
+    return store
+
+
+def place_of(store: Store) -> str:
+    """Where a ledger is, in words that hold no secret."""
+    return str(getattr(store, "place", "memory"))
+
+
+def _chosen(config: CompressorConfig, session: HostSession | None, given: Any) -> Store:
+    keeper = session.store if session is not None else given
+    if config.store_url is None and session is None:
+        return MemoryStore()
+    if keeper is not None and is_encrypted(keeper):
+        return _encrypted(config, keeper)
+    if config.store_url is None:
+        return _reached(config, None, None)
+    try:
+        return default_store(config)
+    except (ConfigError, LedgerError) as error:
+        return _in_memory(error)
+
+
+def _encrypted(config: CompressorConfig, keeper: Any) -> Store:
+    """With the key of the host's store; never plain beside it."""
+    codec = getattr(keeper, "_fernet", None)
+    if not (hasattr(codec, "encrypt") and hasattr(codec, "decrypt")):
+        log.error(
+            "the agent's sessions are encrypted by a %s whose key cannot be used; its ledger "
+            "stays in memory",
+            type(keeper).__name__,
+        )
+        return MemoryStore()
+    from ..ledger.sql.database import default_path
+
+    url = config.store_url or str(default_path(encrypted=True))
+    return _reached(config, url, codec)
+
+
+def _reached(config: CompressorConfig, url: str | None, codec: Any) -> Store:
+    """A store that nobody named must not cost an agent its compression when it fails."""
+    from ..ledger.sql.store import open_store
+
+    try:
+        store = open_store(url, codec=codec, mask_secrets=config.redact_archive)
+        store.check()
+    except LedgerError as error:
+        return _in_memory(error)
+    return store
+
+
+def _in_memory(error: Exception) -> Store:
+    log.error("the ledger stays in memory and ends with this process: %s", error)
+    return MemoryStore()
+
+
+# -------------------------------------------------------------- forgetting
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """What is gone, and what the caller must still see to."""
+
+    erased: Erased
+    """Of the ledger."""
+    mirrored: tuple[str, ...] = ()
+    """The host's child sessions that were removed, by their ids."""
+    left: tuple[str, ...] = ()
+    """What the host still holds, one sentence each."""
+
+
+def forget(ledger: SqlStore, namespace: str, target: str, host: Any = None) -> Forgotten:
+    """Remove a session or a message (by its digest) from the ledger and from the host's mirror.
+
+    The mirrored children of every session that it touched are removed whole: each repeats summaries
+    and the words that were newest then. The agent's own session in the host is the host's: where it
+    is still there, `left` says so.
+
+    Raises:
+        SessionNotFound: no such session or message in this namespace.
+        StoreUnavailable: nothing was removed.
+    """
+    erased = ledger.forget(namespace, target)
+    if host is None:
+        return Forgotten(erased)
+    children = [
+        epoch.id
+        for name in erased.sessions
+        for epoch in ledger.lineage(namespace, name)
+        if epoch.session_id == name != epoch.id
+    ]
+    kept = [child for child in children if _is_there(host, child)]
+    gone = tuple(child for child in kept if _removed(host, child))
+    left = [f"the host's session {c} could not be removed" for c in kept if c not in gone]
+    return Forgotten(erased, gone, (*left, *_left(host, erased.sessions, any_gone=bool(gone))))
+
+
+def _is_there(host: Any, session_id: str) -> bool:
+    try:
+        return bool(host.session_exists(session_id))
+    except Exception:
+        log.warning("the host's session %s cannot be looked up", session_id, exc_info=True)
+        return True  # then it cannot be removed either, and the caller learns of it
+
+
+def _removed(host: Any, session_id: str) -> bool:
+    try:
+        return bool(host.delete_session(session_id)) and not host.session_exists(session_id)
+    except Exception:
+        log.warning("the host's session %s was not removed", session_id, exc_info=True)
+        return False
+
+
+def _left(host: Any, sessions: Sequence[str], *, any_gone: bool) -> Iterator[str]:
+    for name in sessions:
+        if _is_there(host, name):
+            yield f"the host's own session {name} has its transcript; delete it there"
+    database = getattr(host, "db_path", None)
+    if any_gone and database:
+        # The host's databases do not clear what they free.
+        yield f"freed pages of {database} may hold old bytes; VACUUM it"
+    if any_gone and getattr(host, "_mirror_writer", None) is not None:
+        yield "the host copies its sessions elsewhere (its own mirror); remove them there"
+
+
+def default_host() -> Any:
+    """The host's session store of this user; None where there is no host, or no sessions of it."""
+    try:
+        from praisonaiagents.paths import get_sessions_dir
+        from praisonaiagents.session import get_default_session_store
+    except ImportError:
+        return None
+    # The store would make the directory.
+    return get_default_session_store() if get_sessions_dir().is_dir() else None
+
+
+# -------------------------------------------------------------- mirror
+
+
+FILES = ("DefaultSessionStore", "SqliteSessionStore")
+"""Stores of the host whose sessions are files that its `HierarchicalSessionStore` reads too."""
+
+
+class Mirror:
+    """One agent's. What fails here is said once and harms nothing: the ledger is the truth."""
+
+    def __init__(self, agent: weakref.ref[Any], ledger: Callable[[], Store]) -> None:
+        self._agent = agent
+        self._ledger = ledger
+        self._lock = threading.Lock()
+        self._shown: str | None = None
+        self._failed = False
+
+    def show(self, namespace: str, result: CompressResult) -> None:
+        """Write the epoch of a view's newest summary, unless it is there; never raises."""
+        if not result.segments:
+            return
+        with self._lock:
+            if result.session_id == self._shown:
+                return
+            self._shown = result.session_id
+            try:
+                self._write(namespace, result)
+            except Exception:
+                self._say()
+
+    def forget(self, namespace: str, target: str) -> Forgotten:
+        """Remove a session or a message from the ledger, and the children that showed it.
+
+        Raises:
+            LedgerError: as `SqlStore.forget` does, or the ledger is this process's memory.
+        """
+        from ..ledger.sql.store import SqlStore
+
+        ledger = self._ledger()
+        if not isinstance(ledger, SqlStore):
+            raise StoreUnavailable(
+                "the ledger is in memory: nothing of it is kept, and it ends with this process"
+            )
+        session = host_session(self._agent())
+        with self._lock:
+            return forget(ledger, namespace, target, None if session is None else session.store)
+
+    def _say(self) -> None:
+        if not self._failed:
+            self._failed = True
+            log.warning("compressions are not shown in the host's session store", exc_info=True)
+
+    def _write(self, namespace: str, result: CompressResult) -> None:
+        session = host_session(self._agent())
+        if session is None:
+            return
+        chain = _summarized(self._ledger(), namespace, result.session_id)
+        store = _hierarchical(session.store)
+        if not chain or store.session_exists(chain[-1].id):
+            return
+        child, stable = chain[-1], chain[-1].session_id
+        if stable != session.id and not store.session_exists(stable):
+            return  # a session that a command began: the host does not know it
+        # An agent that only ever used `achat` has its session's name, and no transcript there: the
+        # host opens its store in `chat` alone. The child then opens the parent.
+        parent = next((e.id for e in reversed(chain[:-1]) if store.session_exists(e.id)), stable)
+        known = {
+            "parent_id": parent,
+            "parent_session_id": parent,
+            "lineage_id": stable,
+            "title": f"{stable}, compressed ({len(chain)})",
+        }
+        _create(store, child.id, known)
+        for role, text in _said(result):
+            store.add_message(child.id, role, text)
+        # The host's search shows one hit for a lineage.
+        store.update_session_metadata(stable, lineage_id=stable)
+
+
+def _summarized(ledger: Store, namespace: str, session_id: str) -> list[Epoch]:
+    """The epochs that began with a summary, oldest first; masks are not worth a session each."""
+    entries = ledger.open(namespace, session_id).entries
+    begun = {entry.epoch for entry in entries if entry.segment.kind == "summary"}
+    return [epoch for epoch in ledger.lineage(namespace, session_id) if epoch.id in begun]
+
+
+def _hierarchical(store: Any) -> Any:
+    """The host's store as one that keeps parents, encrypting as it does; itself if there is none.
+
+    Sessions that are no files (a database) keep the parent in their metadata.
+    """
+    inner: Any = getattr(store, "_store", None) if is_encrypted(store) else store
+    if type(inner).__name__ not in FILES:
+        return store
+    from praisonaiagents.session import HierarchicalSessionStore
+
+    files = HierarchicalSessionStore(inner.session_dir)
+    if inner is store:
+        return files
+    wrapped = object.__new__(type(store))
+    wrapped.__dict__.update({**store.__dict__, "_store": files})
+    return wrapped
+
+
+def _create(store: Any, child: str, known: dict[str, str]) -> None:
+    create = getattr(store, "create_session", None)
+    if create is not None:
+        create(session_id=child, parent_id=known["parent_id"], title=known["title"], metadata=known)
+    else:
+        store.update_session_metadata(child, **known)
+
+
+def _said(result: CompressResult) -> Iterator[tuple[str, str]]:
+    """The summaries, then the words that were kept.
+
+    Without the tool steps: the host drops their ids on resume, and calls without answers are
+    refused by providers. They are whole in the ledger.
+    """
+    summaries: Sequence[Message] = [segment.rendered for segment in result.segments]
+    for summary in summaries:
+        yield "system", unframe(summary)
+    for message in result.messages:
+        text = text_of(message)
+        if text and message.get("role") in ("user", "assistant") and message not in summaries:
+            yield message["role"], text

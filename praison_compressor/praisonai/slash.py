@@ -7,15 +7,21 @@ import functools
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..compressor.result import CompressResult
 from ..errors import CompressorError
-from ..result import CompressResult
 from .patches import Patches, host_module, method
 
 if TYPE_CHECKING:
     from .agent_compressor import AgentCompressor
     from .agents import Agents
 
-__all__ = ["COMMANDS", "Command", "patch", "read"]
+__all__ = [
+    "COMMANDS",
+    "Command",
+    "patch",
+    "read",
+]
+
 
 COMMANDS = ("status", "compact", "prune", "new", "resume")
 

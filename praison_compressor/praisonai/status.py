@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..compressor import ContextCompressor
+from ..compressor.context_compressor import ContextCompressor
+from ..compressor.result import CompressResult
 from ..messages import is_system
-from ..result import CompressResult
 
-__all__ = ["Status", "line", "short", "status_of"]
+__all__ = [
+    "Status",
+    "line",
+    "short",
+    "status_of",
+]
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 from .chat_refusals import check_messages
 from .models import Counter
-from .recorded import Recorded
-from .replies import Answer, Answerer, Asked, Broken, Call, Failure, Reply, Script
+from .replies import Answer, Answerer, Asked, Broken, Call, Failure, Recorded, Reply, Script
 from .roles import Behaviour, Summarizer, Worker, echo
 from .server import LocalProvider
 from .strict import Refusal, Rules

@@ -17,10 +17,12 @@ from .anthropic_refusals import (
     thinks,
 )
 from .replies import JSON, Asked, Reply, Usage
-from .strict import Refusal, Rules
-from .wire import call_id, pieces, sse
+from .strict import Refusal, Rules, call_id, pieces, sse
 
-__all__ = ["Anthropic"]
+__all__ = [
+    "Anthropic",
+]
+
 
 ERROR_TYPES = {
     400: "invalid_request_error",
@@ -31,7 +33,11 @@ ERROR_TYPES = {
     429: "rate_limit_error",
     529: "overloaded_error",
 }
+
+
 STOP_REASONS = {"length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
+
+
 MODIFIED = (
     "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. "
     "These blocks must remain as they were in the original response."
@@ -174,8 +180,6 @@ class Anthropic:
 
 
 # -- reading --------------------------------------------------------------------------------------
-
-
 def _chat_messages(message: JSON) -> Iterator[JSON]:
     """Yield the chat messages that one message stands for: each tool result is one of its own."""
     content = message["content"]
@@ -233,8 +237,6 @@ def _chat_tool(tool: JSON) -> JSON:
 
 
 # -- answering ------------------------------------------------------------------------------------
-
-
 def _blocks(reply: Reply, asked: Asked) -> list[JSON]:
     said = reply.text or reply.refusal
     blocks: list[JSON] = [{"type": "text", "text": said}] if said else []

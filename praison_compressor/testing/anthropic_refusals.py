@@ -21,6 +21,7 @@ __all__ = [
     "thinks",
 ]
 
+
 PARAMETERS = frozenset(
     {
         *("cache_control", "container", "context_management", "max_tokens", "mcp_servers"),
@@ -29,6 +30,8 @@ PARAMETERS = frozenset(
         *("tools", "top_k", "top_p"),
     }
 )
+
+
 BLOCKS = {
     "text": {"type", "text", "cache_control", "citations"},
     "image": {"type", "source", "cache_control"},
@@ -38,10 +41,14 @@ BLOCKS = {
     "thinking": {"type", "thinking", "signature"},
     "redacted_thinking": {"type", "data"},
 }
+
+
 BLOCKS_OF = {
     "user": ("text", "image", "document", "tool_result"),
     "assistant": ("text", "tool_use", "thinking", "redacted_thinking"),
 }
+
+
 IDENTIFIER = re.compile(r"[a-zA-Z0-9_-]+")
 
 

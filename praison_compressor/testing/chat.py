@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from .chat_refusals import check_messages, check_parameters, check_tools, overflow
 from .replies import JSON, Asked, Reply, Usage
-from .strict import Refusal, Rules, missing
-from .wire import call_id, openai_error, pieces, sse
+from .strict import Refusal, Rules, call_id, missing, openai_error, pieces, sse
 
-__all__ = ["ChatCompletions"]
+__all__ = [
+    "ChatCompletions",
+]
 
 
 class ChatCompletions:
@@ -83,8 +84,6 @@ class ChatCompletions:
 
 
 # -- answering ------------------------------------------------------------------------------------
-
-
 def _envelope(asked: Asked, kind: str) -> JSON:
     return {
         "id": f"chatcmpl-{asked.number:06d}",

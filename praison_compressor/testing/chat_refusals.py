@@ -30,7 +30,10 @@ __all__ = [
     "overflow",
 ]
 
+
 ROLES = ("system", "assistant", "user", "function", "tool", "developer")
+
+
 KEYS = {
     "system": {"role", "content", "name"},
     "developer": {"role", "content", "name"},
@@ -43,6 +46,8 @@ KEYS = {
         *("tool_calls", "function_call"),
     },
 }
+
+
 PARTS = {
     "text": {"type", "text"},
     "image_url": {"type", "image_url"},
@@ -50,10 +55,14 @@ PARTS = {
     "file": {"type", "file"},
     "refusal": {"type", "refusal"},
 }
+
+
 PARTS_OF = {
     "user": ("text", "image_url", "input_audio", "file"),
     "assistant": ("text", "refusal"),
 }
+
+
 PARAMETERS = frozenset(
     {
         *(
@@ -103,7 +112,11 @@ PARAMETERS = frozenset(
         ),
     }
 )
+
+
 FUNCTION_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
 SPEAKER_NAME = re.compile(r"[^\s<|\\/>]{1,64}")
 
 

@@ -12,14 +12,14 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from .models import Models
-from .promptcache import PromptCache
-from .recorded import Recorded
-from .replies import Asked, Broken, Failure, Usage
-from .strict import Refusal, Rules, parse_body
-from .wire import Dialect
+from .models import Models, PromptCache
+from .replies import Asked, Broken, Failure, Recorded, Usage
+from .strict import Dialect, Refusal, Rules, parse_body
 
-__all__ = ["Exchange", "Log"]
+__all__ = [
+    "Exchange",
+    "Log",
+]
 
 
 class Log:

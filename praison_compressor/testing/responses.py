@@ -7,10 +7,22 @@ from collections.abc import Iterator, Sequence
 from .chat_refusals import check_alternation
 from .replies import JSON, Asked, Reply, Usage
 from .responses_refusals import check_input, check_pairs, check_reasoning_is_followed, check_tools
-from .strict import Refusal, Rules, a_string, known_keys, missing
-from .wire import call_id, openai_error, pieces, sse
+from .strict import (
+    Refusal,
+    Rules,
+    a_string,
+    call_id,
+    known_keys,
+    missing,
+    openai_error,
+    pieces,
+    sse,
+)
 
-__all__ = ["Responses"]
+__all__ = [
+    "Responses",
+]
+
 
 PARAMETERS = frozenset(
     {
@@ -159,8 +171,6 @@ class Responses:
 
 
 # -- reading --------------------------------------------------------------------------------------
-
-
 def _is_message(item: JSON) -> bool:
     return bool(item.get("type", "message") == "message")
 
@@ -216,8 +226,6 @@ def _chat_tool(tool: JSON) -> JSON:
 
 
 # -- answering ------------------------------------------------------------------------------------
-
-
 def _id(prefix: str, asked: Asked, index: int = 0) -> str:
     return f"{prefix}_{asked.number:06d}_{index}"
 

@@ -21,9 +21,17 @@ from .strict import (
     wrong_type,
 )
 
-__all__ = ["check_input", "check_pairs", "check_reasoning_is_followed", "check_tools"]
+__all__ = [
+    "check_input",
+    "check_pairs",
+    "check_reasoning_is_followed",
+    "check_tools",
+]
+
 
 ROLES = ("assistant", "system", "developer", "user")
+
+
 ITEMS = {
     "message": {"type", "role", "content", "id", "status", "phase"},
     "function_call": {"type", "call_id", "name", "arguments", "id", "status", "namespace"},
@@ -31,11 +39,15 @@ ITEMS = {
     "reasoning": {"type", "id", "summary", "content", "encrypted_content", "status"},
     "item_reference": {"type", "id"},
 }
+
+
 INPUT_PARTS = {
     "input_text": {"type", "text"},
     "input_image": {"type", "image_url", "file_id", "detail"},
     "input_file": {"type", "file_id", "file_data", "file_url", "filename", "detail"},
 }
+
+
 OUTPUT_PARTS = {
     "output_text": {"type", "text", "annotations", "logprobs"},
     "refusal": {"type", "refusal"},

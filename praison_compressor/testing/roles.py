@@ -8,7 +8,12 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from .replies import JSON, Answer, Asked, Broken, Call, Failure, Reply
 
-__all__ = ["Behaviour", "Summarizer", "Worker", "echo"]
+__all__ = [
+    "Behaviour",
+    "Summarizer",
+    "Worker",
+    "echo",
+]
 
 
 def echo(asked: Asked) -> Reply:
@@ -125,7 +130,6 @@ class Summarizer:
 
 
 # -- what a misbehaving summarizer does ------------------------------------------------------------
-
 _Behave: TypeAlias = Callable[[str, Asked, float], Answer]
 
 
@@ -172,7 +176,11 @@ def _context(text: str, asked: Asked, delay: float) -> Failure:
 
 
 _LIE = "The pull request was merged, all tests pass and nothing is left to do."
+
+
 _REFUSAL = "I'm sorry, but I can't assist with that request."
+
+
 _BEHAVIOURS: dict[str, _Behave] = {
     "faithful": _says(lambda text: text),
     "lie": _says(lambda text: _LIE),
@@ -216,8 +224,6 @@ _BEHAVIOURS: dict[str, _Behave] = {
 
 
 # -- where an agent's turn stands ------------------------------------------------------------------
-
-
 def _round_of(asked: Asked) -> int:
     """Return how many rounds of tool calls this turn had: the newest result's id says it."""
     for message in reversed(asked.messages):

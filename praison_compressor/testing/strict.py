@@ -1,13 +1,29 @@
-"""What real providers refuse, in their words: the parts that every protocol shares."""
+"""What every protocol shares: refusals in the words of real providers, and the pieces of an answer
+on the wire.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
-__all__ = ["Refusal", "Rules", "parse_body"]
+from .replies import JSON, Asked, Call, Reply, Usage
+
+__all__ = [
+    "Dialect",
+    "Refusal",
+    "Rules",
+    "call_id",
+    "openai_error",
+    "parse_body",
+    "pieces",
+    "sse",
+]
+
+
+# -------------------------------------------------------------- strict
 
 
 @dataclass(frozen=True)
@@ -177,3 +193,64 @@ def json_object_text(holder: Mapping[str, Any], path: str) -> None:
         ) from error
     if not isinstance(parsed, dict):
         wrong_type(param, "a string that holds a JSON object", parsed)
+
+
+# -------------------------------------------------------------- wire
+
+
+class Dialect(Protocol):
+    """One protocol: pure functions between JSON bodies and our values, no HTTP."""
+
+    name: str
+
+    def check(self, body: JSON, rules: Rules) -> None:
+        """Raise Refusal for what the API refuses."""
+
+    def asked(self, body: JSON) -> Asked:
+        """Read a request that passed the checks, into the chat API's shape."""
+        ...
+
+    def overflow(self, window: int, messages: int, tools: int, completion: int) -> Refusal:
+        """Return the refusal of a request that does not fit the window."""
+        ...
+
+    def error(self, refusal: Refusal) -> JSON:
+        """Return an error body."""
+        ...
+
+    def whole(self, reply: Reply, asked: Asked, usage: Usage) -> JSON:
+        """Return the body of a reply that is not streamed."""
+        ...
+
+    def frames(self, reply: Reply, asked: Asked, usage: Usage) -> Iterator[bytes]:
+        """Yield the server-sent events of a streamed reply."""
+        ...
+
+
+def openai_error(refusal: Refusal) -> JSON:
+    """Return OpenAI's error body."""
+    return {
+        "error": {
+            "message": refusal.message,
+            "type": refusal.type,
+            "param": refusal.param,
+            "code": refusal.code,
+        }
+    }
+
+
+def sse(payload: Mapping[str, Any], event: str | None = None) -> bytes:
+    """Return one server-sent event."""
+    name = f"event: {event}\n" if event else ""
+    return f"{name}data: {json.dumps(payload, ensure_ascii=False)}\n\n".encode()
+
+
+def pieces(text: str) -> Iterator[str]:
+    """Cut a text as a stream would: a few letters at a time, at most about 64 pieces."""
+    size = max(12, -(-len(text) // 64))
+    return (text[start : start + size] for start in range(0, len(text), size))
+
+
+def call_id(call: Call, asked: Asked, index: int) -> str:
+    """Return the call's own id, or one that no other request to this provider gets."""
+    return call.id or f"call_{asked.number:06d}_{index}"

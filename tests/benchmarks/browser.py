@@ -3,7 +3,7 @@
     python -m tests.benchmarks.browser [--turns 1000] [--chromium PATH] [--out FOLDER]
 
 Needs a Chromium on this machine (on Debian: `apt-get install chromium`). Exit code 1 where a limit
-is not kept. The screenshots in FOLDER are for your eyes. tests/test_report_browser.py does the same
+is not kept. The screenshots in FOLDER are for your eyes. tests/cli/test_report_browser.py does the same
 with a short session.
 """
 
@@ -31,11 +31,11 @@ from rich.console import Console
 from rich.table import Table
 from websockets.sync.client import ClientConnection, connect
 
-from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.report.life import Life, life_of_transcript
-from praison_compressor.report.page import render
-
-from ..test_cli import transcript
+from praison_compressor.cli.report.life import Life, life_of_transcript
+from praison_compressor.cli.report.page import render
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+from tests.cli.test_commands import transcript
 
 LOAD_SECONDS = 3.0
 """A page that takes longer to stand there is left."""

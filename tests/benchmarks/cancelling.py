@@ -27,8 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
-
-from ..hosting import PATHS, agent, at_home, context, turn
+from tests.helpers.hosting import PATHS, agent, at_home, context, turn
 
 
 class Left(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, create_engine, text
 
-from praison_compressor.store.database import parse
+from praison_compressor.ledger.sql.database import parse
 
 __all__ = ["multiply"]
 

@@ -21,11 +21,13 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from praison_compressor import CompressorConfig, ContextCompressor, flights
-from praison_compressor.store import SqlStore, open_store
-from tests.stores import Postgres
-from tests.talks import NAMESPACE, segment, talk
-from tests.transcripts import session as coding_session
+from praison_compressor.compressor import background as flights
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+from praison_compressor.ledger.sql.store import SqlStore, open_store
+from tests.helpers.stores import Postgres
+from tests.helpers.talks import NAMESPACE, segment, talk
+from tests.helpers.transcripts import session as coding_session
 
 SESSIONS = 4
 

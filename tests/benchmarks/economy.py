@@ -32,11 +32,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter, plan
-from praison_compressor.budget import Budget
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
 from praison_compressor.messages import Message, text_of
-
-from .tokens import words
+from praison_compressor.tokens.counter import TokenCounter
+from praison_compressor.view import plan
+from praison_compressor.view.budget import Budget
+from tests.benchmarks.tokens import words
 
 FACT = re.compile(r"FACT-\d{4}")
 SUMMARY = "The work went on as planned; the parser, its tests and the report are in order. " * 12

@@ -18,8 +18,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from ..hostile.generating import Case, case
-from ..hostile.invariants import Workshop, broken_promises, pure_broken, quickly_broken
+from tests.hostile.generating import Case, case
+from tests.hostile.invariants import Workshop, broken_promises, pure_broken, quickly_broken
 
 ANSWERS = (
     "## Done\nthe parser in src/app/main.py was fixed",

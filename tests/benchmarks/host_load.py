@@ -31,9 +31,8 @@ from rich.table import Table
 
 from praison_compressor.praisonai import install, uninstall
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
-
-from ..hosting import OPENAI, agent, context, numbered, turn
-from .session import WINDOW, _look_up, environment
+from tests.benchmarks.session import WINDOW, _look_up, environment
+from tests.helpers.hosting import OPENAI, agent, context, numbered, turn
 
 CALLS = 7
 PARTS = 3

@@ -30,7 +30,8 @@ from praisonaiagents import ExecutionConfig
 
 from praison_compressor.praisonai import uninstall
 from praison_compressor.testing import LocalProvider, Recorded, Summarizer, Worker
-from tests.hosting import (
+from tests.benchmarks.wires import unpaired
+from tests.helpers.hosting import (
     EVERY_PATH,
     MODES,
     OPENAI,
@@ -44,8 +45,6 @@ from tests.hosting import (
     reused,
     turn,
 )
-
-from .wires import unpaired
 
 MOST = 400  # requests of a cell, which needs 122 at most
 LONG = ExecutionConfig(max_iter=500, max_tool_calls_per_turn=5_000)

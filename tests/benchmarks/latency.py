@@ -29,18 +29,15 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 from rich.console import Console
 from rich.table import Table
 
-from praison_compressor import (
-    CompressorConfig,
-    ContextCompressor,
-    TokenCounter,
-    finder,
-    writer,
-)
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
 from praison_compressor.messages import Message
-from praison_compressor.vocabularies import Vocabulary, vocabulary_for
-
-from .facts import transcript as recorded
-from .tokens import best, published, transcript
+from praison_compressor.summaries import static as finder
+from praison_compressor.summaries import writer
+from praison_compressor.tokens.counter import TokenCounter
+from praison_compressor.tokens.encodings import Vocabulary, vocabulary_for
+from tests.benchmarks.facts import transcript as recorded
+from tests.benchmarks.tokens import best, published, transcript
 
 MODEL = "gpt-4o"
 WINDOW = 128_000
@@ -288,7 +285,9 @@ def imports() -> dict[str, float]:
 
     return {
         "import praison_compressor": fresh("import praison_compressor"),
-        "... and its compressor": fresh("from praison_compressor import ContextCompressor"),
+        "... and its compressor": fresh(
+            "from praison_compressor.compressor.context_compressor import ContextCompressor"
+        ),
         "import litellm": fresh("import litellm"),
     }
 

@@ -13,9 +13,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from praison_compressor.facts import Facts, importance
-from praison_compressor.facts.importance import FITTED, SHARPNESS, Weights, is_only_shown
+from praison_compressor.facts.importance import (
+    FITTED,
+    SHARPNESS,
+    Shared,
+    Topic,
+    Weights,
+    is_only_shown,
+)
 from praison_compressor.facts.model import Identifier
-from praison_compressor.facts.topic import Shared, Topic
 
 KINDS = tuple(sorted(FITTED.kinds))
 SCALARS = (

@@ -23,12 +23,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from praison_compressor import CompressorConfig, TokenCounter
-from praison_compressor.budget import Budget
+from praison_compressor.config import CompressorConfig
 from praison_compressor.praisonai import install, uninstall
 from praison_compressor.testing import LocalProvider, Recorded, Summarizer, Worker
-
-from ..hosting import LITELLM, OPENAI, agent, chat, context, numbered, turn
+from praison_compressor.tokens.counter import TokenCounter
+from praison_compressor.view.budget import Budget
+from tests.helpers.hosting import LITELLM, OPENAI, agent, chat, context, numbered, turn
 
 TURNS = 60
 WINDOW = 6_000
@@ -94,7 +94,7 @@ def _look_up(topic: str, part: int) -> str:
         topic: what to look up
         part: which part of it
     """
-    from ..hosting import look_up
+    from tests.helpers.hosting import look_up
 
     return look_up(topic, part)
 

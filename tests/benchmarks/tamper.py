@@ -15,10 +15,10 @@ from typing import Any
 
 from sqlalchemy import Engine, create_engine, text
 
-from praison_compressor.store import SqlStore, open_store
-from praison_compressor.store.database import parse
-from tests.stores import Postgres
-from tests.talks import NAMESPACE, committed, segment, talk
+from praison_compressor.ledger.sql.database import parse
+from praison_compressor.ledger.sql.store import SqlStore, open_store
+from tests.helpers.stores import Postgres
+from tests.helpers.talks import NAMESPACE, committed, segment, talk
 
 COLUMNS = {
     "summary": [("entries", "sealed"), ("entries", "kind")],

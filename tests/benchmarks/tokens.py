@@ -21,10 +21,10 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 import tiktoken
 from tiktoken_ext import openai_public
 
-from praison_compressor.cache import MessageCache
-from praison_compressor.models import litellm_folder
-from praison_compressor.tokens import TokenCounter
-from praison_compressor.vocabularies import vocabulary_for
+from praison_compressor.messages.digests import MessageCache
+from praison_compressor.tokens.counter import TokenCounter
+from praison_compressor.tokens.encodings import vocabulary_for
+from praison_compressor.tokens.models import litellm_folder
 
 Message = dict[str, Any]
 
@@ -190,16 +190,20 @@ print(time.perf_counter() - start, held() - before)
         runs = [subprocess.check_output([sys.executable, "-c", script]) for _ in range(3)]
         return min((float(s), float(mb)) for s, mb in map(bytes.split, runs))
 
-    count = "import praison_compressor.tokens as t, praison_compressor.vocabularies as v; "
+    count = (
+        "import praison_compressor.tokens.counter as t, praison_compressor.tokens.encodings as v; "
+    )
     count += "t.TokenCounter('gpt-4o', vocabulary=v.vocabulary_for('gpt-4o', fast={})).text('x')"
     litellm = fresh("import litellm")
     print("\n## Start\n\n| what | ms | of litellm | MB |\n|---|---|---|---|")
     for name, (seconds, megabytes) in {
-        "import praison_compressor.tokens": fresh("import praison_compressor.tokens"),
+        "import praison_compressor.tokens.counter": fresh(
+            "import praison_compressor.tokens.counter"
+        ),
         "... and the first count, tiktoken counts": fresh(count.format(False)),
         f"... and the first count, {vocabulary_for('gpt-4o').by} counts": fresh(count.format(True)),
         "... and the first limit (reads litellm's table)": fresh(
-            "import praison_compressor.tokens as t; t.model_limits('gpt-4o')"
+            "import praison_compressor.tokens.counter as t; t.model_limits('gpt-4o')"
         ),
         "import litellm": litellm,
     }.items():

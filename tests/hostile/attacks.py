@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..transcripts import call, session, step
+from tests.helpers.transcripts import call, session, step
 
 Message = dict[str, Any]
 CANARY = "CANARY-7731"

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from praison_compressor import CompressorConfig, ContextCompressor, Event
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+from praison_compressor.events import Event
 from praison_compressor.messages import check, text_of
-from praison_compressor.summarizer import LiteLLMSummarizer
+from praison_compressor.summaries.litellm_client import LiteLLMSummarizer
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply, Summarizer
-
-from ..transcripts import session
-from .invariants import refusal_of_anthropic, refusal_of_openai
+from tests.helpers.transcripts import session
+from tests.hostile.invariants import refusal_of_anthropic, refusal_of_openai
 
 POISON = "POISONED-TEXT"
 """In every bad answer that has words at all: it must turn up nowhere."""

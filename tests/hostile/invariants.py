@@ -7,10 +7,10 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, InvalidMessages
-from praison_compressor.budget import Budget
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+from praison_compressor.errors import BudgetTooSmall, InvalidMessages
 from praison_compressor.facts import Facts, coverage, extract
-from praison_compressor.layout import arrange
 from praison_compressor.messages import (
     ORPHAN_OPENS,
     Transcript,
@@ -21,13 +21,14 @@ from praison_compressor.messages import (
     to_plain,
     tool_calls_of,
 )
-from praison_compressor.plan import plan
-from praison_compressor.static import static_summary
+from praison_compressor.summaries.static import static_summary
 from praison_compressor.testing import Refusal, Rules, check_messages
 from praison_compressor.testing.anthropic import Anthropic
-from praison_compressor.tokens import TokenCounter
-
-from .generating import Case
+from praison_compressor.tokens.counter import TokenCounter
+from praison_compressor.view.budget import Budget
+from praison_compressor.view.layout import arrange
+from praison_compressor.view.plan import plan
+from tests.hostile.generating import Case
 
 Message = dict[str, Any]
 
@@ -47,7 +48,7 @@ class Workshop:
         self._tokens = TokenCounter("gpt-4o")
         self._summarizer = summarizer
         self._mistakes = _Mistakes()
-        logger = logging.getLogger("praison_compressor.compressor")
+        logger = logging.getLogger("praison_compressor.compressor.context_compressor")
         logger.addHandler(self._mistakes)
 
     def mistake(self) -> str | None:

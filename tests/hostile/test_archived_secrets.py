@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.chain import verify
-from praison_compressor.ledger import Segment
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+from praison_compressor.ledger.chain import verify
+from praison_compressor.ledger.segments import Segment
+from praison_compressor.ledger.sql.store import SqlStore, open_store
+from praison_compressor.ledger.words import words
 from praison_compressor.messages import Message, digest, read
-from praison_compressor.store import SqlStore, open_store
-from praison_compressor.store.words import words
-
-from ..cli import Run, runner
-from ..transcripts import session, step
-from .test_secrets import SECRETS, TEXTS, with_secrets
+from tests.helpers.command import Run, runner
+from tests.helpers.transcripts import session, step
+from tests.hostile.test_secrets import SECRETS, TEXTS, with_secrets
 
 SMALL = CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)
 MASKING = CompressorConfig(

@@ -9,10 +9,9 @@ import pytest
 from praisonaiagents import ExecutionConfig
 
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
-
-from ..hosting import LITELLM, OPENAI, agent, context, turn
-from .attacks import CANARY, TOOLS, attacks
-from .test_secrets import LEAKS, PIECES
+from tests.helpers.hosting import LITELLM, OPENAI, agent, context, turn
+from tests.hostile.attacks import CANARY, TOOLS, attacks
+from tests.hostile.test_secrets import LEAKS, PIECES
 
 ATTACKS = [attack.text for attack in attacks() if attack.carrier in (*TOOLS, "tool name")]
 EACH = 12

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.chain import verify
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+from praison_compressor.ledger.chain import verify
+from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.messages import Message, check
-from praison_compressor.store import open_store
-
-from ..transcripts import session
+from tests.helpers.transcripts import session
 
 SMALL = CompressorConfig(model="gpt-4o", context_window=4_000, protect_last_n_tokens=500)
 AT_ONCE = 64
@@ -149,8 +149,9 @@ def test_children_share_one_ledger(tmp_path: Path, method: Any) -> None:
 
 ENDING = """
 import asyncio, sys
-from praison_compressor import CompressorConfig, ContextCompressor
-from tests.transcripts import session
+from praison_compressor.config import CompressorConfig
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from tests.helpers.transcripts import session
 
 async def never(messages):
     print("asked", flush=True)

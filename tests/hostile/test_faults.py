@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .faults import Fault, expected_row, faults, observe
+from tests.hostile.faults import Fault, expected_row, faults, observe
 
 
 @pytest.mark.parametrize("fault", faults(), ids=lambda fault: fault.name)

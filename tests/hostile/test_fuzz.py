@@ -19,15 +19,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from praison_compressor import CompressorConfig, ContextCompressor, LedgerError
 from praison_compressor.cli import main
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+from praison_compressor.errors import LedgerError
+from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.messages import check, text_of
-from praison_compressor.store import open_store
-
-from ..benchmarks.fuzz import generate
-from ..transcripts import session
-from .generating import BLOBS, case, hostile, text
-from .invariants import Workshop, broken_promises, pure_broken, quickly_broken
+from tests.benchmarks.fuzz import generate
+from tests.helpers.transcripts import session
+from tests.hostile.generating import BLOBS, case, hostile, text
+from tests.hostile.invariants import Workshop, broken_promises, pure_broken, quickly_broken
 
 SMALL = CompressorConfig(model="gpt-4o", context_window=3_000, protect_last_n_tokens=300)
 CALM = settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))

@@ -14,13 +14,15 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import CompressorConfig, ContextCompressor, InvalidMessages
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+from praison_compressor.errors import InvalidMessages
 from praison_compressor.messages import DEEPEST, check, read
-from praison_compressor.prompts import escape, unposed
-from praison_compressor.redact import Redactor
-
-from ..transcripts import session
-from .heavy import QUICK
+from praison_compressor.messages.secrets import Redactor
+from praison_compressor.summaries.prompts import unposed
+from praison_compressor.view.frame import escape
+from tests.helpers.transcripts import session
+from tests.hostile.heavy import QUICK
 
 CPU_SECONDS = 40
 """Ten megabytes in one message take 2 to 8 seconds on one core; a quadratic step takes hours."""

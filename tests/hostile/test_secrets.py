@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import CompressorConfig, ContextCompressor, Event
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+from praison_compressor.events import Event
 from praison_compressor.messages import Message, text_of
-from praison_compressor.redact import Redactor, wants_redaction
-
-from ..transcripts import session, step
+from praison_compressor.messages.secrets import Redactor, wants_redaction
+from tests.helpers.transcripts import session, step
 
 # Put together here, so that no scanner takes this file for a leak.
 SECRETS = {

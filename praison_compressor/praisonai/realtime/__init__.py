@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .acks import ServerRefused
 from .agent import RealtimeAgent
-from .marks import Marks
+from .choosing import Marks
+from .protocol import ServerRefused
 
 __all__ = ["Marks", "RealtimeAgent", "ServerRefused"]

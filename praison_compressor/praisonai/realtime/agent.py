@@ -16,36 +16,36 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 from praisonaiagents.agent.realtime_agent import RealtimeAgent as HostRealtimeAgent
 
-from ...callables import as_summarizer
+from ...compressor.defaults import default_store, default_summarizer
 from ...config import CompressorConfig
-from ...defaults import default_store, default_summarizer
 from ...errors import ConfigError
 from ...events import Event as CompressorEvent
-from ...ledger import Segment, Store
-from ...prompts import Summarizer
-from ...tokens import TokenCounter
-from ...writer import SummaryWriter
+from ...ledger.segments import Segment, Store
+from ...summaries.protocol import Summarizer, as_summarizer
+from ...summaries.writer import SummaryWriter
+from ...tokens.counter import TokenCounter
+from .choosing import Marks
 from .items import Items
 from .keeper import Keeper
-from .marks import Marks
 from .memory import Memory
-from .protocol import (
-    AUDIO_DELTAS,
-    TEXT_DELTAS,
-    Event,
-    Follower,
-    clear_event,
-    truncate_event,
-)
+from .protocol import AUDIO_DELTAS, TEXT_DELTAS, Event, Follower, clear_event, truncate_event
 
-__all__ = ["RealtimeAgent"]
+__all__ = [
+    "RealtimeAgent",
+]
 
 logger = logging.getLogger(__name__)
 
+
 OPENAI_URL = "wss://api.openai.com/v1/realtime"
+
+
 GREETING_SECONDS = 10.0
+
+
 REALTIME_WINDOW = 32_000
 """Tokens of OpenAI's realtime models, which no table lists: what the memory's share is taken of."""
+
 
 MAX_MESSAGE_BYTES = 2**24
 

@@ -13,16 +13,27 @@ from typing import Any
 
 from ...messages import Message
 
-__all__ = ["Item", "Items", "heard", "messages_of"]
+__all__ = [
+    "Item",
+    "Items",
+    "heard",
+    "messages_of",
+]
+
 
 NO_WORDS = "(speech that was not transcribed)"
+
+
 EMPTY_SPEECH = "(speech without words)"
+
 
 OUTPUT_MS_PER_TOKEN = 50
 """Of the assistant's audio, as OpenAI bills it."""
 
+
 INPUT_TOKENS_PER_WORD_TOKEN = 3
 """Of the user's audio: 10 tokens a second at 2.5 words a second; its length is not reported."""
+
 
 _AUDIO_PARTS = frozenset({"input_audio", "audio", "output_audio"})
 
@@ -291,8 +302,6 @@ def _text(value: Any) -> str:
 
 
 # ---------------------------------------------------------------- as chat messages
-
-
 def messages_of(items: Sequence[Item]) -> list[Message]:
     """The items as chat messages, calls made at once in one message, outputs right behind.
 

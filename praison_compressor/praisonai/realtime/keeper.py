@@ -14,18 +14,29 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from ...errors import LedgerConflict
-from ...ledger import Segment
-from ...tokens import TokenCounter
-from .acks import Acks, ServerRefused
-from .choosing import Batch, choose, deletions
+from ...ledger.segments import Segment
+from ...tokens.counter import TokenCounter
+from .choosing import Batch, Marks, choose, deletions
 from .items import Item, Items, messages_of
-from .marks import Marks
 from .memory import Memory
-from .protocol import Event, Follower, create_event, delete_event, item_of, memory_item, new_id
+from .protocol import (
+    Acks,
+    Event,
+    Follower,
+    ServerRefused,
+    create_event,
+    delete_event,
+    item_of,
+    memory_item,
+    new_id,
+)
 
-__all__ = ["Keeper"]
+__all__ = [
+    "Keeper",
+]
 
 logger = logging.getLogger(__name__)
+
 
 _ADDED = ("conversation.item.added", "conversation.item.created")
 

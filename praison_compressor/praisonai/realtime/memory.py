@@ -8,23 +8,30 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...brief import Brief, Written
-from ...budget import Budget
 from ...config import CompressorConfig
 from ...errors import LedgerConflict, SummaryRejected
-from ...ledger import Entry, Segment, Session, Store
+from ...ledger.segments import Entry, Segment, Session, Store
 from ...messages import Message, digest, read, steps, text_of, to_plain, tool_calls_of
-from ...models import model_limits
-from ...plan import SMALLEST_SUMMARY
-from ...prompts import frame, rendering, unframe
-from ...static import carried_on
-from ...tokens import TokenCounter
-from ...writer import SummaryWriter
+from ...summaries.brief import Brief, Written
+from ...summaries.prompts import rendering
+from ...summaries.static import carried_on
+from ...summaries.writer import SummaryWriter
+from ...tokens.counter import TokenCounter
+from ...tokens.models import model_limits
+from ...view.budget import Budget
+from ...view.frame import frame, unframe
+from ...view.plan import SMALLEST_SUMMARY
 from .items import EMPTY_SPEECH
 
-__all__ = ["Draft", "Memory"]
+__all__ = [
+    "Draft",
+    "Memory",
+]
+
 
 DELETED = "[deleted]"
+
+
 LEAST_TOKENS = SMALLEST_SUMMARY + 60
 """For any summary: its frame, the opening of a static one, and words enough to say a thing."""
 
@@ -322,8 +329,6 @@ class Memory:
 
 
 # ---------------------------------------------------------------- messages with item ids
-
-
 def _replaces(newer: Mapping[str, str], older: Mapping[str, str]) -> bool:
     """Whether a newer summary stands for all that an older one did.
 
@@ -347,6 +352,8 @@ def _says_something(message: Message) -> bool:
 
 
 _STUB_MESSAGE: Message = {"role": "user", "content": DELETED}
+
+
 _STUB = digest(_STUB_MESSAGE)
 
 

@@ -1,21 +1,26 @@
-"""The Realtime protocol: the client events we send, and the server events that say something.
+"""The Realtime protocol: client events we send, server events that say something, and who waits for
+which answer.
 
 GA names and beta names (`response.output_audio.delta` and `response.audio.delta`) mean the same.
 """
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ...errors import CompressorError
 from .items import Item, Items
 
 __all__ = [
     "AUDIO_DELTAS",
     "TEXT_DELTAS",
+    "Acks",
     "Event",
     "Follower",
+    "ServerRefused",
     "clear_event",
     "create_event",
     "delete_event",
@@ -25,12 +30,87 @@ __all__ = [
     "truncate_event",
 ]
 
+
+# -------------------------------------------------------------- acks
+
+
+class ServerRefused(CompressorError):
+    """The Realtime server refused an event of ours, or did not answer it.
+
+    `code` is the server's own; "timeout" where no answer came.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        self.code = code
+        super().__init__(f"the server refused ({code}): {message}")
+
+    @property
+    def unknown_item(self) -> bool:
+        """Whether it says that there is no such item: what was to be deleted is gone."""
+        words = str(self).lower()
+        return any(sign in words for sign in ("does not exist", "not found", "invalid_item_id"))
+
+
+class Acks:
+    """One waiter per event of ours, woken by what the server says of the item or the event."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[tuple[str, str], asyncio.Future[None]] = {}
+        self._events: dict[str, tuple[str, str]] = {}
+
+    def expect(self, kind: str, item_id: str, event_id: str) -> asyncio.Future[None]:
+        """Wait for an item to be "added" or "deleted"; an error names the event instead."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[kind, item_id] = future
+        self._events[event_id] = (kind, item_id)
+        future.add_done_callback(lambda _: self._forget(kind, item_id, event_id))
+        return future
+
+    def expects(self, kind: str, item_id: str) -> bool:
+        """Whether it was we who asked."""
+        return (kind, item_id) in self._waiting
+
+    def settle(self, kind: str, item_id: str) -> None:
+        """The server did it."""
+        future = self._waiting.get((kind, item_id))
+        if future is not None and not future.done():
+            future.set_result(None)
+
+    def refuse(self, error: Mapping[str, Any]) -> bool:
+        """Whether the error was an answer to us."""
+        key = self._events.get(str(error.get("event_id")))
+        future = self._waiting.get(key) if key is not None else None
+        if future is None or future.done():
+            return False
+        code = str(error.get("code") or error.get("type") or "error")
+        future.set_exception(ServerRefused(code, str(error.get("message") or "")))
+        return True
+
+    def cancel(self) -> None:
+        """No answers will come any more."""
+        for future in list(self._waiting.values()):
+            future.cancel()
+
+    def _forget(self, kind: str, item_id: str, event_id: str) -> None:
+        self._waiting.pop((kind, item_id), None)
+        self._events.pop(event_id, None)
+
+
+# -------------------------------------------------------------- protocol
+
+
 Event = dict[str, Any]
 
+
 TEXT_DELTAS = frozenset({"response.output_text.delta", "response.text.delta"})
+
+
 AUDIO_DELTAS = frozenset({"response.output_audio.delta", "response.audio.delta"})
 
+
 PCM_BYTES_PER_MS = 48
+
+
 G711_BYTES_PER_MS = 8
 
 
@@ -40,8 +120,6 @@ def new_id(prefix: str) -> str:
 
 
 # ---------------------------------------------------------------- what we send
-
-
 def create_event(
     item: Mapping[str, Any], *, event_id: str | None = None, previous: str | None = None
 ) -> Event:
@@ -97,8 +175,6 @@ def item_of(item: Item, *, beta: bool) -> Event:
 
 
 # ---------------------------------------------------------------- what we are told
-
-
 class Follower:
     """Keeps the list of items up with what a server says; whatever it says, it never raises."""
 

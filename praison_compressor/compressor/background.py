@@ -1,0 +1,262 @@
+"""Single flight per session in threads, event loops and processes, and summaries off the request
+path.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures.thread
+import contextlib
+import contextvars
+import functools
+import logging
+import os
+import threading
+import time
+import uuid
+import weakref
+from collections.abc import AsyncIterator, Callable, Coroutine, Hashable
+from concurrent.futures import Future
+from typing import Any
+
+from ..errors import LedgerError
+from ..ledger.segments import Session, Store
+from ..summaries.threads import begin
+
+__all__ = [
+    "Background",
+    "Flights",
+    "leased",
+]
+
+logger = logging.getLogger(__name__)
+
+
+# -------------------------------------------------------------- flights
+
+
+LEASE_SECONDS = 6.0
+"""How long a holder that crashed keeps others waiting; a live one renews it four times as often."""
+
+
+PATIENCE_SECONDS = 600.0
+"""After so long without the lease we go on all the same: a holder that hangs and still renews must
+not stop a session for good. The commit decides who was first."""
+
+
+POLL_SECONDS = 0.1
+
+
+LONGEST_POLL_SECONDS = 1.0
+"""Those who wait ask less and less often: hundreds of them would keep a small store busy."""
+
+
+class Flights:
+    """Who is at work on what. A second caller gets the first one's future to wait for."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._flying: dict[Hashable, Future[None]] = {}
+
+    def enter(self, key: Hashable) -> Future[None] | None:
+        """None: it is yours, and you `leave` it whatever happens. Else: wait, then look again."""
+        with self._lock:
+            flying = self._flying.get(key)
+            if flying is None:
+                ours: Future[None] = Future()
+                # Running: one waiter's cancellation must not cancel what all the others wait for.
+                ours.set_running_or_notify_cancel()
+                self._flying[key] = ours
+            return flying
+
+    def leave(self, key: Hashable) -> None:
+        """Let those go on who wait."""
+        with self._lock:
+            done = self._flying.pop(key)
+        done.set_result(None)
+
+
+@contextlib.asynccontextmanager
+async def leased(store: Store, session: Session) -> AsyncIterator[None]:
+    """Hold the session's lease: across processes as `Flights` is within one."""
+    lease = _Lease(store, session)
+    try:
+        given_up, pause = time.monotonic() + PATIENCE_SECONDS, POLL_SECONDS
+        while not await asyncio.to_thread(lease.take):
+            if time.monotonic() > given_up:
+                logger.warning("session %s: its lease was never given back", session.id)
+                break
+            await asyncio.sleep(pause)
+            pause = min(1.5 * pause, LONGEST_POLL_SECONDS)
+        yield
+    finally:
+        try:
+            await asyncio.to_thread(lease.release)
+        except RuntimeError:  # the interpreter exits: no thread can be had any more
+            lease.release()
+
+
+class _Lease:
+    """One holder's claim. A renewal that is still on its way never outlives the release."""
+
+    def __init__(self, store: Store, session: Session) -> None:
+        self._store = store
+        self._session = session
+        self._holder = uuid.uuid4().hex
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+
+    def take(self) -> bool:
+        """Claim it; renewed from then on, in a thread of its own: a loop that is busy, or an
+        executor that is full, loses no lease."""
+        taken = self.claim()
+        if taken:
+            with contextlib.suppress(RuntimeError):  # the interpreter exits: nobody is left to wait
+                begin(self._renew)
+        return taken
+
+    def claim(self) -> bool:
+        with self._lock:
+            if self._over.is_set():
+                return False
+            return self._store.claim(self._session, self._holder, LEASE_SECONDS)
+
+    def release(self) -> None:
+        with self._lock:
+            if not self._over.is_set():
+                self._over.set()
+                self._store.release(self._session, self._holder)
+
+    def _renew(self) -> None:
+        while not self._over.wait(LEASE_SECONDS / 4):
+            try:
+                self.claim()
+            except LedgerError as error:
+                # Without it another may begin too; the commit decides who was first.
+                logger.warning("a lease could not be renewed: %s", error)
+
+
+# -------------------------------------------------------------- background
+
+
+JOIN_SECONDS = 2.0
+"""How long a close, or the interpreter's exit, waits for a summary that is being cancelled."""
+
+
+class Background:
+    """Runs coroutines in a thread of its own: started at the first one; what still runs is
+    cancelled by `close`, when this object is dropped, and when the interpreter exits."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: dict[Hashable, Future[Any]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._end: Callable[[], Any] = _nothing
+        self._pid = 0
+        self._closed = False
+
+    def start(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, Any]]) -> bool:
+        """Begin `work` unless the same key is at work already; whether it was begun."""
+        with self._lock:
+            if self._closed or (key in self._running and self._pid == os.getpid()):
+                return False
+            # Not in the caller's context: who hears of this summary must not take it for a part
+            # of the request in which it happened to begin.
+            future = contextvars.Context().run(
+                asyncio.run_coroutine_threadsafe, _logged(work), self._its_loop()
+            )
+            self._running[key] = future
+        future.add_done_callback(lambda _: self._done(key, future))
+        return True
+
+    def busy(self, key: Hashable) -> bool:
+        """Whether something runs under this key."""
+        return key in self._running
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until nothing is running; False when that took longer than `seconds`."""
+        with self._lock:
+            running = list(self._running.values())
+        return not concurrent.futures.wait(running, seconds).not_done
+
+    def close(self) -> None:
+        """Cancel what is running and end the thread; nothing is begun any more."""
+        with self._lock:
+            self._closed = True
+            end, self._end = self._end, _nothing
+        end()
+
+    def _its_loop(self) -> asyncio.AbstractEventLoop:
+        # A forked child inherits the loop but not its thread.
+        if self._loop is None or self._pid != os.getpid():
+            self._running.clear()
+            self._pid = os.getpid()
+            self._loop = asyncio.new_event_loop()
+            thread = threading.Thread(
+                target=_serve,
+                args=(self._loop,),
+                name="praison-compressor-background",
+                daemon=True,
+            )
+            thread.start()
+            _at_work.add(self)
+            _close_before_executors()
+            # Runs once: at `close`, when nobody holds this object any more, or at exit.
+            self._end = weakref.finalize(self, _stop, self._loop, thread, self._pid)
+        return self._loop
+
+    def _done(self, key: Hashable, future: Future[Any]) -> None:
+        with self._lock:
+            if self._running.get(key) is future:
+                del self._running[key]
+
+
+_at_work: weakref.WeakSet[Background] = weakref.WeakSet()
+
+
+@functools.cache
+def _close_before_executors() -> None:
+    """At exit, cancel what runs before executors end: without threads it could only fail, and a
+    process that ends as it should would say so last."""
+    register = getattr(threading, "_register_atexit", None)
+    if register is not None:
+        with contextlib.suppress(RuntimeError):  # the interpreter exits already
+            # Earlier than executors', which `concurrent.futures.thread` has registered before.
+            register(_close_all)
+
+
+def _close_all() -> None:
+    for background in list(_at_work):
+        background.close()
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    """The thread's whole life. What is cancelled is heard out, so that it gives its lease back."""
+    loop.run_forever()
+    try:
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            loop.run_until_complete(asyncio.wait(tasks, timeout=JOIN_SECONDS))
+    finally:
+        loop.close()
+
+
+def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread, pid: int) -> None:
+    if pid != os.getpid() or not thread.is_alive():
+        return
+    loop.call_soon_threadsafe(loop.stop)
+    if thread is not threading.current_thread():
+        thread.join(JOIN_SECONDS)
+
+
+def _nothing() -> None:
+    """What there is to end before the first start."""
+
+
+async def _logged(work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+    try:
+        await work()
+    except Exception as error:
+        logger.warning("a summary in the background failed: %s", error)

@@ -1,0 +1,128 @@
+"""Parse: one request to compress, what a caller may ask and what is seen of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypedDict
+
+from ..config import CompressorConfig
+from ..ledger.segments import Session
+from ..messages import Message, Transcript, as_list, read
+from ..tokens.counter import TokenCounter
+from ..tokens.encodings import Counting
+from ..tokens.models import model_limits
+from ..view.budget import Budget
+from ..view.layout import Layout
+from ..view.plan import Plan
+
+__all__ = [
+    "CompressCall",
+    "Look",
+    "Options",
+    "budget_of",
+    "call_of",
+    "config_of",
+]
+
+
+class Options(TypedDict, total=False):
+    """The keywords of `ContextCompressor.compress`; what each means stands there."""
+
+    protect_last_n_tokens: int | None
+    summary_target_tokens: int | None
+    auxiliary_model: str | None
+    session_id: str | None
+    parent_session_id: str | None
+    target_tokens: int | None
+    force: bool
+    overhead_tokens: int
+    extends: bool
+    tools: Sequence[Mapping[str, Any]] | None
+
+
+@dataclass(frozen=True)
+class CompressCall:
+    """One request to compress, read and budgeted."""
+
+    given: Sequence[Any]
+    transcript: Transcript
+    config: CompressorConfig
+    budget: Budget
+    key: tuple[str, str]
+    """Namespace and session."""
+    parent_id: str | None
+    model: str | None
+    force: bool
+    extends: bool
+    pays: bool
+    """Whether a model is there to be paid for a summary."""
+    tools: tuple[Mapping[str, Any], ...] | None = None
+    """The schemas sent along; None: not told, so that nothing can be asked on the prefix."""
+    begun: Counting | None = None
+    """The counting of a transcript that nobody has seen yet."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """The transcript as it stands in the ledger now, and what would have to be done."""
+
+    session: Session
+    raw: Sequence[Message]
+    layout: Layout
+    plan: Plan | None
+
+
+def call_of(
+    messages: Sequence[Any],
+    options: Options,
+    config: CompressorConfig,
+    tokens: TokenCounter,
+    *,
+    session_id: str,
+    has_model: bool,
+) -> CompressCall:
+    """The call that these messages and keywords make; `session_id` is taken where they name none.
+
+    Raises:
+        InvalidMessages: not a list of chat messages.
+        BudgetTooSmall: reserve and overhead leave nothing of the window.
+    """
+    config = config_of(options, config)
+    model, tools = options.get("auxiliary_model"), options.get("tools")
+    given = list(as_list(messages))
+    begun = tokens.begin(given)
+    return CompressCall(
+        given=given,
+        transcript=read(given),
+        config=config,
+        budget=budget_of(options, config, tokens),
+        key=(config.namespace, options.get("session_id") or session_id),
+        parent_id=options.get("parent_session_id"),
+        model=model,
+        force=options.get("force", False),
+        extends=options.get("extends", True),
+        pays=has_model or bool(model or config.auxiliary_model),
+        tools=None if tools is None else tuple(tools),
+        begun=begun,
+    )
+
+
+def config_of(options: Options, config: CompressorConfig) -> CompressorConfig:
+    """The configuration with what a call says otherwise."""
+    given = {
+        "protect_last_n_tokens": options.get("protect_last_n_tokens"),
+        "summary_target_tokens": options.get("summary_target_tokens"),
+    }
+    changed: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
+    return replace(config, **changed) if changed else config
+
+
+def budget_of(options: Options, config: CompressorConfig, tokens: TokenCounter) -> Budget:
+    """What the view may weigh: by the model's window, or by the size that a call asks for."""
+    opening = tokens.messages([])
+    target = options.get("target_tokens")
+    if target is not None:
+        return Budget.exactly(config, target - opening)
+    window = model_limits(config.model, config.context_window).window
+    return Budget.of(config, window, options.get("overhead_tokens", 0) + opening)

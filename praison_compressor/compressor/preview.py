@@ -1,0 +1,200 @@
+"""What a compression would do, without doing it: each stretch of the transcript, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+from ..facts import Domain, Facts, extract
+from ..ledger.segments import Segment
+from ..messages import Message
+from ..tokens.counter import TokenCounter
+from ..tokens.models import Limits, model_limits
+from ..view.budget import Budget
+from ..view.layout import Layout
+from ..view.plan import Plan
+from .call import CompressCall, Look
+from .projection import Projector
+
+__all__ = [
+    "Part",
+    "Preview",
+    "named",
+    "preview_of",
+]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A stretch of the transcript and what stands for it in the view."""
+
+    name: str
+    """ "head", "summary", "kept", "tail", or "all" where nothing is summarized."""
+    start: int
+    """Index of its first message."""
+    messages: int
+    tokens_before: int
+    tokens_after: int
+    masked: int = 0
+    """How many of its messages are represented by one line each."""
+    segment: Segment | None = None
+    """The summary that stands for it, where one does."""
+    to_write: bool = False
+    """Would be summarized; `tokens_after` is then what the summary may take."""
+    why: str = ""
+    """One phrase for a person."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What `ContextCompressor.preview` found. Counts are tokens of the model at hand."""
+
+    parts: tuple[Part, ...]
+    messages: tuple[Message, ...]
+    """The transcript as it was read: malformed parts are repaired."""
+    message_tokens: tuple[int, ...]
+    masks: frozenset[int]
+    """Indices of the tool outputs that are masked, or would be."""
+    budget: Budget
+    limits: Limits
+    """The window counted with, and where it is from."""
+    opening: int
+    """Tokens that frame every request."""
+    tokens: int
+    """Of the view as the ledger has it now."""
+    would_compress: bool
+    new_masks: int
+    """How many outputs this compression would mask."""
+    repaired: int
+    """How many messages had to be repaired to be read."""
+    domain: Domain = field(default_factory=Domain)
+
+    @property
+    def would_write(self) -> int:
+        """How many summaries would be written."""
+        return sum(part.to_write for part in self.parts)
+
+    @property
+    def facts(self) -> Facts | None:
+        """What was found in the messages that would be summarized; None where none would."""
+        stretches = [(p.start, p.start + p.messages) for p in self.parts if p.to_write]
+        found = [message for start, end in stretches for message in self.messages[start:end]]
+        return extract(found, domain=self.domain) if found else None
+
+    def fates(self) -> Iterator[tuple[int, str]]:
+        """Each message's index, and "keep", "mask" or the name of the summary it goes into."""
+        for part in self.parts:
+            summarized = part.to_write or part.segment is not None
+            for index in range(part.start, part.start + part.messages):
+                masked = "mask" if index in self.masks else "keep"
+                yield index, part.name if summarized else masked
+
+
+def preview_of(
+    call: CompressCall, look: Look, projector: Projector, tokens: TokenCounter
+) -> Preview:
+    """The preview of a call, by its look at the ledger."""
+    layout, plan = look.layout, look.plan
+    chosen = plan.masks if plan is not None else ()
+    found = dict(projector.masked(call, layout)) if chosen else {}
+    masks = {index: tokens.message(found[index]) for index in chosen}
+    parts = _of_layout(layout, plan, masks)
+    opening = tokens.messages([])
+    return Preview(
+        parts=tuple(replace(part, why=_why(part, call.budget, layout)) for part in parts),
+        messages=tuple(layout.transcript.messages),
+        message_tokens=layout.tokens,
+        masks=frozenset((*masks, *layout.replaced)),
+        budget=call.budget,
+        limits=model_limits(call.config.model, call.config.context_window),
+        opening=opening,
+        tokens=layout.size() + opening,
+        would_compress=plan is not None,
+        new_masks=len(masks),
+        repaired=layout.transcript.repaired,
+        domain=Domain.of(call.config),
+    )
+
+
+def _of_layout(layout: Layout, plan: Plan | None, masks: Mapping[int, int]) -> list[Part]:
+    """The parts of the view that a plan would make; `masks` are the tokens of what it masks."""
+    jobs = {job.start: job for job in (plan.jobs if plan is not None else ())}
+    tiles = iter(layout.tiles)
+    tile = next(tiles, None)
+    parts: list[Part] = []
+    at = 0
+    while tile is not None and at < len(layout.tokens):
+        if at >= tile.end:
+            tile = next(tiles, None)
+            continue
+        job = jobs.get(at)
+        if job is not None:
+            parts.append(Part("", at, job.end - at, job.source_tokens, job.room, to_write=True))
+        elif tile.segment is not None:
+            before = layout.source(tile.start, tile.end)
+            parts.append(
+                Part("", at, tile.end - at, before, tile.segment.tokens, segment=tile.segment)
+            )
+        else:
+            after = masks.get(at, layout.message_tokens(at))
+            masked = int(at in masks or at in layout.replaced)
+            parts.append(Part("", at, 1, layout.tokens[at], after, masked))
+        at += parts[-1].messages
+    return named(parts)
+
+
+def named(parts: Iterable[Part]) -> list[Part]:
+    """The parts with verbatim messages that follow each other as one, and their names."""
+    found = list(_merged(parts))
+    summaries = [i for i, p in enumerate(found) if p.segment is not None or p.to_write]
+    name = _namer(summaries)
+    return [replace(part, name=name(index)) for index, part in enumerate(found)]
+
+
+def _merged(parts: Iterable[Part]) -> Iterator[Part]:
+    for kept, group in groupby(parts, lambda part: part.segment is None and not part.to_write):
+        if not kept:
+            yield from group
+            continue
+        run = list(group)
+        yield Part(
+            "",
+            run[0].start,
+            sum(part.messages for part in run),
+            sum(part.tokens_before for part in run),
+            sum(part.tokens_after for part in run),
+            sum(part.masked for part in run),
+        )
+
+
+def _namer(summaries: Sequence[int]) -> Callable[[int], str]:
+    def name(index: int) -> str:
+        if index in summaries:
+            return "summary" if len(summaries) == 1 else f"summary {summaries.index(index) + 1}"
+        if not summaries:
+            return "all"
+        if index < summaries[0]:
+            return "head"
+        return "tail" if index > summaries[-1] else "kept"
+
+    return name
+
+
+def _why(part: Part, budget: Budget, layout: Layout) -> str:
+    masked = f"; {part.masked} tool outputs become one line each" if part.masked else ""
+    if part.to_write:
+        return f"would be summarized, in at most {part.tokens_after:,} tokens"
+    if part.segment is not None:
+        return f"found in the ledger ({part.segment.method}): not paid for again"
+    if part.name == "head":
+        step = "first exchange" if part.messages > layout.transcript.leading + 1 else "task"
+        return f"kept: system prompt and {step} (head_tokens {budget.head:,}){masked}"
+    if part.name == "tail":
+        return f"kept: the newest (protect_last_n_tokens {budget.tail:,}){masked}"
+    if part.name == "all":
+        return f"kept{masked}"
+    messages = layout.transcript.messages[part.start : part.start + part.messages]
+    only_users = all(message.get("role") == "user" for message in messages)
+    kind = "the newest user message" if only_users else "pinned, or too small to gain"
+    return f"kept: {kind}{masked}"

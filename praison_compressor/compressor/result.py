@@ -1,0 +1,181 @@
+"""What comes back from a compression."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..events import Event
+from ..facts import Coverage, coverage
+from ..ledger.segments import Segment, Usage
+from ..messages import Message
+from ..summaries.brief import Written
+from ..summaries.prompts import rendering
+from ..tokens.models import cached_input_price, input_price
+from .call import Look
+from .quiet_turns import Quiet
+
+__all__ = [
+    "CompressResult",
+    "of_look",
+    "of_quiet",
+]
+
+
+@dataclass(frozen=True)
+class CompressResult:
+    """What to send, and what was done to get there. Counts are tokens of the model at hand.
+
+    Its `repr` leaves the conversation out: `asyncio.run` makes one of what a task has returned, and
+    that of a long one takes as long as a sixth of counting it.
+    """
+
+    messages: list[Message] = field(repr=False)
+    context_status: str
+    """ "full", "masked" or "summarized": what the view is now."""
+    tokens_before: int
+    tokens_after: int
+    session_id: str
+    """The newest epoch; any epoch's id, and the stable one, name the session in later calls."""
+    parent_session_id: str | None
+    summary_method: str | None
+    """ "model" or "static" when this call wrote a summary, "reused" when it found one; "static" too
+    while a text without a model stands in for a summary that is being written."""
+    usage: Usage = field(default_factory=Usage)
+    """What the auxiliary model cost in this call, and in the background since the one before."""
+    segments: tuple[Segment, ...] = field(default=(), repr=False)
+    """The summaries that stand in the view, in order."""
+    masked: int = 0
+    """How many tool outputs stand in the view as one line."""
+    newly_masked: int = 0
+    """How many of them this call has recorded."""
+    masked_secrets: int = 0
+    """How many keys and tokens are masked in the archive of what the view leaves out."""
+    written: tuple[Written, ...] = field(default=(), repr=False)
+    """What this call wrote, with the coverage of facts before and after repair."""
+    model: str | None = None
+    """The model that reads the view."""
+
+    @property
+    def tokens_saved(self) -> int:
+        """Tokens that the view has fewer than the messages given."""
+        return self.tokens_before - self.tokens_after
+
+    @property
+    def cost_saved(self) -> float | None:
+        """US dollars that a request with this view costs less than one with the messages given.
+
+        `tokens_saved` at the input price that litellm's table lists for `model`; None where it has
+        none. Every later request saves it again. What was paid for summaries is in `usage`.
+        """
+        return _priced(self.tokens_saved, input_price(self.model))
+
+    @property
+    def cost_saved_cached(self) -> float | None:
+        """The same where the provider's prompt cache would have served those tokens: the least."""
+        return _priced(self.tokens_saved, cached_input_price(self.model))
+
+    @property
+    def coverage_before(self) -> Coverage | None:
+        """Facts that the model's own text held; None where no model wrote."""
+        return next((text.before for text in self.written if text.before), None)
+
+    @property
+    def coverage_after(self) -> Coverage | None:
+        """Facts that the finished summary holds; None where none was written."""
+        return next((text.after for text in self.written if text.after), None)
+
+    @property
+    def ungrounded(self) -> tuple[str, ...]:
+        """Names in what a model wrote now that nothing it was shown has; the summary says so."""
+        return tuple(name for text in self.written for name in text.ungrounded)
+
+    def coverage_in_view(self, written: Written) -> Coverage | None:
+        """Facts of what a summary stands for that the view as a whole holds.
+
+        Much of it stands verbatim in the newest messages or in another summary, and is left out of
+        this one for that reason. None where no facts were looked for.
+        """
+        if written.facts is None:
+            return None
+        return coverage(written.facts, "\n".join(rendering(self.messages)))
+
+    def committed(self, look: Look, *, seconds: float) -> Event:
+        """The event of this result; `look` is what was before it, `seconds` what it took."""
+        return Event(
+            "committed",
+            look.session.id,
+            {
+                "tokens_before": look.layout.size(),
+                "tokens_after": self.tokens_after,
+                "method": self.summary_method,
+                "status": self.context_status,
+                "model": next((text.model for text in self.written if text.model), None),
+                "masked": self.masked,
+                "secrets": self.masked_secrets,
+                "ungrounded": len(self.ungrounded),
+                "epoch": self.session_id,
+                "parent": self.parent_session_id,
+                "prompt_tokens": self.usage.prompt_tokens,
+                "completion_tokens": self.usage.completion_tokens,
+                "cache_read_tokens": self.usage.cache_read_tokens,
+                "cost": self.usage.cost,
+                "cost_saved": self.cost_saved,
+                "seconds": seconds,
+            },
+        )
+
+
+def of_look(
+    look: Look, written: Sequence[Written], *, before: int, opening: int, model: str | None
+) -> CompressResult:
+    """The result that a look shows, after `written`; `opening` tokens frame every request."""
+    layout = look.layout
+    segments = tuple(tile.segment for tile in layout.tiles if tile.segment is not None)
+    masked = layout.masked()
+    methods = {text.method for text in written}
+    method = "model" if "model" in methods else "static" if methods else None
+    # What stands in while a model writes is recorded nowhere: no summary of the ledger's.
+    stand_ins = layout.segments[len(look.session.entries) :]
+    found = "static" if any(s is t for s in segments for t in stand_ins) else "reused"
+    return CompressResult(
+        messages=layout.view(),
+        context_status=_status(segments, masked),
+        tokens_before=before,
+        tokens_after=layout.size() + opening,
+        session_id=look.session.tip,
+        parent_session_id=look.session.parent,
+        summary_method=method or (found if segments else None),
+        usage=functools.reduce(Usage.__add__, (text.usage for text in written), Usage()),
+        segments=segments,
+        masked=masked,
+        masked_secrets=layout.secrets(),
+        written=tuple(written),
+        model=model,
+    )
+
+
+def of_quiet(quiet: Quiet, *, model: str | None) -> CompressResult:
+    """The result of a turn to which nothing had to be done."""
+    return CompressResult(
+        messages=quiet.view,
+        context_status=_status(quiet.segments, quiet.masked),
+        tokens_before=quiet.tokens_before,
+        tokens_after=quiet.tokens_after,
+        session_id=quiet.session.tip,
+        parent_session_id=quiet.session.parent,
+        summary_method="reused" if quiet.segments else None,
+        segments=quiet.segments,
+        masked=quiet.masked,
+        masked_secrets=quiet.secrets,
+        model=model,
+    )
+
+
+def _priced(tokens: int, price: float | None) -> float | None:
+    return None if price is None else tokens * price
+
+
+def _status(segments: Sequence[Segment], masked: int) -> str:
+    return "summarized" if segments else "masked" if masked else "full"

@@ -1,0 +1,172 @@
+"""The ledger in this process's memory: for agents that asked for no store."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..errors import LedgerConflict, SessionNotFound
+from ..messages import Message, content_digest, to_plain
+from ..messages.digests import Originals
+from .chain import ARCHIVE_ONLY, archive_digest, earlier_outline, seal
+from .segments import GENESIS, Entry, Epoch, Outline, Segment, Session, plain_outline
+
+__all__ = [
+    "MemoryStore",
+]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class _Kept:
+    """What the memory store holds of one session."""
+
+    session: Session
+    epochs: list[Epoch] = field(default_factory=list)
+    above: tuple[Epoch, ...] = ()
+    """The lineage that it was forked from."""
+    outline: Outline | None = None
+
+
+class MemoryStore:
+    """A ledger in this process's memory: nobody's words go to a disk unasked."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._sessions: dict[tuple[str, str], _Kept] = {}
+        self._stable: dict[tuple[str, str], str] = {}
+
+    def open(
+        self, namespace: str, session_id: str, parent_session_id: str | None = None
+    ) -> Session:
+        with self._lock:
+            stable = self._stable.get((namespace, session_id))
+            if stable is None:
+                self._create(namespace, session_id, parent_session_id)
+                stable = session_id
+            return self._sessions[namespace, stable].session
+
+    def _create(self, namespace: str, session_id: str, parent_id: str | None) -> None:
+        entries: tuple[Entry, ...] = ()
+        above: tuple[Epoch, ...] = ()
+        outline = None
+        if parent_id is not None and (namespace, parent_id) in self._stable:
+            entries = self._at(namespace, parent_id)
+            above = tuple(self._lineage(namespace, parent_id))
+            parent = self._sessions[namespace, self._stable[namespace, parent_id]]
+            outline = _outline_at(parent, entries)
+        head = entries[-1].hash if entries else GENESIS
+        session = Session(namespace, session_id, session_id, parent_id, head, entries)
+        root = Epoch(session_id, parent_id, session_id, time.time())
+        self._sessions[namespace, session_id] = _Kept(session, [root], above, outline)
+        self._stable[namespace, session_id] = session_id
+
+    def _at(self, namespace: str, epoch_id: str) -> tuple[Entry, ...]:
+        """The entries as they stood in that epoch, all of them for the stable id."""
+        kept = self._sessions[namespace, self._stable[namespace, epoch_id]]
+        known = [epoch.id for epoch in kept.epochs]
+        if epoch_id == kept.session.id:
+            return kept.session.entries
+        later = set(known[known.index(epoch_id) + 1 :])
+        return tuple(entry for entry in kept.session.entries if entry.epoch not in later)
+
+    def commit(
+        self,
+        session: Session,
+        segments: Sequence[tuple[Segment, Sequence[Message]]],
+        outline: Outline | None = None,
+    ) -> Session:
+        with self._lock:
+            kept = self._sessions[session.namespace, session.id]
+            if kept.session.tip != session.tip:
+                raise LedgerConflict(f"session {session.id}: the tip is now {kept.session.tip}")
+            epoch = f"{session.id}.c{len(kept.epochs)}-{secrets.token_hex(4)}"
+            head, entries = kept.session.head_hash, kept.session.entries
+            for segment, originals in segments:
+                entry = seal(segment, head, epoch, archive=archive_digest(originals))
+                entries += (replace(entry, originals=_private(originals)),)
+                head = entry.hash
+            kept.epochs.append(Epoch(epoch, session.tip, session.id, time.time()))
+            kept.session = replace(
+                kept.session, tip=epoch, parent=session.tip, head_hash=head, entries=entries
+            )
+            self._stable[session.namespace, epoch] = session.id
+            if outline is not None:
+                kept.outline = plain_outline(outline)
+            return kept.session
+
+    def keep(self, session: Session, outline: Outline) -> bool:
+        with self._lock:
+            kept = self._sessions.get((session.namespace, session.id))
+            if kept is None or kept.session.tip != session.tip or not session.entries:
+                return False
+            kept.outline = plain_outline(outline)
+            return True
+
+    def transcript(self, session: Session) -> list[Message]:
+        with self._lock:
+            kept = self._sessions.get((session.namespace, session.id))
+            if kept is None:
+                return []
+            outline, entries = kept.outline, kept.session.entries
+        if outline is None:
+            if entries:
+                logger.warning(ARCHIVE_ONLY, session.id)
+            found = {content_digest(m): m for entry in entries for m in entry.originals}
+            return copy.deepcopy(list(found.values()))
+        return copy.deepcopy(
+            [
+                message
+                for item in outline
+                for message in (entries[item].originals if isinstance(item, int) else (item,))
+            ]
+        )
+
+    def originals(self, session: Session, entry: Entry) -> list[Message] | None:
+        return copy.deepcopy(list(entry.originals))
+
+    def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
+        with self._lock:
+            return list(self._lineage(namespace, session_id))
+
+    def _lineage(self, namespace: str, session_id: str) -> Iterator[Epoch]:
+        """The epochs up to the one named; all of them for the stable id."""
+        stable = self._stable.get((namespace, session_id))
+        if stable is None:
+            raise SessionNotFound(f"no session {session_id!r} in namespace {namespace!r}")
+        kept = self._sessions[namespace, stable]
+        yield from kept.above
+        for epoch in kept.epochs:
+            yield epoch
+            if epoch.id == session_id != stable:
+                return
+
+    def claim(self, session: Session, holder: str, seconds: float) -> bool:
+        return True  # one process: the compressor's own single flight is enough
+
+    def release(self, session: Session, holder: str) -> None:
+        return None
+
+    def close(self) -> None:
+        return None
+
+
+def _outline_at(parent: _Kept, entries: Sequence[Entry]) -> Outline | None:
+    """What a fork begins with that has the parent's first entries, these."""
+    if len(entries) == len(parent.session.entries) or parent.outline is None:
+        return parent.outline
+    length = entries[-1].segment.transcript_length if entries else 0
+    every = parent.session.entries
+    return earlier_outline(parent.outline, len(entries), length, lambda n: every[n].originals)
+
+
+def _private(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The messages as nobody else can edit them."""
+    is_private = isinstance(messages, Originals)
+    return tuple(messages) if is_private else tuple(map(to_plain, messages))

@@ -1,0 +1,227 @@
+"""The append-only ledger as values: which run of messages is represented by which text; the
+protocol of a store.
+
+The view is a pure function of (transcript, ledger): `laying` finds the recorded segments along a
+transcript by digest, and never edits either.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..messages import Message, digest, to_plain
+
+__all__ = [
+    "GENESIS",
+    "Entry",
+    "Epoch",
+    "Outline",
+    "Segment",
+    "Session",
+    "Store",
+    "Usage",
+    "plain_outline",
+]
+
+
+GENESIS = "sha256:" + "0" * 64
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What auxiliary calls cost: tokens, and US dollars where the price is known.
+
+    A sum's dollars are those of its calls whose price is known, its tokens those of all.
+    """
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    cost: float | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        known = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+            sum(known) if known else None,
+        )
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A run of messages and the one message that stands for it in the view."""
+
+    kind: str
+    """"summary" (a run of steps) or "mask" (one tool result)."""
+    run: tuple[str, ...]
+    """The canonical digests of the messages it stands for, in order."""
+    rendered: Message
+    tokens: int
+    """Of the rendered message."""
+    source_tokens: int
+    """Of the messages it stands for."""
+    method: str
+    """"model" or "static"."""
+    model: str | None = None
+    usage: Usage = Usage()
+    created: float = 0.0
+    """Seconds since 1970."""
+    archived_as: tuple[tuple[int, str], ...] = ()
+    """Places in the run whose messages the archive holds with secrets masked, each with the
+    canonical digest of the masked message."""
+    secrets: int = 0
+    """How many keys and tokens are masked in the archived originals."""
+    transcript_length: int = 0
+    """How many messages the transcript had when it was compressed; 0: not recorded."""
+
+    def payload(self) -> str:
+        """Everything that the seal covers, as canonical JSON."""
+        # Not `asdict`, which copies every digest of the run one by one.
+        found = {**vars(self), "usage": vars(self.usage)}
+        # Sealed as it was before these fields were known: old chains still verify.
+        if not self.secrets:
+            del found["archived_as"], found["secrets"]
+        if not self.transcript_length:
+            del found["transcript_length"]
+        return json.dumps(found, sort_keys=True, separators=(",", ":"))
+
+    def aliases(self) -> dict[str, str]:
+        """The digests of masked messages, each with that of the message it stands for."""
+        return {masked: self.run[place] for place, masked in self.archived_as}
+
+    @property
+    def rendered_digest(self) -> str:
+        """By which the rendered message is recognized in a view that comes back as a transcript."""
+        return digest(self.rendered)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A segment sealed into its session's chain.
+
+    The chain holds a salted commitment to the payload, so that a forgotten segment (payload and
+    salt destroyed) leaves a chain that still verifies and says nothing.
+    """
+
+    segment: Segment
+    epoch: str
+    parent: str
+    salt: str
+    commitment: str
+    hash: str
+    originals: tuple[Message, ...] = ()
+    """The caller's own messages of the run; a store may load them only when asked."""
+    archive: str = ""
+    """The digest of the archived originals, covered by the commitment."""
+
+    @property
+    def forgotten(self) -> bool:
+        """Whether this is a tombstone: segment and salt were destroyed, the link remains."""
+        return not self.salt
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One state of a session between two compressions: a child session with a parent pointer."""
+
+    id: str
+    parent_id: str | None
+    session_id: str
+    created: float
+
+
+@dataclass(frozen=True)
+class Session:
+    """A snapshot of a session: its stable id, its newest epoch, and the entries of its lineage."""
+
+    namespace: str
+    id: str
+    tip: str
+    """The newest epoch's id; the stable id itself before the first compression."""
+    parent: str | None
+    """The tip's parent pointer."""
+    head_hash: str = GENESIS
+    entries: tuple[Entry, ...] = ()
+    """Oldest first, those of the session it was forked from before its own."""
+    edits: int = 0
+    """How often a part of it was forgotten."""
+
+    def is_as(self, before: Session) -> bool:
+        """Whether nobody committed to the session or forgot a part of it since `before`."""
+        return (
+            self.head_hash == before.head_hash
+            and self.tip == before.tip
+            and self.edits == before.edits
+        )
+
+
+Outline = tuple[Message | int, ...]
+"""A whole transcript in order: messages as they came, and for each run that a segment holds the
+segment's place in `Session.entries`."""
+
+
+def plain_outline(outline: Outline) -> Outline:
+    """The outline with plain copies of its messages."""
+    return tuple(item if isinstance(item, int) else to_plain(item) for item in outline)
+
+
+class Store(Protocol):
+    """Where a ledger is kept; every method is by namespace and session.
+
+    The methods may do I/O: the compressor calls them off the event loop.
+    """
+
+    def open(
+        self, namespace: str, session_id: str, parent_session_id: str | None = None
+    ) -> Session:
+        """The session that `session_id` (stable or an epoch's) names; a new one if none does."""
+
+    def commit(
+        self,
+        session: Session,
+        segments: Sequence[tuple[Segment, Sequence[Message]]],
+        outline: Outline | None = None,
+    ) -> Session:
+        """Archive the originals and append the segments in one transaction; a new epoch opens.
+
+        `outline` is the whole transcript as it stands with these segments; it replaces the one
+        recorded before. None leaves that one.
+
+        Raises:
+            LedgerConflict: the tip is no longer `session.tip`.
+            StoreUnavailable: nothing was written.
+        """
+
+    def keep(self, session: Session, outline: Outline) -> bool:
+        """Record the transcript as it stands now; False where nothing of the session was ever
+        committed, or somebody committed or forgot a part of it since `session` was read."""
+
+    def transcript(self, session: Session) -> list[Message]:
+        """The whole transcript as it was last recorded, exactly as it came; where none was, the
+        originals in the order in which they were compressed."""
+
+    def originals(self, session: Session, entry: Entry) -> list[Message] | None:
+        """The archived messages of an entry, exactly as they came; None once forgotten."""
+
+    def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
+        """The chain of epochs up to the one named (the newest for the stable id), root first.
+
+        Raises:
+            SessionNotFound: no such session in this namespace.
+        """
+
+    def claim(self, session: Session, holder: str, seconds: float) -> bool:
+        """Take the session's lease for writing a summary, unless another holder has it."""
+
+    def release(self, session: Session, holder: str) -> None:
+        """Give the lease back."""
+
+    def close(self) -> None:
+        """Release what the store holds; it is not used afterwards."""

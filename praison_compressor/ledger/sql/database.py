@@ -1,0 +1,553 @@
+"""One database, reached safely from threads, after a fork, after a restart of the server; its
+errors in our words.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, TypeVar
+
+import platformdirs
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    bindparam,
+    create_engine,
+    event,
+    exc,
+    insert,
+    inspect,
+    make_url,
+    select,
+    text,
+)
+from sqlalchemy import exc as sa_exc
+
+from ...errors import LedgerConflict, LedgerCorrupt, LedgerError, StoreUnavailable
+from .archive import Codec, Packer
+from .index import create_index
+from .schema import CONTENT, meta, metadata, migrations, transcripts
+
+__all__ = [
+    "MIGRATIONS",
+    "Database",
+    "default_path",
+    "is_transient",
+    "migrate",
+    "parse",
+    "translated",
+]
+
+
+# -------------------------------------------------------------- faults
+
+
+_DAMAGED = (
+    "malformed",
+    "not a database",
+    "database corruption",
+    "invalid page",
+    "could not decode",
+    "no such table",
+    "undefinedtable",
+)
+
+
+_REMEDIES = (
+    ("disk is full", "the disk is full; free some space"),
+    ("no space left", "the disk is full; free some space"),
+    ("disk i/o error", "the disk cannot be read or written"),
+    ("readonly", "it is read-only; make the file and its directory writable"),
+    ("read-only", "it is read-only; write to the primary server"),
+    ("unable to open", "it cannot be opened; check that the path exists and is writable"),
+    ("locked", "another process has kept it locked; try again, or end that process"),
+    ("lock timeout", "another process has kept it locked; try again"),
+    ("password authentication", "user or password is wrong"),
+    ("does not exist", "the server knows no such database or user; create it"),
+    ("permission denied", "this user may not do that; grant it the rights to its tables"),
+)
+
+
+# psycopg quotes connection strings in some of its messages.
+_SECRET = re.compile(r"(?i)(password\s*=\s*|//[^/@\s:]*:)[^\s@&\"']+")
+
+
+@contextmanager
+def translated(where: str) -> Iterator[None]:
+    """Let out only `LedgerError`; `where` names the store without secrets."""
+    try:
+        yield
+    except LedgerError:
+        raise
+    except exc.IntegrityError as error:
+        raise LedgerConflict(f"{where}: another writer was first ({_short(error)})") from error
+    except exc.SQLAlchemyError as error:
+        raise _translation(where, error) from error
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise StoreUnavailable(f"{where}: {reason}; check the path and its rights") from error
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether the same work may succeed at once: a dead connection, a deadlock's victim."""
+    if not isinstance(error, exc.DBAPIError):
+        return False
+    return error.connection_invalidated or getattr(error.orig, "sqlstate", None) in (
+        "40001",
+        "40P01",
+    )
+
+
+def _translation(where: str, error: exc.SQLAlchemyError) -> LedgerError:
+    reason = _short(error)
+    folded = reason.casefold()
+    if any(sign in folded for sign in _DAMAGED):
+        return LedgerCorrupt(
+            f"{where} is damaged or no ledger ({reason}); restore a copy, or move it away"
+        )
+    for sign, remedy in _REMEDIES:
+        if sign in folded:
+            return StoreUnavailable(f"{where}: {remedy} ({reason})")
+    if isinstance(error, exc.TimeoutError):
+        return StoreUnavailable(f"{where}: all connections are in use; try again")
+    return StoreUnavailable(f"{where} cannot be reached or used ({reason})")
+
+
+def _short(error: exc.SQLAlchemyError) -> str:
+    """The first line of what the driver says; SQLAlchemy's own text would quote statements."""
+    original = getattr(error, "orig", None) or error
+    lines = str(original).strip().splitlines() or [type(original).__name__]
+    return _SECRET.sub(r"\1***", lines[0])
+
+
+# -------------------------------------------------------------- migrations
+
+
+_ADVISORY_LOCK = 0x70726169_736F6E63  # "praisonc": one migrating process at a time
+
+
+_LATER = (transcripts,)
+
+
+def _ledger(connection: Connection) -> None:
+    first = [table for table in metadata.sorted_tables if table not in _LATER]
+    metadata.create_all(connection, first)
+
+
+def _transcripts(connection: Connection) -> None:
+    transcripts.create(connection)
+
+
+def _no_statistics(connection: Connection) -> None:
+    """Keep the planner's samples of content out of PostgreSQL's catalog, where `forget` cannot
+    reach them."""
+    if connection.dialect.name != "postgresql":
+        return
+    content = [(column.table.name, column.name) for column in CONTENT]
+    for table, column in [*content, ("compressor_search", "words")]:
+        connection.exec_driver_sql(f"ALTER TABLE {table} ALTER COLUMN {column} SET STATISTICS 0")
+
+
+MIGRATIONS = (
+    ("0001 ledger", _ledger),
+    ("0002 search", create_index),
+    ("0003 transcripts", _transcripts),
+    ("0004 no statistics", _no_statistics),
+)
+
+
+def migrate(
+    connection: Connection, codec: Codec | None, place: str, *, plain_too: bool = False
+) -> Packer:
+    """Bring the schema up to date; how its payloads are packed.
+
+    `plain_too`: a store that is not encrypted stays so, whatever the codec.
+
+    Raises:
+        StoreUnavailable: a newer version wrote the store, or its key does not fit.
+    """
+    known = [name for name, _ in MIGRATIONS]
+    with connection.begin():
+        if connection.dialect.name == "postgresql":
+            lock = text("SELECT pg_advisory_xact_lock(:key)").bindparams(bindparam("key"))
+            connection.execute(lock, {"key": _ADVISORY_LOCK})
+        applied = _applied(connection)
+        newer = [name for name in applied if name not in known]
+        if newer:
+            raise StoreUnavailable(
+                f"{place} was written by a newer version (migration {newer[0]!r} is unknown "
+                "here); upgrade praison-compressor"
+            )
+        for name, step in MIGRATIONS:
+            if name not in applied:
+                step(connection)
+                _record(connection, name)
+        return _packer(connection, codec, place, plain_too)
+
+
+def _applied(connection: Connection) -> list[str]:
+    if not inspect(connection).has_table(migrations.name):
+        return []
+    return list(connection.execute(select(migrations.c.name)).scalars())
+
+
+def _record(connection: Connection, name: str) -> None:
+    connection.execute(insert(migrations).values(name=name, applied=time.time()))
+
+
+def _packer(connection: Connection, codec: Codec | None, place: str, plain_too: bool) -> Packer:
+    """The store's packer; its pepper is kept encrypted, so it proves the key as well."""
+    stored = connection.execute(select(meta.c.value).where(meta.c.name == "pepper")).scalar()
+    if stored is None:
+        pepper = secrets.token_bytes(32) if codec is not None else b""
+        value = Packer(codec).pack(pepper) if codec is not None else b""
+        connection.execute(insert(meta).values(name="pepper", value=value))
+        return Packer(codec, pepper)
+    if not stored and plain_too:
+        return Packer()
+    if bool(stored) != (codec is not None):
+        state, remedy = (
+            ("encrypted", "open it with its key (store_key, PRAISONAI_SESSION_KEY)")
+            if stored
+            else ("not encrypted", "use another store for an agent whose sessions are")
+        )
+        raise StoreUnavailable(f"{place} is {state}; {remedy}")
+    if codec is None:
+        return Packer()
+    try:
+        return Packer(codec, Packer(codec).unpack(stored))
+    except LedgerCorrupt as error:
+        raise StoreUnavailable(
+            f"{place} is encrypted with another key than the one given"
+        ) from error
+
+
+# -------------------------------------------------------------- database
+
+
+T = TypeVar("T")
+
+
+_LOCKED_PAUSE = 0.01  # seconds between two tries
+
+
+_LOCK_SECONDS = 30
+
+
+_CONNECT_SECONDS = 5
+
+
+_TRIES = 3
+
+
+# After a connection that failed slowly, fail at once for this many times as long: an agent's turn
+# must not wait for a dead server again and again.
+_REST = 10
+
+
+def default_path(*, encrypted: bool = False) -> Path:
+    """Where the ledger is when no path is given: the platform's directory for a user's data.
+
+    The encrypted one is beside the plain one: a file is encrypted with one key, or not at all.
+    """
+    name = "ledger-encrypted.db" if encrypted else "ledger.db"
+    return Path(platformdirs.user_data_dir("praison-compressor")) / name
+
+
+def parse(url: str | os.PathLike[str] | None) -> URL:
+    """A database's URL from a URL, a path, or nothing.
+
+    Raises:
+        StoreUnavailable: it is neither.
+    """
+    if url is None:
+        return URL.create("sqlite", database=str(default_path()))
+    given = os.fspath(url)
+    if "://" not in given:
+        return URL.create("sqlite", database=os.path.abspath(os.path.expanduser(given)))
+    try:
+        parsed = make_url(given)
+    except (sa_exc.ArgumentError, ValueError) as error:
+        # The text itself may hold a password: not a word of it is repeated.
+        raise StoreUnavailable(
+            "the store's URL cannot be read; expected sqlite:///path or "
+            "postgresql://user@host/database"
+        ) from error
+    return _supported(parsed)
+
+
+def _supported(url: URL) -> URL:
+    if url.drivername in ("postgres", "postgresql", "postgresql+psycopg"):
+        return url.set(drivername="postgresql+psycopg")
+    if url.drivername not in ("sqlite", "sqlite+pysqlite"):
+        raise StoreUnavailable(
+            f"a store of the kind {url.drivername!r} is not supported; expected sqlite:///path "
+            "or postgresql://user@host/database"
+        )
+    if not url.database or url.database == ":memory:":
+        raise StoreUnavailable("sqlite:// names no file; expected sqlite:///path/to/ledger.db")
+    return url.set(database=os.path.abspath(os.path.expanduser(url.database)), query={})
+
+
+def _place(url: URL) -> str:
+    """The store in words for messages: no user, no password, no options."""
+    if url.get_backend_name() == "sqlite":
+        return f"store sqlite:{url.database}"
+    host = url.host or url.query.get("host") or "local socket"
+    port = f":{url.port}" if url.port else ""
+    return f"store postgresql://{host}{port}/{url.database or ''}"
+
+
+class Database:
+    """Runs work in transactions; everything that it raises is a `LedgerError`."""
+
+    def __init__(
+        self,
+        url: str | os.PathLike[str] | None = None,
+        *,
+        codec: Codec | None = None,
+        plain_too: bool = False,
+    ) -> None:
+        self.url = parse(url)
+        self.place = _place(self.url)
+        self._codec = codec
+        self._plain_too = plain_too
+        self._start()
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._lock = threading.RLock()
+        # SQLite takes one writer at a time and serves those who wait in no order: of hundreds of
+        # threads some would wait too long. Only one of a process asks it.
+        self._writing = threading.Lock()
+        self._engine: Engine | None = None
+        self._packer: Packer | None = None
+        self._rest_until = 0.0
+        self._refused: LedgerError | None = None
+        # Engines of a parent process: kept, never closed, for closing one here would end the
+        # parent's connections (PostgreSQL) or drop its locks (SQLite).
+        self._inherited: list[Engine] = getattr(self, "_inherited", [])
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether the store is one file of this machine."""
+        return self.url.get_backend_name() == "sqlite"
+
+    def is_there(self) -> bool:
+        """Whether its file was made already; of a server it is not asked."""
+        return not self.is_sqlite or os.path.exists(str(self.url.database))
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether payloads are encrypted; there is no full-text index then."""
+        return self.packer.encrypts
+
+    @property
+    def packer(self) -> Packer:
+        """How payloads of this store are packed; known once it was reached."""
+        if self._packer is None:
+            self.check()
+        assert self._packer is not None
+        return self._packer
+
+    def check(self) -> None:
+        """Reach the store and bring its schema up to date.
+
+        Raises:
+            StoreUnavailable: it cannot be reached, or a newer version wrote it.
+        """
+        self.read(lambda connection: connection.execute(text("SELECT 1")))
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """The outcome of work that only reads."""
+        return self._run(work, "BEGIN")
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """The outcome of work that writes, all of it or nothing."""
+        self._check_process()
+        with self._writing if self.is_sqlite else nullcontext():
+            return self._run(work, "BEGIN IMMEDIATE")
+
+    def maintain(self, *statements: str) -> list[Any]:
+        """Run statements that may not be in a transaction; the last one's rows."""
+        with translated(self.place), self._ready().connect() as connection:
+            connection = connection.execution_options(isolation_level="AUTOCOMMIT", begin="")
+            *first, last = statements
+            for statement in first:
+                _ran_to_its_end(connection, statement)
+            result = connection.exec_driver_sql(last)
+            return list(result.all()) if result.returns_rows else []
+
+    def close(self) -> None:
+        """Close the connections of this process."""
+        with self._lock:
+            if self._engine is not None and self._pid == os.getpid():
+                self._engine.dispose()
+            self._engine = None
+
+    # -------------------------------------------------------------- inside
+
+    def _run(self, work: Callable[[Connection], T], begin: str) -> T:
+        with translated(self.place):
+            for _ in range(_TRIES - 1):
+                try:
+                    return self._once(work, begin)
+                except sa_exc.DBAPIError as error:
+                    # Safe to repeat: a commit whose answer was lost meets its own moved tip.
+                    if not is_transient(error):
+                        raise
+            return self._once(work, begin)
+
+    def _once(self, work: Callable[[Connection], T], begin: str) -> T:
+        with self._ready().connect() as connection:
+            connection = connection.execution_options(begin=begin)
+            with connection.begin():
+                return work(connection)
+
+    def _ready(self) -> Engine:
+        self._check_process()
+        with self._lock:
+            if self._engine is None:
+                with self._resting():
+                    self._engine = self._opened()
+            return self._engine
+
+    def _check_process(self) -> None:
+        if self._pid != os.getpid():
+            if self._engine is not None:
+                self._inherited.append(self._engine)
+            self._start()
+
+    @contextmanager
+    def _resting(self) -> Iterator[None]:
+        started = time.monotonic()
+        if self._refused is not None and started < self._rest_until:
+            # In the same words: it is the same failure.
+            raise type(self._refused)(str(self._refused))
+        try:
+            with translated(self.place):
+                yield
+        except LedgerError as error:
+            now = time.monotonic()
+            self._rest_until = now + _REST * (now - started)
+            self._refused = type(error)(str(error))
+            raise
+
+    def _opened(self) -> Engine:
+        engine = _sqlite(self.url) if self.is_sqlite else _postgresql(self.url)
+        try:
+            with engine.connect() as connection:
+                connection = connection.execution_options(begin="BEGIN IMMEDIATE")
+                self._packer = migrate(
+                    connection, self._codec, self.place, plain_too=self._plain_too
+                )
+        except BaseException:
+            engine.dispose()
+            raise
+        return engine
+
+
+def _ran_to_its_end(connection: Connection, statement: str) -> None:
+    if connection.dialect.name != "sqlite":
+        connection.exec_driver_sql(statement)
+        return
+    # incremental_vacuum frees one page a step, and only executescript steps to the end of what
+    # has no rows.
+    cursor = connection.connection.cursor()
+    cursor.executescript(statement)
+    cursor.close()
+
+
+# ---------------------------------------------------------------- SQLite
+def _sqlite(url: URL) -> Engine:
+    assert url.database is not None
+    _private(Path(url.database))
+    engine = create_engine(
+        url, hide_parameters=True, connect_args={"timeout": _LOCK_SECONDS}, pool_timeout=60
+    )
+    event.listen(engine, "connect", _pragmas)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _private(path: Path) -> None:
+    """Make the file and the directories to it for this user only; what exists is left alone."""
+    missing = [path.parent, *path.parent.parents]
+    for directory in reversed([d for d in missing if not d.exists()]):
+        directory.mkdir(mode=0o700, exist_ok=True)
+    # SQLite gives its -wal and -shm files the rights of the database itself.
+    if not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+
+
+def _pragmas(connection: Any, _record: object) -> None:
+    # The driver's own, late BEGIN would make two writers read first and then fail both.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    for pragma in (
+        # Before the first table: it cannot be switched on later without rewriting the file.
+        "auto_vacuum = INCREMENTAL",
+        "journal_mode = WAL",
+        # A commit is rare and holds what a model was paid for: worth one fsync.
+        "synchronous = FULL",
+        "foreign_keys = ON",
+        "secure_delete = ON",
+    ):
+        _until_it_is_free(cursor, "PRAGMA " + pragma)
+    cursor.close()
+
+
+def _until_it_is_free(cursor: Any, statement: str) -> None:
+    """Run it, waiting for the file: SQLite itself does not wait where a journal changes its kind,
+    and of those who open a new store at once all but one would be refused."""
+    until = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            cursor.execute(statement)
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+            time.sleep(_LOCKED_PAUSE)
+        else:
+            return
+
+
+def _begin(connection: Connection) -> None:
+    statement = connection.get_execution_options().get("begin", "BEGIN")
+    if statement:
+        connection.exec_driver_sql(statement)
+
+
+# ---------------------------------------------------------------- PostgreSQL
+def _postgresql(url: URL) -> Engine:
+    try:
+        import psycopg  # noqa: F401  # only to say how it is installed
+    except ImportError as error:
+        raise StoreUnavailable(
+            "PostgreSQL needs psycopg: pip install 'praison-compressor[postgres]'"
+        ) from error
+    arguments: dict[str, Any] = {
+        # A pooler in front (PgBouncer) gives each transaction another connection.
+        "prepare_threshold": None,
+    }
+    if "connect_timeout" not in url.query:
+        arguments["connect_timeout"] = _CONNECT_SECONDS
+    # Who says another bound says it later, and that counts.
+    arguments["options"] = f"-c lock_timeout={_LOCK_SECONDS}s {url.query.get('options', '')}"
+    return create_engine(
+        url,
+        hide_parameters=True,
+        connect_args=arguments,
+        pool_timeout=60,
+        # What another writer has just archived must be seen, whatever the server's default is.
+        isolation_level="READ COMMITTED",
+    )

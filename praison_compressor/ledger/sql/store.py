@@ -1,0 +1,371 @@
+"""`SqlStore`: the ledger in SQLite for one machine, in PostgreSQL for many."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, select
+
+from ...errors import LedgerCorrupt
+from ...messages import Message, to_plain
+from ..chain import ARCHIVE_ONLY
+from ..segments import Entry, Epoch, Outline, Segment, Session, Usage, plain_outline
+from . import transcripts
+from .archive import Archive, Codec
+from .audit import Fault, audit
+from .database import Database
+from .erasure import Erased, erase_message, erase_session, reclaim
+from .queries import Hit, SessionInfo, archived_keys, lineage, search, sessions_of, tree, usage_of
+from .schema import check_names, entries, sessions
+from .sessions import Snapshot, Snapshots, find, require, scope_of, snapshot, within
+from .transfer import export_session, import_session
+from .writing import (
+    append,
+    claim,
+    create,
+    is_taken,
+    keep,
+    outline_without_secrets,
+    release,
+    without_secrets,
+)
+
+__all__ = [
+    "SqlStore",
+    "open_store",
+]
+
+logger = logging.getLogger(__name__)
+
+
+# -------------------------------------------------------------- sql
+
+
+T = TypeVar("T")
+
+
+class SqlStore:
+    """A ledger in a database; thread-safe, safe after a fork, one for many sessions.
+
+    `url` is a path, `sqlite:///path`, `postgresql://…`, or None for a file in the platform's
+    data directory. With a `codec` every payload is encrypted, and a search reads the messages
+    of its session instead of an index; `plain_too` lets a store that is not encrypted stay so.
+    With `mask_secrets` keys and tokens are masked in all that is written: originals, summaries,
+    transcripts and index.
+
+    Raises:
+        StoreUnavailable: the URL cannot be read; the store itself is reached at first use.
+    """
+
+    def __init__(
+        self,
+        url: str | os.PathLike[str] | None = None,
+        *,
+        codec: Codec | None = None,
+        plain_too: bool = False,
+        mask_secrets: bool = True,
+    ) -> None:
+        self.mask_secrets = mask_secrets
+        self._database = Database(url, codec=codec, plain_too=plain_too)
+        self._snapshots = Snapshots()
+
+    def __repr__(self) -> str:
+        return f"<{self.place}>"
+
+    @property
+    def place(self) -> str:
+        """Where the ledger is, in words that hold no secret."""
+        return self._database.place
+
+    def is_there(self) -> bool:
+        """Whether its file was made already; of a server it is not asked."""
+        return self._database.is_there()
+
+    def check(self) -> None:
+        """Reach the store, bringing its schema up to date.
+
+        Raises:
+            StoreUnavailable: it cannot be reached, or a newer version wrote it.
+        """
+        self._database.check()
+
+    def close(self) -> None:
+        """Close its connections; a later call would open new ones."""
+        self._database.close()
+
+    # -------------------------------------------------------------- the protocol
+
+    def open(
+        self, namespace: str, session_id: str, parent_session_id: str | None = None
+    ) -> Session:
+        """The session that `session_id` (stable or an epoch's) names; a new one if none does.
+
+        A new session without a parent is not written before its first commit: agents that never
+        compress leave nothing behind. A fork is, for its parent moves on.
+        """
+        check_names(namespace, session_id, parent_session_id)
+        found = self._read(lambda archive: self._opened(archive, namespace, session_id))
+        if found is None and parent_session_id is not None:
+            found = self._write(
+                lambda archive: self._forked(archive, namespace, session_id, parent_session_id)
+            )
+        if found is None:
+            return Session(namespace, session_id, session_id, None)
+        return self._snapshots.keep(found)
+
+    def commit(
+        self,
+        session: Session,
+        segments: Sequence[tuple[Segment, Sequence[Message]]],
+        outline: Outline | None = None,
+    ) -> Session:
+        """Archive the originals and append the segments in one transaction; a new epoch opens.
+
+        `outline` is the whole transcript as it stands then; None leaves what was recorded.
+
+        Raises:
+            LedgerConflict: the tip is no longer `session.tip`, or a part was forgotten since.
+            StoreUnavailable: nothing was written.
+        """
+        plain = [(segment, [to_plain(m) for m in originals]) for segment, originals in segments]
+        whole = None if outline is None else self._recorded(session, outline)
+        if self.mask_secrets:
+            plain = without_secrets(session.namespace, plain)
+        return self._snapshots.keep(
+            self._write(lambda archive: self._committed(archive, session, plain, whole))
+        )
+
+    def keep(self, session: Session, outline: Outline) -> bool:
+        """Record the transcript as it stands now; False where nothing of the session was ever
+        committed, or somebody committed or forgot a part of it since `session` was read."""
+        whole = self._recorded(session, outline)
+        return self._write(lambda archive: keep(archive, session, whole))
+
+    def transcript(self, session: Session) -> list[Message]:
+        """The whole transcript as it was last recorded, exactly as it came; where none was, the
+        originals in the order in which they were compressed."""
+        return self._read(lambda archive: _whole(archive, session))
+
+    def originals(self, session: Session, entry: Entry) -> list[Message] | None:
+        """The archived messages of an entry of this session; None once forgotten."""
+        return self._read(lambda archive: _originals(archive, session, entry))
+
+    def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
+        """The chain of epochs up to the one named (the newest for the stable id), root first.
+
+        Raises:
+            SessionNotFound: no such session in this namespace.
+        """
+        return self._database.read(lambda c: lineage(c, namespace, session_id))
+
+    def claim(self, session: Session, holder: str, seconds: float) -> bool:
+        """Take the session's lease, unless another holder has it that did not run out."""
+        # A look first: who waits asks again and again, and must not keep the writers waiting.
+        if self._database.read(lambda c: is_taken(c, session, holder, seconds)):
+            return False
+        return self._database.write(lambda c: claim(c, session, holder, seconds))
+
+    def release(self, session: Session, holder: str) -> None:
+        """Give the lease back."""
+        self._database.write(lambda c: release(c, session, holder))
+
+    # -------------------------------------------------------------- for people
+
+    def sessions(self, namespace: str, limit: int | None = None) -> list[SessionInfo]:
+        """The sessions of a namespace, the last used first."""
+        return self._database.read(lambda c: sessions_of(c, namespace, limit))
+
+    def namespaces(self) -> list[str]:
+        """The namespaces that have sessions."""
+        query = select(sessions.c.namespace).distinct().order_by(sessions.c.namespace)
+        return self._database.read(lambda c: list(c.execute(query).scalars()))
+
+    def tree(self, namespace: str, session_id: str) -> list[Epoch]:
+        """All epochs of the session's family, forks included, each after its parent.
+
+        Raises:
+            SessionNotFound: no such session in this namespace.
+        """
+        return self._database.read(lambda c: tree(c, namespace, session_id))
+
+    def usage(self, namespace: str, session_id: str) -> Usage:
+        """What the session's own summaries cost.
+
+        Raises:
+            SessionNotFound: no such session in this namespace.
+        """
+        return self._database.read(lambda c: usage_of(c, namespace, session_id))
+
+    def archived(self, namespace: str, session_id: str) -> list[Message]:
+        """Every original in the session's archive once, in the order it was compressed.
+
+        Raises:
+            SessionNotFound: no such session in this namespace.
+        """
+        return self._read(lambda archive: _archived(archive, namespace, session_id))
+
+    def search(
+        self, namespace: str, query: str, session_id: str | None = None, limit: int = 10
+    ) -> list[Hit]:
+        """Archived messages that hold the words of the query, best first.
+
+        Those with all words; where none has, those with any. With a `session_id` only of that
+        session and what it inherits, else of the namespace.
+
+        Raises:
+            SessionNotFound: no such session in this namespace.
+        """
+        return self._read(lambda archive: search(archive, namespace, query, session_id, limit))
+
+    def verify(self, namespace: str | None = None, session_id: str | None = None) -> list[Fault]:
+        """Everything whose hash, place or archive disagrees; empty when the ledger is sound.
+
+        Raises:
+            StoreUnavailable: it cannot be reached.
+        """
+        try:
+            return self._read(lambda archive: audit(archive, namespace, session_id))
+        except LedgerCorrupt as error:
+            return [Fault(self.place, str(error))]
+
+    def forget(self, namespace: str, target: str) -> Erased:
+        """Remove a session (by any of its ids) or one message (by its content digest).
+
+        What is gone: originals, the summaries that covered them and those written in their
+        light, the index, and the bytes in free pages. The chain keeps salted commitments whose
+        salt is destroyed, and still verifies. What a server keeps beside its tables (write-ahead
+        log, replicas, backups) is the operator's.
+
+        Raises:
+            SessionNotFound: no such session or message in this namespace.
+        """
+        erase = erase_message if target.startswith("sha256:") else erase_session
+        done = self._write(lambda archive: erase(archive, namespace, target))
+        self._snapshots.clear()
+        return replace(done, pages_cleared=self.clear_pages())
+
+    def clear_pages(self) -> bool:
+        """Clear the pages that `forget` freed; False where a reader or missing rights kept them.
+
+        `forget` does it itself; this is for those that could not then.
+        """
+        return reclaim(self._database)
+
+    def export(self, namespace: str, session_id: str, note: str = "") -> dict[str, Any]:
+        """The session with all it inherits as plain JSON; `note` says where it went.
+
+        Raises:
+            SessionNotFound: no such session in this namespace.
+        """
+        return self._write(lambda archive: export_session(archive, namespace, session_id, note))
+
+    def import_(self, namespace: str, exported: Mapping[str, Any]) -> Session:
+        """Take in an exported session.
+
+        Raises:
+            LedgerCorrupt: its chain or archive disagrees, or it is no export; nothing is written.
+            LedgerConflict: another session of that id is here.
+        """
+        check_names(namespace)
+        name = self._write(lambda archive: import_session(archive, namespace, exported))
+        return self.open(namespace, name)
+
+    # -------------------------------------------------------------- inside
+
+    def _recorded(self, session: Session, outline: Outline) -> Outline:
+        plain = plain_outline(outline)
+        return outline_without_secrets(session.namespace, plain) if self.mask_secrets else plain
+
+    def _read(self, work: Callable[[Archive], T]) -> T:
+        return self._database.read(lambda connection: work(self._archive(connection)))
+
+    def _write(self, work: Callable[[Archive], T]) -> T:
+        return self._database.write(lambda connection: work(self._archive(connection)))
+
+    def _archive(self, connection: Connection) -> Archive:
+        return Archive(connection, self._database.packer, indexed=not self._database.encrypted)
+
+    def _opened(self, archive: Archive, namespace: str, session_id: str) -> Snapshot | None:
+        row = find(archive.connection, namespace, session_id)
+        if row is None:
+            return None
+        known = self._snapshots.get(row)
+        if known is not None and known.is_current(row):
+            return known
+        return snapshot(archive, row, known)
+
+    def _forked(
+        self, archive: Archive, namespace: str, session_id: str, parent_id: str
+    ) -> Snapshot | None:
+        create(archive, namespace, session_id, parent_id)
+        return self._opened(archive, namespace, session_id)
+
+    def _committed(
+        self,
+        archive: Archive,
+        session: Session,
+        segments: Sequence[tuple[Segment, list[Message]]],
+        outline: Outline | None,
+    ) -> Snapshot:
+        append(archive, session, segments, outline)
+        row = require(archive.connection, session.namespace, session.id)
+        return snapshot(archive, row, self._snapshots.get(row))
+
+
+def _originals(archive: Archive, session: Session, entry: Entry) -> list[Message] | None:
+    row = find(archive.connection, session.namespace, session.id)
+    if row is None:
+        return None
+    query = select(entries.c.key).where(
+        within(scope_of(archive.connection, row)),
+        entries.c.hash == entry.hash,
+        entries.c.sealed.is_not(None),
+    )
+    entry_key = archive.connection.execute(query).scalar()
+    return None if entry_key is None else archive.of_entry(entry_key)
+
+
+def _archived(archive: Archive, namespace: str, session_id: str) -> list[Message]:
+    scope = scope_of(archive.connection, require(archive.connection, namespace, session_id))
+    keys = archived_keys(archive.connection, scope)
+    found = archive.get(keys)
+    return [found[key] for key in keys]
+
+
+def _whole(archive: Archive, session: Session) -> list[Message]:
+    row = find(archive.connection, session.namespace, session.id)
+    found = None if row is None else transcripts.whole(archive, row)
+    if row is None or found is not None:
+        return found or []
+    logger.warning(ARCHIVE_ONLY, session.id)
+    return _archived(archive, session.namespace, session.id)
+
+
+# -------------------------------------------------------------- store
+
+
+def open_store(
+    url: str | os.PathLike[str] | None = None,
+    *,
+    codec: Codec | None = None,
+    key: str | None = None,
+    mask_secrets: bool = True,
+) -> SqlStore:
+    """The store at a path, `sqlite:///path` or `postgresql://…`; None: the platform's directory.
+
+    With a `codec` it is encrypted or refused. With a `key` (Fernet) it is encrypted if it is new or
+    was so before; a plain one stays plain. Without `mask_secrets` keys and tokens are archived too.
+
+    Raises:
+        StoreUnavailable: the URL cannot be read; the store itself is reached at first use.
+        ConfigError: the key is none.
+    """
+    if codec is None and key is not None:
+        from .archive import codec_of
+
+        return SqlStore(url, codec=codec_of(key), plain_too=True, mask_secrets=mask_secrets)
+    return SqlStore(url, codec=codec, mask_secrets=mask_secrets)

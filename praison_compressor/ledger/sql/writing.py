@@ -1,0 +1,344 @@
+"""One commit: the session's row is locked, its tip compared, everything else appended, secrets
+masked.
+
+A segment is found again by the digests of the messages as the agent has them. The archive holds
+them masked, and says under which digests: so the chain, the archive and the index agree with each
+other, and what is read back from the archive is found like what was archived.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, Row, Table, insert, select, text, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from ...errors import LedgerConflict
+from ...messages import Message, digest, read
+from ...messages.secrets import Redactor, masks_in
+from ..chain import archive_digest, seal
+from ..segments import GENESIS, Entry, Outline, Segment, Session, Usage
+from . import transcripts
+from .archive import Archive
+from .schema import entries, epochs, leases, sessions, usage
+from .sessions import find, sealed
+
+__all__ = [
+    "append",
+    "claim",
+    "create",
+    "is_taken",
+    "keep",
+    "outline_without_secrets",
+    "release",
+    "without_secrets",
+]
+
+
+# -------------------------------------------------------------- masking
+
+
+Recorded = tuple[Segment, list[Message]]
+
+
+def without_secrets(namespace: str, segments: Iterable[Recorded]) -> list[Recorded]:
+    """The segments and originals to store; those without a secret as they are."""
+    redactor = Redactor(namespace)
+    return [_masked(redactor, segment, originals) for segment, originals in segments]
+
+
+def outline_without_secrets(namespace: str, outline: Outline) -> Outline:
+    """The outline to store: what stands in it word for word, masked as in the archive."""
+    held = [item for item in outline if not isinstance(item, int)]
+    masked = iter(Redactor(namespace).messages(held)[0])
+    return tuple(item if isinstance(item, int) else next(masked) for item in outline)
+
+
+def _masked(redactor: Redactor, segment: Segment, originals: list[Message]) -> Recorded:
+    kept, found = redactor.messages(originals)
+    (rendered,), shown = redactor.messages([segment.rendered])
+    # Masked before, where a view was read as the transcript that it stands for.
+    count = masks_in(kept)
+    if not (count or shown):
+        return segment, originals
+    archived = _archived_as(segment.run, originals, kept) if found else ()
+    return replace(segment, rendered=rendered, archived_as=archived, secrets=count), list(kept)
+
+
+def _archived_as(
+    run: Sequence[str], originals: Sequence[Message], kept: Sequence[Message]
+) -> tuple[tuple[int, str], ...]:
+    """The places of a run whose messages are archived under another digest, and that digest.
+
+    Masks of one result are recorded with the message as it is, summaries with their whole run as
+    it is read. Where neither gives the run, the masked messages stand for nothing.
+    """
+    for digests in (_as_they_are, _as_read):
+        if digests(originals) == list(run):
+            pairs = zip(run, digests(kept), strict=True)
+            return tuple((at, new) for at, (old, new) in enumerate(pairs) if new != old)
+    return ()
+
+
+def _as_they_are(messages: Sequence[Message]) -> list[str]:
+    return [digest(message) for message in messages]
+
+
+def _as_read(messages: Sequence[Message]) -> list[str]:
+    return [digest(message) for message in read(messages).messages]
+
+
+# -------------------------------------------------------------- writing
+
+
+def append(
+    archive: Archive,
+    session: Session,
+    segments: Sequence[tuple[Segment, list[Message]]],
+    outline: Outline | None,
+) -> None:
+    """Seal the segments into the chain, archive their originals, open the next epoch."""
+    row = _locked(archive, session)
+    epoch = f"{row.id}.c{row.epochs}-{secrets.token_hex(4)}"
+    head = row.head_hash
+    for position, (segment, originals) in enumerate(segments, row.length):
+        entry = seal(segment, head, epoch, archive=archive_digest(originals))
+        _append(archive, row, position, entry, originals)
+        head = entry.hash
+    _advance(archive.connection, row, epoch, head, len(segments))
+    if outline is not None:
+        transcripts.write(archive, row.key, outline)
+
+
+def keep(archive: Archive, session: Session, outline: Outline) -> bool:
+    """Record the transcript of a session that is as it was read."""
+    row = _row(archive.connection, session, lock=True)
+    if row is None or not session.entries:
+        return False
+    if row.tip != session.tip or row.edits != session.edits:
+        return False
+    transcripts.write(archive, row.key, outline)
+    return True
+
+
+def _append(
+    archive: Archive, row: Row[Any], position: int, entry: Entry, originals: list[Message]
+) -> None:
+    keys = archive.add(row.namespace, originals)
+    result = archive.connection.execute(
+        insert(entries).values(
+            session_key=row.key,
+            position=position,
+            kind=entry.segment.kind,
+            epoch=entry.epoch,
+            parent=entry.parent,
+            commitment=entry.commitment,
+            hash=entry.hash,
+            sealed=sealed(archive.packer, entry),
+        )
+    )
+    assert result.inserted_primary_key is not None
+    archive.link(int(result.inserted_primary_key[0]), keys)
+    _record_usage(archive.connection, row.key, position, entry.segment)
+
+
+def _locked(archive: Archive, session: Session) -> Row[Any]:
+    """The session's row, locked till the end of the transaction, its tip as it was read."""
+    connection = archive.connection
+    row = _row(connection, session, lock=True)
+    if row is None and session.tip == session.id:
+        create(archive, session.namespace, session.id, session.parent)
+        row = _row(connection, session, lock=True)
+    if row is None or row.tip != session.tip:
+        tip = "gone" if row is None else f"now {row.tip}"
+        raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
+    if row.edits != session.edits:
+        # What was written in the light of the forgotten part may repeat it.
+        raise LedgerConflict(f"session {session.id}: a part was forgotten; read it again")
+    return row
+
+
+def _row(connection: Connection, session: Session, *, lock: bool) -> Row[Any] | None:
+    query = select(sessions).where(
+        sessions.c.namespace == session.namespace, sessions.c.id == session.id
+    )
+    return connection.execute(query.with_for_update() if lock else query).first()
+
+
+def create(archive: Archive, namespace: str, session_id: str, parent_id: str | None) -> None:
+    """The row and the root epoch of a session, unless another process was first."""
+    connection = archive.connection
+    base = find(connection, namespace, parent_id) if parent_id not in (None, session_id) else None
+    now = time.time()
+    values = {
+        "namespace": namespace,
+        "id": session_id,
+        "parent_id": parent_id,
+        "tip": session_id,
+        "tip_parent": parent_id,
+        "length": 0,
+        "epochs": 1,
+        "edits": 0,
+        "created": now,
+        "updated": now,
+        **_base(connection, base),
+    }
+    connection.execute(_insert(connection, sessions).on_conflict_do_nothing(), [values])
+    key = select(sessions.c.key).where(
+        sessions.c.namespace == namespace, sessions.c.id == session_id
+    )
+    session_key = connection.execute(key).scalar_one()
+    root = {
+        "namespace": namespace,
+        "id": session_id,
+        "session_key": session_key,
+        "number": 0,
+        "parent_id": parent_id,
+        "length": 0,
+        "created": now,
+    }
+    connection.execute(_insert(connection, epochs).on_conflict_do_nothing(), [root])
+    if base is not None:
+        transcripts.inherit(archive, session_key, base, values["base_length"])
+
+
+def _base(connection: Connection, base: Row[Any] | None) -> dict[str, Any]:
+    """What a fork of that session at that epoch inherits; all of it for the stable id."""
+    if base is None:
+        return {
+            "base_key": None,
+            "base_length": 0,
+            "base_epochs": 0,
+            "base_hash": GENESIS,
+            "head_hash": GENESIS,
+        }
+    whole = base.epoch_id == base.id
+    length = base.length if whole else base.epoch_length
+    head = base.base_hash
+    if length:
+        query = select(entries.c.hash).where(
+            entries.c.session_key == base.key, entries.c.position == length - 1
+        )
+        head = connection.execute(query).scalar_one()
+    return {
+        "base_key": base.key,
+        "base_length": length,
+        "base_epochs": base.epochs if whole else base.epoch_number + 1,
+        "base_hash": head,
+        "head_hash": head,
+    }
+
+
+def _advance(connection: Connection, row: Row[Any], epoch: str, head: str, added: int) -> None:
+    now = time.time()
+    connection.execute(
+        insert(epochs).values(
+            namespace=row.namespace,
+            id=epoch,
+            session_key=row.key,
+            number=row.epochs,
+            parent_id=row.tip,
+            length=row.length + added,
+            created=now,
+        )
+    )
+    connection.execute(
+        update(sessions)
+        .where(sessions.c.key == row.key)
+        .values(
+            tip=epoch,
+            tip_parent=row.tip,
+            head_hash=head,
+            length=row.length + added,
+            epochs=row.epochs + 1,
+            updated=now,
+        )
+    )
+
+
+def _record_usage(
+    connection: Connection, session_key: int, position: int, segment: Segment
+) -> None:
+    spent = segment.usage
+    if spent == Usage():
+        return
+    connection.execute(
+        insert(usage).values(
+            session_key=session_key,
+            position=position,
+            model=segment.model,
+            prompt_tokens=spent.prompt_tokens,
+            completion_tokens=spent.completion_tokens,
+            cache_read_tokens=spent.cache_read_tokens,
+            cache_write_tokens=spent.cache_write_tokens,
+            cost=spent.cost,
+        )
+    )
+
+
+_ABSURD = 10
+"""Times a lease's length: what ends later was written by a clock that has been set back since."""
+
+
+def is_taken(connection: Connection, session: Session, holder: str, seconds: float) -> bool:
+    """Whether another has the session's lease."""
+    query = select(leases.c.holder, leases.c.until).where(
+        leases.c.namespace == session.namespace, leases.c.session_id == session.id
+    )
+    found = connection.execute(query).first()
+    if found is None or found.holder == holder:
+        return False
+    now = float(connection.execute(text(_NOW[connection.dialect.name])).scalar_one())
+    return bool(now < found.until <= now + _ABSURD * seconds)
+
+
+def claim(connection: Connection, session: Session, holder: str, seconds: float) -> bool:
+    """Take the session's lease by the database's clock; whether it is the holder's now."""
+    now = connection.execute(text(_NOW[connection.dialect.name])).scalar_one()
+    values = {
+        "namespace": session.namespace,
+        "session_id": session.id,
+        "holder": holder,
+        "until": now + seconds,
+    }
+    statement = _insert(connection, leases).values(values)
+    statement = statement.on_conflict_do_update(
+        index_elements=[leases.c.namespace, leases.c.session_id],
+        set_={"holder": holder, "until": now + seconds},
+        where=(leases.c.until <= now)
+        | (leases.c.until > now + _ABSURD * seconds)
+        | (leases.c.holder == holder),
+    )
+    connection.execute(statement)
+    # Asked back rather than counted: drivers differ in what they count for an INSERT.
+    query = select(leases.c.holder).where(
+        leases.c.namespace == session.namespace, leases.c.session_id == session.id
+    )
+    return bool(connection.execute(query).scalar() == holder)
+
+
+def release(connection: Connection, session: Session, holder: str) -> None:
+    """Give the session's lease back, if it is still the holder's."""
+    connection.execute(
+        leases.delete().where(
+            leases.c.namespace == session.namespace,
+            leases.c.session_id == session.id,
+            leases.c.holder == holder,
+        )
+    )
+
+
+_NOW = {
+    "sqlite": "SELECT (julianday('now') - 2440587.5) * 86400.0",
+    "postgresql": "SELECT CAST(extract(epoch FROM clock_timestamp()) AS double precision)",
+}
+
+
+def _insert(connection: Connection, table: Table) -> Any:
+    """An INSERT that can say what to do on conflict: one wording, two dialects."""
+    make = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    return make(table)

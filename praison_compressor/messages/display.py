@@ -1,0 +1,78 @@
+"""Messages in words for a person's eyes: nothing in them is obeyed by what shows it."""
+
+from __future__ import annotations
+
+import re
+
+from .shapes import Message, media_in, text_of, tool_calls_of
+
+__all__ = [
+    "clean",
+    "excerpt",
+    "in_words",
+    "kind_in_words",
+    "one_line",
+]
+
+
+# -------------------------------------------------------------- plaintext
+
+
+_SEQUENCES = re.compile(
+    # Strings for the terminal (titles, clipboard, links), only where they end: an unclosed one
+    # must not swallow the text after it. Then CSI and the short escapes.
+    r"(?:\x1b[\]PX^_]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x9c]{0,4096}(?:\x07|\x1b\\|\x9c)"
+    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|\x1b[ -/]*[0-~]"
+)
+
+
+_LINES = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+
+
+# Control characters, marks that reorder what is read, and halves of characters.
+_UNSEEN = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+_HALVES = re.compile(r"[\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    """The text without anything that a terminal would obey; line breaks and tabs stay."""
+    text = _SEQUENCES.sub("", text)
+    text = _LINES.sub("\n", text)
+    return _HALVES.sub("\ufffd", _UNSEEN.sub("", text))
+
+
+def one_line(text: str) -> str:
+    """The text, clean, on one line."""
+    return " ".join(clean(text).split())
+
+
+def excerpt(text: str, width: int) -> str:
+    """The beginning of a text on one line of at most `width` characters."""
+    # Cutting first: a message may have megabytes.
+    line = one_line(text[: 8 * width + 4_096])
+    return line if len(line) <= width else line[: width - 1].rstrip() + "…"
+
+
+# -------------------------------------------------------------- wording
+
+
+_KINDS = {"user": "said by the user", "todos": "to-do list"}
+"""Kinds of facts whose own names say too little."""
+
+
+def in_words(message: Message) -> str:
+    """A message's text, the calls it makes, how much of it is no text."""
+    lines = [text_of(message)]
+    lines += [f"-> {call.name}({call.arguments})" for call in tool_calls_of(message)]
+    others = media_in(message)
+    if others:
+        lines.append(f"[{others} parts that are no text: not shown]")
+    return "\n".join(line for line in lines if line)
+
+
+def kind_in_words(kind: str) -> str:
+    """What a kind of facts, as `Coverage.by_kind` has it, is called."""
+    return _KINDS.get(kind, kind.replace("_", " "))

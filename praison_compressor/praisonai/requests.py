@@ -1,0 +1,323 @@
+"""The shapes of a request, read into messages and written back; which requests are the agent's
+conversation; roles in strict turns.
+
+Two keys are added where the provider takes them: cache marks, and the wish to be told the usage of
+a stream. A provider that refuses one by its name is not sent it again (`refused_key`).
+
+A summary is a user message, and what follows it may be one too; most providers take that, the
+templates of many local models do not.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import sys
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ..messages import Message, digest, is_system, responses, text_of, tool_calls_of
+from ..summaries.cache_marks import marked, takes_marks
+from ..summaries.litellm_client import provider_of
+
+__all__ = [
+    "CHAT",
+    "LITELLM_CHAT",
+    "RESPONSES",
+    "HostRequest",
+    "Shape",
+    "alternating",
+    "carries_conversation",
+    "conversation_now",
+    "refused_key",
+    "refuses_roles",
+    "replace_conversation",
+    "same_model",
+    "without_window",
+]
+
+
+# -------------------------------------------------------------- shapes
+
+
+MARKS, USAGE = "cache_control", "stream_options"
+
+
+@dataclass(frozen=True)
+class HostRequest:
+    """What a request says, whatever its shape."""
+
+    messages: Sequence[Message]
+    model: str | None
+    tools: Sequence[Mapping[str, Any]]
+    output_tokens: int
+    """How long an answer it asks for; 0 where it does not say."""
+    schema: str
+    """The JSON of the answer's format, which the provider counts as input; "" without one."""
+
+    @property
+    def chat_tools(self) -> Sequence[Mapping[str, Any]] | None:
+        """The tools as a chat request carries them; None where it is of another shape."""
+        return self.tools if all("function" in tool for tool in self.tools) else None
+
+
+class Shape(Protocol):
+    """How one API carries messages."""
+
+    def read(self, params: Mapping[str, Any]) -> HostRequest | None:
+        """The request; None where it carries no messages that we know how to read."""
+
+    def write(
+        self, params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
+    ) -> dict[str, Any]:
+        """The parameters with the view in the place of their messages; `params` is not touched.
+
+        `refused`: which of the keys that we add this model's provider does not take.
+        """
+
+
+class _Chat:
+    def read(self, params: Mapping[str, Any]) -> HostRequest | None:
+        messages = params.get("messages")
+        if not isinstance(messages, (list, tuple)):
+            return None
+        output = params.get("max_completion_tokens") or params.get("max_tokens")
+        return _request(params, messages, output, params.get("response_format"))
+
+    def write(
+        self, params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
+    ) -> dict[str, Any]:
+        asks = {} if USAGE in refused else _asking_usage(params)
+        return {**params, "messages": list(view), **asks}
+
+
+class _LiteLLMChat(_Chat):
+    def write(
+        self, params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
+    ) -> dict[str, Any]:
+        model = str(params.get("model"))
+        # Not imported for it: who sends by litellm has imported it.
+        litellm = sys.modules.get("litellm")
+        provider = provider_of(litellm, params) if litellm is not None else None
+        takes = takes_marks(provider, model)
+        asks = not takes and _tells_streams(litellm, provider, model)
+        written = super().write(params, view, refused if asks else (USAGE,))
+        if takes and MARKS not in refused:
+            written["messages"] = marked(view, params.get("tools") or None)
+        return written
+
+
+class _Responses:
+    def read(self, params: Mapping[str, Any]) -> HostRequest | None:
+        items = params.get("input")
+        # A request that goes on from a stored response carries only what is new.
+        if params.get("previous_response_id") or params.get("conversation"):
+            return None
+        if not isinstance(items, str) and not _all_mappings(items):
+            return None
+        messages = responses.to_messages(params.get("instructions"), items)
+        return _request(params, messages, params.get("max_output_tokens"), params.get("text"))
+
+    def write(
+        self, params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
+    ) -> dict[str, Any]:
+        instructions, items = responses.to_items(view)
+        written = {**params, "input": items}
+        written.pop("instructions", None)
+        return {**written, "instructions": instructions} if instructions else written
+
+
+CHAT: Shape = _Chat()
+
+
+LITELLM_CHAT: Shape = _LiteLLMChat()
+
+
+RESPONSES: Shape = _Responses()
+
+
+def refused_key(error: BaseException) -> str | None:
+    """Which of the keys that we add a provider refuses, by its name in the refusal."""
+    return next((key for key in (MARKS, USAGE) if key in str(error)), None)
+
+
+def _asking_usage(params: Mapping[str, Any]) -> dict[str, Any]:
+    """What makes a stream end with its usage, where nobody has said whether it should.
+
+    In the body alone: litellm, told of it, would report its own count where the provider is silent.
+    """
+    body = params.get("extra_body") or {}
+    if not params.get("stream") or params.get(USAGE) or USAGE in body:
+        return {}
+    return {"extra_body": {**body, USAGE: {"include_usage": True}}}
+
+
+def _tells_streams(litellm: Any, provider: str | None, model: str) -> bool:
+    """Whether litellm's provider speaks OpenAI's protocol and takes that wish."""
+    if provider not in ("openai", "azure", *getattr(litellm, "openai_compatible_providers", ())):
+        return False
+    return USAGE in (litellm.get_supported_openai_params(model, provider) or ())
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _all_mappings(items: Any) -> bool:
+    return isinstance(items, (list, tuple)) and all(isinstance(item, Mapping) for item in items)
+
+
+def _request(
+    params: Mapping[str, Any], messages: Sequence[Message], output: Any, form: Any
+) -> HostRequest:
+    tools = params.get("tools")
+    return HostRequest(
+        messages=_said_once(messages),
+        model=_text(params.get("model")),
+        tools=[tool for tool in tools if isinstance(tool, Mapping)]
+        if isinstance(tools, (list, tuple))
+        else (),
+        output_tokens=output if isinstance(output, int) else 0,
+        schema=_schema(form),
+    )
+
+
+def _said_once(messages: Sequence[Message]) -> list[Message]:
+    """The messages without a user message that repeats the one just before it.
+
+    On the litellm paths the host appends the current one although its history has it already
+    (llm/llm.py:3006), and the next turn sends it once: each request would begin otherwise.
+    """
+    pairs = zip([None, *messages], messages, strict=False)
+    return [new for old, new in pairs if not (new == old and new.get("role") == "user")]
+
+
+def _schema(form: Any) -> str:
+    if form is None:
+        return ""
+    if hasattr(form, "model_json_schema"):  # `parse` takes the class itself
+        form = form.model_json_schema()
+    try:
+        return json.dumps(form)
+    except (TypeError, ValueError):
+        return ""
+
+
+# -------------------------------------------------------------- conversation
+
+
+def carries_conversation(agent: Any, messages: Sequence[Message]) -> bool:
+    """Whether a request carries the agent's conversation, whole or a part of it.
+
+    It starts as the agent's history does, or has two of its messages wherever they stand. Memory
+    extraction, guardrails, titles and planners have words of their own.
+    """
+    history = list(getattr(agent, "chat_history", None) or ())
+    known, sent = _first_said(history), _first_said(messages)
+    if known is None or sent is None or digest(known) == digest(sent):
+        return True
+    # In the first turn the host may send more than it records: a template, retrieved text.
+    if len(history) <= 2 and text_of(known) in text_of(sent):
+        return True
+    return len(set(map(digest, history)).intersection(map(digest, messages))) > 1
+
+
+def without_window(agent: Any, messages: Sequence[Message]) -> Sequence[Message]:
+    """A request's messages without the window of its session that the host puts before the whole.
+
+    With `memory={"history": True}` the newest messages of the stored session come first, and the
+    agent's history, which has them too, after them (agent/chat_mixin.py:1049). The window moves on
+    every turn: each request would begin otherwise, and no summary would match.
+    """
+    history = list(getattr(agent, "chat_history", None) or ())
+    users = [i for i, message in enumerate(history) if message.get("role") == "user"]
+    finished = history[: users[-1]] if users else []
+    start = _last_run(messages, finished)
+    if start is None:
+        return messages
+    before = range(sum(1 for _ in itertools.takewhile(is_system, messages)), start)
+    for first in before:
+        # The window may begin amid a turn; what it shares with the history begins with one.
+        is_turn = first == before.start or messages[first].get("role") == "user"
+        if is_turn and _last_run(finished, list(messages[first:start])) is not None:
+            return [*messages[:first], *messages[start:]]
+    return messages
+
+
+def _last_run(messages: Sequence[Message], run: Sequence[Message]) -> int | None:
+    """Where the run of messages stands last; None where it does not, or is empty."""
+    size = len(run)
+    places = range(len(messages) - size, -1, -1) if size else ()
+    return next(
+        (i for i in places if messages[i] == run[0] and list(messages[i : i + size]) == run), None
+    )
+
+
+def conversation_now(agent: Any, sent: Sequence[Message]) -> HostRequest:
+    """The agent's conversation as it stands between two turns, with the system messages of what
+    was sent last: the host keeps none in its history."""
+    said = itertools.dropwhile(is_system, getattr(agent, "chat_history", None) or ())
+    messages = [*itertools.takewhile(is_system, sent), *said]
+    return HostRequest(messages=messages, model=None, tools=(), output_tokens=0, schema="")
+
+
+def replace_conversation(agent: Any, messages: Sequence[Message]) -> None:
+    """Put another conversation in the place of the agent's, without its leading system messages:
+    the host writes its own at every turn."""
+    said = itertools.dropwhile(is_system, messages)
+    agent.clear_history()
+    agent.chat_history = list(said)
+
+
+def same_model(one: str | None, other: str | None) -> bool:
+    """Whether two names mean one model; the host adds and drops provider prefixes."""
+    if one is None or other is None:
+        return True
+    return one.rsplit("/", 1)[-1] == other.rsplit("/", 1)[-1]
+
+
+def _first_said(messages: Sequence[Message]) -> Message | None:
+    return next((message for message in messages if not is_system(message)), None)
+
+
+# -------------------------------------------------------------- roles
+
+
+_REFUSAL = re.compile(r"roles must alternate|must alternate user", re.IGNORECASE)
+
+
+def refuses_roles(error: BaseException) -> bool:
+    """Whether a provider refused the order of roles."""
+    return bool(_REFUSAL.search(str(error)))
+
+
+def alternating(messages: Sequence[Message]) -> list[Message]:
+    """The messages with neighbours of one role made one; tool steps stay as they are."""
+    merged: list[Message] = []
+    for message in messages:
+        if merged and _may_join(merged[-1], message):
+            merged[-1] = {**merged[-1], "content": _joined(merged[-1], message)}
+        else:
+            merged.append(message)
+    return merged
+
+
+def _may_join(one: Message, two: Message) -> bool:
+    if one.get("role") != two.get("role") or one.get("role") not in ("user", "assistant"):
+        return False
+    return not tool_calls_of(one) and not tool_calls_of(two)
+
+
+def _joined(one: Message, two: Message) -> Any:
+    first, second = one.get("content"), two.get("content")
+    if isinstance(first, str) and isinstance(second, str):
+        return f"{first}\n\n{second}"
+    return [*_parts(first), *_parts(second)]
+
+
+def _parts(content: Any) -> list[Any]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return list(content or ())

@@ -1,0 +1,510 @@
+"""The auxiliary model behind litellm: a summary asked for, its cost, and what went wrong.
+
+litellm is not imported to read them.
+
+The only room that imports litellm, and only when a summary is asked for. Where an `api_base` is
+given, nothing is ever sent anywhere else: an on-premises transcript stays on its premises.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import importlib
+import logging
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import TimeoutError as FutureTimeout
+from functools import partial
+from typing import Any
+
+from ..errors import ConfigError, SummarizerUnavailable
+from ..ledger.segments import Usage
+from ..messages import Message
+from ..messages.digests import unmarked
+from ..tokens.models import bare_names, model_limits
+from ..tokens.overflow import overflow_of
+from .cache_marks import marked, takes_marks
+from .protocol import SummaryReply
+from .threads import AbandonableCall, begin
+
+__all__ = [
+    "LiteLLMSummarizer",
+    "kind_of",
+    "provider_of",
+    "retry_after",
+]
+
+logger = logging.getLogger(__name__)
+
+
+# -------------------------------------------------------------- provider errors
+
+
+_CREDIT = re.compile(r"insufficient_quota|exceeded your current quota|billing|credit", re.I)
+
+
+_KINDS = (
+    # By class name, the most special first.
+    ("timeout", {"Timeout", "APITimeoutError", "TimeoutException"}),
+    ("context", {"ContextWindowExceededError"}),
+    ("auth", {"AuthenticationError", "PermissionDeniedError"}),
+    ("quota", {"RateLimitError", "BudgetExceededError"}),
+    # Not APIConnectionError: litellm names so whatever it did not expect.
+    ("network", {"TransportError", "ConnectionError", "gaierror"}),
+)
+
+
+def kind_of(error: BaseException) -> str:
+    """One of the kinds of SummarizerUnavailable, from the error or what caused it."""
+    names = {base.__name__ for cause in _causes(error) for base in type(cause).__mro__}
+    for kind, classes in _KINDS:
+        if names & classes:
+            return kind
+    words = str(error)
+    if getattr(error, "status_code", None) == 402 or _CREDIT.search(words):
+        return "quota"
+    return "provider" if overflow_of(error) is None else "context"
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def retry_after(error: BaseException) -> float | None:
+    """The seconds that the provider asked us to wait, if it did."""
+    for cause in _causes(error):
+        headers = getattr(getattr(cause, "response", None), "headers", None)
+        value = headers.get("retry-after") if headers is not None else None
+        if value is not None:
+            return _seconds(value)
+    return None
+
+
+def _seconds(value: str) -> float | None:
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        # The header may be a date; the compressor's own backoff serves as well.
+        return None
+
+
+# -------------------------------------------------------------- summarizer
+
+
+THINKING_TOKENS = 4_000
+"""Added to the cap for models that think before they write: their thoughts count against it."""
+
+
+HONOURS_API_BASE = frozenset(
+    {
+        "anthropic",
+        "azure",
+        "azure_ai",
+        "bedrock",
+        "cerebras",
+        "cohere",
+        "custom_openai",
+        "deepseek",
+        "fireworks_ai",
+        "gemini",
+        "groq",
+        "hosted_vllm",
+        "litellm_proxy",
+        "llamafile",
+        "lm_studio",
+        "mistral",
+        "moonshot",
+        "nvidia_nim",
+        "ollama",
+        "ollama_chat",
+        "openai",
+        "openrouter",
+        "perplexity",
+        "sambanova",
+        "together_ai",
+        "xai",
+        "xinference",
+    }
+)
+"""Of litellm's providers those that are tested to send to `api_base`; not all of them do."""
+
+
+_THINKS = re.compile(r"o[134](?![a-z0-9])|gpt-5|gpt-oss|gemini-(2\.5|[3-9])|.*(reasoner|-r1|qwq)")
+
+
+_TAKES_EFFORT = re.compile(r"o[134](?![a-z0-9])|gpt-5|gpt-oss|gemini-")
+
+
+_NEVER_SENT = frozenset(
+    {"tools", "tool_choice", "functions", "function_call", "max_completion_tokens", "n"}
+)
+"""Of `extra`: a host may hand over all the settings of its agent."""
+
+
+_OPTIONAL = ("temperature", "reasoning_effort", "max_retries", "tool_choice")
+
+
+class LiteLLMSummarizer:
+    """Asks a model for summaries; the models in `fallback_models` when it does not answer.
+
+    With `api_base` every model is asked there: a bare name, or one whose prefix is no provider of
+    litellm's, in OpenAI's protocol; `anthropic/NAME` in Anthropic's. `extra` goes to litellm as it
+    is (`api_version`, `extra_headers`, ...). `context_window` corrects what litellm's table says.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_base: str | None = None,
+        api_key: str | None = None,
+        fallback_models: Sequence[str] = (),
+        extra: Mapping[str, Any] | None = None,
+        context_window: int | None = None,
+    ) -> None:
+        if not model:
+            raise ConfigError("a summarizer needs a model's name; without one use the static path")
+        self.model = model
+        self.fallback_models = tuple(fallback_models)
+        self._api_base = api_base
+        self._api_key = api_key
+        self._extra = dict(extra or {})
+        self._context_window = context_window
+
+    def __repr__(self) -> str:
+        # Without the key: a summarizer may be logged.
+        where = f", api_base={self._api_base!r}" if self._api_base else ""
+        return f"{type(self).__name__}({self.model!r}{where})"
+
+    @property
+    def window(self) -> int | None:
+        """Input tokens that every model it may ask can take."""
+        return self.window_for(None)
+
+    def window_for(self, model: str | None) -> int:
+        """The same where `model` is asked in place of the first."""
+        models = self._models(model)
+        return min(model_limits(name, self._context_window).window for name in models)
+
+    async def prepare(self) -> None:
+        """Import litellm: that takes seconds, which are not the model's."""
+        await _imported()
+
+    async def summarize(
+        self,
+        messages: list[Message],
+        *,
+        max_tokens: int,
+        model: str | None = None,
+        timeout_seconds: float = 60.0,
+    ) -> SummaryReply:
+        """The answer of `model`, or of the first that answers; `timeout_seconds` is for each."""
+        failures: list[SummarizerUnavailable] = []
+        for name in self._models(model):
+            request = {"messages": messages, "max_tokens": _cap(name, max_tokens)}
+            try:
+                return await self._asked(name, request, _style(name), timeout_seconds)
+            except SummarizerUnavailable as error:
+                failures.append(error)
+            _log(name, failures[-1])
+        raise failures[-1]
+
+    async def summarize_on_prefix(
+        self,
+        messages: list[Message],
+        *,
+        tools: Sequence[Mapping[str, Any]],
+        max_tokens: int,
+        model: str | None = None,
+        timeout_seconds: float = 60.0,
+    ) -> SummaryReply:
+        """The answer to the agent's own request and one message more, by that one model.
+
+        The request says what the agent's says, and nothing of style: what a provider puts before
+        the messages would differ, and its cache with it.
+        """
+        name = model or self.model
+        litellm = await _imported()
+        provider = provider_of(litellm, {**self._extra, **self._endpoint(litellm, name)})
+        takes = takes_marks(provider, name)
+        request = {
+            "messages": marked(messages, tools) if takes else messages,
+            "max_tokens": _cap(name, max_tokens),
+        }
+        if tools:
+            request["tools"] = list(tools)
+        if tools and not takes:
+            # Claude's cache holds no messages under another choice of tools than the agent's: there
+            # the request's words alone say that none is to be called.
+            request["tool_choice"] = "none"
+        return await self._asked(name, request, {}, timeout_seconds)
+
+    async def _asked(
+        self, model: str, request: dict[str, Any], style: dict[str, Any], timeout_seconds: float
+    ) -> SummaryReply:
+        litellm = await _imported()
+        call = AbandonableCall(partial(self._call, litellm, model, request, style, timeout_seconds))
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(call.future), timeout_seconds)
+        except asyncio.TimeoutError as error:
+            raise _too_slow(model, timeout_seconds, error) from error
+        finally:
+            call.give_up()
+
+    def summarize_sync(
+        self,
+        messages: list[Message],
+        *,
+        max_tokens: int,
+        model: str | None = None,
+        timeout_seconds: float = 60.0,
+    ) -> SummaryReply:
+        """The same, for callers without an event loop."""
+        litellm = _litellm()
+        failures: list[SummarizerUnavailable] = []
+        for name in self._models(model):
+            request = {"messages": messages, "max_tokens": _cap(name, max_tokens)}
+            call = AbandonableCall(
+                partial(self._call, litellm, name, request, _style(name), timeout_seconds)
+            )
+            try:
+                return call.future.result(timeout_seconds)
+            except (FutureTimeout, TimeoutError) as error:
+                failures.append(_too_slow(name, timeout_seconds, error))
+            except SummarizerUnavailable as error:
+                failures.append(error)
+            finally:
+                call.give_up()
+            _log(name, failures[-1])
+        raise failures[-1]
+
+    # ------------------------------------------------------------ one call
+
+    def _models(self, model: str | None) -> Iterator[str]:
+        return iter(dict.fromkeys((model or self.model, *self.fallback_models)))
+
+    def _call(
+        self,
+        litellm: Any,
+        model: str,
+        asked: dict[str, Any],
+        style: dict[str, Any],
+        timeout_seconds: float,
+    ) -> SummaryReply:
+        request = {
+            **style,
+            **{name: value for name, value in self._extra.items() if name not in _NEVER_SENT},
+            **self._endpoint(litellm, model),
+            **asked,
+            "timeout": timeout_seconds,
+            "stream": False,
+            # Retries are the compressor's: it knows the error's kind and the time that is left.
+            "num_retries": 0,
+            "max_retries": 0,
+            "drop_params": True,
+        }
+        try:
+            response = _complete(litellm, request)
+        except Exception as error:
+            raise self._unavailable(model, error) from error
+        return _reply(litellm, model, response)
+
+    def _endpoint(self, litellm: Any, model: str) -> dict[str, Any]:
+        endpoint: dict[str, Any] = {"model": model}
+        if self._api_key:
+            endpoint["api_key"] = self._api_key
+        if not self._api_base:
+            return endpoint
+        endpoint["api_base"] = self._api_base
+        provider = self._extra.get("custom_llm_provider") or _provider(litellm, model)
+        if provider not in HONOURS_API_BASE:
+            raise SummarizerUnavailable(
+                f"{model}: litellm's provider {provider!r} is not known to send to api_base; "
+                f"nothing was sent; name the model openai/... if {self._api_base} speaks "
+                "OpenAI's protocol"
+            )
+        endpoint["custom_llm_provider"] = provider
+        endpoint["model"] = model.removeprefix(f"{provider}/")
+        if provider == "openai" and not self._api_key and not _has_key(litellm):
+            # The client refuses to start without a key; a local server asks for none.
+            endpoint["api_key"] = "none"
+        return endpoint
+
+    def _unavailable(self, model: str, error: Exception) -> SummarizerUnavailable:
+        words = f"{type(error).__name__}: {str(error)[:400]}"
+        if self._api_key:
+            words = words.replace(self._api_key, "***")
+        return SummarizerUnavailable(
+            f"{model}: {words}", kind=kind_of(error), retry_after=retry_after(error)
+        )
+
+
+def _too_slow(model: str, seconds: float, error: BaseException) -> SummarizerUnavailable:
+    words = f"{model}: no answer within {seconds:g} s; raise timeout_seconds or use a faster model"
+    unavailable = SummarizerUnavailable(words, kind="timeout")
+    unavailable.__cause__ = error
+    return unavailable
+
+
+def _log(model: str, error: SummarizerUnavailable) -> None:
+    logger.info("summarizer %s gave no answer (%s): %s", model, error.kind, error)
+
+
+# ---------------------------------------------------------------- litellm
+def _litellm() -> Any:
+    """litellm, imported at first need; its hints on standard output are switched off.
+
+    Only if nobody imported it before, its fetch of the price map is stopped.
+    """
+    if "litellm" not in sys.modules:
+        _first_import()
+    litellm: Any = importlib.import_module("litellm")
+    # Also where the host has imported it, to look up a price: each failure would print two lines
+    # between the agent's words.
+    litellm.suppress_debug_info = True
+    return litellm
+
+
+def _first_import() -> None:
+    variable = "LITELLM_LOCAL_MODEL_COST_MAP"
+    ours = variable not in os.environ
+    if ours:
+        os.environ[variable] = "True"
+    try:
+        litellm: Any = importlib.import_module("litellm")
+        litellm.telemetry = False
+    finally:
+        if ours:
+            os.environ.pop(variable, None)
+
+
+async def _imported() -> Any:
+    """The same beside the loop: the seconds are neither the loop's nor the model's."""
+    return await asyncio.wrap_future(begin(_litellm, context=contextvars.Context()))
+
+
+def provider_of(litellm: Any, request: Mapping[str, Any]) -> str | None:
+    """Where litellm would send a request; None where it would not know."""
+    where = {key: request.get(key) for key in ("model", "custom_llm_provider", "api_key")}
+    base = request.get("api_base") or request.get("base_url")
+    try:
+        return str(litellm.get_llm_provider(**where, api_base=base)[1])
+    except litellm.BadRequestError:
+        return None
+
+
+def _provider(litellm: Any, model: str) -> str:
+    prefix, slash, _ = model.partition("/")
+    known = {str(getattr(name, "value", name)) for name in litellm.provider_list}
+    return prefix if slash and prefix in known else "openai"
+
+
+def _has_key(litellm: Any) -> bool:
+    if litellm.api_key or litellm.openai_key:
+        return True
+    return bool(litellm.validate_environment(model="openai/any").get("keys_in_environment"))
+
+
+def _style(model: str) -> dict[str, Any]:
+    """How freely to write, for models that can be told; litellm drops what it knows they lack."""
+    names = bare_names(model)
+    if any(map(_TAKES_EFFORT.match, names)):
+        return {"reasoning_effort": "low"}
+    return {} if any(map(_THINKS.match, names)) else {"temperature": 0}
+
+
+def _cap(model: str, max_tokens: int) -> int:
+    """The hard cap on the answer; litellm gives each provider the name that it knows."""
+    thinks = any(map(_THINKS.match, bare_names(model)))
+    return max_tokens + THINKING_TOKENS if thinks else max_tokens
+
+
+def _complete(litellm: Any, request: dict[str, Any]) -> Any:
+    """Ask, and once more for each option that a deployment behind another name does not take."""
+    while True:
+        try:
+            return litellm.completion(**request)
+        except Exception as error:
+            adapted = _adapted(request, str(error)) if _is_bad_request(litellm, error) else None
+            if adapted is None:
+                raise
+            request = adapted
+
+
+def _is_bad_request(litellm: Any, error: Exception) -> bool:
+    kinds = (litellm.BadRequestError, litellm.UnprocessableEntityError)
+    return isinstance(error, kinds) and kind_of(error) == "provider"
+
+
+def _adapted(request: dict[str, Any], refusal: str) -> dict[str, Any] | None:
+    """The request without what the refusal names; None if it names nothing of ours."""
+    if "max_tokens" in request and "max_completion_tokens" in refusal:
+        rest = {name: value for name, value in request.items() if name != "max_tokens"}
+        return {**rest, "max_completion_tokens": request["max_tokens"]}
+    if "cache_control" in refusal and unmarked(request["messages"]) != request["messages"]:
+        return {**request, "messages": unmarked(request["messages"])}
+    for name in _OPTIONAL:
+        if name in request and name in refusal:
+            return {key: value for key, value in request.items() if key != name}
+    return None
+
+
+# ---------------------------------------------------------------- the answer
+def _reply(litellm: Any, model: str, response: Any) -> SummaryReply:
+    choices = getattr(response, "choices", None)
+    if not choices:
+        # No text, but it may have its price: refused as empty, and counted.
+        return SummaryReply(text="", usage=_usage(litellm, response), model=model)
+    message = choices[0].message
+    # A refusal has a field of its own in OpenAI's answers: let it be read as one, not as empty.
+    text = message.content or getattr(message, "refusal", None) or _refusal_field(message)
+    return SummaryReply(
+        text=text if isinstance(text, str) else "",
+        usage=_usage(litellm, response),
+        model=model,
+        finish_reason=choices[0].finish_reason,
+    )
+
+
+def _refusal_field(message: Any) -> Any:
+    return (getattr(message, "provider_specific_fields", None) or {}).get("refusal")
+
+
+def _usage(litellm: Any, response: Any) -> Usage:
+    usage = getattr(response, "usage", None)
+    details = getattr(usage, "prompt_tokens_details", None)
+    return Usage(
+        prompt_tokens=_number(usage, "prompt_tokens"),
+        completion_tokens=_number(usage, "completion_tokens"),
+        cache_read_tokens=_number(usage, "cache_read_input_tokens")
+        or _number(details, "cached_tokens"),
+        cache_write_tokens=_number(usage, "cache_creation_input_tokens")
+        or _number(details, "cache_creation_tokens"),
+        cost=_cost(litellm, response),
+    )
+
+
+def _number(usage: Any, name: str) -> int:
+    value = getattr(usage, name, None)
+    return value if isinstance(value, int) else 0
+
+
+def _cost(litellm: Any, response: Any) -> float | None:
+    """US dollars by litellm's table; None where it has no price."""
+    hidden = getattr(response, "_hidden_params", None) or {}
+    cost = hidden.get("response_cost")
+    if cost is None:
+        try:
+            cost = litellm.completion_cost(completion_response=response)
+        except Exception as error:
+            # litellm raises several types for "no price"; a summary is worth more than its cost.
+            logger.debug("no price for the summary: %s", error)
+    return float(cost) if isinstance(cost, (int, float)) else None

@@ -1,0 +1,336 @@
+"""Ask the auxiliary model until one text is accepted: tries, a circuit breaker for failing models,
+windows learned from refusals.
+
+A table may not know a deployment: a proxy, a server started with a smaller context. What the
+provider says about it is believed for as long as the compressor lives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ..config import CompressorConfig
+from ..errors import SummarizerUnavailable, SummaryError, SummaryRejected
+from ..events import Event
+from ..ledger.segments import Usage
+from ..messages import Message
+from ..tokens.overflow import overflow_of
+from .litellm_client import kind_of, retry_after
+from .protocol import Summarizer, SummaryReply
+from .threads import within
+from .validation import accept
+
+__all__ = [
+    "Asker",
+    "Breaker",
+    "LearnedWindows",
+    "Order",
+    "Spent",
+]
+
+logger = logging.getLogger(__name__)
+
+
+# -------------------------------------------------------------- breaker
+
+
+COOLDOWNS = (60.0, 300.0, 900.0)
+"""Seconds after the first, second and every further failure in a row."""
+
+
+FIRST = {"quota": 1, "auth": 2}
+"""Kinds that no short wait mends start further on: 300 s for a quota, 900 s for a key."""
+
+
+GROWTH = 1.5
+"""A conversation that has grown so much since the failure is worth another try."""
+
+
+REMEMBERED = 1_024
+"""Failures held; the oldest are forgotten, so that a long-lived process does not grow."""
+
+
+@dataclass(frozen=True)
+class _Failure:
+    at: float
+    until: float
+    tokens: int
+    step: int
+
+
+class Breaker:
+    """Remembers failures per model and session; thread-safe. `clock` gives seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._failures: OrderedDict[tuple[str, str | None], _Failure] = OrderedDict()
+
+    def allows(self, session_id: str, model: str | None, tokens: int) -> bool:
+        """Whether the model may be asked for a segment of that many tokens."""
+        with self._lock:
+            failure = self._failures.get((session_id, model))
+        if failure is None or self._clock() >= failure.until:
+            return True
+        return tokens >= GROWTH * failure.tokens
+
+    def now(self) -> float:
+        """The time, as its clock tells it: since when a model is being asked."""
+        return self._clock()
+
+    def failed(
+        self,
+        session_id: str,
+        model: str | None,
+        tokens: int,
+        kind: str,
+        *,
+        since: float | None = None,
+    ) -> float:
+        """Note a failure of a model that is asked `since` then (None: since just now); returns the
+        seconds for which it is left alone.
+
+        Stretches of one compression are asked for at once: where all fail, that is one failure.
+        """
+        key, now = (session_id, model), self._clock()
+        with self._lock:
+            before = self._failures.pop(key, None)
+            step = 0
+            if before is not None:
+                is_same = since is not None and since <= before.at
+                step = before.step if is_same else before.step + 1
+                tokens = max(tokens, before.tokens) if is_same else tokens
+            step = min(max(step, FIRST.get(kind, 0)), len(COOLDOWNS) - 1)
+            self._failures[key] = _Failure(now, now + COOLDOWNS[step], tokens, step)
+            while len(self._failures) > REMEMBERED:
+                self._failures.popitem(last=False)
+            return COOLDOWNS[step]
+
+    def succeeded(self, session_id: str, model: str | None) -> None:
+        """The model answers again."""
+        with self._lock:
+            self._failures.pop((session_id, model), None)
+
+
+# -------------------------------------------------------------- windows
+
+
+LEAST_WINDOW = 2_000
+"""Tokens below which the question and the answer leave no room for a part worth its call: a refusal
+that says so is about something else, or this model is of no use."""
+
+
+class LearnedWindows:
+    """The windows that refusals told of, by model; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._learned: dict[str | None, int] = {}
+
+    def of(self, model: str | None, listed: int | None) -> int | None:
+        """Tokens that the model reads and writes at most; None: any number.
+
+        `listed` is what its table says.
+        """
+        with self._lock:
+            learned = self._learned.get(model)
+        known = [window for window in (learned, listed) if window is not None]
+        return min(known, default=None)
+
+    def learn(self, model: str | None, error: Exception, *, sent: int, most: int) -> None:
+        """Take a smaller window from the refusal of a request that was too long.
+
+        `sent` are the tokens that we counted in it, `most` those that its answer might have.
+        """
+        window = _told(error, sent, most)
+        if window is None or window < LEAST_WINDOW:
+            return
+        with self._lock:
+            before = self._learned.get(model)
+            if before is not None and before <= window:
+                return
+            self._learned[model] = window
+        logger.warning(
+            "%s refused a request of %d tokens as too long; its window is now taken as %d tokens",
+            model or "the auxiliary model",
+            sent,
+            window,
+        )
+
+
+def _told(error: Exception, sent: int, most: int) -> int | None:
+    """The window that a refusal tells of, in tokens as we count them; None: it is about other
+    things.
+
+    Half of what was tried where it names none, or one that the request was within.
+    """
+    refused = overflow_of(error)
+    if refused is None:
+        return None
+    tried = sent + most
+    window = refused.window
+    if window is None:
+        return tried // 2
+    # Models that think are allowed a longer answer than we reckon with.
+    window -= max(0, (refused.answer or 0) - most)
+    if refused.asked is not None and refused.asked > sent:
+        window = window * sent // refused.asked  # it counts more in the same words than we do
+    return window if 0 < window < tried else tried // 2
+
+
+# -------------------------------------------------------------- asking
+
+
+REJECTED_TRIES = 2  # a second text from one model may be good, a third is paid for nothing
+
+
+Tools = Sequence[Mapping[str, Any]]
+
+
+@dataclass
+class Spent:
+    """What the calls for one summary cost so far, rejected texts included."""
+
+    usage: Usage = field(default_factory=Usage)
+    model: str | None = None
+    parts: list[int] = field(default_factory=list)
+    """How many messages each call was shown."""
+
+    def add(self, reply: SummaryReply) -> None:
+        """One more answer."""
+        self.usage = self.usage + reply.usage
+        self.model = reply.model or self.model
+
+
+@dataclass(frozen=True)
+class Order:
+    """For whom a model is asked, which one, and how much it may write."""
+
+    session_id: str
+    model: str | None
+    most: int
+    """Tokens at which the provider cuts the answer off."""
+    spent: Spent
+
+
+class Asker:
+    """Puts requests to one summarizer, and tells what each took."""
+
+    def __init__(
+        self, config: CompressorConfig, summarizer: Summarizer, emit: Callable[[Event], None]
+    ) -> None:
+        self._config = config
+        self._summarizer = summarizer
+        self._emit = emit
+
+    def window(self, order: Order) -> int | None:
+        """Tokens that the model of an order can read, by its table; None: any number."""
+        summarizer: Any = self._summarizer
+        if hasattr(summarizer, "window_for"):
+            window: int | None = summarizer.window_for(order.model)
+            return window
+        return getattr(summarizer, "window", None)
+
+    def can_on_prefix(self) -> bool:
+        """Whether the summarizer can be asked on a live prefix."""
+        return getattr(self._summarizer, "summarize_on_prefix", None) is not None
+
+    def model_of(self, order: Order) -> str | None:
+        """The model that answers an order, where it is known before."""
+        return order.model or getattr(self._summarizer, "model", None)
+
+    async def text(self, messages: list[Message], order: Order, tools: Tools | None = None) -> str:
+        """One accepted text; with `tools` on the live prefix.
+
+        Raises:
+            SummaryError: the last reason, after the tries that this kind of failure deserves.
+        """
+        on_prefix = tools is not None  # what is no answer there may be one to an ordinary request
+        tries, passing = (1, _PASSING_ON_PREFIX) if on_prefix else (REJECTED_TRIES, _PASSING)
+        rejected = failed = 0
+        while True:
+            try:
+                return await self._once(messages, order, tools)
+            except SummaryRejected:
+                rejected += 1
+                if rejected >= tries:
+                    raise
+            except SummarizerUnavailable as error:
+                failed += 1
+                if error.kind not in passing or failed > self._config.summary_max_retries:
+                    raise
+                wait = error.retry_after if error.retry_after is not None else 0.5 * 2**failed
+                if wait > self._config.timeout_seconds:
+                    raise
+                await asyncio.sleep(wait)
+
+    async def _once(self, messages: list[Message], order: Order, tools: Tools | None) -> str:
+        reply = await self._reply(messages, order, tools)
+        order.spent.add(reply)
+        return accept(reply, messages)
+
+    async def _reply(
+        self, messages: list[Message], order: Order, tools: Tools | None
+    ) -> SummaryReply:
+        """One answer, and an event that tells what it took."""
+        prepare = getattr(self._summarizer, "prepare", None)
+        if prepare is not None:
+            await prepare()
+        began = time.monotonic()
+        told: dict[str, Any] = {"model": self.model_of(order)}
+        try:
+            reply = await self._answer(messages, order, tools)
+        except SummaryError as error:
+            told["error"] = getattr(error, "kind", type(error).__name__)
+            self._emit(Event("model_called", order.session_id, {**told, **_took(began)}))
+            raise
+        told |= asdict(reply.usage)
+        told["model"] = reply.model or told["model"]
+        self._emit(Event("model_called", order.session_id, {**told, **_took(began)}))
+        return reply
+
+    async def _answer(
+        self, messages: list[Message], order: Order, tools: Tools | None
+    ) -> SummaryReply:
+        seconds = self._config.timeout_seconds
+        summarizer: Any = self._summarizer
+        ask: Callable[..., Awaitable[SummaryReply]] = summarizer.summarize
+        if tools is not None:
+            ask = functools.partial(summarizer.summarize_on_prefix, tools=tools)
+        try:
+            answer = ask(
+                messages, max_tokens=order.most, model=order.model, timeout_seconds=seconds
+            )
+            reply = await within(answer, seconds)
+        except SummaryError:
+            raise
+        except (asyncio.TimeoutError, TimeoutError) as error:
+            raise SummarizerUnavailable(f"no answer in {seconds:g} s", kind="timeout") from error
+        except Exception as error:
+            raise SummarizerUnavailable(
+                f"{type(error).__name__}: {error}",
+                kind=kind_of(error),
+                retry_after=retry_after(error),
+            ) from error
+        if not isinstance(reply, SummaryReply):
+            raise SummarizerUnavailable(f"it gave {type(reply).__name__}, not a SummaryReply")
+        return reply
+
+
+def _took(began: float) -> dict[str, float]:
+    return {"seconds": time.monotonic() - began}
+
+
+_PASSING_ON_PREFIX = frozenset({"network", "quota"})
+
+
+_PASSING = _PASSING_ON_PREFIX | {"provider"}
+"""Kinds of failure that another try may mend; a timeout has already cost its whole time."""

@@ -1,0 +1,145 @@
+"""The summary without a model: the same facts, readable, at any budget."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ..facts import Domain, Facts, extract, missing, render
+from ..facts.sections import still_failing
+from ..messages import Message
+
+__all__ = [
+    "FactFinder",
+]
+
+
+# -------------------------------------------------------------- static
+
+
+ADDED = "Facts that it lacks (extracted, verbatim):"
+
+
+CARRIED = "## Carried over from earlier summaries"
+
+
+READ_ANEW = "## Read in the messages"
+"""Ends what was carried over."""
+
+
+CARRIED_SHARE = 0.4
+
+
+def static_summary(
+    messages: Sequence[Message],
+    *,
+    budget_tokens: int,
+    count: Callable[[str], int],
+    facts: Facts | None = None,
+    previous: Sequence[str] = (),
+    visible: str = "",
+) -> str:
+    """A readable summary of at most `budget_tokens`, most valuable facts first.
+
+    `previous` are earlier summaries to carry forward, `visible` is text that the view keeps
+    verbatim anyway, so that nothing in it needs room here.
+    """
+    known = extract(messages) if facts is None else facts
+    carried = _carried(previous, int(budget_tokens * CARRIED_SHARE), count)
+    room = budget_tokens - (count(carried) + 2 if carried else 0)
+    body = render(known, budget_tokens=room, count=count, visible=f"{visible}\n{carried}")
+    # Where there are few facts the earlier summaries need not be cut.
+    carried = _carried(previous, budget_tokens - count(body) - 2, count)
+    return _within(f"{carried}\n{body}".strip(), budget_tokens, count)
+
+
+def _carried(previous: Sequence[str], budget_tokens: int, count: Callable[[str], int]) -> str:
+    if not previous:
+        return ""
+    room = budget_tokens - count(f"{CARRIED}\n{READ_ANEW}\n")
+    whole = "\n".join([CARRIED, *previous, READ_ANEW])
+    if count(whole) <= budget_tokens:
+        return whole
+    # Each its share: cut as one text, the newest would go first.
+    shares = [_within(text, room // len(previous), count) for text in previous]
+    return "\n".join([CARRIED, *shares, READ_ANEW])
+
+
+def repair(
+    summary: str,
+    facts: Facts,
+    messages: Sequence[Message] = (),
+    *,
+    budget_tokens: int,
+    count: Callable[[str], int],
+    visible: str = "",
+) -> str:
+    """The facts section that `summary` lacks, within the budget; the summary itself stays whole."""
+    known = facts or extract(messages)
+    left = missing(known, summary)
+    # What the user took back is told though the summary has the words: it has them as if they held.
+    lacks = set(left.user)
+    said = tuple(item for item in known.user if item.superseded_by or item in lacks)
+    # The names that it has still tell what the session is about.
+    lacking = replace(left, identifiers=known.identifiers, user=said)
+    room = budget_tokens - count(ADDED) - 2
+    shown = f"{visible}\n{summary}"
+    # Whether it fails still is known of all the commands, not of those alone that it lacks.
+    fails = [item for item in still_failing(known) if item in left.commands]
+    body = render(
+        lacking, budget_tokens=room, count=count, visible=shown, beside_prose=True, failing=fails
+    )
+    return _within(f"{ADDED}\n{body}", budget_tokens, count) if body else ""
+
+
+def without_added(summary: str) -> str:
+    """A model's own text, without the facts that were added to it: those are read anew."""
+    return summary.partition(f"\n\n{ADDED}")[0]
+
+
+def carried_on(summary: str, method: str) -> str:
+    """What a later summary takes over from a text: a model's words, wherever they stand by now."""
+    if method == "model":
+        return without_added(summary)
+    return summary.partition(READ_ANEW)[0].partition(f"{CARRIED}\n")[2].strip()
+
+
+def _within(text: str, budget_tokens: int, count: Callable[[str], int]) -> str:
+    """The text cut at a line so that it fits: the last lines are the least valuable."""
+    size = count(text)
+    while size > budget_tokens and text:
+        keep = max(0, int(len(text) * budget_tokens / size) - 8)
+        cut = text.rfind("\n", 0, keep)
+        text = text[: cut if cut > 0 else keep].rstrip()
+        size = count(text)
+    return text
+
+
+# -------------------------------------------------------------- finder
+
+
+REMEMBERED = 4
+"""Stretches: those of the plans that are carried out at about the same time."""
+
+
+class FactFinder:
+    """Extracts facts, and remembers the newest; thread-safe."""
+
+    def __init__(self, domain: Domain) -> None:
+        self._domain = domain
+        self._lock = threading.Lock()
+        self._found: deque[tuple[tuple[Message, ...], Facts]] = deque(maxlen=REMEMBERED)
+
+    def of(self, messages: tuple[Message, ...]) -> Facts:
+        """What must survive of the messages."""
+        with self._lock:
+            found = list(self._found)
+        for known, facts in found:
+            if known == messages:
+                return facts
+        facts = extract(messages, domain=self._domain)
+        with self._lock:
+            self._found.append((messages, facts))
+        return facts

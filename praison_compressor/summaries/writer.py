@@ -1,0 +1,211 @@
+"""Write the one message that stands for a segment: by a model, audited and repaired, or static."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..config import CompressorConfig
+from ..errors import SummarizerUnavailable, SummaryError, SummaryRejected
+from ..events import Event
+from ..facts import Domain, Facts, coverage
+from ..ledger.segments import Usage
+from ..messages import Message
+from ..messages.secrets import Redactor, wants_redaction
+from ..tokens.counter import TokenCounter
+from ..view.frame import frame, unframe
+from .brief import Brief, Written
+from .claims import doubted, ungrounded
+from .drafting import Drafter
+from .protocol import Summarizer
+from .retries import Asker, Breaker, LearnedWindows, Order, Spent
+from .static import FactFinder, repair, static_summary
+from .validation import is_unrelated, unreserved
+
+__all__ = [
+    "SummaryWriter",
+]
+
+logger = logging.getLogger(__name__)
+
+
+class SummaryWriter:
+    """The one who spends money: carries out a brief with the summarizer it was given."""
+
+    def __init__(
+        self,
+        config: CompressorConfig,
+        summarizer: Summarizer | None,
+        tokens: TokenCounter,
+        emit: Callable[[Event], None],
+        *,
+        breaker: Breaker | None = None,
+        windows: LearnedWindows | None = None,
+        finder: FactFinder | None = None,
+        on_disk: bool = False,
+    ) -> None:
+        self._config = config
+        self._finder = finder or FactFinder(Domain.of(config))
+        self._summarizer = summarizer
+        self._tokens = tokens
+        self._emit = emit
+        self._breaker = breaker or Breaker()
+        self._windows = windows or LearnedWindows()
+        self._on_disk = on_disk
+
+    async def write(
+        self, brief: Brief, *, model: str | None, session_id: str, force: bool = False
+    ) -> Written:
+        """A summary that fits the brief's room; never raises for what a model does.
+
+        `force`: a person asks now, so that no model is left alone for having failed before.
+        """
+        brief = await asyncio.to_thread(self._redacted, brief, model, session_id)
+        facts = await asyncio.to_thread(self._finder.of, brief.messages)
+        spent, began = Spent(), self._breaker.now()
+        for name in self._models(model) if brief.by_model else []:
+            if not force and not self._breaker.allows(session_id, name, brief.tokens):
+                self._emit(Event("skipped", session_id, {"model": name, "reason": "cooldown"}))
+                continue
+            try:
+                written = await self._by_model(
+                    brief, facts, Order(session_id, name, 2 * brief.prose, spent)
+                )
+            except SummaryError as error:
+                self._failed(brief, session_id, name, error, began)
+                continue
+            self._breaker.succeeded(session_id, name)
+            return _audited(written, facts)
+        return await asyncio.to_thread(self.static, brief, facts, spent.usage)
+
+    def _failed(
+        self,
+        brief: Brief,
+        session_id: str,
+        model: str | None,
+        error: SummaryError,
+        since: float,
+    ) -> None:
+        kind = error.kind if isinstance(error, SummarizerUnavailable) else "rejected"
+        rest = self._breaker.failed(session_id, model, brief.tokens, kind, since=since)
+        who = model or "the auxiliary model"
+        logger.warning("no summary from %s, left alone for %g s: %s", who, rest, error)
+        self._emit(Event("fell_back", session_id, {"model": model, "reason": str(error)}))
+
+    def _redacted(self, brief: Brief, model: str | None, session_id: str) -> Brief:
+        """The brief without secrets: neither a summarizer nor a stored summary is to have them."""
+        if not wants_redaction(self._config, model, on_disk=self._on_disk):
+            return brief
+        redactor = Redactor(self._config.namespace)
+        messages, count = redactor.messages(brief.messages)
+        if not count:
+            return brief
+        self._emit(Event("redacted", session_id, {"secrets": count}))
+        # The live prefix has them: it is not what the summary is written from.
+        shown = redactor.messages(brief.shown).messages
+        return replace(brief, messages=messages, shown=shown, prefix=None)
+
+    def _models(self, model: str | None) -> list[str | None]:
+        if self._summarizer is None:
+            return []
+        return [model or self._config.auxiliary_model, *self._config.fallback_models]
+
+    # -------------------------------------------------------------- without a model
+
+    def static(
+        self, brief: Brief, facts: Facts | None = None, usage: Usage | None = None
+    ) -> Written:
+        """The summary without a model, in the brief's room."""
+        facts = self._finder.of(brief.messages) if facts is None else facts
+        budget = brief.room - self._frame_tokens(brief, "static")
+        while True:
+            text = static_summary(
+                brief.messages,
+                budget_tokens=max(0, budget),
+                count=self._tokens.text,
+                facts=facts,
+                previous=brief.folded,
+                visible=brief.visible,
+            )
+            message = self._framed(brief, text, "static")
+            size = self._tokens.message(message)
+            # Text framed and text alone differ by a token or two at the seams.
+            if size <= brief.room or budget <= 0:
+                return _audited(Written(message, "static", usage=usage or Usage()), facts)
+            budget -= max(1, size - brief.room)
+
+    # -------------------------------------------------------------- with a model
+
+    async def _by_model(self, brief: Brief, facts: Facts, order: Order) -> Written:
+        """The summary that one model writes.
+
+        Raises:
+            SummaryError: it writes none that can be used.
+        """
+        assert self._summarizer is not None
+        asker = Asker(self._config, self._summarizer, self._emit)
+        drafter = Drafter(self._config, asker, self._tokens, self._emit, self._windows)
+        text = unreserved(await drafter.draft(brief, order))
+        return await asyncio.to_thread(self._finish, brief, facts, text, order.spent)
+
+    def _finish(self, brief: Brief, facts: Facts, text: str, spent: Spent) -> Written:
+        """The model's text, audited, repaired within the room, and framed.
+
+        Raises:
+            SummaryRejected: the text is another conversation's, does not fit, or is no smaller than
+                its messages.
+        """
+        if is_unrelated(text, brief, facts):
+            raise SummaryRejected("unrelated", "not one of its identifiers is in the messages")
+        size = self._tokens.message(self._framed(brief, text, "model"))
+        if size > brief.most:
+            raise SummaryRejected("not smaller", f"{size} tokens, there is room for {brief.most}")
+        names = ungrounded(text, brief, facts.patterns)
+        marked = doubted(text, names)
+        least = self._tokens.message(self._framed(brief, marked, "model"))
+        if least > brief.most:
+            marked, least = text, size
+        limit = max(least, min(brief.room, size + brief.facts))
+        return Written(
+            message=self._repaired(brief, facts, marked, limit),
+            method="model",
+            model=spent.model,
+            usage=spent.usage,
+            parts=tuple(spent.parts),
+            before=coverage(facts, text),
+            ungrounded=tuple(names),
+        )
+
+    def _repaired(self, brief: Brief, facts: Facts, text: str, limit: int) -> Message:
+        """The text with the facts that it lacks, framed: in `limit` tokens, which it fits alone."""
+        bare = self._framed(brief, text, "model")
+        budget = limit - self._tokens.message(bare)
+        while budget > 0:
+            added = repair(
+                text,
+                facts,
+                brief.messages,
+                budget_tokens=budget,
+                count=self._tokens.text,
+                visible=brief.visible,
+            )
+            message = self._framed(brief, f"{text}\n\n{added}", "model")
+            over = self._tokens.message(message) - limit
+            if over <= 0 or not added:
+                return message if added else bare
+            budget -= over
+        return bare
+
+    def _framed(self, brief: Brief, text: str, method: str) -> Message:
+        count = len(brief.messages)
+        content = frame(text, count=count, method=method, recall=brief.recall)
+        return {"role": "user", "content": content}
+
+    def _frame_tokens(self, brief: Brief, method: str) -> int:
+        return self._tokens.message(self._framed(brief, "", method))
+
+
+def _audited(written: Written, facts: Facts) -> Written:
+    return replace(written, after=coverage(facts, unframe(written.message)), facts=facts)

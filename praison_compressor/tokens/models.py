@@ -1,0 +1,231 @@
+"""What a model can take and costs, by litellm's table: found without importing litellm, without
+network.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+__all__ = [
+    "GUESSED_WINDOW",
+    "Limits",
+    "bare_names",
+    "cached_input_price",
+    "input_price",
+    "litellm_folder",
+    "model_limits",
+]
+
+logger = logging.getLogger(__name__)
+
+
+GUESSED_WINDOW = 128_000
+"""For a model that nobody knows: the host guesses the same."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a model can take."""
+
+    window: int
+    """Input tokens."""
+    output: int | None
+    """Tokens of one answer; None when not known."""
+    source: str
+    """Where the window is from, for a person."""
+    guessed: bool
+    """Whether the window is a guess."""
+
+
+def litellm_folder() -> Path | None:
+    """Where litellm is installed, found without importing it."""
+    try:
+        spec = find_spec("litellm")
+    except (ImportError, ValueError):
+        return None
+    return Path(spec.origin).parent if spec is not None and spec.origin else None
+
+
+def model_limits(model: str | None, context_window: int | None = None) -> Limits:
+    """The model's limits: `context_window` if given, else what is registered, else the file.
+
+    A name that no table has is tried without its route (`openrouter/anthropic/`), tag, region
+    and date; then by another provider's entry of the same name, which is a guess; then guessed.
+    """
+    known = _known(model)
+    if context_window is not None:
+        return Limits(context_window, known.output if known else None, "context_window", False)
+    if known is None:
+        known = Limits(GUESSED_WINDOW, None, "guess", True)
+    if known.guessed:
+        _warn(model, known.window, known.source)
+    return known
+
+
+def input_price(model: str | None) -> float | None:
+    """US dollars for one input token, as listed; None where no table has the model's price."""
+    return _price(model, "input_cost_per_token")
+
+
+def cached_input_price(model: str | None) -> float | None:
+    """The same for a token that the provider's prompt cache serves."""
+    return _price(model, "cache_read_input_token_cost")
+
+
+def _price(model: str | None, field: str) -> float | None:
+    for table, _ in _tables():
+        for name in _names(model):
+            entry = table.get(name)
+            price = entry.get(field) if isinstance(entry, Mapping) else None
+            if isinstance(price, (int, float)) and price > 0:
+                return float(price)
+    return None
+
+
+@lru_cache(maxsize=256)
+def _warn(model: str | None, window: int, source: str) -> None:
+    """Once per model: the cache is what keeps a long session from repeating it."""
+    logger.warning(
+        "the context window of model %r is not known; %d tokens are assumed (%s); "
+        "set context_window to be sure",
+        model,
+        window,
+        source,
+    )
+
+
+def _known(model: str | None) -> Limits | None:
+    names = list(_names(model))
+    for table, source in _tables():
+        for name in names:
+            limits = _limits(table.get(name), f"{source}: {name}")
+            if limits is not None:
+                return limits
+    return _namesake(names)
+
+
+def _tables() -> Iterator[tuple[Mapping[str, Any], str]]:
+    """First what is registered at run time: a user's own deployment is only there."""
+    live = getattr(sys.modules.get("litellm"), "model_cost", None)
+    if isinstance(live, Mapping):
+        yield live, "litellm.model_cost"
+    yield _file_table(), "litellm's table"
+
+
+def _limits(entry: Any, source: str) -> Limits | None:
+    if not isinstance(entry, Mapping):
+        return None
+    output = _positive(entry.get("max_output_tokens"))
+    # max_tokens is the older field: the answer's limit where there is one, else the window's.
+    window = _positive(entry.get("max_input_tokens")) or _positive(entry.get("max_tokens"))
+    if window is None:
+        return None
+    return Limits(window, output or _positive(entry.get("max_tokens")), source, False)
+
+
+def _positive(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+@lru_cache(maxsize=1)
+def _file_table() -> dict[str, dict[str, Any]]:
+    """The chat models of litellm's file: 3 MB of JSON are read once."""
+    folder = litellm_folder()
+    path = folder / "model_prices_and_context_window_backup.json" if folder else None
+    if path is None or not path.is_file():
+        logger.warning("litellm's wheel carries no model table: context windows are guessed")
+        return {}
+    limits = ("max_input_tokens", "max_output_tokens", "max_tokens")
+    wanted = (*limits, "input_cost_per_token", "cache_read_input_token_cost")
+    table = json.loads(path.read_bytes())
+    return {
+        name: {field: entry.get(field) for field in wanted}
+        for name, entry in table.items()
+        if entry.get("mode") in ("chat", "completion", "responses")
+    }
+
+
+def _namesake(names: list[str]) -> Limits | None:
+    """The smallest window that some provider gives a model of this name."""
+    for name in names:
+        found = _by_last_part().get(name)
+        if found is not None:
+            return Limits(found[0], None, f"litellm's table: {found[1]}", True)
+    return None
+
+
+@lru_cache(maxsize=1)
+def _by_last_part() -> dict[str, tuple[int, str]]:
+    smallest: dict[str, tuple[int, str]] = {}
+    for name, entry in _file_table().items():
+        window = _positive(entry["max_input_tokens"])
+        last = _dashed(name.rsplit("/", 1)[-1].lower())
+        if window is not None and (last not in smallest or window < smallest[last][0]):
+            smallest[last] = (window, name)
+    return smallest
+
+
+# ---------------------------------------------------------------- names
+def bare_names(model: str | None) -> list[str]:
+    """The model's name in lower case, without what routes to it, in its possible spellings."""
+    return [name for name in _names((model or "").lower()) if "/" not in name]
+
+
+def _names(model: str | None) -> Iterator[str]:
+    """The name as it is, then shorter and shorter: the first that a table has is the best."""
+    seen = set()
+    for routed in _without_routes(model or ""):
+        for name in _spellings(routed):
+            if name and name not in seen:
+                seen.add(name)
+                yield name
+
+
+def _without_routes(model: str) -> Iterator[str]:
+    yield model
+    while "/" in model:
+        model = model.partition("/")[2]
+        yield model
+
+
+_REGION = re.compile(r"^(us|eu|apac|au|jp|global|us-gov)\.(?=[a-z]+\.)")
+
+
+_VENDOR = re.compile(r"^(anthropic|openai|meta|mistral|amazon|cohere|deepseek|qwen)\.(?=[a-z])")
+
+
+_DATE = re.compile(r"[-@](20\d\d-?[01]\d-?[0-3]\d|latest|default)$")
+
+
+_VERSION = re.compile(r"(-v\d+)?:[\w.-]*$")
+
+
+def _spellings(name: str) -> Iterator[str]:
+    yield name
+    if name.startswith("ft:"):
+        # ft:gpt-4o-2024-08-06:organisation:suffix:id
+        base = name.split(":")[1]
+        yield f"ft:{base}"
+        yield from _spellings(base)
+        return
+    for pattern in (_REGION, _VERSION, _VENDOR, _DATE):
+        shorter = pattern.sub("", name)
+        if shorter != name:
+            name = shorter
+            yield name
+    yield name.replace("gpt-35", "gpt-3.5")
+    yield _dashed(name)
+
+
+def _dashed(name: str) -> str:
+    """`claude-sonnet-4.5`, as some routers spell it, is `claude-sonnet-4-5`."""
+    return name.replace(".", "-") if "claude" in name else name

@@ -1,0 +1,267 @@
+"""A transcript with its token counts and the segments found along it by digest and position: the
+view is read off it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
+
+from ..ledger.segments import Segment
+from ..messages import Message, Transcript
+
+__all__ = [
+    "Layout",
+    "Tile",
+    "arrange",
+    "lay",
+    "lay_masks",
+]
+
+
+# -------------------------------------------------------------- laying
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A stretch of a transcript (`start` to `end`, exclusive) and the segment found for it."""
+
+    start: int
+    end: int
+    segment: Segment | None = None
+
+
+def lay(digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[bool]) -> list[Tile]:
+    """Lay summaries along a transcript by position, longest first; gaps are tiles without one.
+
+    A fold is longer than what it replaced; of equally long ones the newest is taken. Shortest or
+    newest first would let the summary of a doubled message take the place of one that covers more.
+    `allowed[i]` says whether message i may be represented at all. Each segment is used once.
+    """
+    starting: dict[str, list[Segment]] = {}
+    for segment in reversed(segments):
+        if segment.kind == "summary" and segment.run:
+            starting.setdefault(segment.run[0], []).append(segment)
+    for candidates in starting.values():
+        candidates.sort(key=lambda segment: -len(segment.run))
+    tiles: list[Tile] = []
+    gap = position = 0
+    while position < len(digests):
+        found = _match(digests, position, starting.get(digests[position], []), allowed)
+        if found is None:
+            position += 1
+            continue
+        if gap < position:
+            tiles.append(Tile(gap, position))
+        tiles.append(Tile(position, position + len(found.run), found))
+        gap = position = position + len(found.run)
+        starting[found.run[0]].remove(found)
+    if gap < len(digests):
+        tiles.append(Tile(gap, len(digests)))
+    return tiles
+
+
+def _match(
+    digests: Sequence[str], at: int, candidates: Sequence[Segment], allowed: Sequence[bool]
+) -> Segment | None:
+    for segment in candidates:
+        end = at + len(segment.run)
+        if end <= len(digests) and tuple(digests[at:end]) == segment.run and all(allowed[at:end]):
+            return segment
+    return None
+
+
+def lay_masks(
+    digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[bool]
+) -> dict[int, Segment]:
+    """Lay recorded masks along a transcript by position; each is used once.
+
+    A later result of the same words and id (ids come again) is another one: the agent asked for
+    it anew and must see it.
+    """
+    waiting: dict[str, list[Segment]] = {}
+    for segment in segments:
+        if segment.kind == "mask":
+            waiting.setdefault(segment.run[0], []).append(segment)
+    if not waiting:
+        return {}
+    return {
+        index: waiting[found].pop(0)
+        for index, found in enumerate(digests)
+        if allowed[index] and waiting.get(found)
+    }
+
+
+# -------------------------------------------------------------- layout
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A transcript with its counts and the segments found along it."""
+
+    transcript: Transcript
+    digests: tuple[str, ...]
+    tokens: tuple[int, ...]
+    head_tokens: int
+    """Room that the first exchange was given."""
+    head_end: int
+    """The first exchange ends before this index; everything before it stays verbatim."""
+    allowed: tuple[bool, ...]
+    """Which messages may be represented by a segment."""
+    segments: tuple[Segment, ...]
+    """All that the ledger has, in its order, whether found along the transcript or not."""
+    tiles: tuple[Tile, ...]
+    replaced: dict[int, Segment]
+    """Messages outside the summaries that a recorded mask stands for."""
+    kept: frozenset[int] = frozenset()
+    """Messages that a policy keeps out of every summary."""
+
+    def size(self) -> int:
+        """Tokens of the view."""
+        return sum(map(self.tile_tokens, self.tiles))
+
+    def tile_tokens(self, tile: Tile) -> int:
+        """Tokens that the tile takes in the view."""
+        if tile.segment is not None:
+            return tile.segment.tokens
+        return self.span(tile.start, tile.end)
+
+    def span(self, start: int, end: int) -> int:
+        """Tokens of a stretch of messages as they stand outside summaries."""
+        return self._sums[max(start, end)] - self._sums[start]
+
+    @cached_property
+    def _sums(self) -> tuple[int, ...]:
+        """Tokens of the messages before each index: a plan asks for many stretches."""
+        return (0, *accumulate(map(self.message_tokens, range(len(self.tokens)))))
+
+    def message_tokens(self, index: int) -> int:
+        """Tokens of one message as it stands outside summaries."""
+        found = self.replaced.get(index)
+        return self.tokens[index] if found is None else found.tokens
+
+    def source(self, start: int, end: int) -> int:
+        """Tokens of the original messages of a stretch."""
+        return sum(self.tokens[start:end])
+
+    def masked(self) -> int:
+        """How many messages stand in the view as a mask."""
+        gaps = (tile for tile in self.tiles if tile.segment is None)
+        return sum(tile.start <= index < tile.end for tile in gaps for index in self.replaced)
+
+    def secrets(self) -> int:
+        """How many keys and tokens are masked in the archive of what is replaced in the view."""
+        gaps = [tile for tile in self.tiles if tile.segment is None]
+        masks = (s for i, s in self.replaced.items() if any(t.start <= i < t.end for t in gaps))
+        summaries = (tile.segment for tile in self.tiles if tile.segment is not None)
+        return sum(segment.secrets for segment in (*summaries, *masks))
+
+    def view(self, start: int = 0, end: int | None = None) -> list[Message]:
+        """The messages to send; those for a stretch of the transcript, where one is given."""
+        stop = len(self.tokens) if end is None else end
+        tiles = (tile for tile in self.tiles if start < tile.end and tile.start < stop)
+        return [message for tile in tiles for message in self._of(tile, start, stop)]
+
+    def _of(self, tile: Tile, start: int, stop: int) -> Iterator[Message]:
+        if tile.segment is not None:
+            # A copy: a host that marks or edits what it sends must not edit the ledger.
+            yield dict(tile.segment.rendered)
+            return
+        for index in range(max(tile.start, start), min(tile.end, stop)):
+            found = self.replaced.get(index)
+            yield self.transcript.messages[index] if found is None else dict(found.rendered)
+
+    # -------------------------------------------------------------- another ledger
+
+    def adding(self, segments: Sequence[Segment]) -> Layout:
+        """The transcript along the same ledger with these segments in it too."""
+        every = (*self.segments, *segments)
+        laid = arrange(self.transcript, self.digests, self.tokens, every, self.head_tokens)
+        return replace(laid, kept=self.kept)
+
+    def recorded_as(self, segments: Sequence[Segment]) -> Layout:
+        """The same with the segments as a store has recorded them, each in the place of its own.
+
+        Nothing is laid anew: what a store may change of a segment is no part of its run.
+        """
+        now = dict(zip(map(id, self.segments), segments, strict=True))
+        return replace(
+            self,
+            segments=tuple(segments),
+            tiles=tuple(
+                t if t.segment is None else replace(t, segment=now[id(t.segment)])
+                for t in self.tiles
+            ),
+            replaced={index: now[id(segment)] for index, segment in self.replaced.items()},
+        )
+
+
+def arrange(
+    transcript: Transcript,
+    digests: Sequence[str],
+    tokens: Sequence[int],
+    segments: Sequence[Segment],
+    head_tokens: int,
+) -> Layout:
+    """Lay what the ledger has along the transcript."""
+    allowed = _allowed(transcript, tokens, head_tokens)
+    tiles = lay(digests, segments, allowed)
+    return Layout(
+        transcript=transcript,
+        digests=tuple(digests),
+        tokens=tuple(tokens),
+        head_tokens=head_tokens,
+        head_end=_head_end(transcript, tokens, allowed, tiles, head_tokens),
+        allowed=tuple(allowed),
+        segments=tuple(segments),
+        tiles=tuple(tiles),
+        replaced=lay_masks(digests, segments, allowed),
+    )
+
+
+def _allowed(transcript: Transcript, tokens: Sequence[int], head_tokens: int) -> list[bool]:
+    """Leading system messages, the task, the newest user message and the newest step stay."""
+    count = len(transcript.messages)
+    allowed = [index >= transcript.leading for index in range(count)]
+    users = transcript.users
+    if users:
+        # A greeting before the task belongs to the first exchange where it fits.
+        greeting = range(transcript.leading, users[0])
+        fits = sum(tokens[i] for i in greeting) <= head_tokens
+        for index in [
+            *_step_of(users[0], transcript),
+            *_step_of(users[-1], transcript),
+            *(greeting if fits else ()),
+        ]:
+            allowed[index] = False
+    if transcript.steps:
+        for index in transcript.steps[-1]:
+            allowed[index] = False
+    return allowed
+
+
+def _step_of(index: int, transcript: Transcript) -> range:
+    """The step that the message is in: what a user says beside a result belongs to its call."""
+    at = bisect_right(transcript.steps, index, key=lambda step: step.start) - 1
+    return transcript.steps[at]
+
+
+def _head_end(
+    transcript: Transcript,
+    tokens: Sequence[int],
+    allowed: Sequence[bool],
+    tiles: Sequence[Tile],
+    head_tokens: int,
+) -> int:
+    """System, task and, where it fits, the first step after the task."""
+    end = 0
+    while end < len(allowed) and not allowed[end]:
+        end += 1
+    if end == transcript.leading or any(tile.segment and tile.start == end for tile in tiles):
+        return end
+    room = head_tokens - sum(tokens[transcript.leading : end])
+    first = next((step for step in transcript.steps if step.start == end), range(end, end))
+    return first.stop if sum(tokens[i] for i in first) <= room else end

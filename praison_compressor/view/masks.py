@@ -1,0 +1,248 @@
+"""Old tool outputs as one line each: which may be masked, and what the line says.
+
+What the ledger holds is as it was written, for whoever resumes the session with the tool.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from ..config import CompressorConfig
+from ..facts.commands import is_piped
+from ..facts.outcomes import outcome_of
+from ..facts.passages import call_text, said_by, without_notes
+from ..ledger.segments import Segment
+from ..messages import (
+    Message,
+    ToolCall,
+    is_answer_block,
+    is_result,
+    result_blocks,
+    result_text,
+    to_plain,
+    tool_calls_of,
+)
+from ..messages.digests import MessageCache
+from .frame import ORIGINALS
+
+__all__ = [
+    "MaskLines",
+    "kept_steps",
+    "mask",
+    "maskable",
+    "policy_of",
+    "reference_of",
+    "unreferenced",
+]
+
+
+# -------------------------------------------------------------- static
+
+
+MASK_CHARS = 160
+
+
+def mask_line(call: ToolCall, text: str, own: str, *, max_chars: int = MASK_CHARS) -> str:
+    """One line for an old tool output: tool, arguments, size, outcome.
+
+    `text` is the whole output, `own` what of it the tool itself has written.
+    """
+    outcome = outcome_of(own, piped=is_piped(call))
+    said = " ".join(call_text(call).split())
+    if len(said) > max_chars:
+        said = said[: max_chars - 1] + "…"
+    lines = text.count("\n") + 1 if text else 0
+    detail = f": {outcome.detail[:max_chars]}" if outcome.detail else ""
+    return f"[masked] {said} -> {outcome.status}, {lines} lines, {len(text)} chars{detail}"
+
+
+# -------------------------------------------------------------- masks
+
+
+Calls = Mapping[str, ToolCall]
+"""Calls by the ids that their results name."""
+
+
+MASK, SUMMARIZE, KEEP = "mask", "summarize", "keep"
+
+
+def policy_of(tool: str, config: CompressorConfig) -> str:
+    """ "mask", "summarize" or "keep" for a tool: by its name, else the first pattern that fits."""
+    policies = config.tool_policies
+    if tool in policies:
+        return policies[tool]
+    found = (policy for name, policy in policies.items() if fnmatchcase(tool, name))
+    return next(found, MASK)
+
+
+def answered(messages: Sequence[Message]) -> Iterator[tuple[int, Calls]]:
+    """Each message with results and the calls they answer; ids count only within their step."""
+    calls: dict[str, ToolCall] = {}
+    for index, message in enumerate(messages):
+        ids = _answers(message)
+        found = {id: calls[id] for id in ids if id in calls}
+        if found:
+            yield index, found
+        if not ids:
+            calls = {call.id: call for call in tool_calls_of(message)}
+
+
+def _answers(message: Message) -> list[str]:
+    """The ids that the results in a message name."""
+    if is_result(message):
+        return [str(message.get("tool_call_id") or "")]
+    return [str(block.get("tool_use_id") or "") for block in result_blocks(message)]
+
+
+def maskable(
+    messages: Sequence[Message], tokens: Sequence[int], config: CompressorConfig
+) -> dict[int, Calls]:
+    """The messages whose results may become one line each, by index, with the calls of those
+    results: large, and of a tool that allows it."""
+    found: dict[int, Calls] = {}
+    for index, calls in answered(messages):
+        if tokens[index] > config.mask_above_tokens:
+            free = {id: call for id, call in calls.items() if policy_of(call.name, config) == MASK}
+            if free:
+                found[index] = free
+    return found
+
+
+class MaskLines:
+    """The outputs that may become one line, each as that line; thread-safe.
+
+    Each line is made once: until a plan takes them it looks at all of them at every turn.
+    """
+
+    def __init__(self, cache: MessageCache) -> None:
+        self._cache = cache
+        self._lines: dict[Hashable, Message] = {}
+
+    def __call__(
+        self, messages: Sequence[Message], tokens: Sequence[int], config: CompressorConfig
+    ) -> list[tuple[int, Message]]:
+        """The messages' indices, in order, and their lines."""
+        free = maskable(messages, tokens, config)
+        return [
+            (index, self._line(calls, messages[index], config)) for index, calls in free.items()
+        ]
+
+    def _line(self, calls: Calls, message: Message, config: CompressorConfig) -> Message:
+        seen = self._cache(message)
+        key = (seen.content_digest, config.recall, config.host_prefixes, tuple(calls.items()))
+        line = self._lines.get(key)
+        if line is None:
+            reference = reference_of(seen.digest) if config.recall else None
+            line = mask(calls, message, reference, host_prefixes=config.host_prefixes)
+            if len(self._lines) >= REMEMBERED_LINES:
+                self._lines = {}
+            self._lines[key] = line
+        return line
+
+
+REMEMBERED_LINES = 4_096
+
+
+def kept_steps(
+    messages: Sequence[Message], steps: Sequence[range], config: CompressorConfig
+) -> frozenset[int]:
+    """The messages of steps that call a tool whose outputs are to stay verbatim."""
+    if KEEP not in config.tool_policies.values():
+        return frozenset()
+    return frozenset(
+        index
+        for step in steps
+        if any(policy_of(call.name, config) == KEEP for call in tool_calls_of(messages[step.start]))
+        for index in step
+    )
+
+
+def mask(
+    calls: Calls,
+    message: Message,
+    reference: str | None = None,
+    *,
+    host_prefixes: tuple[str, ...] = (),
+) -> Message:
+    """The message with the results of these calls replaced by one line each; all else stays.
+
+    `reference` is that by which the recall tool reads the whole, given only where it exists.
+    What begins with one of the `host_prefixes` below a result is not the tool's own word.
+    """
+    again = WHOLE if reference is None else RECALLED.format(reference)
+
+    def line_of(call: ToolCall, text: str) -> str:
+        own = without_notes(text, host_prefixes)
+        return mask_line(call, text, own) + _ends(own) + again
+
+    if is_result(message):
+        call = calls[str(message.get("tool_call_id") or "")]
+        line = line_of(call, result_text(message))
+        # Plain, because it is stored: a host may hang objects of its own on a message.
+        return to_plain({**message, "content": line})
+    content = [_masked_block(part, calls, line_of) for part in message["content"]]
+    return to_plain({**message, "content": content})
+
+
+def _masked_block(part: Any, calls: Calls, line_of: Callable[[ToolCall, str], str]) -> Any:
+    call = calls.get(str(part.get("tool_use_id") or "")) if is_answer_block(part) else None
+    if call is None:
+        return part
+    line = line_of(call, said_by(part))
+    # Beside a large result a small one is shorter than its line.
+    return part if len(line) >= len(str(part.get("content") or "")) else {**part, "content": line}
+
+
+WHOLE = " | whole: in the archive of this conversation, or call again"
+
+
+RECALLED = ' | whole: read_conversation_archive("{}"), or call again'
+"""How to get it back: by the recall tool where the agent has it, by another call anywhere."""
+
+
+def reference_of(digest: str) -> str:
+    """By which the recall tool finds a message of that digest: known before it is archived."""
+    return "m" + digest.partition(":")[2][:REFERENCE_DIGITS]
+
+
+REFERENCE_DIGITS = 12
+
+
+def _ends(text: str) -> str:
+    """How a long text begins and ends: there a result most often says what it is and concludes."""
+    flat = " ".join(text.split())
+    return f" | begins: {flat[:80]} | ends: {flat[-80:]}" if len(flat) > 240 else ""
+
+
+# -------------------------------------------------------------- references
+
+
+def unreferenced(segment: Segment) -> Segment:
+    """The segment with a rendering that names no recall tool; itself where it names none."""
+    content = segment.rendered.get("content")
+    if not isinstance(content, str) or _TOOL not in content:
+        return segment
+    if segment.kind == "mask":
+        plain = _MASKED.sub(lambda _: WHOLE, content)
+    else:
+        first, newline, rest = content.partition("\n")
+        plain = _FRAMED.sub("", first) + newline + rest
+    return replace(segment, rendered={**segment.rendered, "content": plain})
+
+
+_TOOL = "read_conversation_archive("
+
+
+def _at_the_end(written: str, reference: str) -> re.Pattern[str]:
+    before, after = map(re.escape, written.split("{}"))
+    return re.compile(before + reference + after + r"\Z")
+
+
+_FRAMED = _at_the_end(ORIGINALS, r"s\d+")
+
+
+_MASKED = _at_the_end(RECALLED, r"m[0-9a-f]+")

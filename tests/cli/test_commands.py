@@ -1,0 +1,282 @@
+"""`compress` and `inspect` on files, as a person runs them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.messages import check
+from praison_compressor.testing import Failure, LocalProvider, Summarizer
+from tests.helpers.command import Run, runner
+
+Message = dict[str, Any]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    return runner(monkeypatch, capfd)
+
+
+def transcript(turns: int = 30) -> list[Message]:
+    """A task and many turns with a fact in each."""
+    messages: list[Message] = [
+        {"role": "system", "content": "You keep the books."},
+        {"role": "user", "content": "Audit the ledgers; never change LEDGER-7."},
+    ]
+    for number in range(turns):
+        call = {"id": f"call_{number}", "type": "function"}
+        function = {"name": "read_ledger", "arguments": json.dumps({"ledger": number})}
+        rows = "\n".join(f"row {row}: {number * row} cents" for row in range(30))
+        messages += [
+            {"role": "assistant", "content": None, "tool_calls": [{**call, "function": function}]},
+            {"role": "tool", "tool_call_id": f"call_{number}", "content": f"FACT-{number}\n{rows}"},
+            {"role": "assistant", "content": f"Ledger {number} balances."},
+            {"role": "user", "content": f"Good. Go on with ledger {number + 1}."},
+        ]
+    return messages[:-1]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "transcript.json"
+    path.write_text(json.dumps(transcript()))
+    return path
+
+
+# ---------------------------------------------------------------- what is accepted
+
+
+def shapes(messages: list[Message]) -> dict[str, str]:
+    return {
+        "a JSON list": json.dumps(messages),
+        "an object": json.dumps({"id": 1, "messages": messages}),
+        "a message a line": "\n".join(map(json.dumps, messages)),
+        "a conversation a line": json.dumps(messages) + "\n",
+        "with a byte order mark": "\ufeff" + json.dumps(messages),
+        "with empty lines": "\n\n".join(map(json.dumps, messages)) + "\n\n",
+    }
+
+
+@pytest.mark.parametrize("shape", shapes([]))
+def test_every_documented_shape_of_a_transcript_is_read(
+    shape: str, tmp_path: Path, run: Run
+) -> None:
+    """All of them are the same conversation."""
+    messages = transcript()
+    path = tmp_path / "transcript"
+    path.write_text(shapes(messages)[shape], encoding="utf-8")
+    done = run("compress", path, "--window", 8_000, "--json")
+    assert done.code == 0, done.err
+    assert sum(part["messages"] for part in done.json["parts"]) == len(messages)
+
+
+def test_one_of_several_conversations_must_be_chosen(tmp_path: Path, run: Run) -> None:
+    """A file with several is not guessed about: the message says how to choose."""
+    path = tmp_path / "several.jsonl"
+    path.write_text("\n".join(json.dumps({"messages": transcript(n)}) for n in (2, 3, 4)))
+    refused = run("compress", path)
+    assert refused.code == 2
+    assert "--conversation 1 to 3" in refused.err
+    chosen = run("compress", path, "--conversation", 3, "--json")
+    assert sum(part["messages"] for part in chosen.json["parts"]) == len(transcript(4))
+    assert run("compress", path, "--conversation", 4).code == 2
+
+
+BAD = {
+    "empty": b"",
+    "blank": b" \n ",
+    "not UTF-8": b"\xff\xfe\x00\x01",
+    "not JSON": b"hello",
+    "broken JSON": b'[{"role": "user", "content": "x"},\n',
+    "broken line": b'{"role": "user", "content": "x"}\n{"role": \n',
+    "a number": b"7",
+    "a list of numbers": b"[1, 2]",
+    "an empty list": b"[]",
+    "no role": b'[{"content": "x"}]',
+    "an unknown role": b'[{"role": "oracle", "content": "x"}]',
+    "messages are no list": b'{"messages": 3}',
+    "nested too deeply": b"[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("command", ["compress", "inspect"])
+def test_what_is_no_transcript_is_one_line_and_exit_code_2(
+    command: str, name: str, tmp_path: Path, run: Run
+) -> None:
+    """Nothing on stdout, one line on stderr that names the file."""
+    path = tmp_path / "bad.json"
+    path.write_bytes(BAD[name])
+    done = run(command, path)
+    assert (done.code, done.out) == (2, "")
+    assert len(done.err.splitlines()) == 1, done.err
+    assert "bad.json" in done.err or "messages[" in done.err
+
+
+def test_a_file_that_cannot_be_read_is_one_line_and_exit_code_2(tmp_path: Path, run: Run) -> None:
+    """Missing, or a folder."""
+    for path in (tmp_path / "missing.json", tmp_path):
+        done = run("compress", path)
+        assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
+
+
+def test_an_impossible_option_is_one_line_and_exit_code_2(file: Path, run: Run) -> None:
+    """The name of the option is in it."""
+    done = run("compress", file, "--window", 0)
+    assert done.code == 2
+    assert "context_window" in done.err
+
+
+def test_what_cannot_fit_is_exit_code_3(file: Path, run: Run) -> None:
+    """With the numbers, in one line."""
+    done = run("compress", file, "--target", 50)
+    assert done.code == 3
+    assert len(done.err.splitlines()) == 1
+    assert "need" in done.err
+
+
+# ---------------------------------------------------------------- what comes out
+
+
+def test_without_a_model_the_summary_is_static_and_says_so(file: Path, run: Run) -> None:
+    """The table has head, summary and tail, the tokens before and after, and the method."""
+    done = run("compress", file, "--window", 8_000)
+    assert done.code == 0
+    for word in ("head", "summary", "tail", "tokens before", "tokens after", "total", "% saved"):
+        assert word in done.out
+    assert "Method: static (no model was given" in done.out
+    assert "\x1b" not in done.out
+
+
+def test_the_table_adds_up_and_agrees_with_the_library(file: Path, run: Run) -> None:
+    """Every message is in exactly one part, and the totals are the library's own."""
+    done = run("compress", file, "--window", 8_000, "--json").json
+    parts = done["parts"]
+    opens = done["tokens_before"] - sum(part["tokens_before"] for part in parts)
+    assert sum(part["messages"] for part in parts) == len(transcript())
+    assert done["tokens_after"] == opens + sum(part["tokens_after"] for part in parts)
+    assert done["tokens_saved"] == done["tokens_before"] - done["tokens_after"] > 0
+    assert parts[0]["part"] == "head"
+    assert parts[-1]["part"] == "tail"
+
+
+def test_the_view_is_written_valid_in_both_formats(file: Path, tmp_path: Path, run: Run) -> None:
+    """A JSON list, or one message a line; both may be sent, and the transcript is untouched."""
+    before = file.read_bytes()
+    for name in ("view.json", "view.jsonl"):
+        assert run("compress", file, "--window", 8_000, "--out", tmp_path / name).code == 0
+    whole = json.loads((tmp_path / "view.json").read_text())
+    lines = [json.loads(line) for line in (tmp_path / "view.jsonl").read_text().splitlines()]
+    assert whole == lines
+    assert check(whole) == []
+    assert file.read_bytes() == before
+
+
+def test_a_view_on_stdout_is_alone_there(file: Path, run: Run) -> None:
+    """`--out -` leaves the table to stderr, so that a pipe gets messages only."""
+    done = run("compress", file, "--window", 8_000, "--out", "-")
+    assert check(json.loads(done.out)) == []
+    assert "Method" in done.err
+
+
+def test_the_transcript_itself_is_never_overwritten(file: Path, run: Run) -> None:
+    """`--out` on the input would lose the originals: refused."""
+    before = file.read_bytes()
+    done = run("compress", file, "--window", 8_000, "--out", file)
+    assert done.code == 2
+    assert file.read_bytes() == before
+
+
+def test_what_fits_is_left_alone(file: Path, run: Run) -> None:
+    """Nothing to do is a result, not an error, and says what would ask for more."""
+    done = run("compress", file)
+    assert done.code == 0
+    assert "it fits" in done.out
+    assert "--force" in done.out
+    assert run("compress", file, "--json").json["messages"] == transcript()
+
+
+def test_a_model_writes_the_summary_where_one_is_named(
+    file: Path, run: Run, provider: LocalProvider
+) -> None:
+    """Its text is in the view, its usage in the result, and it was asked once."""
+    provider.answer_with(Summarizer(facts=r"FACT-\d+", text="The ledgers were audited."))
+    done = run(
+        *("compress", file, "--window", 8_000, "--json"),
+        *("--model", "writer", "--api-base", provider.base_url),
+    )
+    assert done.code == 0, done.err
+    assert done.json["summary_method"] == "model"
+    assert done.json["usage"]["prompt_tokens"] > 0
+    assert "The ledgers were audited." in json.dumps(done.json["messages"])
+
+
+def test_a_model_that_fails_leaves_a_static_summary_and_its_reason(
+    file: Path, run: Run, provider: LocalProvider
+) -> None:
+    """Exit code 0: a view was made; why no model wrote it is said."""
+    provider.answer_with(lambda asked: Failure(401, "Incorrect API key provided."))
+    model = ("--model", "writer", "--api-base", provider.base_url)
+    done = run("compress", file, "--window", 8_000, *model)
+    assert done.code == 0
+    assert "static, because writer gave no usable summary" in done.out
+    assert "Incorrect API key" in done.out
+
+
+def test_inspect_promises_what_compress_does(file: Path, run: Run) -> None:
+    """The same head and tail, and a summary no larger than the room it names."""
+    for given in ("--window 8000", "--target 2000", "--window 8000 --keep-tokens 900"):
+        options = given.split()
+        said = run("inspect", file, *options, "--json").json["parts"]
+        done = run("compress", file, *options, "--json").json["parts"]
+        assert [(p["part"], p["messages"]) for p in said] == [
+            (p["part"], p["messages"]) for p in done
+        ]
+        assert all(
+            then["tokens_after"] <= now["tokens_after"]
+            for now, then in zip(said, done, strict=True)
+        )
+
+
+def test_inspect_asks_no_model_and_says_why(file: Path, run: Run) -> None:
+    """Each part has a reason; each message has a fate."""
+    done = run("inspect", file, "--window", 8_000, "--messages")
+    assert done.code == 0
+    assert "kept: system prompt" in done.out
+    assert "protect_last_n_tokens" in done.out
+    found = run("inspect", file, "--window", 8_000, "--json").json
+    assert [message["index"] for message in found["messages"]] == list(range(len(transcript())))
+    assert run("inspect", file).out.count("Nothing would be done") == 1
+
+
+def test_a_piped_command_writes_no_escape_and_no_box(file: Path) -> None:
+    """As a program sees it: one line a row."""
+    command = [sys.executable, "-m", "praison_compressor.cli", "compress", str(file)]
+    command += ["--window", "8000"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "\x1b" not in done.stdout
+    assert "│" not in done.stdout
+    assert done.stdout.splitlines()[0].split()[0] == "part"
+
+
+def test_version_and_help(run: Run) -> None:
+    """Both end with code 0; a command line without a command explains itself."""
+    assert run("--version").out.startswith("praison-compressor 0.")
+    assert "--window" in run("compress", "--help").out
+    assert "compress" in run().out + run().err
+    assert run("compres", "x").code == 2
+
+
+def test_the_command_is_a_skin(file: Path, run: Run) -> None:
+    """The library, called with the same numbers, makes the same view."""
+    from praison_compressor.config import CompressorConfig
+
+    made = run("compress", file, "--window", 8_000, "--json").json["messages"]
+    compressor = ContextCompressor(CompressorConfig(context_window=8_000))
+    assert made == compressor.compress_sync(transcript()).messages

@@ -1,0 +1,201 @@
+"""`mask`, `eval`, `status`, `new`, `resume`, and what a shell completes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from praison_compressor.messages import check
+from praison_compressor.testing import Failure, LocalProvider, Summarizer
+from tests.cli.test_commands import transcript
+from tests.helpers.command import Run, runner
+
+SESSION = "audit-1"
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", f"sqlite:///{tmp_path / 'ledger.db'}")
+    return runner(monkeypatch, capfd)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "transcript.json"
+    path.write_text(json.dumps(transcript()))
+    return path
+
+
+@pytest.fixture
+def stored(run: Run, file: Path) -> Path:
+    """The transcript, compressed under a session of the store."""
+    options = ("--window", 8_000, "--session", SESSION, "--out", file.parent / "view.json")
+    done = run("compress", file, *options)
+    assert done.code == 0, done.err
+    return file
+
+
+# ---------------------------------------------------------------- mask
+
+
+def test_mask_shortens_old_outputs_and_nothing_else(file: Path, tmp_path: Path, run: Run) -> None:
+    """Same messages, same order, same pairs; only tool results before the tail differ."""
+    out = tmp_path / "masked.json"
+    done = run("mask", file, "--keep-tokens", 500, "--out", out, "--json")
+    assert done.code == 0, done.err
+    masked, whole = json.loads(out.read_text()), transcript()
+    differing = [i for i, (a, b) in enumerate(zip(masked, whole, strict=True)) if a != b]
+    assert differing == done.json["masked"] != []
+    assert {whole[index]["role"] for index in differing} == {"tool"}
+    assert check(masked) == []
+    assert masked[-4:] == whole[-4:]
+    assert done.json["tokens_after"] < done.json["tokens_before"]
+
+
+def test_mask_leaves_the_tools_alone_that_are_to_be_kept(file: Path, run: Run) -> None:
+    """And with them everything, where there is no other."""
+    assert run("mask", file, "--keep-tokens", 0, "--keep", "read_*", "--json").json["masked"] == []
+    assert "0 outputs masked" in run("mask", file, "--above", 100_000).out
+
+
+# ---------------------------------------------------------------- eval
+
+
+def test_eval_shows_what_a_model_forgets_and_what_repair_adds(
+    file: Path, run: Run, provider: LocalProvider
+) -> None:
+    """A model that says next to nothing holds fewer facts alone than repaired."""
+    provider.answer_with(Summarizer(text="Some ledgers were audited, and all of them balance."))
+    model = ("--model", "writer", "--api-base", provider.base_url)
+    done = run("eval", file, *model, "--json")
+    assert done.code == 0, done.err
+    (measure,) = done.json["conversations"]
+    assert measure["method"] == "model"
+    assert measure["valid"]
+    assert measure["task_kept"]
+    assert measure["held_by_model"] < measure["held_repaired"] <= measure["facts"]
+    assert 0 < measure["held_static"] <= measure["facts"]
+    assert measure["usage"]["prompt_tokens"] > 0
+    assert "model alone" in run("eval", file, *model).out
+
+
+def test_eval_says_why_a_model_wrote_nothing(file: Path, run: Run, provider: LocalProvider) -> None:
+    """The conversation is measured with the static summary, and the reason stands below."""
+    provider.answer_with(lambda asked: Failure(401, "no such key"))
+    done = run("eval", file, "--model", "writer", "--api-base", provider.base_url)
+    assert done.code == 0
+    assert "no such key" in done.out
+    assert "static" in done.out
+
+
+def test_eval_lists_what_a_model_made_up(file: Path, run: Run, provider: LocalProvider) -> None:
+    """Names that the conversation does not have: who chooses a model wants to know."""
+    provider.answer_with(Summarizer(text="All ledgers of made_up_module.py were audited."))
+    model = ("--model", "writer", "--api-base", provider.base_url)
+    assert run("eval", file, *model, "--json").json["conversations"][0]["ungrounded"] == [
+        "made_up_module.py"
+    ]
+    assert "made up: made_up_module.py" in run("eval", file, *model).out
+    compressed = run("compress", file, "--window", 8_000, *model)
+    assert "Not in the originals, and marked so: made_up_module.py." in compressed.out
+
+
+@pytest.mark.parametrize("command", ["eval", "compress"])
+def test_a_slow_model_is_waited_for_as_long_as_one_says(
+    file: Path, run: Run, provider: LocalProvider, command: str
+) -> None:
+    """A minute is not enough for a model on a processor, and too much for who is in a hurry."""
+    provider.answer_with(Summarizer(text="Some ledgers were audited.", delay_seconds=1.5))
+    options = ("--window", 8_000) if command == "compress" else ()
+    model = ("--model", "writer", "--api-base", provider.base_url)
+    assert "no answer in 0.5 s" in run(command, file, *options, *model, "--timeout", 0.5).out
+    assert "no answer" not in run(command, file, *options, *model, "--timeout", 30).out
+    assert run(command, file, *options, *model, "--timeout", 0).code == 2
+
+
+def test_eval_needs_something_to_measure(tmp_path: Path, run: Run) -> None:
+    """Short conversations say nothing, and neither does a share of everything."""
+    short = tmp_path / "short.json"
+    short.write_text(json.dumps(transcript(1)[:3]))
+    assert run("eval", short).code == 2
+    assert run("eval", short, "--share", 1.5).code == 2
+
+
+# ---------------------------------------------------------------- stored sessions
+
+
+def test_status_says_where_a_session_stands(run: Run, stored: Path) -> None:
+    """Its epoch, how often it was compressed, and how much is archived."""
+    found = run("status", SESSION, "--json").json
+    assert found["session"] == SESSION
+    assert found["compressions"] == 1
+    assert found["archived_messages"] > 0
+    assert found["epoch"] in run("status", found["epoch"]).out
+
+
+def test_a_fork_shares_what_was_compressed(run: Run, stored: Path) -> None:
+    """`new` opens it once; its segments are its parent's."""
+    done = run("new", "audit-2", "--from", SESSION, "--json")
+    assert done.json["segments"] == len(run("show", SESSION, "--json").json)
+    assert run("new", "audit-2", "--from", SESSION).code == 2
+    assert run("new", "audit-3", "--from", "nobody").code == 4
+    again = run("compress", stored, "--window", 8_000, "--session", "audit-2", "--json").json
+    assert again["messages"] == json.loads((stored.parent / "view.json").read_text())
+
+
+def test_a_session_is_resumed_from_the_store_alone(run: Run, stored: Path) -> None:
+    """Its view where the whole does not fit, the whole where it does; restored it is the input."""
+    whole = json.loads(stored.read_text())
+    view = json.loads((stored.parent / "view.json").read_text())
+    assert json.loads(run("resume", SESSION, "--window", 8_000).out) == view
+    assert json.loads(run("resume", SESSION, "--budget", 500_000).out) == whole
+    resumed = stored.parent / "resumed.json"
+    told = run("resume", SESSION, "--window", 8_000, "--out", resumed, "--json").json
+    assert (told["context_status"], told["messages"]) == ("summarized", len(view))
+    assert json.loads(run("restore", SESSION, "--view", resumed).out) == whole
+    assert run("resume", SESSION, "--budget", 1).code == 3
+    assert run("resume", "nowhere").code == 4
+
+
+def test_a_whole_session_is_restored_and_shown(run: Run, stored: Path) -> None:
+    """Every message as it came; `--archive` only what was compressed."""
+    whole = json.loads(stored.read_text())
+    assert json.loads(run("restore", SESSION).out) == whole
+    archived = json.loads(run("restore", SESSION, "--archive").out)
+    assert 0 < len(archived) < len(whole)
+    assert all(message in whole for message in archived)
+    assert run("show", SESSION, "--verbatim", "--json").json == whole
+    shown = run("show", SESSION, "--verbatim").out
+    assert f"--- {len(whole) - 1} {whole[-1]['role']}" in shown.splitlines()
+    assert run("show", SESSION, "--verbatim", "--segment", 1).code == 2
+    assert run("restore", SESSION, "--archive", "--view", stored).code == 2
+
+
+# ---------------------------------------------------------------- completion
+
+
+def completed(words: str) -> list[str]:
+    """What bash is offered after these words."""
+    environment = {
+        **os.environ,
+        "_PRAISON_COMPRESSOR_COMPLETE": "complete_bash",
+        "COMP_WORDS": f"praison-compressor {words}",
+        "COMP_CWORD": str(len(f"praison-compressor {words}".split(" ")) - 1),
+    }
+    code = "import sys; sys.argv[0] = 'praison-compressor'; from praison_compressor.cli import main"
+    command = [sys.executable, "-c", f"{code}; main()"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    return done.stdout.split()
+
+
+def test_a_shell_completes_commands_options_and_sessions(run: Run, stored: Path) -> None:
+    """The sessions are those of the store that the command would read."""
+    assert completed("comp") == ["compress"]
+    assert "--window" in completed("compress --w")
+    assert completed("show aud") == [SESSION]
+    assert completed("show --store sqlite:////nowhere/at/all.db aud") == []

@@ -1,0 +1,311 @@
+"""The report: one page, complete in itself, that tells what happened and executes nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from praison_compressor.cli.report.life import Life, life_of_session, life_of_transcript, lines
+from praison_compressor.cli.report.page import render
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+from praison_compressor.ledger.segments import Epoch
+from praison_compressor.praisonai.agent_compressor import prune
+from praison_compressor.testing import LocalProvider, Summarizer
+from tests.cli.test_commands import transcript
+from tests.helpers.command import Run, runner
+
+SESSION = "audit-1"
+EVIL = (
+    "<script>alert(1)</script><img src=x onerror=alert(2)></pre></details>"
+    "\x1b]0;owned\x07{{ 7 * 7 }}"
+)
+
+
+class Page(HTMLParser):
+    """What a browser would make of the page: elements, addresses, text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.open: list[str] = []
+        self.addresses: list[str] = []
+        self.handlers: list[str] = []
+        self.texts: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        if tag not in ("meta", "br", "img", "link", "input"):
+            self.open.append(tag)
+        for name, value in attrs:
+            if name in ("src", "href", "action", "data"):
+                self.addresses.append(str(value))
+            if name.startswith("on"):
+                self.handlers.append(name)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not self.open or self.open[-1] not in ("script", "style"):
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+
+def lived(messages: list[dict[str, object]], **options: object) -> Life:
+    """A transcript lived again in a small window, its tool outputs summarized."""
+    config = CompressorConfig(
+        **{
+            "model": "gpt-4o",
+            "context_window": 8_000,
+            "protect_last_n_tokens": 1_000,
+            "tool_policies": {"*": "summarize"},
+            **options,
+        }
+    )
+    return life_of_transcript(messages, ContextCompressor(config), title="An audit")
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", f"sqlite:///{tmp_path / 'ledger.db'}")
+    return runner(monkeypatch, capfd)
+
+
+def test_the_page_is_complete_in_itself() -> None:
+    """No address, no handler, well-formed, and a policy that forbids the network."""
+    html = render(lived(transcript()))
+    page = Page(html)
+    assert page.open == []
+    assert [address for address in page.addresses if not address.startswith("#")] == []
+    assert page.handlers == []
+    assert "default-src 'none'" in html
+    assert page.tags.count("script") == 3
+
+
+def test_nothing_of_a_transcript_is_markup() -> None:
+    """Tags, templates and control sequences of messages are text on the page."""
+    messages = transcript()
+    for message in messages[2:]:
+        message["content"] = f"{message['content'] or ''} {EVIL}"
+    html = render(lived(messages))
+    page = Page(html)
+    assert page.tags.count("script") == 3
+    assert "img" not in page.tags
+    assert "alert(1)" in page.text
+    assert "{{ 7 * 7 }}" in page.text
+    assert "\x1b" not in html
+
+
+def test_a_life_lived_again_shows_growth_and_cuts() -> None:
+    """The whole only grows; what is sent stays within the window and falls at each compression."""
+    life = lived(transcript(60))
+    assert [point.messages for point in life.points][-1] == len(transcript(60))
+    wholes = [point.whole for point in life.points]
+    assert wholes == sorted(wholes)
+    assert max(point.view for point in life.points) < 8_000 < wholes[-1]
+    cuts = [index for index, point in enumerate(life.points) if point.compressed]
+    assert len(cuts) == life.compressions > 1
+    assert all(life.points[cut].view < life.points[cut - 1].view for cut in cuts)
+    assert life.not_sent == sum(wholes) - sum(point.view for point in life.points)
+
+
+def test_a_long_life_is_lived_in_strides_and_says_so() -> None:
+    """A screen has no more columns: of a thousand steps some stand for all, the last one among
+    them."""
+    said = [{"role": "user", "content": f"Shelf {number}."} for number in range(1_000)]
+    life = lived(said, context_window=128_000)
+    assert [point.messages for point in life.points[:2]] == [1, 3]
+    assert (len(life.points), life.points[-1].messages) == (501, 1_000)
+    assert "every 2 steps" in Page(render(life)).text
+
+
+def test_what_was_not_sent_has_its_price() -> None:
+    """The reading model's listed price for an input token, for every token of every request."""
+    life = lived(transcript(40))
+    assert life.price is not None
+    assert life.not_paid == pytest.approx(life.not_sent * life.price)
+    assert life.not_sent > 0
+    assert "at the listed price" in Page(render(life)).text
+    assert "not paid" not in Page(render(lived(transcript(40), model=None))).text
+
+
+def test_every_summary_stands_beside_what_it_stands_for() -> None:
+    """Those in force show their originals, those folded into a later one say so."""
+    life = lived(transcript(60))
+    standing = [card for card in life.cards if card.standing]
+    assert standing
+    assert all(card.originals for card in standing)
+    assert all(len(card.originals) == len(card.segment.run) for card in standing)
+    text = Page(render(life)).text
+    assert all(card.text.splitlines()[0] in text for card in life.cards)
+    assert len(standing) < len(life.cards)
+    assert text.index(standing[0].text.splitlines()[0]) < text.index("folded into later ones")
+    assert all(f"at request {life.requests_of[card.epoch]}" in text for card in life.cards)
+    assert all(card.facts for card in life.cards)
+
+
+def test_the_figures_are_a_table_too() -> None:
+    """Whoever cannot see the chart, or has no mouse, reads the same numbers."""
+    life = lived(transcript())
+    html = render(life)
+    rows = re.findall(r"<tr(?: class=\"hit\")?><td>(\d+)</td>", html)
+    assert [int(row) for row in rows] == list(range(1, len(life.points) + 1))
+    assert 'aria-label="Tokens' in html
+
+
+def test_a_models_own_words_and_what_was_added_are_told_apart(provider: LocalProvider) -> None:
+    """The bars show what the model held alone; the addition is marked."""
+    provider.answer_with(Summarizer(text="The audit goes on. Nothing else to say."))
+    life = lived(transcript(), auxiliary_model="writer", auxiliary_api_base=provider.base_url)
+    by_model = [card for card in life.cards if card.segment.method == "model"]
+    assert by_model
+    assert any(card.added for card in by_model)
+    assert all(fact.alone <= fact.held <= fact.total for c in by_model for fact in c.facts)
+    assert life.usage.prompt_tokens > 0
+    assert "<ins>" in render(life)
+
+
+def test_a_transcript_that_fits_makes_a_page_too() -> None:
+    """With its growth and nothing else."""
+    life = lived(transcript(2))
+    assert (life.cards, life.compressions) == ((), 0)
+    assert "None." in Page(render(life)).text
+
+
+def test_the_command_writes_a_transcripts_and_a_sessions_page(tmp_path: Path, run: Run) -> None:
+    """By file, or by the id of a stored session."""
+    path, page = tmp_path / "transcript.json", tmp_path / "page.html"
+    path.write_text(json.dumps(transcript()))
+    options = ("--window", 8_000, "--keep-tokens", 1_000)
+    assert run("compress", path, *options, "--session", SESSION).code == 0
+    done = run("report", path, *options, "--out", page, "--json")
+    assert done.code == 0, done.err
+    assert done.json["compressions"] >= 1
+    assert "transcript.json" in Page(page.read_text("utf-8")).text
+    stored = run("report", SESSION, "--out", page)
+    assert stored.code == 0, stored.err
+    assert SESSION in Page(page.read_text("utf-8")).text
+    assert run("report", "nobody", "--out", page).code == 4
+    assert run("report", SESSION, "--out", tmp_path / "no" / "such" / "folder.html").code == 2
+
+
+def test_a_forgotten_session_makes_a_page_without_its_words(tmp_path: Path, run: Run) -> None:
+    """Only the links of the chain are counted."""
+    path, page = tmp_path / "transcript.json", tmp_path / "page.html"
+    path.write_text(json.dumps(transcript()))
+    run("compress", path, "--window", 8_000, "--session", SESSION)
+    run("forget", SESSION, "--yes")
+    assert run("report", SESSION, "--out", page).code == 0
+    text = Page(page.read_text("utf-8")).text
+    assert "were forgotten" in text
+    assert "FACT-3" not in text
+
+
+def test_a_family_is_drawn_with_its_forks_moved_in() -> None:
+    """A session goes on in its column; its fork begins one further in."""
+    epochs = [
+        Epoch("a", None, "a", 0),
+        Epoch("a.1", "a", "a", 1),
+        Epoch("b", "a.1", "b", 2),
+        Epoch("b.1", "b", "b", 3),
+        Epoch("a.2", "a.1", "a", 4),
+    ]
+    drawn = [(line.depth, line.how) for line in lines(epochs)]
+    assert drawn == [
+        (0, "began"),
+        (0, "compressed"),
+        (1, "fork"),
+        (1, "compressed"),
+        (0, "compressed"),
+    ]
+
+
+def stored(tmp_path: Path, **options: object) -> ContextCompressor:
+    """A compressor whose ledger is in a file."""
+    config = CompressorConfig(
+        **{
+            "model": "gpt-4o",
+            "context_window": 8_000,
+            "protect_last_n_tokens": 1_000,
+            "store_url": f"sqlite:///{tmp_path / 'ledger.db'}",
+            **options,
+        }
+    )
+    return ContextCompressor(config)
+
+
+@pytest.mark.parametrize("policies", [{}, {"*": "summarize"}], ids=["masks", "summaries"])
+def test_a_stored_sessions_page_is_as_good_as_the_transcripts(
+    tmp_path: Path, policies: dict[str, str]
+) -> None:
+    """From the store alone: every request of its life with what was sent, to the token."""
+    made = stored(tmp_path, tool_policies=policies)
+    life = life_of_transcript(transcript(60), made, title="An audit", session_id=SESSION)
+    assert made.save(transcript(60), session_id=SESSION)
+    told = life_of_session(made.store, "default", SESSION, made.tokens)
+    made.close()
+    assert life.compressions > 1
+    assert told.points == life.points
+    assert (told.requests, told.not_sent, told.not_paid) == (True, life.not_sent, life.not_paid)
+    begun = {epoch: at for epoch, at in life.requests_of.items() if epoch != SESSION}
+    assert told.requests_of == begun
+    assert "each step of it taken for a request" in Page(render(told)).text
+
+
+def test_a_store_that_has_only_what_was_compressed_says_so(tmp_path: Path) -> None:
+    """The chart is of that, and counts no requests."""
+    made = stored(tmp_path)
+    made.compress_sync(transcript(40), session_id=SESSION)
+    assert made.save(transcript(40)[:3], session_id=SESSION)
+    told = life_of_session(made.store, "default", SESSION, made.tokens)
+    made.close()
+    assert not told.requests
+    assert told.points[-1].messages == 3
+    assert "is not counted here" in Page(render(told)).text
+
+
+def test_a_fork_is_in_the_lineage_of_both(tmp_path: Path, run: Run) -> None:
+    """The page of a session shows what was forked from it, and the fork's where it came from."""
+    path, page = tmp_path / "transcript.json", tmp_path / "page.html"
+    path.write_text(json.dumps(transcript()))
+    assert run("compress", path, "--window", 8_000, "--session", SESSION).code == 0
+    assert run("new", "the-fork", "--from", SESSION).code == 0
+    for session in (SESSION, "the-fork"):
+        assert run("report", session, "--out", page).code == 0
+        family = page.read_text("utf-8").partition('<ol class="family">')[2]
+        assert [f'"{how}"' in family for how in ("began", "compressed", "fork")] == [True] * 3
+        assert "<code>the-fork</code>" in family
+
+
+def test_a_compression_of_many_segments_is_one_cut(tmp_path: Path) -> None:
+    """A stored session's chart marks each epoch once, however many outputs it masked."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    config = CompressorConfig(
+        model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, store_url=url
+    )
+
+    async def says(messages: list[dict[str, object]]) -> str:
+        return "The audit goes on."
+
+    made = ContextCompressor(config, summarizer=says)
+    messages = transcript(40)
+    for message in messages:
+        if message["role"] == "tool":
+            message["content"] *= 12
+    assert prune(made, messages[:100], SESSION) > 2
+    made.compress_sync(messages, session_id=SESSION, target_tokens=3_000, force=True)
+    life = life_of_session(made.store, "default", SESSION, made.tokens)
+    made.close()
+    assert len(life.masks) > life.compressions
+    assert sum(point.compressed for point in life.points) == life.compressions
+    assert "not told by the model" in Page(render(life)).text

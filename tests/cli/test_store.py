@@ -1,0 +1,277 @@
+"""The commands that read a store: what was compressed comes back, and can be erased."""
+
+from __future__ import annotations
+
+import io
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from cryptography.fernet import Fernet
+from praisonaiagents.paths import get_sessions_dir
+from praisonaiagents.session import HierarchicalSessionStore
+
+from praison_compressor.ledger.sql import database
+from praison_compressor.ledger.sql.database import default_path
+from praison_compressor.ledger.sql.store import open_store
+from tests.cli.test_commands import transcript
+from tests.helpers.command import Run, runner
+from tests.helpers.talks import NAMESPACE, committed, talk
+
+SESSION = "audit-1"
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    """The command with a store in a folder of the test's own, found by the environment."""
+    monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", f"sqlite:///{tmp_path / 'ledger.db'}")
+    # `forget` looks into the sessions of the host too: not into those of whoever runs the tests.
+    monkeypatch.setenv("PRAISONAI_HOME", str(tmp_path / "praisonai"))
+    return runner(monkeypatch, capfd)
+
+
+@pytest.fixture
+def view(run: Run, tmp_path: Path) -> Path:
+    """A view of a session that is in the store."""
+    (tmp_path / "transcript.json").write_text(json.dumps(transcript()))
+    out = tmp_path / "view.jsonl"
+    options = ("--window", 8_000, "--session", SESSION, "--out", out)
+    done = run("compress", tmp_path / "transcript.json", *options)
+    assert done.code == 0, done.err
+    return out
+
+
+def test_a_stored_session_is_listed_with_its_lineage(run: Run, view: Path) -> None:
+    """Its compression opened an epoch whose parent is the session."""
+    assert SESSION in run("sessions").out
+    listed = run("sessions", "--json").json
+    assert [info["id"] for info in listed] == [SESSION]
+    epochs = run("lineage", SESSION, "--json").json
+    assert epochs[0]["id"] == SESSION
+    assert epochs[1]["parent_id"] == SESSION
+    drawn = run("lineage", SESSION).out
+    assert epochs[1]["id"] in drawn
+    assert run("lineage", epochs[1]["id"], "--json").json[-1]["id"] == epochs[1]["id"]
+
+
+def test_a_list_without_sessions_says_what_to_do(run: Run, request: pytest.FixtureRequest) -> None:
+    """In an empty store how a session gets there; else where there are some."""
+    empty = run("sessions")
+    assert empty.code == 0
+    assert "compress FILE --store URL --session ID" in empty.out
+    assert "CompressorContext(store_url=...)" in empty.out
+    request.getfixturevalue("view")
+    elsewhere = run("sessions", "--namespace", "nobody's")
+    assert "some in: default (--namespace NAME)" in elsewhere.out
+
+
+def test_a_fork_is_drawn_under_the_session_it_left(run: Run, view: Path, tmp_path: Path) -> None:
+    """`--forks` shows the whole family."""
+    from praison_compressor.compressor.context_compressor import ContextCompressor
+    from praison_compressor.config import CompressorConfig
+
+    config = CompressorConfig(context_window=8_000).with_environment()
+    longer = transcript(60)
+    ContextCompressor(config).compress_sync(longer, session_id="fork", parent_session_id=SESSION)
+    lines = run("lineage", SESSION, "--forks").out.splitlines()
+    forked = next(line for line in lines if line.strip().startswith("fork "))
+    assert forked.startswith("    ")
+    assert "fork" not in run("lineage", SESSION).out
+
+
+def test_a_second_run_finds_the_segment_again(run: Run, view: Path, tmp_path: Path) -> None:
+    """Another process, the same store: nothing is written anew."""
+    done = run(
+        *("compress", tmp_path / "transcript.json", "--window", 8_000),
+        *("--session", SESSION, "--json"),
+    )
+    assert done.json["summary_method"] in ("reused", None)
+    assert len(run("lineage", SESSION, "--json").json) == 2
+    assert done.json["messages"] == [json.loads(line) for line in view.read_text().splitlines()]
+
+
+def test_what_was_compressed_can_be_read_and_searched(run: Run, view: Path) -> None:
+    """A segment's text, its originals, and a word that only they hold."""
+    rows = run("show", SESSION, "--json").json
+    assert sum(len(row["run"]) for row in rows) > 0
+    text = run("show", SESSION, "--segment", 1, "--originals").out
+    assert "originals" in text
+    assert run("show", SESSION, "--segment", 99).code == 2
+    assert "FACT-3" in run("search", "FACT-3", "--session", SESSION).out
+    assert run("search", "FACT-3", "--json").json[0]["session_id"] == SESSION
+    assert run("search", "zebra crossing").out == "Nothing found.\n"
+
+
+def test_the_originals_come_back_exactly(run: Run, view: Path, tmp_path: Path) -> None:
+    """A view restored is the transcript it was made from, byte for byte as JSON."""
+    out = tmp_path / "back.json"
+    assert run("restore", SESSION, "--view", view, "--out", out).code == 0
+    assert json.loads(out.read_text()) == transcript()
+    assert json.loads(run("restore", SESSION).out) == transcript()
+
+
+def test_a_sound_ledger_verifies_and_a_damaged_one_does_not(
+    run: Run, view: Path, tmp_path: Path
+) -> None:
+    """Exit code 0, and 1 once a byte of an archived message was changed."""
+    assert run("verify").code == 0
+    assert run("verify", SESSION, "--json").json == {"sound": True, "faults": []}
+    with sqlite3.connect(tmp_path / "ledger.db") as database:
+        database.execute("UPDATE compressor_entries SET hash = 'sha256:0'")
+    damaged = run("verify", "--json")
+    assert damaged.code == 1
+    assert damaged.json["faults"]
+    assert run("verify").code == 1
+
+
+def test_an_exported_session_goes_into_another_store(run: Run, view: Path, tmp_path: Path) -> None:
+    """With its chain: it verifies there, and its originals are there."""
+    out, other = tmp_path / "export.json", f"sqlite:///{tmp_path / 'other.db'}"
+    assert run("export", SESSION, "--note", "for the auditor", "--out", out).code == 0
+    assert SESSION in run("import", out, "--store", other).out
+    assert run("verify", "--store", other).code == 0
+    assert "FACT-3" in run("search", "FACT-3", "--store", other).out
+    assert run("import", view, "--store", other).code == 2
+
+
+def test_what_is_forgotten_is_gone_and_the_chain_still_verifies(run: Run, view: Path) -> None:
+    """The words are nowhere, a copy made before is named, and asking is the default."""
+    run("export", SESSION, "--note", "for the auditor")
+    done = run("forget", SESSION, "--yes")
+    assert done.code == 0, done.err
+    assert "for the auditor" in done.out
+    assert run("search", "FACT-3").out == "Nothing found.\n"
+    assert run("verify").code == 0
+    assert "forgotten" in run("show", SESSION).out + run("show", SESSION).err
+
+
+def test_pages_that_a_reader_kept_are_cleared_later(
+    run: Run, view: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody reads: the command says so; without a target it does the rest when they are gone."""
+    monkeypatch.setattr(database, "_LOCK_SECONDS", 0.1)
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM compressor_blocks").fetchone()
+        assert "run `forget` without a target later" in run("forget", SESSION, "--yes").out
+        assert run("forget", "--json").json == {"pages_cleared": False}
+        assert "could not be cleared yet" in run("forget").out
+    assert run("forget").out == "No freed page holds old bytes.\n"
+    assert run("forget", "--json").json == {"pages_cleared": True}
+
+
+def test_what_the_host_shows_of_a_session_goes_with_it(run: Run, view: Path) -> None:
+    """The mirrored child is removed; the host's own transcript is named and left."""
+    epoch = run("lineage", SESSION, "--json").json[-1]["id"]
+    host = HierarchicalSessionStore(str(get_sessions_dir()))
+    for name in (SESSION, epoch):
+        host.add_message(name, "user", "FACT-3 is what it was about")
+    done = run("forget", SESSION, "--yes")
+    assert f"The host's session {epoch} is gone too." in done.out
+    assert f"the host's own session {SESSION} has its transcript" in done.out
+    assert not host.session_exists(epoch)
+    assert host.session_exists(SESSION)
+
+
+def test_nothing_is_erased_without_a_yes(
+    run: Run, view: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a terminal to ask, and without --yes, nothing happens."""
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    assert run("forget", SESSION).code != 0
+    assert "FACT-3" in run("search", "FACT-3").out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("lineage",), ("show",), ("restore",), ("forget", "--yes"), ("export",), ("verify",)],
+    ids=lambda command: command[0],
+)
+def test_a_session_that_is_not_there_is_exit_code_4(
+    command: tuple[str, ...], run: Run, view: Path
+) -> None:
+    """One line that names it, and no new session."""
+    done = run(command[0], "nobody", *command[1:])
+    assert done.code == 4
+    assert "nobody" in done.err
+    assert len(done.err.splitlines()) == 1
+    assert "nobody" not in run("sessions").out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("verify",),
+        ("search", "words"),
+        ("lineage", SESSION),
+        ("show", SESSION),
+        ("status", SESSION),
+        ("restore", SESSION),
+        ("resume", SESSION),
+        ("export", SESSION),
+        ("forget", SESSION, "--yes"),
+        ("new", "fork", "--from", SESSION),
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_mistyped_path_is_no_sound_and_empty_store(
+    command: tuple[str, ...], run: Run, tmp_path: Path
+) -> None:
+    """It is named, and no file is made there."""
+    typed = tmp_path / "legder.db"
+    done = run(*command, "--store", typed)
+    assert (done.code, done.out) == (4, "")
+    assert f"{typed}: there is no such file" in done.err
+    assert not typed.exists()
+
+
+def test_a_store_that_is_not_there_is_exit_code_4(run: Run) -> None:
+    """And its password is not in the message."""
+    done = run("sessions", "--store", "postgresql://user:secret@127.0.0.1:1/db")
+    assert done.code == 4
+    assert "secret" not in done.err + done.out
+
+
+def test_tenants_do_not_see_each_other(run: Run, view: Path) -> None:
+    """Another namespace has no such session."""
+    assert run("show", SESSION, "--namespace", "other").code == 4
+    assert SESSION not in run("sessions", "--namespace", "other").out
+
+
+def test_an_encrypted_store_is_opened_with_the_key_in_the_environment(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Written and read with it; without it, and with another, one line and exit code 4."""
+    store = f"sqlite:///{tmp_path / 'secret.db'}"
+    (tmp_path / "transcript.json").write_text(json.dumps(transcript()))
+    monkeypatch.setenv("PRAISONAI_SESSION_KEY", Fernet.generate_key().decode())
+    arguments = ("--window", 8_000, "--session", SESSION, "--store", store, "--out", tmp_path / "v")
+    assert run("compress", tmp_path / "transcript.json", *arguments).code == 0
+    assert json.loads(run("restore", SESSION, "--store", store).out) == transcript()
+    assert "FACT-3" in run("search", "FACT-3", "--store", store).out
+    assert run("verify", "--store", store).code == 0
+    monkeypatch.setenv("PRAISONAI_SESSION_KEY", Fernet.generate_key().decode())
+    refused = run("restore", SESSION, "--store", store)
+    assert (refused.code, len(refused.err.splitlines())) == (4, 1)
+    assert "another key" in refused.err
+    monkeypatch.setenv("PRAISONAI_SESSION_KEY", "hunter2")
+    assert run("sessions", "--store", store).code == 2
+    monkeypatch.delenv("PRAISONAI_SESSION_KEY")
+    missing = run("sessions", "--store", store)
+    assert (missing.code, len(missing.err.splitlines())) == (4, 1)
+    assert "PRAISONAI_SESSION_KEY" in missing.err
+
+
+def test_without_a_plain_ledger_the_agents_encrypted_one_is_read(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where an agent whose sessions are encrypted keeps it."""
+    monkeypatch.delenv("PRAISON_COMPRESSOR_STORE")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    key = Fernet.generate_key().decode()
+    committed(open_store(default_path(encrypted=True), key=key), "kept", talk(4))
+    monkeypatch.setenv("PRAISONAI_SESSION_KEY", key)
+    assert "kept" in run("sessions", "--namespace", NAMESPACE).out

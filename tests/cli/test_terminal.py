@@ -1,0 +1,123 @@
+"""No text of a transcript reaches a terminal as anything but text."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from praison_compressor.cli.terminal import Screen
+from praison_compressor.messages.display import clean, excerpt, one_line
+from tests.helpers.command import Run, runner
+
+HOSTILE = {
+    "colour": "\x1b[31mred\x1b[0m",
+    "cursor": "a\x1b[2J\x1b[Hb",
+    "title": "\x1b]0;owned\x07text",
+    "clipboard": "\x1b]52;c;ZXZpbA==\x1b\\text",
+    "link": "\x1b]8;;http://evil\x1b\\click\x1b]8;;\x1b\\",
+    "eight bit": "\x9b31mred\x9d0;x\x9c",
+    "device": "\x1bPq\x1b\\text",
+    "unclosed": "\x1b]0;the rest of the text",
+    "overwrite": "good\revil",
+    "backspace": "abc\b\b\bxyz",
+    "bell": "\x07\x07",
+    "reordered": "\u202etxet\u202c",
+    "isolated": "\u2066x\u2069",
+    "half a character": "\ud83d",
+    "separators": "a\u2028b\u2029c\x0bd\x0ce\x85f",
+}
+ALLOWED = {"\n", "\t"}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_nothing_that_a_terminal_obeys_is_left(name: str) -> None:
+    """Neither a control character nor a mark that reorders what is read."""
+    left = clean(HOSTILE[name])
+    assert [c for c in left if (ord(c) < 32 or 127 <= ord(c) < 160) and c not in ALLOWED] == []
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\ud800-\udfff]", left)
+
+
+@given(st.text())
+def test_any_text_is_clean_after_cleaning(text: str) -> None:
+    """Cleaning again changes nothing, and what is left can be encoded."""
+    left = clean(text)
+    assert clean(left) == left
+    left.encode("utf-8")
+    assert "\x1b" not in left
+    assert "\n" not in one_line(text)
+
+
+@given(st.text(alphabet=st.characters(codec="ascii", min_codepoint=32, max_codepoint=126)))
+def test_plain_words_stay_as_they_are(text: str) -> None:
+    """Cleaning loses nothing that a person could read."""
+    assert clean(text) == text
+
+
+def test_an_unclosed_sequence_does_not_swallow_the_text_after_it() -> None:
+    """What follows is shown: hiding text would be an attack of its own."""
+    assert "the rest of the text" in clean(HOSTILE["unclosed"])
+
+
+def test_markup_is_text() -> None:
+    """Square brackets of a transcript are neither colours nor errors."""
+    out = io.StringIO()
+    screen = Screen(out)
+    screen.say("[bold red]x[/bold red] [/nope] :smile:")
+    screen.table(["[a]", "b#"], [["[link=http://evil]x[/link]", "1"]])
+    screen.panel("[title]", "[/]")
+    for text in ("[bold red]x[/bold red] [/nope] :smile:", "[link=http://evil]x", "[title]", "[/]"):
+        assert text in out.getvalue()
+
+
+def test_an_excerpt_is_one_short_line() -> None:
+    """However long the text, and whatever is in it."""
+    line = excerpt("word\n" * 1_000_000, 40)
+    assert len(line) == 40
+    assert line.endswith("…")
+
+
+def hostile_transcript(path: Path) -> Path:
+    evil = "".join(HOSTILE.values()) + "[bold]markup[/nope]"
+    messages = [{"role": "user", "content": "Begin."}]
+    for number in range(60):
+        messages.append({"role": "assistant", "content": f"{number} {evil} " + "word " * 60})
+        messages.append({"role": "user", "content": f"{evil} go on"})
+    path.write_text(json.dumps(messages))
+    return path
+
+
+@pytest.mark.parametrize("command", [("compress", "--show"), ("inspect", "--messages")])
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_commands_show_hostile_transcripts_harmlessly(
+    command: tuple[str, str],
+    form: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Tables, panels and JSON alike."""
+    run: Run = runner(monkeypatch, capfd)
+    path = hostile_transcript(tmp_path / "hostile.json")
+    done = run(command[0], path, "--window", 4_000, command[1], *form)
+    assert done.code == 0, done.err
+    shown = done.out + done.err
+    assert [c for c in shown if (ord(c) < 32 or 127 <= ord(c) < 160) and c not in ALLOWED] == []
+    assert "\u202e" not in shown
+
+
+def test_an_error_that_quotes_a_transcript_is_harmless(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A role made of control sequences is named without them, on one line."""
+    path = tmp_path / "evil.json"
+    path.write_text(json.dumps([{"role": "\x1b]0;owned\x07\nuser", "content": "x"}]))
+    done = runner(monkeypatch, capfd)("compress", path)
+    assert done.code == 2
+    assert "\x1b" not in done.err
+    assert len(done.err.splitlines()) == 1

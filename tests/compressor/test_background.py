@@ -1,0 +1,366 @@
+"""In the background: no turn waits for a model, and no summary outlives whoever wanted it."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import gc
+import subprocess
+import sys
+import threading
+import weakref
+
+import pytest
+
+from praison_compressor.compressor.background import Background
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor.ledger.segments import Usage
+from praison_compressor.messages import check, digest, text_of
+from praison_compressor.summaries.protocol import SummaryReply
+from tests.helpers.transcripts import session
+
+WAIT = 30.0  # seconds: a bound on waiting for another thread, not a measure of anything
+
+
+class Gate:
+    """A summarizer that answers when it is told to; it knows whether it was cancelled."""
+
+    def __init__(self, answer: str = "## Done\nThe modules so far are in order.") -> None:
+        self.answer = answer
+        self.asked = threading.Event()
+        self.open = threading.Event()
+        self.cancelled = threading.Event()
+        self.requests: list[str] = []
+
+    async def __call__(self, messages):
+        self.requests.append("\n".join(map(text_of, messages)))
+        self.asked.set()
+        try:
+            while not self.open.is_set():
+                await asyncio.sleep(0.005)
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+        return self.answer
+
+
+def compressor(summarizer, store=None, on_event=None, **options) -> ContextCompressor:
+    small = {"model": "gpt-4o", "context_window": 8_000, "protect_last_n_tokens": 1_000}
+    # Masks off: these tests are about what only a model can write.
+    small |= {"background": True, "tool_policies": {"*": "summarize"}}
+    config = CompressorConfig(**{**small, **options})
+    return ContextCompressor(config, summarizer=summarizer, store=store, on_event=on_event)
+
+
+def up_to(ours, tokens: int):
+    """The longest session's beginning that counts at most that many tokens."""
+    messages = session(60)
+    ends = [end for end in range(2, len(messages), 2) if messages[end - 1]["role"] == "tool"]
+    fitting = [end for end in ends if ours.tokens.messages(messages[:end]) <= tokens]
+    return messages[: fitting[-1]]
+
+
+# ---------------------------------------------------------------- nobody waits
+
+
+def test_the_turn_that_crosses_the_trigger_waits_for_nothing():
+    """Its model never answers; it is sent whole, for the provider takes it; nothing is recorded."""
+    gate = Gate()
+    ours = compressor(gate)
+    messages = up_to(ours, 5_900)
+    assert ours.tokens.messages(messages) > 4_800
+    result = ours.compress_sync(messages, session_id="s")
+    assert result.messages == messages
+    assert gate.asked.wait(WAIT)
+    assert ours.store.open("default", "s").tip == "s"
+    ours.close()
+
+
+def test_a_turn_that_no_window_takes_is_sent_static_and_recorded_nowhere():
+    """One huge result jumped both marks: within the window at once, the model's text later."""
+    gate = Gate()
+    ours = compressor(gate)
+    result = ours.compress_sync(session(20), session_id="s")
+    assert (result.summary_method, result.context_status) == ("static", "summarized")
+    assert result.tokens_after <= 6_000
+    assert check(result.messages) == []
+    assert ours.store.open("default", "s").tip == "s"
+    gate.open.set()
+    assert ours.background.wait(WAIT)
+    later = ours.compress_sync(session(20), session_id="s")
+    assert later.summary_method == "reused"
+    assert "The modules so far are in order." in text_of(later.segments[0].rendered)
+    ours.close()
+
+
+def test_a_summary_begun_at_the_soft_mark_is_found_at_the_trigger():
+    """Snapshot, summarize, commit: the turn that crosses finds it in the ledger."""
+    gate = Gate()
+    gate.open.set()
+    events = []
+    ours = compressor(gate, on_event=events.append)
+    early, late = up_to(ours, 4_700), up_to(ours, 5_400)
+    assert ours.compress_sync(early, session_id="s").messages == early
+    assert ours.background.wait(WAIT)
+    result = ours.compress_sync(late, session_id="s")
+    assert (result.summary_method, len(gate.requests)) == ("reused", 1)
+    assert result.tokens_after <= 4_800
+    assert [event.name for event in events] == ["started", "model_called", "committed"]
+    assert ours.verbatim(result.messages, session_id="s") == late
+    ours.close()
+
+
+def test_what_the_background_cost_is_on_the_bill_of_the_next_result():
+    """Once, and not on that of a request that only reads; the ledger has it as well."""
+    paid = Usage(prompt_tokens=900, completion_tokens=80, cost=0.5)
+
+    gate = Gate()
+
+    async def model(messages):
+        return SummaryReply(await gate(messages), paid, "aux", "stop")
+
+    ours = compressor(model)
+    messages = up_to(ours, 4_700)
+    assert ours.compress_sync(messages, session_id="s").usage == Usage()
+    gate.open.set()
+    assert ours.background.wait(WAIT)
+    gate.open.clear()  # the other session's model does not answer
+    assert ours.compress_sync(messages, session_id="other").usage == Usage()
+    assert ours.compress_sync(messages, session_id="s", extends=False).usage == Usage()
+    assert ours.compress_sync(messages, session_id="s").usage == paid
+    assert ours.compress_sync(messages, session_id="s").usage == Usage()
+    assert ours.store.open("default", "s").entries[0].segment.usage == paid
+    ours.close()
+
+
+def test_below_the_soft_mark_nothing_is_begun():
+    """No model is paid before it is needed."""
+    gate = Gate()
+    ours = compressor(gate)
+    ours.compress_sync(up_to(ours, 3_900))
+    assert ours.background.wait(WAIT)
+    assert gate.requests == []
+    ours.close()
+
+
+def test_many_turns_begin_one_summary():
+    """Single flight: turns that come while it is written begin none of their own."""
+    gate = Gate()
+    ours = compressor(gate)
+    messages = session(20)
+    for end in range(len(messages) - 12, len(messages) + 1, 4):
+        ours.compress_sync(messages[:end])
+    assert gate.asked.wait(WAIT)
+    gate.open.set()
+    assert ours.background.wait(WAIT)
+    assert len(gate.requests) == 1
+    ours.close()
+
+
+def test_masks_do_not_wait_for_a_summary_that_is_written():
+    """Nor do they move the tip under it: what is being paid for is not lost to a race."""
+    gate = Gate()
+    ours = compressor(gate, tool_policies={"bash": "summarize"})
+    ours.compress_sync(
+        [m if m["role"] != "tool" else {**m, "content": "short"} for m in session(90)],
+        session_id="s",
+    )
+    assert gate.asked.wait(WAIT)
+    result = ours.compress_sync(session(8, steps=1, words=250), session_id="s")
+    assert result.context_status == "masked"
+    assert ours.store.open("default", "s").tip == "s"
+    gate.open.set()
+    assert ours.background.wait(WAIT)
+    assert len(gate.requests) == 1
+    ours.close()
+
+
+def test_a_request_that_only_reads_begins_nothing_and_pays_nothing():
+    """Neither in the background nor in front."""
+    gate = Gate()
+    for background in (True, False):
+        ours = compressor(gate, background=background)
+        result = ours.compress_sync(session(20), extends=False)
+        assert result.summary_method == "static"
+        assert ours.background.wait(WAIT)
+        ours.close()
+    assert gate.requests == []
+
+
+def test_asked_for_now_means_now():
+    """`force` and `target_tokens` wait for the model's text."""
+    gate = Gate()
+    gate.open.set()
+    ours = compressor(gate)
+    assert ours.compress_sync(session(20), force=True).summary_method == "model"
+    ours.close()
+
+
+# ---------------------------------------------------------------- meanwhile
+
+
+def test_a_head_edited_meanwhile_harms_nothing():
+    """The stale summary matches nothing; what was archived is what was summarized."""
+    gate = Gate()
+    ours = compressor(gate)
+    messages = session(20)
+    before = copy.deepcopy(messages)
+    ours.compress_sync(messages, session_id="s")
+    assert gate.asked.wait(WAIT)
+    for message in messages[4:40]:
+        message["content"] = f"edited: {message['content']}"
+    gate.open.set()
+    assert ours.background.wait(WAIT)
+    entry = ours.store.open("default", "s").entries[0]
+    originals = ours.store.originals(ours.store.open("default", "s"), entry)
+    assert tuple(map(digest, originals)) == entry.segment.run
+    result = ours.compress_sync(messages, session_id="s")
+    assert entry.segment.rendered not in result.messages
+    assert check(result.messages) == []
+    unedited = ours.compress_sync(before, session_id="s")
+    assert ours.verbatim(unedited.messages, session_id="s") == before
+    ours.close()
+
+
+def test_a_failure_in_the_background_is_no_failure_of_a_turn():
+    """The model is down: a static text is committed, the next turns go on."""
+
+    async def down(messages):
+        raise RuntimeError("boom")
+
+    ours = compressor(down, summary_max_retries=0)
+    ours.compress_sync(session(20))
+    assert ours.background.wait(WAIT)
+    later = ours.compress_sync(session(20))
+    assert later.summary_method == "reused"
+    assert later.segments[0].method == "static"
+    ours.close()
+
+
+async def test_a_blocking_summarizer_does_not_hold_up_the_event_loop():
+    """A user's plain function runs off the loop, and `timeout_seconds` bounds it too."""
+    release = threading.Event()
+
+    def blocking(messages):
+        release.wait(WAIT)
+        return "## Done\ntoo late"
+
+    config = CompressorConfig(
+        model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, timeout_seconds=0.05
+    )
+    ours = ContextCompressor(config, summarizer=blocking)
+    result = await ours.compress(session(20))
+    release.set()
+    assert result.summary_method == "static"
+
+
+# ---------------------------------------------------------------- the end
+
+
+def test_close_cancels_what_runs_and_gives_the_lease_back():
+    """Nothing runs on, nothing was committed, the session is free at once."""
+    released = []
+
+    class Store(MemoryStore):
+        def release(self, session, holder):
+            released.append(session.id)
+
+    gate = Gate()
+    ours = compressor(gate, store=Store())
+    ours.compress_sync(session(20), session_id="s")
+    assert gate.asked.wait(WAIT)
+    ours.close()
+    assert gate.cancelled.wait(WAIT)
+    assert released == ["s"]
+    assert ours.store.open("default", "s").tip == "s"
+    again = ours.compress_sync(session(20), session_id="s")
+    assert [segment.method for segment in again.segments] == ["static"]
+    assert len(gate.requests) == 1
+
+
+def test_a_compressor_that_is_dropped_takes_its_thread_along():
+    """One per conversation leaves no threads behind."""
+    before = set(threading.enumerate())
+    gate = Gate()
+    gate.open.set()
+    ours = compressor(gate)
+    ours.compress_sync(session(20))
+    assert ours.background.wait(WAIT)
+    gone = weakref.ref(ours.background)
+    new = set(threading.enumerate()) - before
+    threads = [thread for thread in new if thread.name == "praison-compressor-background"]
+    assert len(threads) == 1
+    del ours
+    gc.collect()
+    for thread in threads:
+        thread.join(WAIT)
+    assert gone() is None
+    assert not threads[0].is_alive()
+
+
+def test_wait_tells_when_it_was_too_long():
+    """False while something runs, True when nothing does."""
+    background = Background()
+    go = threading.Event()
+
+    async def work():
+        while not go.is_set():
+            await asyncio.sleep(0.005)
+
+    assert background.wait(0)
+    assert background.start("key", work)
+    assert not background.start("key", work)
+    assert not background.wait(0.01)
+    go.set()
+    assert background.wait(WAIT)
+    background.close()
+    assert not background.start("key", work)
+
+
+EXIT = """
+import asyncio, concurrent.futures.thread, sys, threading, time
+asked = threading.Event()
+over = threading.Event()
+sys.path.insert(0, {root!r})
+from praison_compressor.config import CompressorConfig
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from tests.helpers.transcripts import session
+
+async def never():
+    await asyncio.sleep(3_600)
+
+async def once_no_thread_can_be_had():
+    while not concurrent.futures.thread._shutdown:
+        await asyncio.sleep(0.001)
+
+async def summarizer(messages):
+    print("asked", flush=True)
+    asked.set()
+    try:
+        await {answers}()
+    finally:
+        over.set()
+    return "Done: the modules so far are in order."
+
+config = CompressorConfig(model="gpt-4o", context_window=8_000, background=True,
+                          protect_last_n_tokens=1_000)
+ours = ContextCompressor(config, summarizer=summarizer)
+ours.compress_sync([m for m in session(90) if m["role"] != "tool" and not m.get("tool_calls")])
+assert asked.wait(30)
+# The interpreter waits for it: what is told too late would not be seen.
+threading.Thread(target=lambda: (over.wait(30), time.sleep(0.5))).start()
+print("ends", flush=True)
+"""
+
+
+@pytest.mark.parametrize("answers", ["never", "once_no_thread_can_be_had"])
+def test_the_interpreter_ends_while_a_summary_is_written(request, answers):
+    """Cancelled within a bound, without a word on the error stream."""
+    code = EXIT.format(root=str(request.config.rootpath), answers=answers)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.stdout.split() == ["asked", "ends"]
+    assert (ended.returncode, ended.stderr) == (0, "")

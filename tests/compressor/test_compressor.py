@@ -1,0 +1,227 @@
+"""The compressor: summarized once, found again, edited, forked, and never in the way."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+from praison_compressor.errors import BudgetTooSmall, InvalidMessages
+from praison_compressor.ledger.chain import verify
+from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor.ledger.segments import Usage
+from praison_compressor.messages import check, text_of
+from praison_compressor.summaries.protocol import SummaryReply
+from tests.helpers.compressing import SMALL, Model, compressor, requests_of
+from tests.helpers.transcripts import session, transcripts
+
+# ---------------------------------------------------------------- whatever comes
+
+
+@given(transcripts(), st.integers(150, 3_000))
+def test_any_view_is_valid_in_budget_and_leads_back_to_the_transcript(messages, target):
+    """Whatever the budget: valid, within it, newest words intact, originals whole."""
+    before = copy.deepcopy(messages)
+    ours = compressor()
+    try:
+        result = ours.compress_sync(messages, target_tokens=target)
+    except BudgetTooSmall as error:
+        assume(False)
+        raise AssertionError from error
+    newest = max(i for i, message in enumerate(messages) if message["role"] == "user")
+    assert check(result.messages) == []
+    assert result.tokens_after == ours.tokens.messages(result.messages) <= target
+    assert messages[newest] in result.messages
+    assert result.messages[-1] == messages[-1]
+    assert ours.verbatim(result.messages) == messages == before
+
+
+@given(transcripts(), st.integers(150, 3_000))
+def test_compressing_a_view_gives_the_same_view(messages, target):
+    """However often a request passes through us."""
+    ours = compressor()
+    once = _view_or_none(ours, messages, target)
+    assume(once is not None)
+    assert _view_or_none(ours, once, target) == once
+    assert _view_or_none(compressor(), messages, target) == once
+
+
+def _view_or_none(ours, messages, target):
+    try:
+        return ours.compress_sync(messages, target_tokens=target).messages
+    except BudgetTooSmall:
+        return None
+
+
+# ---------------------------------------------------------------- summarized once
+
+
+def test_a_growing_conversation_is_summarized_once_and_its_prefix_stays():
+    """Between two compressions each request begins with the one before; every message is shown
+    to the model once."""
+    model = Model()
+    ours = compressor(model)
+    views = [ours.compress_sync(request) for request in requests_of(session(40))]
+    methods = [view.summary_method for view in views]
+    assert all(view.tokens_after <= 6_000 - 1_500 for view in views)
+    assert len(model.requests) == methods.count("model") >= 5
+    pairs = itertools.pairwise(views)
+    kept = [b.messages[: len(a.messages)] == a.messages for a, b in pairs]
+    assert kept.count(False) == methods.count("model")
+    for end in ("END-3-1", "END-10-0", "END-20-2"):
+        assert sum(end in shown for shown in model.shown) == 1
+
+
+def test_what_is_called_is_what_is_reported():
+    """Tokens, status, method, lineage and usage as the design names them."""
+    usage = Usage(prompt_tokens=900, completion_tokens=80, cost=0.001)
+
+    async def model(messages, *, max_tokens, model):
+        return SummaryReply(f"## Done\nall of it, {model}, {max_tokens}", usage, "m-1", "stop")
+
+    ours = compressor(model, auxiliary_model="gpt-4o-mini")
+    messages = session(20)
+    result = ours.compress_sync(messages, session_id="research-42")
+    assert (result.context_status, result.summary_method) == ("summarized", "model")
+    assert result.tokens_saved == result.tokens_before - result.tokens_after > 0
+    assert result.usage == usage
+    assert result.parent_session_id == "research-42" != result.session_id
+    assert "gpt-4o-mini" in text_of(result.segments[0].rendered)
+    again = ours.compress_sync(messages, session_id="research-42")
+    assert again.summary_method == "reused"
+    assert again.usage == Usage()
+    assert again.messages == result.messages
+    by_child = ours.compress_sync(messages, session_id=result.session_id)
+    assert by_child.session_id == result.session_id
+
+
+def test_a_short_conversation_is_sent_as_it_is():
+    """Under the trigger: the same messages, no model, nothing written."""
+    model = Model()
+    messages = session(2)
+    result = compressor(model).compress_sync(messages)
+    assert result.messages == messages
+    assert (result.context_status, result.summary_method, model.requests) == ("full", None, [])
+    assert result.tokens_saved == 0
+
+
+def test_force_compresses_under_the_trigger():
+    """A person who asks for it now gets it now."""
+    result = compressor(Model()).compress_sync(session(6), force=True)
+    assert result.summary_method == "model"
+    assert result.tokens_after < result.tokens_before
+
+
+def test_lineage_is_a_chain_of_epochs():
+    """root -> child -> grandchild, and the stable id leads to the newest."""
+    ours = compressor()
+    ids = [ours.compress_sync(r, session_id="s").session_id for r in requests_of(session(40))]
+    chain = ours.store.lineage("default", "s")
+    assert [epoch.id for epoch in chain] == list(dict.fromkeys(ids))
+    assert [epoch.parent_id for epoch in chain] == [None, *(epoch.id for epoch in chain[:-1])]
+    opened = ours.store.open("default", "s")
+    assert opened.tip == ids[-1]
+    verify(opened.entries)
+
+
+# ---------------------------------------------------------------- edits, forks, tenants
+
+
+def test_an_edit_summarizes_again_only_what_it_touches():
+    """The segments before and after the edited one are found again."""
+    model = Model()
+    config = CompressorConfig(
+        model="gpt-4o",
+        context_window=24_000,
+        protect_last_n_tokens=1_000,
+        facts_budget_tokens=500,
+        fold_ratio=1.0,
+    )
+    ours = ContextCompressor(config, summarizer=model)
+    messages = session(75)
+    for request in requests_of(messages):
+        result = ours.compress_sync(request)
+    assert len(result.segments) >= 2
+    calls = len(model.requests)
+    edited = copy.deepcopy(messages)
+    edited[13]["content"] = "an edited answer"
+    after = ours.compress_sync(edited, force=True)
+    assert all(segment in after.segments for segment in result.segments[1:])
+    assert result.segments[0] not in after.segments
+    assert len(model.requests) > calls
+    assert not any("END-74-0" in request for request in model.requests[calls:])
+
+
+def test_a_fork_shares_the_segments_of_its_parent_and_not_the_other_way_round():
+    """A new session with a parent pointer finds what the parent had summarized."""
+    model = Model()
+    ours = compressor(model)
+    messages = session(20)
+    parent = ours.compress_sync(messages, session_id="parent")
+    fork = ours.compress_sync(messages, session_id="fork", parent_session_id="parent")
+    assert fork.messages == parent.messages
+    assert fork.summary_method == "reused"
+    assert len(model.requests) == 1
+
+
+def test_equal_words_in_another_session_or_namespace_open_nothing():
+    """Look-ups stay within (namespace, session), however equal the words."""
+    store = MemoryStore()
+    messages = session(20)
+    model = Model()
+    first = ContextCompressor(SMALL, summarizer=model, store=store)
+    view = first.compress_sync(messages, session_id="a").messages
+    first.compress_sync(messages, session_id="b")
+    assert len(model.requests) == 2
+    config = CompressorConfig(**{**vars(SMALL), "namespace": "other"})
+    other = ContextCompressor(config, summarizer=Model("## Done\nother words"), store=store)
+    assert other.compress_sync(messages, session_id="a").summary_method == "model"
+    assert other.verbatim(view, session_id="a") == view
+
+
+def test_a_pasted_summary_is_only_text():
+    """A message that looks like ours but is not in this session's ledger opens no archive."""
+    view = compressor().compress_sync(session(20)).messages
+    stranger = compressor()
+    assert stranger.verbatim(view) == view
+
+
+# ---------------------------------------------------------------- bad input
+
+
+def test_bad_input_is_refused_with_index_or_numbers():
+    """What, where, what to do; a listener's or user's mistake is told at once."""
+    with pytest.raises(InvalidMessages, match=r"messages\[1\]"):
+        compressor().compress_sync([{"role": "user", "content": "x"}, 3])
+    with pytest.raises(BudgetTooSmall, match="raise context_window"):
+        compressor().compress_sync(session(9), target_tokens=20)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'tokens'"):
+        compressor().compress_sync(session(1), tokens=3)
+
+
+def test_a_listener_that_fails_harms_nothing():
+    """Watching is not taking part."""
+
+    def bad(event):
+        raise RuntimeError("listener")
+
+    ours = ContextCompressor(SMALL, on_event=bad)
+    assert ours.compress_sync(session(20)).summary_method == "static"
+
+
+def test_a_summary_names_the_recall_tool_and_the_tool_reads_its_originals():
+    """With `recall=True` the frame says how, and every compressed word comes back."""
+    ours = compressor(recall=True)
+    summary = text_of(ours.compress_sync(session(20)).segments[0].rendered)
+    search, read = ours.recall_tools(budget_tokens=4_000)
+    assert 'read_conversation_archive("s1")' in summary
+    assert "END-3-1" in read("s1.14+")
+    assert "s1." in search("END-3-1")
+    assert "read_conversation_archive" not in text_of(
+        compressor().compress_sync(session(20)).segments[0].rendered
+    )

@@ -1,0 +1,288 @@
+"""Conversations in Anthropic's own shape, compressed: sent to its API as they are."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given, settings
+
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+from praison_compressor.facts import Facts, extract
+from praison_compressor.messages import text_of
+from praison_compressor.messages.display import in_words
+from praison_compressor.messages.secrets import Redactor
+from praison_compressor.summaries.prompts import rendering
+from praison_compressor.testing import Call, LocalProvider, Reply
+from praison_compressor.tokens.counter import TokenCounter
+from praison_compressor.view.shortening import shorten
+from tests.helpers.compressing import Model, compressor
+from tests.helpers.native import (
+    asks,
+    brings,
+    refusal_of,
+    requests_of,
+    result,
+    session,
+    text,
+    to_native,
+    use,
+)
+from tests.helpers.transcripts import Message, call, step, transcripts
+
+PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA"}}
+SESSIONS: dict[str, Any] = {
+    "turns": session(8, steps=2, words=150),
+    "one long turn": [{"role": "user", "content": "go on"}, *session(1, steps=28, words=150)[1:]],
+    "parallel calls": session(8, steps=2, parallel=4, words=40),
+}
+
+
+def post(provider: LocalProvider, messages: list[Message], **more: Any) -> httpx.Response:
+    body = {"model": "claude-sonnet-4-5", "max_tokens": 2_000, "messages": messages, **more}
+    return httpx.post(f"{provider.base_url}/messages", json=body, timeout=30)
+
+
+@pytest.mark.parametrize("model", [None, Model()], ids=["static", "model"])
+@pytest.mark.parametrize("name", SESSIONS)
+def test_every_request_of_a_growing_session_is_answered(
+    name: str, model: Model | None, provider: LocalProvider
+) -> None:
+    """Through several compressions: no call is parted from its result, masked or summarized."""
+    ours = compressor(model)
+    compressions = set()
+    for messages in requests_of(SESSIONS[name]):
+        found = ours.compress_sync(messages, session_id="s")
+        compressions.add((found.masked, *(segment.run for segment in found.segments)))
+        reply = post(provider, found.messages)
+        assert reply.status_code == 200, reply.text
+    assert len(compressions) >= 3
+    assert provider.refused == []
+
+
+def test_a_tool_loop_with_signed_thinking_goes_on(provider: LocalProvider) -> None:
+    """The API checks what it signed: thinking stays with its calls, in what the program was handed
+    and passes back, through every compression."""
+    provider.answer_with(
+        lambda asked: Reply(
+            "", (Call("read", {"path": f"{asked.number}.py"}),), thinking="Hm. " * 9
+        )
+    )
+    ours = compressor(Model())
+    messages: list[Message] = [{"role": "user", "content": "Read all of it."}]
+    sizes = []
+    for _ in range(24):
+        view = ours.compress_sync(messages, session_id="s").messages
+        reply = post(provider, view, thinking={"type": "enabled", "budget_tokens": 1_024})
+        assert reply.status_code == 200, reply.text
+        content = reply.json()["content"]
+        (id,) = [block["id"] for block in content if block["type"] == "tool_use"]
+        messages += [asks(*content), brings(result(id, "lorem ipsum dolor " * 150))]
+        sizes.append(len(view))
+    assert sizes != sorted(sizes)
+    assert "thinking" in str(view)
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_view_is_itself_and_leads_back(name: str) -> None:
+    """Compressed again it is the same; the originals come back, and were never touched."""
+    messages = SESSIONS[name]
+    before = copy.deepcopy(messages)
+    ours = compressor()
+    view = ours.compress_sync(messages).messages
+    assert len(view) < len(messages)
+    assert ours.compress_sync(view).messages == view
+    assert ours.verbatim(view) == messages == before
+
+
+def told(facts: Facts) -> tuple[object, ...]:
+    """What facts say, without where they were read: there results are messages of their own."""
+    return (
+        [(f.path, f.action, f.via, f.counts, f.ok) for f in facts.files],
+        [(c.text, c.outcome, c.detail, c.runs) for c in facts.commands],
+        [said.text for said in facts.user],
+        [(error.text, error.followed) for error in facts.errors],
+        sorted(name.text for name in facts.identifiers),
+    )
+
+
+@settings(max_examples=25)
+@given(transcripts(max_turns=4))
+def test_facts_are_the_same_in_both_shapes(messages: list[Message]) -> None:
+    """Provider-neutral: files, commands, errors, identifiers, the user's words."""
+    spoken = [m for m in messages if m["role"] != "system"]
+    assert told(extract(to_native(spoken))) == told(extract(spoken))
+
+
+def test_a_result_answers_the_call_that_it_names() -> None:
+    """Two calls at once, their results in another order, and the user's word beside them."""
+    facts = extract(
+        [
+            asks(use("a", "bash", command="pytest -q"), use("b", "bash", command="ruff check")),
+            brings(result("b", "All checks passed!"), result("a", "1 failed"), text("Never push.")),
+        ]
+    )
+    assert {c.text: c.outcome for c in facts.commands} == {
+        "pytest -q": "failed",
+        "ruff check": "ok",
+    }
+    assert [said.text for said in facts.user] == ["Never push."]
+
+
+def test_a_flag_tells_of_a_failure_that_the_words_do_not() -> None:
+    """`is_error` beside a result; one that says nothing at all has failed too."""
+    steps = [
+        asks(use("a", "bash", command="deploy")),
+        brings(result("a", "no such stage", is_error=True)),
+    ]
+    (command,) = extract(steps).commands
+    assert (command.text, command.outcome) == ("deploy", "failed")
+    assert [error.text for error in extract(steps).errors] == ["Error: no such stage"]
+    unflagged = [steps[0], brings(result("a", "no such stage"))]
+    assert extract(unflagged).commands[0].outcome != "failed"
+
+
+def test_a_result_without_a_word_is_one() -> None:
+    """What the call did has been done."""
+    wrote = asks(use("a", "write_file", path="a.py", content="x = 1"))
+    (file,) = extract([wrote, brings(result("a", ""))]).files
+    assert (file.path, file.action) == ("a.py", "created")
+    assert extract([wrote]).files == ()
+
+
+def test_an_orphans_words_are_not_the_users() -> None:
+    """What repair makes of a result without a call stays a tool's, beside the user's own."""
+    ours = compressor()
+    lost = brings(result("gone", "Always deploy on Friday."), text("Never deploy on Friday."))
+    view = ours.compress_sync([{"role": "user", "content": "go"}, asks(text("Hm.")), lost]).messages
+    assert refusal_of(view) is None
+    assert [said.text for said in extract(view).user] == ["go", "Never deploy on Friday."]
+
+
+def test_the_summarizer_is_shown_calls_and_whose_words_are_whose() -> None:
+    """Each result under its call's name, a failure, a picture, and the user's words as theirs."""
+    shown = rendering(
+        [
+            asks(
+                text("I look."), use("a", "read_file", path="a.py"), use("b", "bash", command="x")
+            ),
+            brings(
+                result("b", "boom", is_error=True),
+                result("a", [text("port = 1"), PICTURE]),
+                text("Use port 2."),
+            ),
+        ]
+    )
+    assert shown == [
+        '[assistant]\nI look.\n[calls read_file] {"path": "a.py"}\n[calls bash] {"command": "x"}',
+        "[result of bash] (an error)\nboom\n[result of read_file]\nport = 1\n"
+        "(1 attachment not shown)\n[user]\nUse port 2.",
+    ]
+
+
+def test_a_person_is_shown_calls_in_words() -> None:
+    """Calls and results are no parts that cannot be shown; a picture in a result is one."""
+    assert in_words(asks(text("I look."), use("a", path="a.py"))) == (
+        'I look.\n-> read_file({"path": "a.py"})'
+    )
+    assert in_words(brings(result("a", [text("x"), PICTURE]))) == (
+        "x\n[1 parts that are no text: not shown]"
+    )
+
+
+def test_words_beside_a_result_stay_with_the_call() -> None:
+    """The newest that the user said is never dropped: nor the call beside whose result it is."""
+    long = session(1, steps=30)
+    step = long[29:31] = [long[29], brings(*long[30]["content"], text("Never push to main."))]
+    long[-1] = brings(long[-1]["content"][0])
+    view = compressor().compress_sync(long).messages
+    assert len(view) < 12
+    assert [m for m in view if m in step] == step
+    assert refusal_of(view) is None
+
+
+def masking(**options: Any) -> ContextCompressor:
+    small = {"model": "gpt-4o", "context_window": 8_000, "protect_last_n_tokens": 1_000}
+    return ContextCompressor(CompressorConfig(**{**small, **options}), summarizer=Model())
+
+
+def outputs(turns: int, *, name: str = "read_file") -> list[Message]:
+    """Little talk, large outputs beside a small one, and the user's words."""
+    messages: list[Message] = []
+    for t in range(turns):
+        body = f"part {t}: " + "lorem ipsum dolor " * 100 + f"END-{t}"
+        messages.append({"role": "user", "content": f"Look at part {t}."})
+        messages.append(
+            asks(use(f"a{t}", name, path=f"{t}.py"), use(f"b{t}", "bash", command="ls"))
+        )
+        messages.append(brings(result(f"a{t}", body), result(f"b{t}", "ok"), text(f"Port {t}.")))
+        messages.append(asks(text(f"Part {t} is in order.")))
+    return messages[:-1]
+
+
+def test_old_results_are_masked_within_their_blocks() -> None:
+    """One line for a large result; its id, a small one and the user's words stay."""
+    messages = outputs(16)
+    ours = masking()
+    found = ours.compress_sync(messages)
+    assert found.context_status == "masked"
+    assert found.masked >= 5
+    lines = [m for m in found.messages if "[masked]" in text_of(m)]
+    assert len(lines) == found.masked
+    at = found.messages.index(lines[0])
+    large, small, said = lines[0]["content"]
+    assert large["content"].startswith("[masked] read_file ")
+    assert (large["tool_use_id"], [small, said]) == (
+        messages[at]["content"][0]["tool_use_id"],
+        messages[at]["content"][1:],
+    )
+    assert refusal_of(found.messages) is None
+    assert ours.compress_sync(found.messages).messages == found.messages
+    assert ours.verbatim(found.messages) == messages
+
+
+def test_a_policy_is_asked_for_each_call_of_a_message() -> None:
+    """What is to be kept is not masked with what was brought beside it."""
+    found = masking(tool_policies={"read_file": "summarize"}).compress_sync(outputs(16))
+    assert found.masked == 0
+
+
+def test_tokens_of_a_block_are_counted_once() -> None:
+    """A call counts as much as one beside the content does."""
+    counter = TokenCounter("gpt-4o")
+    words = "lorem ipsum dolor " * 100
+    beside = {"role": "assistant", "content": None, "tool_calls": [call("a", path=words)]}
+    assert counter.message(asks(use("a", path=words))) == counter.message(beside)
+
+
+def test_ids_pair_also_where_secrets_are_masked() -> None:
+    """An id that looks like a key is none: masked on one side, it would answer no call."""
+    key = "sk-ant-api03-" + "a1B2" * 23 + "-abcdeAA"
+    messages = [asks(use(key)), brings(result(key, f"key={key}"))]
+    safe = Redactor().messages(messages)
+    assert safe.secrets == 1
+    assert refusal_of([{"role": "user", "content": "go"}, *safe.messages]) is None
+
+
+def test_a_result_larger_than_the_window_is_cut() -> None:
+    """The last resort reaches into blocks: the turn goes on."""
+    counter = TokenCounter("gpt-4o")
+    huge = [
+        {"role": "user", "content": "go"},
+        asks(use("a")),
+        brings(result("a", [text("x y " * 9_000)])),
+    ]
+    view = shorten(huge, 1_000, counter.messages)
+    assert counter.messages(view) <= 1_000
+    assert view[2]["content"][0]["tool_use_id"] == "a"
+
+
+def test_search_finds_what_a_call_was_about() -> None:
+    """The archive's words are those of calls and results, in either shape."""
+    from praison_compressor.ledger.words import readable
+
+    (asked, _) = step("a", "x", path="src/app.py")
+    assert set(readable(asks(use("a", path="src/app.py"))).split()) == set(readable(asked).split())

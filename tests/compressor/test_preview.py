@@ -1,0 +1,93 @@
+"""A preview says what a compression would do, does not do it, and is right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+from praison_compressor.errors import BudgetTooSmall
+from praison_compressor.events import Event
+from praison_compressor.messages import Message
+from tests.cli.test_commands import transcript
+
+SESSION = "audit-9"
+
+
+async def never(messages: list[Message]) -> str:
+    raise AssertionError("a preview asks no model")
+
+
+async def brief(messages: list[Message]) -> str:
+    return "## Done\nLedgers were read and balance."
+
+
+def compressor(summarizer: Any = None, **options: Any) -> tuple[ContextCompressor, list[Event]]:
+    events: list[Event] = []
+    given = {"model": "gpt-4o", "context_window": 8_000, "protect_last_n_tokens": 1_000}
+    config = CompressorConfig(**{**given, **options})
+    return ContextCompressor(config, summarizer=summarizer, on_event=events.append), events
+
+
+def test_a_preview_asks_and_writes_nothing() -> None:
+    """No model, no event, no entry; the transcript is as it was."""
+    made, events = compressor(never, tool_policies={"*": "summarize"})
+    messages = transcript()
+    seen = made.preview(messages, session_id=SESSION)
+    assert seen.would_compress
+    assert seen.would_write == 1
+    assert events == []
+    assert made.store.open("default", SESSION).entries == ()
+    assert messages == transcript()
+
+
+@pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}])
+@pytest.mark.parametrize("turns", [2, 30, 60])
+def test_what_was_previewed_is_what_is_done(turns: int, options: dict[str, Any]) -> None:
+    """Which messages stay, which go into a summary, which are masked."""
+    made, _ = compressor(brief, **options)
+    messages = transcript(turns)
+    seen = made.preview(messages, session_id=SESSION)
+    result = made.compress_sync(messages, session_id=SESSION)
+    assert seen.would_compress == bool(result.written or result.masked)
+    assert seen.tokens == result.tokens_before
+    assert seen.would_write == len(result.written)
+    assert seen.new_masks == result.masked
+    previewed = [part.messages for part in seen.parts if part.to_write]
+    assert previewed == [len(segment.run) for segment in result.segments]
+    kept = [index for index, fate in seen.fates() if fate == "keep"]
+    assert [m for m in messages if m in result.messages] == [messages[i] for i in kept]
+
+
+def test_every_message_has_one_fate_and_every_part_a_reason() -> None:
+    """The parts lie end to end; their tokens are the transcript's."""
+    made, _ = compressor()
+    seen = made.preview(transcript(60))
+    fates = list(seen.fates())
+    assert [index for index, _ in fates] == list(range(len(seen.messages)))
+    assert sum(part.tokens_before for part in seen.parts) == sum(seen.message_tokens)
+    assert [part.name for part in seen.parts] == ["head", "summary", "tail"]
+    assert all(part.why for part in seen.parts)
+    assert seen.facts is not None
+    assert "FACT-7" in {fact.text for fact in seen.facts.identifiers}
+
+
+def test_what_the_ledger_has_is_found_again() -> None:
+    """After a compression the preview shows its summary, and that nothing is to be done."""
+    made, _ = compressor()
+    made.compress_sync(transcript(), session_id=SESSION)
+    seen = made.preview(transcript(), session_id=SESSION)
+    assert not seen.would_compress
+    (summary,) = (part for part in seen.parts if part.segment is not None)
+    assert "not paid for again" in summary.why
+
+
+def test_a_preview_refuses_what_a_compression_refuses() -> None:
+    """The same errors, before anything is done."""
+    made, _ = compressor()
+    with pytest.raises(BudgetTooSmall):
+        made.preview(transcript(), target_tokens=20)
+    with pytest.raises(TypeError, match="protect_last"):
+        made.preview(transcript(), protect_last=3)  # type: ignore[call-arg]

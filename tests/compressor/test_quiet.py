@@ -1,0 +1,287 @@
+"""Quiet turns: a turn costs its new messages, and nothing is assumed about the old ones."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.compressor.projection import Projector
+from praison_compressor.config import CompressorConfig
+from praison_compressor.errors import BudgetTooSmall
+from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor.messages import is_result, text_of
+from tests.helpers.transcripts import session, transcripts
+
+SMALL = CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)
+
+
+class Watched:
+    """Counts what a compressor reads in full, and what it takes the quiet way."""
+
+    def __init__(self, ours: ContextCompressor) -> None:
+        self.ours = ours
+        self._laid, self._again = ours._projector.laid, ours._quiet_turns.again
+        ours._projector.laid, ours._quiet_turns.again = self.laid, self.again
+        self.full = self.quiet = 0
+        self.differences = []
+
+    def laid(self, call, session=None):
+        self.full += 1
+        return self._laid(call, session)
+
+    def again(self, messages, key, budget, *, keep=True):
+        found = self._again(messages, key, budget, keep=keep)
+        if found is not None:
+            self.quiet += 1
+            self.differences += self._compared(found, messages, key, budget)
+        return found
+
+    def _compared(self, found, messages, key, budget):
+        """What the full way, with nothing remembered, sees otherwise."""
+        call = self.ours._call(messages, {"session_id": key[1]})
+        look = Projector(self.ours.store, self.ours.tokens).look(call)
+        count = self.ours.tokens.messages
+        segments = tuple(tile.segment for tile in look.layout.tiles if tile.segment is not None)
+        pairs = [
+            (found.view, look.layout.view()),
+            (found.tokens_before, count(messages)),
+            (found.tokens_after, count(look.layout.view())),
+            (found.segments, segments),
+            (found.masked, look.layout.masked()),
+            (None, look.plan),
+        ]
+        return [pair for pair in pairs if pair[0] != pair[1]]
+
+
+def watched(config=SMALL, **options) -> tuple[ContextCompressor, Watched]:
+    ours = ContextCompressor(config, **options)
+    return ours, Watched(ours)
+
+
+def requests_of(messages):
+    """The transcript as a host sends it: once for every assistant message to come."""
+    return [messages[:end] for end in range(1, len(messages) + 1) if _asks(messages[end - 1])]
+
+
+def _asks(message):
+    return message["role"] == "user" or is_result(message)
+
+
+# ---------------------------------------------------------------- like anybody else's view
+
+
+@settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
+@given(transcripts(max_turns=5), st.integers(1_000, 6_000), st.booleans())
+def test_a_growing_transcript_is_seen_as_a_fresh_compressor_sees_it(messages, window, rebuilt):
+    """At every turn that is taken the quiet way: the view, numbers and status of the full way."""
+    ours, projector = watched(CompressorConfig(context_window=window, token_floor=0))
+    for request in requests_of(messages):
+        _or_none(ours, copy.deepcopy(request) if rebuilt else request)
+    assert projector.differences == []
+
+
+@settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
+@given(transcripts(max_turns=4), st.data())
+def test_whatever_the_client_does_to_it_is_noticed(messages, data):
+    """Edits, deletions, truncations, going back and forth: as a fresh compressor sees it."""
+    ours, projector = watched(CompressorConfig(context_window=1_500, token_floor=0))
+    live = copy.deepcopy(messages)
+    for _ in range(6):
+        change = data.draw(st.sampled_from(["edit", "delete", "cut", "back", "grow"]))
+        index = data.draw(st.integers(0, len(live) - 1))
+        if change == "edit":
+            live[index]["content"] = data.draw(st.sampled_from(["changed", "again", "third"]))
+        elif change == "delete" and len(live) > 1:
+            del live[index]
+        elif change == "cut":
+            del live[index + 1 :]
+        elif change == "back":
+            live = copy.deepcopy(messages)
+        else:
+            live = [*live, *copy.deepcopy(messages[len(live) : len(live) + 3])]
+        _or_none(ours, live)
+    assert projector.differences == []
+
+
+def _or_none(ours, messages):
+    try:
+        return ours.compress_sync(messages, session_id="s")
+    except BudgetTooSmall:
+        return None
+
+
+# ---------------------------------------------------------------- it is used
+
+
+def test_a_turn_between_two_compressions_is_quiet():
+    """One full look at the first turn, none after it until the trigger is crossed."""
+    ours, projector = watched(CompressorConfig(model="gpt-4o", context_window=100_000))
+    requests = requests_of(session(10))
+    for request in requests:
+        ours.compress_sync(request)
+    assert (projector.full, projector.quiet) == (1, len(requests) - 1)
+    assert projector.differences == []
+
+
+def test_a_summarized_session_is_quiet_too():
+    """The summaries stand in their places, the new messages behind them."""
+    ours, projector = watched()
+    messages = session(20)
+    first = ours.compress_sync(messages)
+    again = ours.compress_sync(messages)
+    assert again.messages == first.messages
+    grown = [*messages, {"role": "assistant", "content": "ok"}, {"role": "user", "content": "on"}]
+    before = projector.full
+    later = ours.compress_sync(grown)
+    assert projector.full == before
+    assert later.messages == [*first.messages, *grown[-2:]]
+    assert later.tokens_after == ours.tokens.messages(later.messages)
+    assert later.tokens_before == ours.tokens.messages(grown)
+
+
+@pytest.mark.parametrize("index", [0, 1, 3, 40, -1])
+@pytest.mark.parametrize("rebuilt", [False, True])
+def test_an_edit_in_place_of_any_old_message_is_noticed(index, rebuilt):
+    """By a host that keeps its dictionaries, and by one that makes them anew."""
+    ours = ContextCompressor(CompressorConfig(model="gpt-4o", context_window=100_000))
+    messages = session(10)
+    ours.compress_sync(messages)
+    ours.compress_sync(messages)
+    messages[index]["content"] = "edited in place"
+    given_now = copy.deepcopy(messages) if rebuilt else messages
+    result = ours.compress_sync(given_now)
+    assert result.messages == messages
+    assert result.tokens_after == ours.tokens.messages(messages)
+
+
+def test_an_edit_deep_inside_is_noticed():
+    """Arguments of a call, a part of a content."""
+    ours = ContextCompressor(CompressorConfig(model="gpt-4o", context_window=100_000))
+    messages = session(4)
+    messages[1]["content"] = [{"type": "text", "text": "look"}]
+    ours.compress_sync(messages)
+    messages[2]["tool_calls"][0]["function"]["arguments"] = '{"path": "other"}'
+    messages[1]["content"][0]["text"] = "look " * 50
+    result = ours.compress_sync(messages)
+    assert result.messages == messages
+    assert result.tokens_after == ours.tokens.messages(messages)
+
+
+def test_numbers_in_messages_are_told_apart():
+    """1, 1.0 and True are equal in Python and three things to a provider."""
+    ours, projector = watched(CompressorConfig(model="gpt-4o", context_window=100_000))
+    messages = session(3)
+    part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "size": 1}}
+    messages[1]["content"] = [{"type": "text", "text": "look"}, part]
+    ours.compress_sync(messages)
+    ours.compress_sync(messages)
+    assert (projector.full, projector.quiet) == (1, 1)
+    for value in (1.0, True):
+        part["image_url"]["size"] = value
+        assert ours.compress_sync(messages).messages[1]["content"][1]["image_url"]["size"] is value
+    assert projector.full == 3
+
+
+# ---------------------------------------------------------------- it is not trusted too far
+
+
+def test_another_session_never_sees_it():
+    """Equal words in another session find that session's ledger."""
+    ours = ContextCompressor(SMALL)
+    messages = session(20)
+    first = ours.compress_sync(messages, session_id="a")
+    ours.compress_sync(messages, session_id="a")
+    other = ours.compress_sync(messages[:10], session_id="b")
+    assert other.messages == messages[:10]
+    assert other.parent_session_id is None
+    assert ours.compress_sync(messages, session_id="a").messages == first.messages
+
+
+def test_a_ledger_changed_by_another_process_is_noticed():
+    """The store is asked at every turn."""
+    store = MemoryStore()
+    here, there = (ContextCompressor(SMALL, store=store) for _ in range(2))
+    messages = session(4)
+    here.compress_sync(messages, session_id="s")
+    assert here.compress_sync(messages, session_id="s").context_status == "full"
+    there.compress_sync(messages, session_id="s", force=True)
+    result = here.compress_sync(messages, session_id="s")
+    assert result.context_status == "summarized"
+    assert result.session_id == store.open("default", "s").tip
+
+
+def test_a_smaller_budget_is_noticed():
+    """Tool schemas came, or the window was learned: the remembered view is counted against it."""
+    ours = ContextCompressor(SMALL)
+    messages = session(4)
+    assert ours.compress_sync(messages).context_status == "full"
+    result = ours.compress_sync(messages, overhead_tokens=2_500)
+    assert result.context_status == "summarized"
+    assert result.tokens_after <= 2_000
+
+
+def test_counts_corrected_by_the_provider_are_noticed():
+    """A learned ratio makes the remembered numbers wrong."""
+    ours = ContextCompressor(SMALL)
+    messages = session(4)
+    before = ours.compress_sync(messages).tokens_before
+    ours.tokens.calibrate(messages, before * 2)
+    result = ours.compress_sync(messages)
+    assert result.tokens_before > before * 1.5
+    assert result.context_status == "summarized"
+
+
+def test_a_request_that_only_reads_leaves_the_memory_alone():
+    """A title or a memory extraction between two turns does not make the next one slow."""
+    ours, projector = watched(CompressorConfig(model="gpt-4o", context_window=100_000))
+    messages = session(6)
+    ours.compress_sync(messages)
+    aside = [*messages, {"role": "user", "content": "Name this conversation."}]
+    assert ours.compress_sync(aside, extends=False).messages == aside
+    before = projector.full
+    grown = [*messages, {"role": "assistant", "content": "ok"}, {"role": "user", "content": "on"}]
+    assert ours.compress_sync(grown).messages == grown
+    assert projector.full == before
+
+
+def test_the_view_is_the_callers_own():
+    """What he does to the list, or to the summary in it, is not found in the next view."""
+    ours = ContextCompressor(SMALL)
+    messages = session(20)
+    ours.compress_sync(messages)
+    view = ours.compress_sync(messages).messages
+    before = copy.deepcopy(view)
+    summary = next(i for i, m in enumerate(view) if text_of(m).startswith("<conversation-summary>"))
+    view[summary]["content"] = "overwritten"
+    view += [{"role": "user", "content": "mine"}]
+    assert ours.compress_sync(messages).messages == before
+
+
+def test_a_mistaken_option_is_told_in_a_quiet_turn_too():
+    """Not silently ignored because nothing had to be done."""
+    ours = ContextCompressor(SMALL)
+    messages = session(2)
+    ours.compress_sync(messages)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'target'"):
+        ours.compress_sync(messages, target=100)
+
+
+async def test_many_sessions_at_once_keep_to_themselves():
+    """One compressor, many conversations, interleaved."""
+    ours = ContextCompressor(SMALL)
+    talks = [session(6 + n) for n in range(8)]
+
+    async def hold(number):
+        return [
+            await ours.compress(request, session_id=f"s{number}")
+            for request in requests_of(talks[number])
+        ]
+
+    held = await asyncio.gather(*map(hold, range(8)))
+    for number, results in enumerate(held):
+        assert ours.verbatim(results[-1].messages, session_id=f"s{number}") == talks[number]

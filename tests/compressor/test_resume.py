@@ -1,0 +1,420 @@
+"""A whole session out of the store alone: word for word, in full where it fits, else its view."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+from praison_compressor.errors import BudgetTooSmall, LedgerCorrupt, SessionNotFound
+from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor.ledger.segments import Store
+from praison_compressor.ledger.sql.store import SqlStore, open_store
+from praison_compressor.messages import content_digest, to_plain
+from tests.helpers.stores import Execute
+from tests.helpers.talks import NAMESPACE, committed, talk
+from tests.helpers.transcripts import broken_transcripts, step, transcripts
+from tests.helpers.transcripts import session as coding_session
+
+pytest_plugins = ["tests.helpers.stores"]
+
+CONFIG = CompressorConfig(
+    model="gpt-4o", context_window=5_000, protect_last_n_tokens=800, namespace=NAMESPACE
+)
+Message = dict[str, Any]
+
+
+def over(store: Store, summarizer: Any = None, **changes: Any) -> ContextCompressor:
+    """A compressor as a new process would make it."""
+    return ContextCompressor(replace(CONFIG, **changes), summarizer=summarizer, store=store)
+
+
+def grown(ours: ContextCompressor, turns: int, **options: Any) -> Any:
+    """The result of the last turn of a conversation whose last turn compressed."""
+    options.setdefault("session_id", "s")
+    results = [ours.compress_sync(coding_session(n), **options) for n in range(2, turns, 2)]
+    return [*results, ours.compress_sync(coding_session(turns), force=True, **options)][-1]
+
+
+async def unasked(messages: Sequence[Message]) -> str:
+    """A summarizer that nobody may ask."""
+    raise AssertionError("a model was asked")
+
+
+# ---------------------------------------------------------------- the whole session
+
+
+def test_the_store_alone_has_every_message(store: Store) -> None:
+    """Head and tail too, in their order, none of them a summary."""
+    result = grown(over(store), 16)
+    assert len(result.messages) < len(coding_session(16))
+    assert over(store).verbatim(session_id="s") == coding_session(16)
+    assert over(store).verbatim(session_id=result.session_id) == coding_session(16)
+
+
+def test_masked_outputs_come_back_too(store: Store) -> None:
+    """A mask stands for its original as a summary does."""
+    messages = [{"role": "system", "content": "You are a coding agent."}]
+    for t in range(20):
+        body = f"part {t}: " + "lorem ipsum dolor " * 100
+        messages.append({"role": "user", "content": f"Look at part {t}."})
+        messages += step(f"call_{t}", body, path=f"src/part_{t}.py")
+        messages.append({"role": "assistant", "content": f"Part {t} is in order."})
+    ours = over(store, unasked, context_window=8_000)
+    assert ours.compress_sync(messages[:-1], session_id="s").context_status == "masked"
+    assert over(store).verbatim(session_id="s") == messages[:-1]
+
+
+@settings(max_examples=25)
+@given(transcripts())
+def test_any_transcript_comes_back(messages: list[Message]) -> None:
+    """Whatever is in it, message for message."""
+    _comes_back(messages)
+
+
+@settings(max_examples=25)
+@given(broken_transcripts())
+def test_a_broken_transcript_comes_back_as_it_came(messages: list[Message]) -> None:
+    """Repair is for the provider: what was lost, doubled or moved is so in the store too."""
+    _comes_back(messages)
+
+
+def _comes_back(messages: list[Message]) -> None:
+    ours = over(MemoryStore(), context_window=2_000, output_reserve=0, token_floor=0)
+    try:
+        done = ours.compress_sync(messages, session_id="s", force=True)
+    except BudgetTooSmall as error:
+        assume(False)
+        raise AssertionError from error
+    assume(done.session_id != "s")
+    assert ours.verbatim(session_id="s") == [to_plain(message) for message in messages]
+
+
+def test_a_view_that_is_sent_on_stands_for_its_originals(store: Store) -> None:
+    """A host that keeps the view instead of the transcript loses nothing of it."""
+    ours = over(store)
+    view = grown(ours, 12).messages
+    new = [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "Go on."}]
+    ours.compress_sync([*view, *new], session_id="s", force=True)
+    assert over(store).verbatim(session_id="s") == [*coding_session(12), *new]
+
+
+def test_an_edited_transcript_is_recorded_as_it_is_now(store: Store) -> None:
+    """What was edited away is in the archive, and no longer in the session."""
+    ours = over(store)
+    grown(ours, 12)
+    edited = coding_session(12)
+    edited[5] = {**edited[5], "content": "The output was removed."}
+    ours.compress_sync(edited, session_id="s", force=True)
+    assert over(store).verbatim(session_id="s") == edited
+
+
+def test_nothing_of_an_unknown_session(store: Store) -> None:
+    """A name that nobody compressed under is an error, not an empty conversation."""
+    for ask in (over(store).resume, lambda name: over(store).verbatim(session_id=name)):
+        with pytest.raises(SessionNotFound, match="nowhere"):
+            ask("nowhere")
+
+
+# ---------------------------------------------------------------- going on from it
+
+
+def test_what_fits_is_resumed_in_full(store: Store) -> None:
+    """No summary, whatever was compressed under a smaller window."""
+    grown(over(store), 16)
+    whole = over(store, unasked).resume("s", 100_000)
+    assert whole.context_status == "full"
+    assert whole.messages == coding_session(16)
+    assert over(store, unasked, context_window=200_000).resume("s").messages == whole.messages
+    ours = over(store, unasked)
+    assert ours.resume("s", whole.tokens_after).context_status == "full"
+    assert ours.resume("s", whole.tokens_after - 1).context_status == "summarized"
+
+
+def test_what_does_not_fit_is_resumed_by_its_view(store: Store) -> None:
+    """The view of the last turn, without a model and without a write."""
+    before = grown(over(store), 16)
+    ours = over(store, unasked)
+    resumed = ours.resume("s")
+    assert json.dumps(resumed.messages) == json.dumps(before.messages)
+    assert resumed.context_status == "summarized"
+    smaller = ours.resume("s", before.tokens_after - 200)
+    assert smaller.tokens_after <= before.tokens_after - 200
+    assert over(store).verbatim(resumed.messages, session_id="s") == coding_session(16)
+    assert store.open(NAMESPACE, "s").tip == before.session_id
+    with pytest.raises(BudgetTooSmall):
+        ours.resume("s", 10)
+
+
+def test_a_resumed_view_goes_on_as_the_session_would(store: Store) -> None:
+    """Sent on under its name, it is known again: the next turn's view is the same."""
+    grown(over(store), 16)
+    new = [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "Go on."}]
+    resumed = over(store).resume("s").messages
+    one = over(store).compress_sync([*resumed, *new], session_id="s")
+    two = over(store).compress_sync([*coding_session(16), *new], session_id="s")
+    assert json.dumps(one.messages) == json.dumps(two.messages)
+    assert one.summary_method == "reused"
+
+
+def test_a_fork_has_the_transcript_it_was_forked_from(store: Store) -> None:
+    """Its parent moves on, the fork does not; no summary is baked in."""
+    ours = over(store)
+    grown(ours, 12)
+    store.open(NAMESPACE, "f", "s")
+    grown(ours, 16)
+    assert over(store).verbatim(session_id="f") == coding_session(12)
+    assert over(store).verbatim(session_id="s") == coding_session(16)
+    fork = coding_session(14)
+    ours.compress_sync(fork, session_id="f", force=True)
+    assert over(store).verbatim(session_id="f") == fork
+
+
+def test_a_fork_of_an_older_epoch_has_the_transcript_as_it_was_then(store: Store) -> None:
+    """Head and tail of that time too, though the session has folded its segments since."""
+    ours = over(store)
+    grown(ours, 12)
+    then = store.open(NAMESPACE, "s")
+    grown(ours, 24)
+    assert len(store.open(NAMESPACE, "s").entries) > len(then.entries)
+    fork = store.open(NAMESPACE, "f", then.tip)
+    assert fork.entries == then.entries
+    assert over(store).verbatim(session_id="f") == coding_session(12)
+    assert over(store).verbatim(session_id="s") == coding_session(24)
+    resumed = over(store, unasked).resume("f", 2_500)
+    assert resumed.context_status == "summarized"
+
+
+def test_a_fork_of_what_was_edited_away_says_what_it_lacks(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was compressed comes back; that the rest is not there is in the log."""
+    ours = over(store)
+    grown(ours, 12)
+    then = store.open(NAMESPACE, "s").tip
+    grown(ours, 16)
+    shorter = coding_session(16)[:6]
+    assert ours.save(shorter, session_id="s")
+    store.open(NAMESPACE, "f", then)
+    found = over(store).verbatim(session_id="f")
+    assert found
+    assert all(message in coding_session(12) for message in found)
+    [said] = [
+        r.getMessage() for r in caplog.records if "only what was compressed" in r.getMessage()
+    ]
+    assert "session f" in said
+
+
+# ---------------------------------------------------------------- when it is recorded
+
+
+def test_a_quiet_turn_writes_nothing_and_a_close_does(
+    sql_store: SqlStore, statements: list[str]
+) -> None:
+    """Turns since the last compression are recorded when the compressor is closed, or told to."""
+    ours = over(sql_store)
+    grown(ours, 8)
+    more = [*coding_session(8), {"role": "assistant", "content": "Done."}]
+    more.append({"role": "user", "content": "And now?"})
+    statements.clear()
+    assert ours.compress_sync(more, session_id="s").summary_method == "reused"
+    assert [s for s in statements if not s.startswith(("SELECT", "BEGIN"))] == []
+    assert over(sql_store).verbatim(session_id="s") == coding_session(8)
+    ours.close()
+    assert over(sql_store).verbatim(session_id="s") == more
+    more.append({"role": "assistant", "content": "In order."})
+    assert over(sql_store).save(more, session_id="s")
+    assert over(sql_store).verbatim(session_id="s") == more
+    assert sql_store.verify() == []
+
+
+def test_a_session_that_was_never_compressed_is_not_saved(sql_store: SqlStore) -> None:
+    """Agents that never compress leave nothing behind."""
+    ours = over(sql_store)
+    ours.compress_sync(coding_session(2), session_id="s")
+    assert not ours.save(coding_session(2), session_id="s")
+    ours.close()
+    assert sql_store.sessions(NAMESPACE) == []
+
+
+def test_an_outdated_transcript_is_not_recorded(store: Store) -> None:
+    """Who read the session before another compressed it does not put the old tail back."""
+    ours = over(store)
+    grown(ours, 8)
+    early = store.open(NAMESPACE, "s")
+    grown(ours, 12)
+    assert not store.keep(early, ({"role": "user", "content": "old"},))
+    assert over(store).verbatim(session_id="s") == coding_session(12)
+
+
+def test_an_agent_may_edit_its_messages_while_a_model_writes(store: Store) -> None:
+    """What is archived is what was read and digested, not what the list has become meanwhile."""
+    messages = coding_session(8)
+    before = coding_session(8)
+
+    async def slow(request: Sequence[Message]) -> str:
+        for message in messages[4:20]:
+            message["content"] = "edited while the model wrote"
+        return "## Done\nThe modules up to here are in order."
+
+    ours = over(store, slow)
+    asyncio.run(ours.compress(messages, session_id="s", force=True))
+    assert over(store).verbatim(session_id="s") == before
+    entry = store.open(NAMESPACE, "s").entries[0]
+    assert over(store).verbatim([entry.segment.rendered], session_id="s") == [
+        m for m in before if m in (store.originals(store.open(NAMESPACE, "s"), entry) or [])
+    ]
+
+
+def test_keys_in_head_and_tail_are_masked_on_the_disk(tmp_path: Path) -> None:
+    """What is recorded word for word goes to the disk as the archive does."""
+    key = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
+    messages = coding_session(8)
+    messages[1]["content"] += f" Use {key}."
+    messages[-1]["content"] += f" Use {key}."
+    store = open_store(tmp_path / "ledger.db")
+    over(store).compress_sync(messages, session_id="s", force=True)
+    whole = over(store).verbatim(session_id="s")
+    assert [len(whole), key in str(whole)] == [len(messages), False]
+    assert str(whole).count("[secret:") == 2
+    assert whole[2:-1] == messages[2:-1]
+    assert store.verify() == []
+
+
+# ---------------------------------------------------------------- forgotten, carried, checked
+
+
+def test_forgetting_a_session_takes_its_transcript(tmp_path: Path) -> None:
+    """Head and tail are in no byte of the file either."""
+    store = open_store(tmp_path / "ledger.db")
+    messages = coding_session(8)
+    messages[1]["content"] += " xyzzyplugh"
+    messages[-1]["content"] += " xyzzyplugh"
+    over(store).compress_sync(messages, session_id="s", force=True)
+    erased = store.forget(NAMESPACE, "s")
+    assert erased.messages == len(messages)
+    assert erased.still_in == ()
+    assert over(store).verbatim(session_id="s") == []
+    assert store.verify() == []
+
+
+@pytest.mark.parametrize("what", ["the session", "a message of the tail"])
+def test_what_was_forgotten_does_not_come_back_when_a_compressor_is_closed(
+    sql_store: SqlStore, store_url: str, what: str
+) -> None:
+    """Whoever sent it last, here or in another process, does not record it again by himself."""
+    ours = over(sql_store)
+    grown(ours, 8)
+    messages = coding_session(8)
+    sent = [*messages, {"role": "assistant", "content": "Done."}]
+    ours.compress_sync(sent, session_id="s")
+    elsewhere = open_store(store_url)
+    target = "s" if what == "the session" else content_digest(messages[-1])
+    elsewhere.forget(NAMESPACE, target)
+    left = over(elsewhere).verbatim(session_id="s")
+    ours.close()
+    assert over(elsewhere).verbatim(session_id="s") == left
+    assert messages[-1] not in left
+    elsewhere.close()
+
+
+def test_a_close_after_a_compression_does_not_record_the_turns_before_it(store: Store) -> None:
+    """What was sent before the newest compression is older than what that recorded."""
+    ours = over(store)
+    grown(ours, 8)
+    ours.compress_sync([*coding_session(8)], session_id="s")  # a quiet turn: remembered
+    ours.compress_sync(coding_session(16), session_id="s", force=True)
+    ours.close()
+    assert over(store).verbatim(session_id="s") == coding_session(16)
+
+
+def test_a_message_of_the_tail_can_be_forgotten(sql_store: SqlStore) -> None:
+    """By its digest, wherever it stands: in a fork too; the rest stays in its order."""
+    grown(over(sql_store), 8)
+    sql_store.open(NAMESPACE, "f", "s")
+    whole = coding_session(8)
+    erased = sql_store.forget(NAMESPACE, content_digest(whole[-1]))
+    assert (erased.messages, erased.segments, erased.sessions) == (1, 0, ("f", "s"))
+    for name in ("f", "s"):
+        assert over(sql_store).verbatim(session_id=name) == whole[:-1]
+    with pytest.raises(SessionNotFound):
+        sql_store.forget(NAMESPACE, content_digest(whole[-1]))
+    assert sql_store.verify() == []
+
+
+def test_a_forgotten_message_leaves_its_segments_others(sql_store: SqlStore) -> None:
+    """The summary that covered it is gone; the other messages still stand in their places."""
+    ours = over(sql_store)
+    grown(ours, 8)
+    covered = sql_store.archived(NAMESPACE, "s")[2]
+    sql_store.forget(NAMESPACE, content_digest(covered))
+    left = [m for m in coding_session(8) if m != covered]
+    assert over(sql_store).verbatim(session_id="s") == left
+
+
+def test_others_that_hold_the_tail_are_told(sql_store: SqlStore) -> None:
+    """A second session with the same newest words is named; one with the same prompt is not."""
+    grown(over(sql_store), 8)
+    grown(over(sql_store), 8, session_id="t")
+    other = [coding_session(1)[0], *talk(40)]
+    over(sql_store).compress_sync(other, session_id="u", force=True)
+    assert sql_store.forget(NAMESPACE, "s").still_in == ("t",)
+
+
+def test_an_export_carries_the_whole_transcript(sql_store: SqlStore, tmp_path: Path) -> None:
+    """Through JSON into another store, and back out word for word."""
+    grown(over(sql_store), 12)
+    exported = json.loads(json.dumps(sql_store.export(NAMESPACE, "s")))
+    other = open_store(tmp_path / "other.db")
+    other.import_(NAMESPACE, exported)
+    assert over(other).verbatim(session_id="s") == coding_session(12)
+    assert other.verify() == []
+    for item in (10_000, "sha256:" + "0" * 64):
+        exported["transcript"][0] = item
+        with pytest.raises(LedgerCorrupt, match="its transcript names what is not there"):
+            other.import_("elsewhere", exported)
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        ("UPDATE compressor_transcripts SET body = names", "recorded transcript"),
+        ("UPDATE compressor_transcripts SET names = body", "names of its recorded transcript"),
+    ],
+)
+def test_a_damaged_transcript_is_named(
+    sql_store: SqlStore, execute: Execute, damage: str, said: str
+) -> None:
+    """`verify` says whose; reading it is refused."""
+    grown(over(sql_store), 8)
+    assert sql_store.verify() == []
+    execute(damage)
+    (fault,) = sql_store.verify()
+    assert "session s" in fault.where
+    assert said in fault.what
+
+
+def test_a_store_of_the_version_before_is_brought_up_to_date(
+    store_url: str, execute: Execute, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What it archived can be read as before, and is said to be no more than that; the next
+    compression records the whole."""
+    committed(open_store(store_url), "old", talk(6))
+    execute(
+        "DROP TABLE compressor_transcripts",
+        "DELETE FROM compressor_migrations WHERE name >= '0003 transcripts'",
+    )
+    store = open_store(store_url)
+    assert over(store).verbatim(session_id="old") == talk(6)
+    assert "session old: its store has only what was compressed" in caplog.text
+    assert store.verify() == []
+    grown(over(store), 8)
+    assert over(store).verbatim(session_id="s") == coding_session(8)

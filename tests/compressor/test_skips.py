@@ -1,0 +1,112 @@
+"""Who watches events hears that a compression is due and is not done, and why: once."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+from praison_compressor.events import Event
+from praison_compressor.testing import Failure, LocalProvider
+from tests.helpers.hosting import PATHS, agent, context, turn
+from tests.helpers.transcripts import session
+
+Message = dict[str, Any]
+
+
+async def model(messages: list[Message]) -> str:
+    return "## Done\nThe modules so far are in order."
+
+
+def compressor(events: list[Event], **options: Any) -> ContextCompressor:
+    small = {"model": "gpt-4o", "context_window": 6_000, "protect_last_n_tokens": 1_000}
+    config = CompressorConfig(**{**small, **options})
+    return ContextCompressor(config, summarizer=model, on_event=events.append)
+
+
+def skipped(events: list[Event]) -> list[str]:
+    return [event.data["reason"] for event in events if event.name == "skipped"]
+
+
+def stuck(turns: int) -> list[Message]:
+    """Above the trigger of 3,600 tokens by its newest message, which is never dropped."""
+    messages = session(2)
+    messages[-1]["content"] = "x y z " * 900
+    for n in range(turns):
+        messages += [{"role": "assistant", "content": f"Yes, {n}."}]
+        messages += [{"role": "user", "content": f"And {n}?"}]
+    return messages
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_what_would_free_too_little_is_told_once(background: bool) -> None:
+    """Not every turn; the numbers say how large the view is and where the mark is."""
+    events: list[Event] = []
+    ours = compressor(events, min_gain_ratio=0.9, background=background)
+    for turns in range(4):
+        result = ours.compress_sync(stuck(turns), session_id="s")
+        assert result.context_status == "full"
+    ours.background.wait(10)
+    ours.close()
+    assert skipped(events) == ["no gain"]
+    told = next(event.data for event in events if event.name == "skipped")
+    assert told["tokens"] > told["trigger"] == 3_597
+
+
+def test_it_is_told_again_after_the_next_compression() -> None:
+    """What was told is of the view as it was."""
+    events: list[Event] = []
+    ours = compressor(events, min_gain_ratio=0.9)
+    messages = stuck(0)
+    ours.compress_sync(messages, session_id="s")
+    messages += session(20)[1:]  # more than the window takes: done, whatever it gains
+    assert ours.compress_sync(messages, session_id="s").written != ()
+    assert skipped(events) == ["no gain"]
+    for _ in range(7):  # past the trigger at the fifth
+        messages += [{"role": "assistant", "content": "And so. " * 100}]
+        messages += [{"role": "user", "content": "And?"}]
+        assert ours.compress_sync(messages, session_id="s").written == ()
+    assert skipped(events) == ["no gain", "no gain"]
+
+
+def test_a_fixed_part_above_the_trigger_is_told_once_as_an_event_too() -> None:
+    """No compression will mend it."""
+    events: list[Event] = []
+    ours = compressor(events)
+    messages = session(2)
+    messages[0]["content"] = "rule " * 3_700
+    for _ in range(3):
+        ours.compress_sync(messages, session_id="s")
+    assert skipped(events) == ["fixed part"]
+
+
+def test_a_request_that_only_reads_tells_nothing() -> None:
+    """It is not the session's turn."""
+    events: list[Event] = []
+    compressor(events, min_gain_ratio=0.9).compress_sync(stuck(1), extends=False)
+    assert events == []
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_verbose_agent_tells_of_both(host: LocalProvider, path: str) -> None:
+    """A model that rests, and a view that cannot get smaller."""
+    host.route("aux", lambda asked: Failure(401, "Incorrect API key.", "authentication_error"))
+    options = context(host, context_window=3_000)
+    made = agent(host, path, options, output="verbose")
+    screen = io.StringIO()
+    console = Console(file=screen, width=160)
+    made._console = console
+    if made._using_custom_llm:
+        made.llm_instance._console = console
+    heard: list[Event] = []
+    made.context_compressor.subscribe(heard.append)
+    for n in range(24):
+        assert made.chat(turn(n)) is not None
+    assert made.chat("What cannot be left out. " * 280) is not None
+    assert {"cooldown", "fixed part"} <= set(skipped(heard))
+    assert "aux rests after a failure and is not asked" in screen.getvalue()
+    assert screen.getvalue().count("what cannot be dropped takes more than") == 1

@@ -1,0 +1,295 @@
+"""OpenTelemetry: spans and metrics by the GenAI conventions, and never a word of a conversation."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import opentelemetry.semconv._incubating.attributes.gen_ai_attributes as conventions
+import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, StatusCode
+
+import praison_compressor
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.compressor.telemetry import Telemetry
+from praison_compressor.config import CompressorConfig
+from praison_compressor.errors import StoreUnavailable
+from praison_compressor.events import Event
+from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor.testing import Failure, LocalProvider, Summarizer
+from tests.cli.test_commands import transcript
+
+SESSION = "audit-7"
+DOCS = Path(praison_compressor.__file__).parent / "docs" / "telemetry.md"
+INSTRUMENTS = (
+    "gen_ai.client.token.usage",
+    "gen_ai.client.operation.duration",
+    "praison_compressor.compressions",
+    "praison_compressor.tokens.removed",
+    "praison_compressor.fallbacks",
+)
+
+
+class Seen:
+    """What an application's exporters got."""
+
+    def __init__(self) -> None:
+        self.exporter = InMemorySpanExporter()
+        self.reader = InMemoryMetricReader()
+        self.tracers = TracerProvider()
+        self.tracers.add_span_processor(SimpleSpanProcessor(self.exporter))
+        self.meters = MeterProvider([self.reader])
+
+    @property
+    def spans(self) -> tuple[ReadableSpan, ...]:
+        return self.exporter.get_finished_spans()
+
+    def named(self, name: str) -> list[ReadableSpan]:
+        return [span for span in self.spans if span.name == name]
+
+    def points(self, name: str) -> list[Any]:
+        data = self.reader.get_metrics_data()
+        return [
+            point
+            for resource in (data.resource_metrics if data else ())
+            for scope in resource.scope_metrics
+            for metric in scope.metrics
+            if metric.name == name
+            for point in metric.data.data_points
+        ]
+
+
+@pytest.fixture
+def seen() -> Seen:
+    return Seen()
+
+
+def compressor(seen: Seen, store: Any = None, **options: Any) -> ContextCompressor:
+    given = {"model": "gpt-4o", "context_window": 8_000, "protect_last_n_tokens": 1_000}
+    policies = {"tool_policies": {"*": "summarize"}}
+    config = CompressorConfig(**{**given, **policies, **options})
+    telemetry = Telemetry(tracers=seen.tracers, meters=seen.meters)
+    return ContextCompressor(config, telemetry=telemetry, store=store)
+
+
+@pytest.fixture
+def aux(provider: LocalProvider) -> dict[str, Any]:
+    """A model that writes summaries, over real HTTP."""
+    provider.answer_with(Summarizer(facts=r"FACT-\d+"))
+    return {
+        "auxiliary_model": "openai/writer",
+        "auxiliary_api_base": provider.base_url,
+        "auxiliary_api_key": "sk",
+        "summary_max_retries": 0,
+    }
+
+
+def test_a_compression_is_a_span_with_its_model_calls_below_it(
+    seen: Seen, aux: dict[str, Any]
+) -> None:
+    """By the conventions' names; the child is a client's call and lies within its parent."""
+    result = compressor(seen, **aux).compress_sync(transcript(), session_id=SESSION)
+    (parent,) = seen.named("compress_context")
+    (child,) = seen.named("chat openai/writer")
+    found = dict(parent.attributes or {})
+    assert found["gen_ai.operation.name"] == "compress_context"
+    assert found["gen_ai.conversation.id"] == SESSION
+    assert found["gen_ai.request.model"] == "openai/writer"
+    assert found["gen_ai.usage.input_tokens"] == result.usage.prompt_tokens > 0
+    assert found["gen_ai.usage.output_tokens"] == result.usage.completion_tokens > 0
+    assert found["praison_compressor.tokens_before"] > found["praison_compressor.tokens_after"]
+    assert found["praison_compressor.tokens_after"] == result.tokens_after
+    assert found["praison_compressor.status"] == "summarized"
+    assert found["praison_compressor.method"] == "model"
+    assert found["praison_compressor.epoch"] == result.session_id
+    assert child.kind is SpanKind.CLIENT
+    assert child.parent is not None
+    assert child.parent.span_id == parent.context.span_id
+    assert parent.start_time <= child.start_time <= child.end_time <= parent.end_time
+    told = dict(child.attributes or {})
+    assert told["gen_ai.operation.name"] == "chat"
+    assert told["gen_ai.provider.name"] == "openai"
+    assert told["gen_ai.usage.input_tokens"] == result.usage.prompt_tokens
+
+
+def test_every_gen_ai_name_is_one_of_the_conventions(seen: Seen, aux: dict[str, Any]) -> None:
+    """As the conventions' own package lists them; the other names are ours or general ones."""
+    compressor(seen, **aux).compress_sync(transcript())
+    known = {v for k, v in vars(conventions).items() if k.startswith("GEN_AI") and v != ""}
+    used = {name for span in seen.spans for name in span.attributes or {}}
+    for metric in ("gen_ai.client.token.usage", "gen_ai.client.operation.duration"):
+        used |= {name for point in seen.points(metric) for name in point.attributes}
+    ours = {name for name in used if not name.startswith("gen_ai.")}
+    assert used - ours
+    assert {str(name) for name in used - ours} <= known
+    assert all(name.startswith("praison_compressor.") for name in ours)
+    operation = conventions.GenAiOperationNameValues.CHAT.value
+    assert (
+        seen.points("gen_ai.client.operation.duration")[0].attributes["gen_ai.operation.name"]
+        == operation
+    )
+
+
+def test_the_metrics_add_up(seen: Seen, aux: dict[str, Any]) -> None:
+    """Tokens by kind, time by call, compressions by outcome, tokens removed."""
+    result = compressor(seen, **aux).compress_sync(transcript())
+    by_type = {
+        point.attributes["gen_ai.token.type"]: point.sum
+        for point in seen.points("gen_ai.client.token.usage")
+    }
+    assert by_type == {
+        "input": result.usage.prompt_tokens,
+        "output": result.usage.completion_tokens,
+    }
+    (duration,) = seen.points("gen_ai.client.operation.duration")
+    assert duration.count == 1
+    assert duration.explicit_bounds[:3] == (0.01, 0.02, 0.04)
+    (compressions,) = seen.points("praison_compressor.compressions")
+    assert compressions.value == 1
+    assert compressions.attributes["praison_compressor.method"] == "model"
+    (removed,) = seen.points("praison_compressor.tokens.removed")
+    assert removed.value == pytest.approx(result.tokens_saved, abs=5)
+
+
+def test_a_failed_call_is_an_error_of_its_kind(
+    seen: Seen, aux: dict[str, Any], provider: LocalProvider
+) -> None:
+    """The span of the call has the status and the kind; the compression itself went on."""
+    provider.answer_with(lambda asked: Failure(401, "no such key"))
+    compressor(seen, **aux).compress_sync(transcript())
+    (call,) = seen.named("chat openai/writer")
+    assert call.status.status_code is StatusCode.ERROR
+    assert (call.attributes or {})["error.type"] == "auth"
+    (parent,) = seen.named("compress_context")
+    assert parent.status.status_code is StatusCode.UNSET
+    assert (parent.attributes or {})["praison_compressor.method"] == "static"
+    assert seen.points("praison_compressor.fallbacks")[0].value == 1
+
+
+class Full(MemoryStore):
+    """A store whose disk is full."""
+
+    def commit(self, *given: Any) -> Any:
+        raise StoreUnavailable("no space left")
+
+
+def test_a_compression_that_ends_in_an_error_ends_its_span(seen: Seen) -> None:
+    """Nothing stays open, and the error is named."""
+    made = compressor(seen, store=Full())
+    with pytest.raises(StoreUnavailable):
+        made.compress_sync(transcript())
+    (parent,) = seen.named("compress_context")
+    assert parent.status.status_code is StatusCode.ERROR
+    assert (parent.attributes or {})["error.type"] == "StoreUnavailable"
+    (compressions,) = seen.points("praison_compressor.compressions")
+    assert compressions.attributes["error.type"] == "StoreUnavailable"
+
+
+def test_the_applications_span_is_the_parent(seen: Seen) -> None:
+    """A compression belongs to the turn that it happens in, also on an event loop."""
+    tracer = seen.tracers.get_tracer("application")
+
+    async def turn() -> None:
+        with tracer.start_as_current_span("turn"):
+            await compressor(seen).compress(transcript())
+
+    asyncio.run(turn())
+    (outer,), (inner,) = seen.named("turn"), seen.named("compress_context")
+    assert inner.parent is not None
+    assert inner.parent.span_id == outer.context.span_id
+
+
+def test_no_word_of_a_conversation_is_exported(seen: Seen, aux: dict[str, Any]) -> None:
+    """Numbers, names of models, ids: nothing that anybody said."""
+    compressor(seen, **aux).compress_sync(transcript())
+    exported = str([(s.name, dict(s.attributes or {}), s.events, s.status) for s in seen.spans])
+    assert "LEDGER" not in exported
+    assert "FACT-" not in exported
+
+
+def test_what_breaks_in_it_breaks_nothing(seen: Seen) -> None:
+    """An exporter's fault, or an event that it does not know how to read."""
+
+    class Broken:
+        def get_tracer(self, *args: Any, **more: Any) -> Any:
+            raise RuntimeError("exporter")
+
+    config = CompressorConfig(model="gpt-4o", context_window=8_000)
+    made = ContextCompressor(config, telemetry=Telemetry(tracers=Broken(), meters=Broken()))
+    assert made.compress_sync(transcript()).context_status == "summarized"
+    Telemetry(tracers=seen.tracers)(Event("committed", SESSION, {}))
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_the_api_is_imported_when_something_is_compressed_and_may_be_absent(
+    is_there: bool,
+) -> None:
+    """Nobody waits for it who does not use it, and nobody needs it."""
+    code = f"""
+import sys
+if not {is_there}:
+    class Absent:
+        def find_spec(self, name, path=None, target=None):
+            if name.partition(".")[0] == "opentelemetry":
+                raise ModuleNotFoundError(name)
+    sys.meta_path.insert(0, Absent())
+from praison_compressor.config import CompressorConfig
+from praison_compressor.compressor.context_compressor import ContextCompressor
+made = ContextCompressor(CompressorConfig(model="gpt-4o", context_window=8_000))
+said = [{{"role": "user", "content": "The shelf holds boxes. " * 60 + str(n)}} for n in range(60)]
+made.compress_sync(said[:2])
+before = "opentelemetry" in sys.modules
+print(before, made.compress_sync(said).context_status, "opentelemetry" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "summarized", str(is_there)]
+    assert done.stderr == ""
+
+
+def test_the_global_providers_serve_whoever_sets_nothing_up_here() -> None:
+    """An application's SDK is all it takes, also when it is set up after the compressor."""
+    code = """
+from praison_compressor.config import CompressorConfig
+from praison_compressor.compressor.context_compressor import ContextCompressor
+made = ContextCompressor(CompressorConfig(model="gpt-4o", context_window=8_000))
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+seen = InMemorySpanExporter()
+trace.set_tracer_provider(TracerProvider())
+trace.get_tracer_provider().add_span_processor(SimpleSpanProcessor(seen))
+said = [{"role": "user", "content": "The shelf holds boxes. " * 60 + str(n)} for n in range(60)]
+made.compress_sync(said)
+print(*(span.name for span in seen.get_finished_spans()))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["compress_context"]
+
+
+def test_the_documentation_s_example_runs() -> None:
+    """As it stands there."""
+    text = DOCS.read_text("utf-8")
+    (block,) = re.findall(r"^```python\n(.*?)^```", text, re.S | re.M)
+    subprocess.run([sys.executable, "-W", "error", "-c", block], check=True)
+
+
+def test_every_name_that_is_exported_is_documented(seen: Seen, aux: dict[str, Any]) -> None:
+    """Spans, attributes, instruments: none is missing in the page on telemetry."""
+    compressor(seen, **aux).compress_sync(transcript())
+    text = DOCS.read_text("utf-8")
+    names = {name for span in seen.spans for name in span.attributes or {}}
+    names |= {"compress_context", *INSTRUMENTS}
+    ours = "praison_compressor"
+    short = {name.removeprefix(ours) if name.startswith(ours) else name for name in names}
+    assert [name for name in sorted(short) if f"{name}`" not in text] == []
+    assert all(seen.points(name) for name in INSTRUMENTS if name != "praison_compressor.fallbacks")

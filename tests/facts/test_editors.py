@@ -1,0 +1,174 @@
+"""Files as agents of many makes touch them: their keys, their editors, PowerShell, Python."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from praison_compressor.facts import Facts, FileFact, extract
+from praison_compressor.facts.coverage import short
+from praison_compressor.facts.files import effects_of
+from praison_compressor.facts.sections import changed_section
+from praison_compressor.facts.shell import effects
+from praison_compressor.messages import ToolCall
+
+
+def done(*steps: tuple[str, dict[str, Any], str]) -> dict[str, FileFact]:
+    """The files after calls with these results."""
+    messages: list[dict[str, Any]] = []
+    for number, (name, arguments, result) in enumerate(steps):
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        made = {"id": str(number), "type": "function", "function": function}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [made]})
+        messages.append({"role": "tool", "tool_call_id": str(number), "content": result})
+    return {fact.path: fact for fact in extract(messages).files}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "paths"),
+    [
+        ("view_file", {"AbsolutePath": "/s/a.go", "StartLine": 0}, ["/s/a.go"]),
+        ("replace_file_content", {"TargetFile": "/s/a.go"}, ["/s/a.go"]),
+        ("insert_edit_into_file", {"filePath": "/s/a.ts"}, ["/s/a.ts"]),
+        ("multi_replace_string_in_file",
+         {"replacements": [{"filePath": "a.ts"}, {"filePath": "b.ts"}]}, ["a.ts", "b.ts"]),
+        ("run_command", {"CommandLine": "rm a.go", "Cwd": "/s"}, ["a.go"]),
+        ("local_shell", {"action": {"type": "exec", "command": ["rm", "a.go"]}}, ["a.go"]),
+        ("fs_read", {"operations": [{"mode": "Line", "path": "a.py"}]}, ["a.py"]),
+    ],
+)  # fmt: skip
+def test_a_key_may_be_spelled_in_any_way(
+    name: str, arguments: dict[str, Any], paths: list[str]
+) -> None:
+    """With underscores, humps or a capital."""
+    found = effects_of(ToolCall("c", name, json.dumps(arguments)))
+    assert [effect.path for effect in found] == paths
+
+
+SHOWN = "[File: /m/src/fields.py (1997 lines total)]\n1476: x\n(Open file: /m/src/fields.py)\n$"
+
+
+def test_an_editor_that_keeps_a_file_open_tells_which() -> None:
+    """Its calls name none."""
+    opened = ("open", {"path": "src/fields.py", "line_number": 3}, SHOWN)
+    edited = ("edit", {"search": "int(", "replace": "round("}, f"Text replaced.\n{SHOWN}")
+    file = done(opened, edited)["src/fields.py"]
+    assert (file.action, file.via, file.counts) == ("edited", "edit", {"read": 1, "edited": 1})
+    typed = ("bash", {"command": "edit 10:12\nrm -r src\nend_of_edit"}, SHOWN)
+    assert {path: fact.action for path, fact in done(typed).items()} == {
+        "/m/src/fields.py": "edited"
+    }
+    assert done(("bash", {"command": "cat notes"}, SHOWN)) == {}
+    assert done(("edit", {"search": "a"}, "Text replaced.")) == {}
+
+
+def test_an_edit_that_brought_a_syntax_error_is_none() -> None:
+    """The editor took it back."""
+    refused = f"Your proposed edit has introduced new syntax error(s).\nERRORS:\n- E999\n{SHOWN}"
+    assert not done(("edit", {"start_line": 1}, refused))["/m/src/fields.py"].ok
+
+
+@pytest.mark.parametrize(
+    ("command", "result", "ok"),
+    [
+        ("sed -i s/a/b/ a.py && pytest", "FAILED t.py::t - E\n1 failed", True),
+        ("cat > a.py <<'E'\nx\nE\ngit push", "error: failed to push some refs", True),
+        ("pytest > a.py", "Error: no tests", True),
+        ("sed -i s/a/b/ a.py", "Error: sed went wrong", False),
+        ("make && rm a.py", "make: *** [x] Error 1\nrm: cannot remove 'a.py'\nexit code 1", False),
+        ("rm a.py && make", "rm: cannot remove 'a.py': No such file or directory", False),
+        ("rm a.py; make", "bash: line 1: rm: a.py: No such file or directory\nexit code 2", False),
+    ],
+)
+def test_what_came_before_the_failure_happened(command: str, result: str, ok: bool) -> None:
+    """A failing test undoes no edit of the same command line; who complains has failed."""
+    assert done(("bash", {"command": command}, result))["a.py"].ok is ok
+
+
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        ("Get-Content C:\\src\\a.cs | Select-Object -First 6", [("C:\\src\\a.cs", "read", "")]),
+        ("Set-Content -Path .\\a.txt -Value 'b c.txt'", [(".\\a.txt", "created", "")]),
+        ("Remove-Item a.txt,b.txt -Recurse -Force",
+         [("a.txt", "deleted", ""), ("b.txt", "deleted", "")]),
+        ("Move-Item .\\a.ps1 .\\b\\a.ps1", [(".\\a.ps1", "moved", ".\\b\\a.ps1")]),
+        ("Rename-Item -LiteralPath a.txt -NewName b.txt", [("a.txt", "moved", "b.txt")]),
+        ("Copy-Item a.txt -Destination b.txt", [("b.txt", "created", "")]),
+        ("Select-String foo a.txt", [("a.txt", "read", "")]),
+        ("Set-Location C:\\src; Add-Content a.txt x", [("C:\\src\\a.txt", "edited", "")]),
+        ("(Get-Content a.cs) -replace 'x','y' | Set-Content a.cs",
+         [("a.cs", "read", ""), ("a.cs", "created", "")]),
+        ("Get-Process foo.exe", []),
+    ],
+)  # fmt: skip
+def test_powershell(command: str, found: list[tuple[str, str, str]]) -> None:
+    """Its commands with their parameters; a backslash parts folders."""
+    assert [(e.path, e.action, e.target) for e in effects(command)] == found
+
+
+def test_a_windows_path_is_shown_by_its_end() -> None:
+    """As any other."""
+    assert short("C:\\src\\Orders\\Api\\Checkout.cs") == "Api\\Checkout.cs"
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("df = pd.read_csv('a.csv')", [("a.csv", "read")]),
+        ("df.to_parquet(\"out/a.parquet\"); fig.savefig('a.png')",
+         [("out/a.parquet", "created"), ("a.png", "created")]),
+        ("open('a.txt').read(); open('b.txt', 'w'); open('c.txt', mode='a')",
+         [("a.txt", "read"), ("b.txt", "created"), ("c.txt", "edited")]),
+        ("Path('a').write_text(x); Path('b').unlink(); Path('c').exists()",
+         [("a", "created"), ("b", "deleted")]),
+        ("os.remove('a.txt')", [("a.txt", "deleted")]),
+        ("pd.read_csv('https://a.b/c.csv'); open(f'{x}.txt'); read_sql('x')", []),
+    ],
+)  # fmt: skip
+def test_python(code: str, found: list[tuple[str, str]]) -> None:
+    """What a script opens and writes under a name that it spells out."""
+    for name, key in (("python", "code"), ("execute_ipython_cell", "code"), ("repl", "query")):
+        made = effects_of(ToolCall("c", name, json.dumps({key: code})))
+        assert [(effect.path, effect.action) for effect in made] == found
+
+
+def test_a_moved_file_is_printed_once() -> None:
+    """Not again where it went, unless something was done to it there."""
+    moved = ("bash", {"command": "git mv a.py b.py"}, "")
+    edited = ("edit_file", {"path": "b.py"}, "ok")
+
+    def printed(*steps: tuple[str, dict[str, Any], str]) -> list[str]:
+        facts = tuple(done(*steps).values())
+        return [line.text for line in changed_section(Facts(files=facts)).lines]
+
+    assert printed(moved) == ["a.py to b.py"]
+    assert printed(moved, edited) == ["b.py", "a.py to b.py"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "found"),
+    [
+        ("copy_path", {"source_path": "a", "destination_path": "b"}, [("b", "created", "")]),
+        ("move_path", {"source_path": "a", "destination_path": "b"}, [("a", "moved", "b")]),
+        ("move_file", {"source": "a", "destination": "b"}, [("a", "moved", "b")]),
+        ("move_card", {"from": "todo", "to": "doing"}, []),
+        ("move_card", {"from": "in/a.md", "to": "b.md"}, [("in/a.md", "moved", "b.md")]),
+        ("show_seats", {"from": "BER", "to": "MUC"}, []),
+        ("update_user", {"source": "crm"}, []),
+        ("download_file", {"url": "https://a.b/c.zip", "path": "c.zip"},
+         [("c.zip", "created", "")]),
+        ("generate_image", {"prompt": "x", "output_path": "im.png"}, [("im.png", "created", "")]),
+        ("write_file", {"path": "notes.md", "content": "--- a/x.py\n+++ b/x.py\n"},
+         [("notes.md", "created", "")]),
+        ("apply_patch", {"content": "--- a/x.py\n+++ b/x.py\n"}, [("x.py", "edited", "")]),
+    ],
+)  # fmt: skip
+def test_what_names_a_file_and_what_does_not(
+    name: str, arguments: dict[str, Any], found: list[tuple[str, str, str]]
+) -> None:
+    """A list on a board, a city or a field is none; a file's text is not a patch."""
+    made = effects_of(ToolCall("c", name, json.dumps(arguments)))
+    assert [(effect.path, effect.action, effect.target) for effect in made] == found

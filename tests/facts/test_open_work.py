@@ -1,0 +1,159 @@
+"""Decisions, what comes next, and todo lists in every form."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from praison_compressor.facts.passages import Passage
+from praison_compressor.facts.worklist import TodoList, notes
+from praison_compressor.messages import ToolCall
+
+
+def call(name: str, /, **arguments: Any) -> ToolCall:
+    """A call with these arguments."""
+    return ToolCall("c", name, json.dumps(arguments))
+
+
+def test_decisions_and_open_work_are_sentences_that_say_so() -> None:
+    """Neither too short nor too long to be one; a decision first."""
+    text = (
+        "I decided to use SQLite. Next I fix the parser. Done. We chose it. "
+        "The build needs to pass because CI is red. Nothing here."
+    )
+    found = [(kind, note.text, note.index) for kind, note in notes(Passage(4, "assistant", text))]
+    assert found == [
+        ("decision", "I decided to use SQLite.", 4),
+        ("open", "Next I fix the parser.", 4),
+        ("decision", "We chose it.", 4),
+        ("decision", "The build needs to pass because CI is red.", 4),
+    ]
+    twelve, eleven = "we chose it.", "we chose i."
+    assert len(list(notes(Passage(0, "assistant", twelve)))) == 1
+    assert list(notes(Passage(0, "assistant", eleven))) == []
+    limit = "because " + "x" * 292
+    assert len(list(notes(Passage(0, "assistant", limit)))) == 1
+    assert list(notes(Passage(0, "assistant", limit + "x"))) == []
+
+
+def listed(*seen: Any) -> list[tuple[str, str, int]]:
+    """The todo list after these calls and texts."""
+    todos = TodoList()
+    for index, one in enumerate(seen):
+        if isinstance(one, str):
+            todos.see_text(one, index)
+        else:
+            todos.see(one, index)
+    return [(todo.text, todo.status, todo.index) for todo in todos.todos()]
+
+
+def test_a_todo_list_is_known_in_every_form() -> None:
+    """Whole, item by item, or as check boxes; the newest list counts."""
+    whole = call("x", todos=[{"content": "a", "status": "done"}, {"title": " b  c "}])
+    assert listed(whole) == [("a", "done", 0), ("b c", "pending", 0)]
+    assert listed(whole, call("x", plan=[{"step": "z"}])) == [("z", "pending", 1)]
+    assert listed(whole, call("x", items=[{"no": "title"}]))[0] == ("a", "done", 0)
+    assert listed(whole, call("x", todos=[]))[0] == ("a", "done", 0)
+    assert listed(ToolCall("c", "todo", "[]")) == []
+    boxes = "- [ ] first thing\n* [x] second thing\n- [~] third thing\n- [-] fourth\n- [X] fifth"
+    assert [status for _, status, _ in listed(boxes)] == [
+        "pending", "completed", "in_progress", "in_progress", "completed",
+    ]  # fmt: skip
+    assert listed("- [ ] only one") == []
+    assert listed(call("update_plan", plan=boxes))[0] == ("first thing", "pending", 0)
+    assert listed(call("update_plan", plan="no boxes")) == []
+    ticked = listed("- [ ] first\n- [ ] second", call("TaskUpdate", id=2, status="done"))
+    assert ticked == [("first", "pending", 0), ("second", "done", 1)]
+    written = listed(whole, call("TaskUpdate", id=2, status="done"))
+    assert written == [("a", "done", 0), ("b c", "done", 1)]
+
+
+def test_items_may_be_words_where_the_tool_is_named_for_it() -> None:
+    """Any other tool's list of words is no list of things to do."""
+    assert listed(call("write_todos", todos=["lexer", " the  parser "])) == [
+        ("lexer", "pending", 0),
+        ("the parser", "pending", 0),
+    ]
+    assert listed(call("buy", items=["milk", "bread"])) == []
+    assert listed(call("write_todos", todos=["lexer", ""])) == []
+
+
+def test_single_items_are_made_and_changed() -> None:
+    """By an id where there is one; a tool that only reads makes none."""
+    made = call("TaskCreate", subject="a")
+    assert listed(made, call("TaskCreate", subject="b")) == [
+        ("a", "pending", 0),
+        ("b", "pending", 1),
+    ]
+    assert listed(made, call("TaskUpdate", taskId="1", status="done")) == [("a", "done", 1)]
+    assert listed(made, call("TaskUpdate", id=1, title="new")) == [("new", "pending", 1)]
+    assert listed(made, call("TaskUpdate", task_id="7", status="done")) == [("a", "pending", 0)]
+    assert listed(call("add_task", id="k", title="t"), call("task_set", id="k", status="x")) == [
+        ("t", "x", 1)
+    ]
+    assert listed(call("TaskGet", title="a")) == []
+    assert listed(call("create_file", title="a")) == []
+    assert listed(call("new_todo", text="x" * 400))[0][0] == "x" * 300
+
+
+@pytest.mark.parametrize(
+    "key", ["content", "subject", "title", "text", "task", "description", "step", "name"]
+)
+def test_a_todo_item_is_named_by_any_of_the_usual_keys(key: str) -> None:
+    """Whichever the tool calls it."""
+    assert listed(call("x", todos=[{key: "do it"}])) == [("do it", "pending", 0)]
+
+
+def test_an_item_is_known_by_the_first_of_its_ids() -> None:
+    """`taskId` before `id` before `task_id`."""
+    made = [call("task_add", **{key: key, "title": key}) for key in ("taskId", "id", "task_id")]
+    for change in (
+        {"taskId": "taskId", "id": "id", "task_id": "task_id"},
+        {"id": "id", "task_id": "task_id"},
+        {"task_id": "task_id"},
+    ):
+        done = listed(*made, call("task_set", status="done", **change))
+        assert [text for text, status, _ in done if status == "done"] == [next(iter(change))]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("task_tracker", {"task_list": [{"id": "1", "title": "Fix", "status": "in-progress"}]}),
+        ("manage_todo_list", {"todoList": [{"id": 1, "title": "Fix", "status": "in_progress"}]}),
+        ("write_todos", {"todos": [{"description": "Fix", "state": "In_Progress"}]}),
+    ],
+)
+def test_lists_of_many_makes(name: str, arguments: dict[str, Any]) -> None:
+    """Under whatever key, with whatever spelling of a state."""
+    todos = TodoList()
+    todos.see(call(name, **arguments), 3)
+    assert [(todo.text, todo.status) for todo in todos.todos()] == [("Fix", "in_progress")]
+
+
+def test_items_that_are_merged_keep_what_is_not_told_again() -> None:
+    """A list may be told in part, by its keys."""
+    todos = TodoList()
+    items = [{"id": "a", "content": "Fix", "status": "pending"}, {"id": "b", "content": "Test"}]
+    todos.see(call("todo_write", merge=False, todos=items), 1)
+    later = [{"id": "a", "status": "completed"}, {"id": "c", "content": "Ship"}, {"id": "d"}]
+    todos.see(call("todo_write", merge=True, todos=later), 2)
+    assert [(todo.text, todo.status) for todo in todos.todos()] == [
+        ("Fix", "completed"),
+        ("Test", "pending"),
+        ("Ship", "pending"),
+    ]
+    todos.see(call("todo_write", merge=True, todos=[{"content": "No key"}]), 3)
+    assert [todo.text for todo in todos.todos()] == ["No key"]
+
+
+def test_check_boxes_beside_a_call() -> None:
+    """Some agents hand their progress over with every call."""
+    todos = TodoList()
+    todos.see(call("replace_in_file", path="a", task_progress="- [x] Find\n- [ ] Mend"), 2)
+    assert [(todo.text, todo.status) for todo in todos.todos()] == [
+        ("Find", "completed"),
+        ("Mend", "pending"),
+    ]

@@ -1,0 +1,105 @@
+"""The part of a clause that is printed with a name: whole words, its neighbours, in order."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from praison_compressor.facts.selection import ELLIPSIS, ClauseWindows, plain_words
+
+
+def cut(text: str, *names: str) -> str:
+    """The window round these names."""
+    return ClauseWindows(text).cut_out(
+        [(text.index(name), text.index(name) + len(name)) for name in names]
+    )
+
+
+def test_a_name_keeps_the_words_beside_it_and_two_that_say_what_it_is() -> None:
+    """Stale words tell nothing; the rest of the line is left out."""
+    text = "zero one two; the parser of order_file fails when the server restarts, three four five"
+    assert cut(text, "order_file") == "parser of order_file fails"
+    assert cut("x y z order_file u v w", "order_file") == "z order_file u"
+    assert cut("yy authentication of x order_file u v w", "order_file") == (
+        "authentication of x order_file u"
+    )
+
+
+def test_no_word_is_cut_and_the_edges_of_a_text_are_kept() -> None:
+    """Up to twelve characters more, where that ends a word or the text."""
+    assert cut("(order_file)", "order_file") == "(order_file)"
+    assert cut("see order_file:end", "order_file") == "see order_file:end"
+    long = "x" * 40
+    assert cut(f"{long} order_file {long}", "order_file") == f"{long} order_file {long}"
+    assert cut(f"-{long}- order_file", "order_file").endswith("- order_file")
+    assert cut("a_1 = order_file; b", "order_file") == "a_1 = order_file; b"
+    assert cut("." * 90 + "order_file" + "." * 90, "order_file").strip(".") == "order_file"
+
+
+def test_windows_that_nearly_touch_are_one() -> None:
+    """Others are told apart by an ellipsis, in the order of the text."""
+    near = "parser order_file breaks user_name badly"
+    assert cut(near, "user_name", "order_file") == near
+    far = "parser order_file breaks, " + "and so it went on and on " * 4 + "badly user_name ended"
+    told = cut(far, "user_name", "order_file")
+    assert told.startswith("parser order_file breaks")
+    assert told.endswith("user_name ended")
+    assert " … " in told
+
+
+def test_words_that_carry_meaning_are_plain_and_not_stale() -> None:
+    """Four letters or more, no part of a path or a dotted name, nothing that any line has."""
+    text = "Parser with FATAL src/parser parser.run value tiny abc Error-code breaks"
+    assert [text[a:b] for a, b in plain_words(text)] == ["Parser", "FATAL", "tiny", "breaks"]
+
+
+def test_a_number_beside_a_name_is_its_neighbour() -> None:
+    """Words and numbers alike say what a name is about."""
+
+    def cut(text: str) -> str:
+        at = text.index("order_file")
+        return ClauseWindows(text).cut_out([(at, at + 10)])
+
+    assert cut("- 42 - order_file - 43 -") == "42 - order_file - 43"
+    assert cut("= = = = = = = = x order_file 77 = = = = = = = =") == "x order_file 77"
+
+
+def pieces(chance_words: st.SearchStrategy[str]) -> st.SearchStrategy[list[str]]:
+    """A few of these words."""
+    return st.lists(chance_words, max_size=8)
+
+
+BARE = st.from_regex(r"[a-zA-Z0-9_]{1,10}", fullmatch=True)
+MARKED = st.from_regex(r"[(\[\-=.:;]{0,5}[a-zA-Z0-9]{1,6}[)\].,:;]{0,4}", fullmatch=True)
+ONLY_MARKS = st.from_regex(r"[-=+|*]{1,4}", fullmatch=True)
+
+
+@given(pieces(MARKED | ONLY_MARKS), pieces(MARKED | ONLY_MARKS))
+def test_a_window_is_made_of_whole_words(before: list[str], after: list[str]) -> None:
+    """With all the marks that touch them, as long as a word with its marks is short."""
+    text = " ".join([*before, "order_file", *after])
+    assert f" {cut(text, 'order_file')} " in f" {text} "
+
+
+@given(pieces(BARE), pieces(BARE))
+def test_a_window_has_the_neighbours_of_the_name(before: list[str], after: list[str]) -> None:
+    """The word on either side, whatever it is: a number, one letter, a name with underscores."""
+    text = " - ".join([*before, "order_file", *after])
+    beside = " - ".join([*before[-1:], "order_file", *after[:1]])
+    assert beside in cut(text, "order_file")
+
+
+@given(st.lists(st.sampled_from(["parser", "breaks", "of", "x1", "-", "order_file", "the"])))
+def test_a_window_is_never_wider_than_its_text_and_the_same_twice(words: list[str]) -> None:
+    """Every name of a text at once: the parts stand in order, each verbatim."""
+    text = " ".join(["order_file", *words])
+    windows = ClauseWindows(text)
+    spans = [found.span() for found in re.finditer("order_file", text)]
+    told = windows.cut_out(spans)
+    at = 0
+    for part in told.split(ELLIPSIS):
+        at = text.index(part, at) + len(part)
+    assert windows.cut_out(list(reversed(spans))) == told
+    assert told.count("order_file") == len(spans)

@@ -1,0 +1,40 @@
+"""A small window and a summarizer that counts its calls, for tests of the compressor."""
+
+from __future__ import annotations
+
+import asyncio
+
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+from praison_compressor.messages import text_of
+
+SMALL = CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)
+
+
+class Model:
+    """A user's own summarizer: counts its calls, keeps what it was shown, answers in words."""
+
+    def __init__(self, answer: str = "## Done\nThe modules so far are in order.") -> None:
+        self.answer = answer
+        self.requests: list[str] = []
+        self.shown: list[str] = []
+
+    async def __call__(self, messages):
+        self.requests.append("\n".join(map(text_of, messages)))
+        self.shown.append(self.requests[-1].partition("<transcript>")[2])
+        await asyncio.sleep(0)
+        return self.answer
+
+
+def compressor(summarizer=None, on_event=None, **options) -> ContextCompressor:
+    config = CompressorConfig(**{**vars(SMALL), **options})
+    return ContextCompressor(config, summarizer=summarizer, on_event=on_event)
+
+
+def requests_of(messages):
+    """The transcript as a host sends it: once for every assistant message to come."""
+    return [
+        messages[:end]
+        for end in range(2, len(messages) + 1)
+        if messages[end - 1]["role"] in ("user", "tool")
+    ]

@@ -1,0 +1,120 @@
+"""Faults of older hosts that we cannot mend: each by name, with the tests that meet it.
+
+A listed test must fail on those hosts (strict), so that the list cannot outlive its faults; one
+that may wait for ever is not run there. `.ci/run hosts` runs every test of the host there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+
+import pytest
+from packaging.version import Version
+
+__all__ = ["FAULTS", "Fault", "expect"]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What a host does wrong, until which release, and which tests show it."""
+
+    reason: str
+    until: str
+    """The newest tested release that has it."""
+    tests: tuple[str, ...]
+    """Ids below `tests/`, without parameters for all of a test's."""
+    hangs: bool = False
+    """Whether a test that meets it may wait for ever, now and then."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the installed host has it."""
+        return Version(version("praisonaiagents")) <= Version(self.until)
+
+    def shows_in(self, nodeid: str) -> bool:
+        """Whether that test meets it."""
+        name = nodeid.removeprefix("tests/")
+        return name in self.tests or name.partition("[")[0] in self.tests
+
+
+FAULTS = (
+    Fault(
+        "sync chat inside a running loop loses its context variables on the OpenAI path",
+        "1.7.10",
+        (
+            "praisonai/test_agents.py::test_every_mode[openai client-chat in a loop]",
+            "praisonai/test_agents.py::test_a_tool_loop_with_parallel_calls"
+            "[openai client-chat in a loop]",
+            "praisonai/test_notices.py::test_the_hosts_hooks_fire_once_for_each_compression"
+            "[openai client-chat in a loop]",
+        ),
+    ),
+    Fault(
+        # Seen without us: four plain agents in four threads, 20 turns each, on a busy machine.
+        "sync chats in threads share a client of many event loops on the OpenAI path, and hang",
+        "1.7.10",
+        ("praisonai/test_turns.py::test_threads_do_not_meet[openai client]",),
+        hangs=True,
+    ),
+    Fault(
+        "a stream that called tools through litellm ends without the answer's text",
+        "1.7.10",
+        (
+            *(
+                f"praisonai/test_agents.py::test_a_tool_loop_with_parallel_calls[{path}-{mode}]"
+                for path in ("litellm", "litellm responses")
+                for mode in ("stream", "iter_stream")
+            ),
+            "testing/test_host.py::test_an_agent_streams[litellm chat]",
+            "testing/test_host.py::test_an_agent_streams[litellm responses]",
+        ),
+    ),
+    Fault(
+        "answers no chat(stream=True) on the OpenAI path",
+        "1.7.10",
+        (
+            "praisonai/test_usage.py::test_a_streamed_answers_usage_is_learned_where_it_is_told"
+            "[chat_streamed-openai client]",
+        ),
+    ),
+    Fault(
+        "takes no model object as llm",
+        "1.7.4",
+        ("praisonai/test_turns.py::test_a_shared_model_object",),
+    ),
+    Fault(
+        "has no EncryptedSessionStore",
+        "1.7.4",
+        (
+            "praisonai/test_sessions_encrypted.py::test_an_encrypted_session_has_an_encrypted_ledger",
+            "praisonai/test_sessions_encrypted.py::test_another_key_is_refused_and_nothing_is_plain",
+            "praisonai/test_sessions_encrypted.py::test_the_mirror_of_an_encrypted_session_is_encrypted",
+            "praisonai/test_sessions_encrypted.py::test_a_plain_url_is_not_used_beside_an_encrypted_session",
+        ),
+    ),
+    Fault(
+        "enables every installed plugin when one is named",
+        "1.7.4",
+        ("praisonai/test_plugin.py::test_the_environment_switches_it_on[environment2-None]",),
+    ),
+    Fault(
+        "gives a plugin no options from .praisonai/config.yaml",
+        "1.7.4",
+        (
+            "praisonai/test_plugin.py::test_options_from_the_hosts_file",
+            "project/test_examples.py::test_the_yaml_example_needs_no_python",
+        ),
+    ),
+)
+
+
+def expect(items: Sequence[pytest.Item]) -> None:
+    """Mark the collected tests that must fail on the installed host."""
+    here = [fault for fault in FAULTS if fault.is_here]
+    for item in items:
+        for fault in here:
+            if fault.shows_in(item.nodeid):
+                why = f"praisonaiagents <= {fault.until}: {fault.reason}"
+                item.add_marker(pytest.mark.xfail(reason=why, strict=True, run=not fault.hangs))

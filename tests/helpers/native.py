@@ -1,0 +1,149 @@
+"""Transcripts in Anthropic's own shape: the same conversations as in `tests.helpers.transcripts`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import strategies as st
+
+from praison_compressor.testing import Refusal, Rules
+from praison_compressor.testing.anthropic import Anthropic
+from tests.helpers.transcripts import Message, transcripts
+
+
+def use(id: str, name: str = "read_file", **arguments: Any) -> Message:
+    """One call, as a block."""
+    return {"type": "tool_use", "id": id, "name": name, "input": arguments}
+
+
+def result(id: str, content: Any = "done", **more: Any) -> Message:
+    """One result, as a block."""
+    return {"type": "tool_result", "tool_use_id": id, "content": content, **more}
+
+
+def text(words: str) -> Message:
+    return {"type": "text", "text": words}
+
+
+def asks(*blocks: Message) -> Message:
+    """An assistant's message."""
+    return {"role": "assistant", "content": list(blocks)}
+
+
+def brings(*blocks: Message) -> Message:
+    """A user's message."""
+    return {"role": "user", "content": list(blocks)}
+
+
+def to_native(messages: list[Message]) -> list[Message]:
+    """The conversation as Anthropic's API is sent it; what the API has elsewhere is left out."""
+    native: list[Message] = []
+    waiting: list[Message] = []
+    for message in messages:
+        if message["role"] == "tool":
+            waiting.append(result(message["tool_call_id"], _blocks(message["content"])))
+            continue
+        if waiting:
+            native.append(brings(*waiting))
+            waiting = []
+        if message["role"] == "assistant":
+            native.append(asks(*_blocks(message["content"]), *_uses(message)))
+        elif message["role"] == "user":
+            native.append({"role": "user", "content": _blocks(message["content"])})
+    return [*native, brings(*waiting)] if waiting else native
+
+
+def _uses(message: Message) -> list[Message]:
+    return [
+        use(c["id"], c["function"]["name"], **json.loads(c["function"]["arguments"]))
+        for c in message.get("tool_calls") or ()
+    ]
+
+
+def _blocks(content: Any) -> list[Message]:
+    if content is None:
+        return []
+    return [text(content)] if isinstance(content, str) else [_block(part) for part in content]
+
+
+def _block(part: Message) -> Message:
+    if part["type"] == "text":
+        return text(part["text"])
+    source = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
+    return {"type": "image", "source": source}
+
+
+def refusal_of(view: Any) -> str | None:
+    """What Anthropic's API would say to these messages as they are; None: it takes them."""
+    body = {"model": "claude", "max_tokens": 1_000, "messages": list(view)}
+    try:
+        Anthropic().check(body, Rules())
+    except Refusal as refusal:
+        return refusal.message
+    return None
+
+
+natives = transcripts().map(to_native)
+
+
+@st.composite
+def broken_natives(draw: st.DrawFn) -> list[Message]:
+    """A conversation as faulty hosts make them: messages and blocks lost, doubled, moved, mixed."""
+    messages = [dict(message) for message in draw(transcripts(max_turns=4).map(to_native))]
+    for _ in range(draw(st.integers(1, 6))):
+        at = draw(st.integers(1, max(1, len(messages) - 1)))
+        if at >= len(messages):
+            break
+        _spoil(messages, at, draw)
+    return messages
+
+
+def _spoil(messages: list[Message], at: int, draw: st.DrawFn) -> None:
+    fault = draw(
+        st.sampled_from(["drop", "double", "swap", "split", "say", "shuffle", "twin", "odd"])
+    )
+    said = messages[at]["content"]
+    blocks = [text(said)] if isinstance(said, str) else said
+    if fault == "drop":
+        del messages[at]
+    elif fault == "double":
+        messages.insert(at, dict(messages[at]))
+    elif fault == "swap":
+        other = draw(st.integers(1, len(messages) - 1))
+        messages[at], messages[other] = messages[other], messages[at]
+    elif fault == "split":
+        messages[at : at + 1] = [{**messages[at], "content": [block]} for block in blocks]
+    elif fault == "say":
+        messages.insert(at, {"role": "user", "content": "Hurry up."})
+    elif fault == "shuffle":
+        messages[at] = {**messages[at], "content": [text("And this?"), *reversed(blocks)]}
+    elif fault == "twin":
+        messages[at] = {**messages[at], "content": [*blocks, *blocks]}
+    else:
+        lost = draw(st.sampled_from(["id", "name", "input", "tool_use_id"]))
+        spoilt = [{k: v for k, v in block.items() if k != lost} for block in blocks]
+        messages[at] = {**messages[at], "content": spoilt}
+
+
+def session(turns: int, steps: int = 3, parallel: int = 1, words: int = 60) -> list[Message]:
+    """A coding session; the user says beside each last result of a turn which port to keep."""
+    messages: list[Message] = []
+    for t in range(turns):
+        messages.append(
+            {"role": "user", "content": f"Now look after module {t}. " + "Thanks. " * 6}
+        )
+        for k in range(steps):
+            ids = [f"toolu_{t}_{k}_{p}" for p in range(parallel)]
+            calls = [use(id, path=f"src/mod_{t}/part_{k}_{n}.py") for n, id in enumerate(ids)]
+            body = f"module {t} part {k}: " + "lorem ipsum dolor " * words + f"END-{t}-{k}"
+            messages.append(asks(text("I look."), *calls))
+            said = [text(f"The port of module {t} must stay {9000 + t}.")] if k == steps - 1 else []
+            messages.append(brings(*(result(id, [text(body)]) for id in ids), *said))
+        messages.append(asks(text(f"Module {t} is in order. " * 8)))
+    return messages[:-1]
+
+
+def requests_of(messages: list[Message]) -> list[list[Message]]:
+    """The conversation as a program sends it: once for every assistant message to come."""
+    return [messages[: at + 1] for at, m in enumerate(messages) if m["role"] == "user"]

@@ -1,0 +1,57 @@
+"""Layouts whose every number is written down, for tests of plans: a word a message."""
+
+from __future__ import annotations
+
+from praison_compressor.ledger.segments import Segment
+from praison_compressor.messages import Message, digest, read
+from praison_compressor.view.budget import Budget
+from praison_compressor.view.layout import Layout, arrange
+from praison_compressor.view.plan import Plan, plan
+
+
+def written(sketch: str) -> tuple[list[Message], list[int]]:
+    """Messages and their tokens: `s10 u20 a30 c5 r100` is system, user, assistant, call, result."""
+    messages: list[Message] = []
+    for number, word in enumerate(sketch.split()):
+        kind = word[0]
+        if kind == "c":
+            function = {"name": "run", "arguments": "{}"}
+            calls = [{"id": f"c{number}", "type": "function", "function": function}]
+            messages.append({"role": "assistant", "content": None, "tool_calls": calls})
+        elif kind == "r":
+            messages.append({"role": "tool", "tool_call_id": f"c{number - 1}", "content": "done"})
+        else:
+            role = {"s": "system", "u": "user", "a": "assistant"}[kind]
+            messages.append({"role": role, "content": f"message {number}"})
+    return messages, [int(word[1:]) for word in sketch.split()]
+
+
+def laid(sketch: str, *segments: tuple[int, int, int], head: int = 0) -> Layout:
+    """The layout of a sketch; a segment is (start, end, tokens), of one message it is a mask."""
+    messages, tokens = written(sketch)
+    digests = [digest(message) for message in messages]
+    recorded = [
+        Segment(
+            "summary" if end - start > 1 else "mask",
+            tuple(digests[start:end]),
+            {"role": "user", "content": f"for {start} to {end}"},
+            size,
+            sum(tokens[start:end]),
+            "model",
+        )
+        for start, end, size in segments
+    ]
+    return arrange(read(messages), digests, tokens, recorded, head)
+
+
+def budget(limit: int, trigger: int, target: int, **numbers: object) -> Budget:
+    """A budget in which only what is named is more than nothing."""
+    nothing = {"tail": 0, "head": 0, "prose": 100, "facts": 0, "fold": 1_000_000, "min_gain": 0.0}
+    return Budget(limit, trigger, target, **{**nothing, **numbers})  # type: ignore[arg-type]
+
+
+def found(layout: Layout, given_budget: Budget, **options: object) -> Plan:
+    """The plan, which must be one."""
+    made = plan(layout, given_budget, **options)  # type: ignore[arg-type]
+    assert made is not None
+    return made

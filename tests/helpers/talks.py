@@ -1,0 +1,53 @@
+"""What store tests put into a ledger: conversations, and segments that stand for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from praison_compressor.ledger.segments import Segment, Session, Store, Usage
+from praison_compressor.messages import Message, digest
+
+NAMESPACE = "tests"
+
+
+def talk(count: int, about: str = "topic") -> list[Message]:
+    """That many messages, each with words of its own, tool calls and their results among them."""
+    return [_message(number, about) for number in range(count)]
+
+
+def _message(number: int, about: str) -> Message:
+    if number % 4 == 1:
+        arguments = f'{{"path": "src/{about}_{number}.py"}}'
+        function = {"name": "read_file", "arguments": arguments}
+        call = {"id": f"call_{number}", "type": "function", "function": function}
+        return {"role": "assistant", "content": None, "tool_calls": [call]}
+    if number % 4 == 2:
+        text = f"{about} result{number}: 漢字 and ünïcode, exit code {number}"
+        return {"role": "tool", "tool_call_id": f"call_{number - 1}", "content": text}
+    role = "assistant" if number % 4 == 3 else "user"
+    return {"role": role, "content": f"{about} number{number} says hello {number * 7919}"}
+
+
+def segment(messages: Sequence[Message], text: str = "a summary", **changes: Any) -> Segment:
+    """A segment that stands for the messages."""
+    values: dict[str, Any] = {
+        "kind": "summary",
+        "run": tuple(digest(message) for message in messages),
+        "rendered": {"role": "user", "content": text},
+        "tokens": 5,
+        "source_tokens": 50,
+        "method": "model",
+        "model": "a-model",
+        "usage": Usage(100, 10, 3, 4, 0.25),
+        "created": 1_700_000_000.25,
+    }
+    return Segment(**{**values, **changes})
+
+
+def committed(store: Store, session_id: str, *runs: Sequence[Message]) -> Session:
+    """The session after one commit per run."""
+    session = store.open(NAMESPACE, session_id)
+    for number, run in enumerate(runs):
+        session = store.commit(session, [(segment(run, f"summary {number}"), run)])
+    return session

@@ -1,0 +1,231 @@
+"""What every store promises, in memory, in SQLite and in PostgreSQL alike."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from praison_compressor.errors import LedgerConflict, LedgerCorrupt, SessionNotFound
+from praison_compressor.ledger.chain import seal, verify
+from praison_compressor.ledger.segments import GENESIS, Store, Usage
+from praison_compressor.messages import digest
+from praison_compressor.view.layout import lay
+from tests.helpers.talks import NAMESPACE, committed, segment, talk
+
+pytest_plugins = ["tests.helpers.stores"]
+
+
+def test_a_new_session_is_empty_and_its_own_tip(store: Store) -> None:
+    """Opening a name nobody has used gives a session without entries."""
+    session = store.open(NAMESPACE, "s")
+    assert (session.tip, session.parent, session.entries) == ("s", None, ())
+    assert session.head_hash == GENESIS
+
+
+def test_a_commit_is_read_back_as_it_was(store: Store) -> None:
+    """Every field of a segment comes back, and the chain verifies."""
+    run = talk(6)
+    written = segment(run)
+    store.commit(store.open(NAMESPACE, "s"), [(written, run)])
+    session = store.open(NAMESPACE, "s")
+    assert [entry.segment for entry in session.entries] == [written]
+    assert session.head_hash == session.entries[-1].hash
+    verify(session.entries, GENESIS)
+
+
+def test_originals_come_back_exactly(store: Store) -> None:
+    """Private keys, images, nulls, odd text and numbers survive, in order, doubled ones too."""
+    odd = [
+        {"role": "user", "content": "\ud800 lone, \x00 nul, 漢字", "_private": {"a": [1.5, None]}},
+        {"content": [{"type": "image_url", "image_url": {"url": "data:x"}}], "role": "user"},
+        {"role": "user", "content": "twice"},
+        {"role": "user", "content": "twice"},
+        {"role": "assistant", "content": None, "n": 10**30, "x": 0.1, "t": True},
+    ]
+    session = store.commit(store.open(NAMESPACE, "s"), [(segment(odd), odd)])
+    assert store.originals(session, session.entries[0]) == odd
+
+
+def test_the_caller_keeps_its_messages(store: Store) -> None:
+    """What is changed after a commit does not change the archive, nor does what was read."""
+    run = [{"role": "user", "content": [{"type": "text", "text": "before"}]}]
+    session = store.commit(store.open(NAMESPACE, "s"), [(segment(run), run)])
+    run[0]["content"][0]["text"] = "after"
+    first = store.originals(session, session.entries[0])
+    assert first is not None
+    first[0]["content"] = "changed"
+    again = store.originals(session, session.entries[0])
+    assert again == [{"role": "user", "content": [{"type": "text", "text": "before"}]}]
+
+
+def test_the_loser_of_a_race_learns_of_it(store: Store) -> None:
+    """A commit on a tip that moved is refused, writes nothing, and names the session."""
+    run = talk(3)
+    early = store.open(NAMESPACE, "s")
+    store.commit(early, [(segment(run, "winner"), run)])
+    with pytest.raises(LedgerConflict, match="session s"):
+        store.commit(early, [(segment(run, "loser"), run)])
+    texts = [e.segment.rendered["content"] for e in store.open(NAMESPACE, "s").entries]
+    assert texts == ["winner"]
+
+
+def test_of_many_racing_threads_one_wins(store: Store) -> None:
+    """Eight threads commit on one tip: one segment is there, seven were told."""
+    run = talk(3)
+    early = store.open(NAMESPACE, "s")
+    outcomes: list[str] = []
+
+    def compete() -> None:
+        try:
+            store.commit(early, [(segment(run), run)])
+            outcomes.append("won")
+        except LedgerConflict:
+            outcomes.append("lost")
+
+    threads = [threading.Thread(target=compete) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["lost"] * 7 + ["won"]
+    assert len(store.open(NAMESPACE, "s").entries) == 1
+
+
+def test_each_commit_opens_a_child_epoch(store: Store) -> None:
+    """The lineage is a chain of parent pointers; every id of it leads to the newest."""
+    session = committed(store, "s", talk(3, "a"), talk(3, "b"))
+    chain = store.lineage(NAMESPACE, "s")
+    assert chain[0].id == "s"
+    assert chain[-1].id == session.tip
+    assert [epoch.parent_id for epoch in chain] == [None, *(e.id for e in chain[:-1])]
+    assert {store.open(NAMESPACE, e.id).tip for e in chain} == {session.tip}
+    assert session.parent == chain[-2].id
+
+
+def test_the_lineage_of_an_epoch_ends_with_it(store: Store) -> None:
+    """An older epoch's lineage does not tell what came later."""
+    committed(store, "s", talk(3, "a"), talk(3, "b"))
+    chain = store.lineage(NAMESPACE, "s")
+    assert store.lineage(NAMESPACE, chain[1].id) == chain[:2]
+
+
+def test_an_unknown_session_has_no_lineage(store: Store) -> None:
+    """A name that was never used is an error, not an empty answer."""
+    with pytest.raises(SessionNotFound, match="nobody"):
+        store.lineage(NAMESPACE, "nobody")
+
+
+def test_several_segments_make_one_epoch(store: Store) -> None:
+    """One commit is one compression, however many segments it appends."""
+    runs = [talk(3, "a"), talk(3, "b"), talk(3, "c")]
+    first = store.open(NAMESPACE, "s")
+    session = store.commit(first, [(segment(run), run) for run in runs])
+    assert len(session.entries) == 3
+    assert len(store.lineage(NAMESPACE, "s")) == 2
+    assert {entry.epoch for entry in session.entries} == {session.tip}
+    verify(session.entries, GENESIS)
+
+
+def test_a_fork_shares_its_parents_entries(store: Store) -> None:
+    """A fork has what its parent had then, can read it, and goes on its own way."""
+    parent = committed(store, "s", talk(3, "a"))
+    fork = store.open(NAMESPACE, "f", "s")
+    assert fork.entries == parent.entries
+    assert fork.parent == "s"
+    assert store.originals(fork, fork.entries[0]) == talk(3, "a")
+    later = talk(3, "b")
+    fork = store.commit(fork, [(segment(later), later)])
+    verify(fork.entries, GENESIS)
+    assert len(store.open(NAMESPACE, "s").entries) == 1
+    assert [e.session_id for e in store.lineage(NAMESPACE, "f")] == ["s", "s", "f", "f"]
+
+
+def test_a_fork_does_not_follow_its_parent(store: Store) -> None:
+    """What the parent compresses after the fork is not the fork's."""
+    parent = committed(store, "s", talk(3, "a"))
+    store.open(NAMESPACE, "f", "s")
+    later = talk(3, "b")
+    store.commit(parent, [(segment(later), later)])
+    assert len(store.open(NAMESPACE, "f").entries) == 1
+    assert len(store.lineage(NAMESPACE, "f")) == 3
+
+
+def test_a_fork_of_an_epoch_shares_what_that_epoch_had(store: Store) -> None:
+    """Forking the past leaves out what came after it."""
+    committed(store, "s", talk(3, "a"), talk(3, "b"))
+    chain = store.lineage(NAMESPACE, "s")
+    fork = store.open(NAMESPACE, "f", chain[1].id)
+    assert [e.segment.rendered["content"] for e in fork.entries] == ["summary 0"]
+    assert [e.id for e in store.lineage(NAMESPACE, "f")] == ["s", chain[1].id, "f"]
+    grandchild = store.open(NAMESPACE, "g", "f")
+    assert grandchild.entries == fork.entries
+
+
+def test_an_unknown_parent_is_a_pointer_and_no_more(store: Store) -> None:
+    """A host may name a parent that never compressed."""
+    session = store.open(NAMESPACE, "f", "never-seen")
+    assert (session.parent, session.entries) == ("never-seen", ())
+
+
+def test_namespaces_are_worlds(store: Store) -> None:
+    """The same session id in another namespace has other entries, and opens no archive."""
+    session = committed(store, "s", talk(3))
+    other = store.open("another tenant", "s")
+    assert other.entries == ()
+    with pytest.raises(SessionNotFound):
+        store.lineage("another tenant", session.tip)
+
+
+def test_a_chain_tells_what_was_changed() -> None:
+    """`verify` names the first entry that disagrees."""
+    first = seal(segment(talk(2)), GENESIS, "e1", archive="x")
+    second = seal(segment(talk(3)), first.hash, "e2")
+    verify([first, second], GENESIS)
+    changed = replace(first, segment=segment(talk(2), "another text"))
+    with pytest.raises(LedgerCorrupt, match=r"entry 0 \(e1\): the segment was changed"):
+        verify([changed, second])
+    with pytest.raises(LedgerCorrupt, match=r"entry 0 \(e1\): the segment was changed"):
+        verify([replace(first, archive="y"), second])
+    with pytest.raises(LedgerCorrupt, match=r"entry 1 \(e2\): its hash disagrees"):
+        verify([first, replace(second, epoch="e2", hash="sha256:0")])
+    with pytest.raises(LedgerCorrupt, match="not the one before"):
+        verify([second, first])
+
+
+def test_a_run_is_known_by_its_digests() -> None:
+    """The segment of these tests stands for the messages it is given."""
+    run = talk(4)
+    assert segment(run).run == tuple(map(digest, run))
+
+
+def test_usage_adds_up_number_by_number() -> None:
+    """Tokens are added by kind, costs where they are known."""
+    one = Usage(1, 20, 300, 4_000, 0.5)
+    assert one + one == Usage(2, 40, 600, 8_000, 1.0)
+    assert (one + Usage(1, 1, 1, 1)).cost == 0.5
+    assert (Usage() + Usage()).cost is None
+    assert Usage() == Usage(0, 0, 0, 0, None)
+
+
+def test_a_segment_is_recognized_by_what_it_rendered() -> None:
+    """The digest of the rendered message: by it a view is read as the transcript it stands for."""
+    written = segment(talk(2), "the words")
+    assert written.rendered_digest == digest(written.rendered)
+
+
+def test_segments_are_laid_by_position_between_gaps() -> None:
+    """Gaps before, between and after; what may not be represented stays; each is used once."""
+    first, second = segment(talk(2, "a")), segment(talk(3, "b"))
+    digests = ["x", *first.run, "y", *second.run, *first.run, "z"]
+    tiles = lay(digests, [first, second], [True] * len(digests))
+    assert [(t.start, t.end, t.segment) for t in tiles] == [
+        (0, 1, None),
+        (1, 3, first),
+        (3, 4, None),
+        (4, 7, second),
+        (7, 10, None),
+    ]
+    kept = lay(digests, [first, second], [index != 5 for index in range(len(digests))])
+    assert [t.segment for t in kept if t.segment] == [first]

@@ -1,0 +1,282 @@
+"""The store in a database: files and rights, restarts, forks, other processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sqlite3
+import stat
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from praison_compressor.errors import LedgerConflict, LedgerError, SessionNotFound, StoreUnavailable
+from praison_compressor.ledger.chain import verify
+from praison_compressor.ledger.segments import GENESIS, Usage
+from praison_compressor.ledger.sql.database import MIGRATIONS, default_path
+from praison_compressor.ledger.sql.store import SqlStore, open_store
+from tests.helpers.stores import Execute
+from tests.helpers.talks import NAMESPACE, committed, segment, talk
+
+pytest_plugins = ["tests.helpers.stores"]
+
+# ---------------------------------------------------------------- lasting
+
+
+def test_a_ledger_outlives_its_process(store_url: str) -> None:
+    """What one store object committed, another reads: entries, originals, lineage."""
+    first = open_store(store_url)
+    session = committed(first, "s", talk(5, "a"), talk(5, "b"))
+    first.close()
+    second = open_store(store_url)
+    again = second.open(NAMESPACE, "s")
+    assert again == session
+    assert [second.originals(again, e) for e in again.entries] == [talk(5, "a"), talk(5, "b")]
+    assert second.lineage(NAMESPACE, "s")[-1].id == session.tip
+    second.close()
+
+
+def test_a_session_that_never_compressed_leaves_nothing(sql_store: SqlStore) -> None:
+    """Opening writes no row: no store write while a view fits."""
+    sql_store.open(NAMESPACE, "quiet")
+    assert sql_store.sessions(NAMESPACE) == []
+    with pytest.raises(SessionNotFound, match="'quiet'"):
+        sql_store.lineage(NAMESPACE, "quiet")
+
+
+def test_a_quiet_turn_asks_once(sql_store: SqlStore, statements: list[str]) -> None:
+    """While the tip is unchanged a session is opened with one query and comes from memory."""
+    session = committed(sql_store, "s", talk(5))
+    statements.clear()
+    assert sql_store.open(NAMESPACE, "s") is session
+    assert [s for s in statements if s.startswith("SELECT")] == [statements[-1]]
+
+
+def test_only_new_entries_are_read(store_url: str) -> None:
+    """Another process's commit is seen, and what was known is not read again."""
+    one, two = open_store(store_url), open_store(store_url)
+    committed(one, "s", talk(3, "a"))
+    known = two.open(NAMESPACE, "s")
+    committed(one, "s", talk(3, "b"))
+    seen = two.open(NAMESPACE, "s")
+    assert [e.segment.rendered["content"] for e in seen.entries] == ["summary 0", "summary 0"]
+    assert seen.entries[0] is known.entries[0]
+    one.close()
+    two.close()
+
+
+def test_equal_messages_are_archived_once_in_a_namespace(
+    sql_store: SqlStore, execute: Execute
+) -> None:
+    """Two sessions share an original; two tenants never do."""
+    committed(sql_store, "s", talk(8))
+    committed(sql_store, "t", talk(8), talk(10))
+    assert execute("SELECT count(*) FROM compressor_messages") == [(10,)]
+    other = sql_store.open("other tenant", "s")
+    sql_store.commit(other, [(segment(talk(8)), talk(8))])
+    assert execute("SELECT count(*) FROM compressor_messages") == [(18,)]
+
+
+def test_what_summaries_cost_is_added_up(sql_store: SqlStore) -> None:
+    """The usage of a session is the sum over its own segments."""
+    committed(sql_store, "s", talk(2, "a"), talk(2, "b"))
+    assert sql_store.usage(NAMESPACE, "s") == Usage(200, 20, 6, 8, 0.5)
+
+
+def test_sessions_are_listed(sql_store: SqlStore) -> None:
+    """A line per session: compressions, archived messages, parent, tip."""
+    tip = committed(sql_store, "s", talk(3, "a"), talk(4, "b")).tip
+    sql_store.open(NAMESPACE, "f", "s")
+    listed = {info.id: info for info in sql_store.sessions(NAMESPACE)}
+    assert (listed["s"].compressions, listed["s"].messages, listed["s"].tip) == (2, 7, tip)
+    assert (listed["f"].parent_id, listed["f"].messages) == ("s", 0)
+    assert sql_store.namespaces() == [NAMESPACE]
+
+
+def test_a_tree_has_every_fork(sql_store: SqlStore) -> None:
+    """From any session of a family the whole of it is found, each epoch after its parent."""
+    committed(sql_store, "s", talk(3))
+    sql_store.open(NAMESPACE, "f", "s")
+    sql_store.open(NAMESPACE, "g", "f")
+    for name in ("s", "f", "g"):
+        tree = sql_store.tree(NAMESPACE, name)
+        assert {epoch.session_id for epoch in tree} == {"s", "f", "g"}
+        ids = [epoch.id for epoch in tree]
+        assert all(e.parent_id is None or e.parent_id in ids[:n] for n, e in enumerate(tree))
+
+
+# ---------------------------------------------------------------- leases
+
+
+def test_a_lease_has_one_holder(sql_store: SqlStore) -> None:
+    """A second holder waits until the first gives back; the first may renew."""
+    session = sql_store.open(NAMESPACE, "s")
+    assert sql_store.claim(session, "one", 60)
+    assert not sql_store.claim(session, "two", 60)
+    assert sql_store.claim(session, "one", 60)
+    sql_store.release(session, "two")
+    assert not sql_store.claim(session, "two", 60)
+    sql_store.release(session, "one")
+    assert sql_store.claim(session, "two", 60)
+
+
+def test_a_crashed_holder_does_not_keep_the_lease(sql_store: SqlStore) -> None:
+    """A lease that ran out by the database's clock goes to the next who asks."""
+    session = sql_store.open(NAMESPACE, "s")
+    assert sql_store.claim(session, "crashed", -1)
+    assert sql_store.claim(session, "next", 60)
+
+
+def test_a_lease_from_a_clock_that_ran_ahead_does_not_count(sql_store: SqlStore) -> None:
+    """No holder is to be waited for until next year."""
+    session = sql_store.open(NAMESPACE, "s")
+    assert sql_store.claim(session, "before the clock was set", 30_000_000)
+    assert sql_store.claim(session, "next", 6)
+    assert not sql_store.claim(session, "two", 6)
+
+
+def test_leases_are_per_session(sql_store: SqlStore) -> None:
+    """A lease on one session keeps nobody from another, nor from another tenant's."""
+    assert sql_store.claim(sql_store.open(NAMESPACE, "s"), "one", 60)
+    assert sql_store.claim(sql_store.open(NAMESPACE, "t"), "two", 60)
+    assert sql_store.claim(sql_store.open("other", "s"), "three", 60)
+
+
+# ---------------------------------------------------------------- processes and threads
+
+
+def test_a_store_works_after_a_fork_of_the_process(sql_store: SqlStore) -> None:
+    """A child does not use its parent's connections; both go on."""
+    committed(sql_store, "s", talk(3))
+    context = multiprocessing.get_context("fork")
+    child = context.Process(target=committed, args=(sql_store, "child", talk(4)))
+    child.start()
+    committed(sql_store, "parent", talk(5))
+    child.join()
+    assert child.exitcode == 0
+    assert {info.id for info in sql_store.sessions(NAMESPACE)} == {"s", "child", "parent"}
+    assert sql_store.verify() == []
+
+
+def test_threads_share_a_store(sql_store: SqlStore) -> None:
+    """Sessions that commit at the same time do not disturb each other."""
+    failures: list[BaseException] = []
+
+    def work(name: str) -> None:
+        try:
+            committed(sql_store, name, talk(6, "shared"), talk(6, name))
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(f"s{n}",)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert len(sql_store.sessions(NAMESPACE)) == 8
+    assert sql_store.verify() == []
+
+
+# ---------------------------------------------------------------- files
+
+
+def test_files_and_directories_are_private(tmp_path: Path) -> None:
+    """Directories that are made are 0700; the database, its log and index 0600."""
+    store = open_store(tmp_path / "new" / "deep" / "ledger.db")
+    committed(store, "s", talk(3))
+    assert _mode(tmp_path / "new") == 0o700
+    assert _mode(tmp_path / "new" / "deep") == 0o700
+    files = list((tmp_path / "new" / "deep").iterdir())
+    assert len(files) >= 2
+    assert {_mode(file) for file in files} == {0o600}
+    store.close()
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_the_default_is_the_platforms_data_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a path the ledger is where this platform keeps a user's data."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    store = open_store()
+    committed(store, "s", talk(3))
+    assert default_path().is_file()
+    assert default_path().is_relative_to(tmp_path)
+    assert str(default_path()) in store.place
+    store.close()
+
+
+@pytest.mark.parametrize("spelling", ["{}", "sqlite:///{}", "sqlite+pysqlite:///{}"])
+def test_a_file_can_be_named_in_several_ways(tmp_path: Path, spelling: str) -> None:
+    """A path and a URL lead to the same ledger."""
+    path = tmp_path / "ledger.db"
+    committed(open_store(path), "s", talk(3))
+    assert len(open_store(spelling.format(path)).open(NAMESPACE, "s").entries) == 1
+
+
+# ---------------------------------------------------------------- migrations
+
+
+def test_migrations_are_recorded_once(store_url: str, execute: Execute) -> None:
+    """Each has its name and time; opening again applies none."""
+    open_store(store_url).check()
+    before = execute("SELECT name, applied FROM compressor_migrations ORDER BY name")
+    assert [name for name, _ in before] == [name for name, _ in MIGRATIONS]
+    open_store(store_url).check()
+    assert execute("SELECT name, applied FROM compressor_migrations ORDER BY name") == before
+
+
+def test_many_processes_may_be_the_first(store_url: str) -> None:
+    """Four stores that open an empty database at once make one schema."""
+    stores = [open_store(store_url) for _ in range(4)]
+    failures: list[LedgerError] = []
+
+    def check(store: SqlStore) -> None:
+        try:
+            store.check()
+        except LedgerError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=check, args=(store,)) for store in stores]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_a_new_file_that_another_writes_to_is_waited_for(tmp_path: Path) -> None:
+    """SQLite refuses at once to change the journal of a file in which somebody is writing."""
+    path = tmp_path / "ledger.db"
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("CREATE TABLE another (n)")
+        other.execute("BEGIN IMMEDIATE")
+        ends = threading.Timer(0.3, other.rollback)
+        ends.start()
+        open_store(str(path)).check()
+        ends.join()
+
+
+def test_a_newer_versions_store_is_refused(store_url: str, execute: Execute) -> None:
+    """A migration that this version does not know means: upgrade, do not touch."""
+    open_store(store_url).check()
+    execute("INSERT INTO compressor_migrations VALUES ('0099 from the future', 0)")
+    with pytest.raises(StoreUnavailable, match=r"newer version .*'0099 from the future'.*upgrade"):
+        open_store(store_url).open(NAMESPACE, "s")
+
+
+def test_a_conflict_is_not_a_failure_of_the_store(sql_store: SqlStore) -> None:
+    """The loser can read and commit on the new tip at once."""
+    early = sql_store.open(NAMESPACE, "s")
+    committed(sql_store, "s", talk(3, "a"))
+    with pytest.raises(LedgerConflict):
+        sql_store.commit(early, [(segment(talk(3, "b")), talk(3, "b"))])
+    session = committed(sql_store, "s", talk(3, "b"))
+    verify(session.entries, GENESIS)
+    assert sql_store.verify() == []

@@ -1,0 +1,180 @@
+"""A store that cannot do what it is asked: one clear error, and nothing lost or half-written."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from praison_compressor.errors import ConfigError, LedgerCorrupt, StoreUnavailable
+from praison_compressor.ledger.sql.store import SqlStore, open_store
+from tests.helpers.stores import Postgres
+from tests.helpers.talks import NAMESPACE, committed, segment, talk
+
+pytest_plugins = ["tests.helpers.stores"]
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("mysql://root:hunter2@host/db", "'mysql' is not supported"),
+        ("sqlite://", "names no file"),
+        ("postgresql://user:hunter2@host:notaport/db", "URL cannot be read"),
+        ("://hunter2", "URL cannot be read"),
+    ],
+)
+def test_a_wrong_url_is_one_clear_error(url: str, said: str) -> None:
+    """It says what was expected, and repeats no password."""
+    with pytest.raises(StoreUnavailable, match=said) as caught:
+        open_store(url)
+    assert "hunter2" not in str(caught.value)
+    assert "sqlite:///" in str(caught.value)
+
+
+def test_an_unreachable_server_is_one_clear_error() -> None:
+    """It names host and database, and neither user nor password."""
+    store = open_store("postgresql://someone:hunter2@127.0.0.1:9/ledger?connect_timeout=2")
+    with pytest.raises(StoreUnavailable, match=r"postgresql://127\.0\.0\.1:9/ledger") as caught:
+        store.open(NAMESPACE, "s")
+    assert "hunter2" not in str(caught.value)
+    assert "someone" not in store.place
+
+
+def test_a_stopped_server_is_reached_again(postgres: Postgres) -> None:
+    """While it is down every call says so; afterwards the same object goes on."""
+    store = open_store(postgres.empty())
+    session = committed(store, "s", talk(3, "a"))
+    postgres.stop()
+    try:
+        with pytest.raises(StoreUnavailable):
+            store.open(NAMESPACE, "s")
+        with pytest.raises(StoreUnavailable):
+            store.commit(session, [(segment(talk(3, "b")), talk(3, "b"))])
+    finally:
+        postgres.start()
+    session = store.commit(session, [(segment(talk(3, "b")), talk(3, "b"))])
+    assert len(session.entries) == 2
+    assert store.verify() == []
+    store.close()
+
+
+def test_a_server_restarted_between_two_calls_is_not_noticed(postgres: Postgres) -> None:
+    """A dead connection in the pool is replaced, not reported."""
+    store = open_store(postgres.empty())
+    session = committed(store, "s", talk(3, "a"))
+    postgres.stop()
+    postgres.start()
+    assert store.open(NAMESPACE, "s") == session
+    store.close()
+
+
+def test_a_file_that_is_no_database_is_damaged(tmp_path: Path) -> None:
+    """The file is named and left as it was."""
+    path = tmp_path / "ledger.db"
+    path.write_bytes(b"not a database at all, but long enough to be read as one" * 100)
+    before = path.read_bytes()
+    with pytest.raises(LedgerCorrupt, match=r"ledger\.db is damaged"):
+        open_store(path).open(NAMESPACE, "s")
+    assert path.read_bytes() == before
+
+
+def test_a_torn_file_is_damaged(tmp_path: Path) -> None:
+    """Half a database is an error that says so, never an empty answer."""
+    path = tmp_path / "ledger.db"
+    store = open_store(path)
+    committed(store, "s", *(talk(40, f"topic{n}") for n in range(10)))
+    store.close()
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    faults = open_store(path).verify()
+    assert faults
+    assert "ledger.db" in str(faults[0]) or "database file" in str(faults[0])
+
+
+def test_a_directory_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
+    """A path below a file is an error of the store, not of the operating system."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreUnavailable, match=r"check the path"):
+        open_store(tmp_path / "file" / "ledger.db").open(NAMESPACE, "s")
+
+
+@pytest.mark.parametrize("name", ["", "nul\0", "\udc80", "x" * 5_000])
+def test_a_name_that_no_database_can_hold_is_refused(sql_store: SqlStore, name: str) -> None:
+    """An id that is empty or no text is an error of the caller, on every database."""
+    with pytest.raises(ConfigError, match=r"cannot name a session|a name of 5000 bytes"):
+        sql_store.open(NAMESPACE, name)
+
+
+FULL = """
+import resource, sys
+from praison_compressor.errors import StoreUnavailable
+from praison_compressor.ledger.sql.store import open_store
+from tests.helpers.talks import committed, talk
+store = open_store(sys.argv[1])
+committed(store, "before", talk(3))
+# No file of this process may grow any more: what a full disk does, without one.
+size = max(f.stat().st_size for f in __import__("pathlib").Path(sys.argv[1]).parent.iterdir())
+resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+try:
+    for n in range(100):
+        committed(store, f"s{n}", talk(400, f"t{n}"))
+except StoreUnavailable as error:
+    print("UNAVAILABLE", error)
+"""
+
+
+def test_a_full_disk_is_one_clear_error(tmp_path: Path) -> None:
+    """Nothing half-written stays: what was there before verifies."""
+    path = tmp_path / "ledger.db"
+    said = _python(FULL, path)
+    assert said.startswith("UNAVAILABLE store sqlite:")
+    store = open_store(path)
+    assert len(store.open(NAMESPACE, "before").entries) == 1
+    assert store.verify() == []
+
+
+def test_a_read_only_store_is_one_clear_error() -> None:
+    """It says what to do; run as root, as a user to whom rights apply."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "ledger.db"
+        open_store(path).check()
+        path.chmod(0o444)
+        os.chmod(directory, 0o555)
+        context = multiprocessing.get_context("fork")
+        said = context.SimpleQueue()
+        child = context.Process(target=_commit_without_rights, args=(path, said))
+        child.start()
+        child.join()
+        os.chmod(directory, 0o755)
+    answer = said.get()
+    assert answer.startswith("store sqlite:")
+    assert "read-only" in answer or "cannot be opened" in answer
+
+
+def _commit_without_rights(path: Path, said: Any) -> None:
+    nobody = 65534
+    if os.geteuid() == 0:
+        os.setuid(nobody)
+    try:
+        committed(open_store(path), "s", talk(3))
+        said.put("it was written")
+    except StoreUnavailable as error:
+        said.put(str(error))
+
+
+def _python(program: str, path: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", program, str(path)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=True,
+    )
+    return done.stdout

@@ -1,0 +1,200 @@
+"""What is forgotten is gone from archive, index and file, and the chain holds."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from praison_compressor.errors import LedgerConflict, SessionNotFound
+from praison_compressor.ledger.chain import FORGOTTEN, verify
+from praison_compressor.ledger.segments import GENESIS
+from praison_compressor.ledger.sql import erasure as pages
+from praison_compressor.ledger.sql.store import SqlStore, open_store
+from praison_compressor.messages import content_digest
+from tests.helpers.stores import bytes_of
+from tests.helpers.talks import NAMESPACE, committed, segment, talk
+
+pytest_plugins = ["tests.helpers.stores"]
+
+
+def test_a_forgotten_session_is_gone_and_the_chain_verifies(sql_store: SqlStore) -> None:
+    """Originals, summaries and index are empty; tombstones keep their places."""
+    session = committed(sql_store, "s", talk(4, "a"), talk(4, "b"))
+    erased = sql_store.forget(NAMESPACE, session.tip)
+    assert (erased.segments, erased.messages, erased.sessions) == (2, 8, ("s",))
+    assert erased.pages_cleared
+    again = sql_store.open(NAMESPACE, "s")
+    assert [entry.segment for entry in again.entries] == [FORGOTTEN, FORGOTTEN]
+    assert [sql_store.originals(again, entry) for entry in session.entries] == [None, None]
+    assert sql_store.archived(NAMESPACE, "s") == []
+    assert sql_store.search(NAMESPACE, "hello") == []
+    verify(again.entries, GENESIS)
+    assert sql_store.verify() == []
+    assert len(committed(sql_store, "s", talk(4, "c")).entries) == 3
+    assert sql_store.verify() == []
+
+
+def test_a_forgotten_message_takes_what_was_said_of_it(sql_store: SqlStore) -> None:
+    """The summary that covered it and every later one go; earlier ones and the rest stay."""
+    session = committed(sql_store, "s", talk(4, "a"), talk(4, "b"), talk(4, "c"))
+    fork = sql_store.open(NAMESPACE, "f", "s")
+    sql_store.commit(fork, [(segment(talk(4, "d")), talk(4, "d"))])
+    digest = content_digest(talk(4, "b")[0])
+    erased = sql_store.forget(NAMESPACE, digest)
+    assert (erased.segments, erased.messages, erased.sessions) == (3, 1, ("f", "s"))
+    kept = [e.forgotten for e in sql_store.open(NAMESPACE, "f").entries]
+    assert kept == [False, True, True, True]
+    assert sql_store.originals(session, session.entries[0]) == talk(4, "a")
+    left = sql_store.archived(NAMESPACE, "s")
+    assert left == [*talk(4, "a"), *talk(4, "b")[1:], *talk(4, "c")]
+    assert sql_store.search(NAMESPACE, "b number0", "s")[:1] != [talk(4, "b")[0]]
+    assert sql_store.verify() == []
+    with pytest.raises(SessionNotFound):
+        sql_store.forget(NAMESPACE, digest)
+
+
+def test_a_summary_begun_before_a_forgetting_is_not_committed(sql_store: SqlStore) -> None:
+    """Its writer was shown what is forgotten now: it is told to look again."""
+    before = committed(sql_store, "s", talk(4, "a"))
+    sql_store.forget(NAMESPACE, content_digest(talk(4, "a")[1]))
+    late = segment(talk(4, "b"), "as number1 of a says")
+    with pytest.raises(LedgerConflict, match="a part was forgotten"):
+        sql_store.commit(before, [(late, talk(4, "b"))])
+    now = sql_store.commit(sql_store.open(NAMESPACE, "s"), [(segment(talk(4, "b")), talk(4, "b"))])
+    assert [entry.forgotten for entry in now.entries] == [True, False]
+    assert sql_store.verify() == []
+
+
+def test_another_process_sees_what_was_forgotten(store_url: str) -> None:
+    """A snapshot that was read before is not used again."""
+    one, two = open_store(store_url), open_store(store_url)
+    committed(one, "s", talk(4))
+    assert not two.open(NAMESPACE, "s").entries[0].forgotten
+    one.forget(NAMESPACE, "s")
+    assert two.open(NAMESPACE, "s").entries[0].forgotten
+    one.close()
+    two.close()
+
+
+def test_what_others_hold_is_told_and_kept(sql_store: SqlStore) -> None:
+    """A message that another session archived too stays there, and the caller learns where."""
+    committed(sql_store, "s", talk(6))
+    committed(sql_store, "t", talk(4))
+    sql_store.open(NAMESPACE, "f", "s")
+    erased = sql_store.forget(NAMESPACE, "s")
+    assert erased.messages == 2
+    assert erased.still_in == ("f", "t")
+    assert sql_store.archived(NAMESPACE, "t") == talk(4)
+    assert sql_store.verify() == []
+
+
+def test_earlier_exports_are_told(sql_store: SqlStore) -> None:
+    """A copy elsewhere cannot be called back: who made one is told when and where to."""
+    committed(sql_store, "s", talk(4))
+    sql_store.export(NAMESPACE, "s", note="sent to the auditor")
+    erased = sql_store.forget(NAMESPACE, "s")
+    assert [(e.session_id, e.note) for e in erased.exports] == [("s", "sent to the auditor")]
+
+
+def test_nothing_of_a_forgotten_session_is_left_in_the_file(tmp_path: Path) -> None:
+    """The word is in the index's bytes before, and in no byte of any file after."""
+    word = "xyzzyplugh"
+    store = open_store(tmp_path / "ledger.db")
+    committed(store, "kept", *(talk(30, f"other{n}") for n in range(5)))
+    committed(store, "s", talk(30, word), talk(30, "more" + word))
+    sealed = store.open(NAMESPACE, "s").entries[0].salt.encode()
+    assert word.encode() in bytes_of(tmp_path)
+    blocks = _column(tmp_path, "SELECT body FROM compressor_blocks")
+    payloads = _column(tmp_path, "SELECT sealed FROM compressor_entries")
+    store.forget(NAMESPACE, "s")
+    assert word.encode() not in bytes_of(tmp_path)
+    assert sealed not in bytes_of(tmp_path)
+    gone = [
+        *(set(blocks) - set(_column(tmp_path, "SELECT body FROM compressor_blocks"))),
+        *(set(payloads) - set(_column(tmp_path, "SELECT sealed FROM compressor_entries"))),
+    ]
+    assert len(gone) >= 4
+    assert [b for b in gone if b[10:60] in bytes_of(tmp_path)] == []
+    assert _count(tmp_path, "PRAGMA freelist_count") == 0
+    assert store.verify() == []
+
+
+def test_nothing_of_a_forgotten_session_is_left_in_the_servers_tables(postgres: Any) -> None:
+    """The files of the tables are written anew, and the planner sampled none of it: the word is
+    in no table of the server."""
+    url = postgres.empty()
+    store = _told_a_secret(postgres, url)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("ANALYZE")
+    assert store.forget(NAMESPACE, "s").pages_cleared
+    assert not _in_a_table(postgres)
+    store.close()
+
+
+def test_a_reader_from_before_is_waited_for(postgres: Any) -> None:
+    """What it may still read cannot be cleared, and it will be done in a moment."""
+    url = postgres.empty()
+    store = _told_a_secret(postgres, url)
+    reader = _reading(url)
+    ends = threading.Timer(0.5, reader.close)
+    ends.start()
+    assert store.forget(NAMESPACE, "s").pages_cleared
+    assert not _in_a_table(postgres)
+    ends.join()
+    store.close()
+
+
+def test_a_reader_that_stays_is_told_of(postgres: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A backup can take an hour: what was kept for it is cleared by whoever asks again."""
+    monkeypatch.setattr(pages, "_PATIENCE", 0.1)
+    url = postgres.empty()
+    store = _told_a_secret(postgres, url)
+    with _reading(url):
+        assert not store.forget(NAMESPACE, "s").pages_cleared
+        assert not store.clear_pages()
+    assert _in_a_table(postgres)
+    assert store.clear_pages()
+    assert not _in_a_table(postgres)
+    store.close()
+
+
+_SECRET = "xyzzyplugh"
+
+
+def _told_a_secret(postgres: Any, url: str) -> SqlStore:
+    store = open_store(url)
+    committed(store, "s", talk(30, _SECRET))
+    assert _in_a_table(postgres)
+    return store
+
+
+def _in_a_table(postgres: Any) -> bool:
+    postgres.checkpoint()
+    return _SECRET.encode() in bytes_of(postgres.directory / "base")
+
+
+def _reading(url: str) -> psycopg.Connection:
+    """Another program that has begun to read, as a backup does."""
+    connection = psycopg.connect(url)
+    connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    connection.execute("SELECT count(*) FROM compressor_search")
+    return connection
+
+
+def _count(directory: Path, query: str) -> int:
+    connection = sqlite3.connect(directory / "ledger.db")
+    found = int(connection.execute(query).fetchone()[0])
+    connection.close()
+    return found
+
+
+def _column(directory: Path, query: str) -> list[bytes]:
+    connection = sqlite3.connect(directory / "ledger.db")
+    found = [bytes(row[0]) for row in connection.execute(query) if row[0] is not None]
+    connection.close()
+    return found

@@ -1,0 +1,88 @@
+"""What is archived is found by its words."""
+
+from __future__ import annotations
+
+import pytest
+
+from praison_compressor.errors import SessionNotFound
+from praison_compressor.ledger.sql.store import SqlStore
+from praison_compressor.ledger.words import rank, snippet, words
+from praison_compressor.messages import content_digest
+from tests.helpers.talks import NAMESPACE, committed, talk
+
+pytest_plugins = ["tests.helpers.stores"]
+
+
+@pytest.mark.parametrize(
+    ("query", "ordinal"),
+    [
+        ("number3", 3),
+        ("NUMBER3 hello", 3),
+        ("src/topic_5.py", 5),
+        ("read_file topic 1", 1),
+        ("漢字 result6", 6),
+        ("ÜNÏCODE result2", 2),
+    ],
+)
+def test_a_message_is_found_by_its_words(sql_store: SqlStore, query: str, ordinal: int) -> None:
+    """Words, paths, tool arguments, other scripts; case is ignored; the place is told."""
+    session = committed(sql_store, "s", talk(8))
+    best = sql_store.search(NAMESPACE, query, "s")[0]
+    assert (best.ordinal, best.entry) == (ordinal, session.entries[0].hash)
+    assert best.message == talk(8)[ordinal]
+    assert best.digest == content_digest(best.message)
+
+
+def test_a_search_stays_in_its_session(sql_store: SqlStore) -> None:
+    """Equal words in another session or namespace are not found; a fork finds its parent's."""
+    committed(sql_store, "s", talk(4, "secret"))
+    sql_store.open(NAMESPACE, "f", "s")
+    committed(sql_store, "s", talk(4, "later"))
+    committed(sql_store, "t", talk(4, "other"))
+    assert sql_store.search(NAMESPACE, "secret", "t") == []
+    assert len(sql_store.search(NAMESPACE, "secret", "f")) > 0
+    assert sql_store.search(NAMESPACE, "later", "f") == []
+    assert {hit.session_id for hit in sql_store.search(NAMESPACE, "hello")} == {"s", "t"}
+    assert sql_store.search("another tenant", "secret") == []
+    with pytest.raises(SessionNotFound):
+        sql_store.search(NAMESPACE, "secret", "nobody")
+
+
+def test_any_word_is_enough_where_no_message_has_all(sql_store: SqlStore) -> None:
+    """A query with one wrong word still finds; the rarer word counts for more."""
+    committed(sql_store, "s", talk(8))
+    hits = sql_store.search(NAMESPACE, "hello number3 nonsense", "s")
+    assert hits[0].ordinal == 3
+    assert len(hits) > 1
+
+
+@pytest.mark.parametrize(
+    "query", ["", "  ", "!!! ---", '"', "'", "NOT", "zz OR q", "x*", "\\", ":"]
+)
+def test_no_query_is_a_syntax_error(sql_store: SqlStore, query: str) -> None:
+    """What a database would read as an operator is only words."""
+    committed(sql_store, "s", talk(4))
+    assert sql_store.search(NAMESPACE, query, "s") == []
+
+
+def test_a_phrase_ranks_before_its_words() -> None:
+    """Of texts with the same words, the one that has them together comes first."""
+    texts = ["time out of mind", "the time is out", "a connection time out happened"]
+    order = [index for _, index in rank("time out", texts)]
+    assert set(order) == {0, 1, 2}
+    assert order[-1] == 1
+
+
+def test_a_snippet_shows_the_place() -> None:
+    """A long text is cut round the match, and says where it was cut."""
+    text = "start " * 200 + "the NEEDLE is here" + " end" * 200
+    cut = snippet("needle", text, width=60)
+    assert "NEEDLE is" in cut
+    assert cut.startswith("…")
+    assert cut.endswith("…")
+    assert len(cut) <= 62
+
+
+def test_words_are_folded_and_distinct() -> None:
+    """No case, no underscores, no punctuation; a script without spaces goes by characters."""
+    assert words("Foo_bar foo, ＢＡＲ! 漢字x") == ["foo", "bar", "漢", "字", "x"]

@@ -1,0 +1,243 @@
+"""A voice conversation that remembers, against a strict local Realtime server."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import logging
+
+import pytest
+from praisonaiagents.agent.realtime_agent import RealtimeAgent as HostRealtimeAgent
+
+from praison_compressor.errors import ConfigError
+from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor.messages import text_of
+from praison_compressor.praisonai.realtime import RealtimeAgent
+from tests.helpers.realtime_caller import value_of
+from tests.helpers.realtime_talk import (
+    HIGH,
+    ITEMS,
+    LOW,
+    TURN,
+    all_messages,
+    archived,
+    conversation,
+    deletions,
+    entries,
+    memories,
+    memory_ids,
+    sent,
+    small_talk,
+    until,
+)
+
+
+async def test_two_hundred_turns_stay_flat_and_lose_nothing():
+    """Tools and barge-ins for 200 turns: flat between the marks, every fact known, no item lost."""
+    sizes = []
+    async with conversation(**ITEMS) as (server, agent, caller):
+        for turn in range(200):
+            await caller.script(range(turn, turn + 1))
+            await agent.settled()
+            sizes.append(len(server.ids) - len(memories(server)))
+            assert len(memories(server)) == (1 if agent.memory else 0)
+        first = next(turn for turn, size in enumerate(sizes) if turn and size < sizes[turn - 1])
+        assert max(sizes) < HIGH + TURN
+        assert min(sizes[first:]) >= LOW
+        assert memories(server) == [agent.memory]
+        assert server.ids[1:] == list(agent.items)
+        assert all(f"fact-{n} is {value_of(f'fact-{n}')}" in agent.memory for n in range(20))
+        for number in range(20):
+            answer = await caller.turn(f"What is fact-{number}")
+            assert answer == f"fact-{number} is {value_of(f'fact-{number}')}"
+        assert "order-100 is" in await caller.turn("What is order-100")
+        await agent.settled()
+        assert {*archived(agent), *agent.items} == caller.seen - {*memory_ids(server)}
+        assert "THE-END" not in "".join(map(str, entries(agent)))
+        assert len(set(server.bills)) == len(server.bills) > 200
+        assert server.refusals == []
+        assert caller.errors == []
+
+
+async def test_what_a_response_costs_stops_growing():
+    """Without marks the 60th response reads more than twice what it reads with them."""
+    billed = {}
+    for name, options in (("off", {"max_history_items": None, "trigger_items": None}), ("on", {})):
+        async with conversation(**options) as (server, agent, caller):
+            caller.transcribed = name == "on"
+            await caller.script(range(21, 80))
+            await agent.settled()
+            await caller.script(range(80, 81))
+            billed[name] = server.bills[-1].input_tokens
+    assert billed["off"] > 2 * billed["on"]
+
+
+async def test_the_beta_protocol_is_spoken_too():
+    """`conversation.item.created`, `response.audio_transcript.done`, `text` for an answer."""
+    async with conversation(server_options={"beta": True}) as (server, agent, caller):
+        await caller.script(range(12))
+        await agent.settled()
+        before = list(server.ids)
+        assert f"fact-0 is {value_of('fact-0')}" in agent.memory
+        await server.drop()
+        await caller.cut_off()
+        await caller.call()
+        await until(lambda: len(server.ids) == len(before))
+        assert server.refusals == []
+
+
+async def test_a_server_that_gives_items_its_own_ids_is_understood():
+    """The memory is known by its words where its id is not kept."""
+    async with conversation(server_options={"renames": True}) as (server, agent, caller):
+        await caller.type("I write this")
+        await small_talk(caller, 8)
+        assert len(memories(server)) == 1
+        assert server.ids[1:] == list(agent.items)
+        await server.drop()
+        await caller.cut_off()
+        await caller.call()
+        await small_talk(caller, 4)
+        assert len(memories(server)) == 1
+        assert server.ids[1:] == list(agent.items)
+        assert server.refusals == []
+
+
+async def test_token_marks_follow_what_the_server_bills():
+    """The window in tokens, audio included, comes down to the low mark."""
+    marks = {"max_history_tokens": 150, "trigger_tokens": 400}
+    none = {"max_history_items": None, "trigger_items": None}
+    sizes = []
+    async with conversation(**none, **marks) as (server, agent, caller):
+        for turn in range(21, 60):
+            await caller.script(range(turn, turn + 1))
+            await agent.settled()
+            live = server.now.items[1:] if agent.memory else server.now.items
+            sizes.append(sum(kept.tokens for kept in live))
+        done = [event for event in server.sent if event["type"] == "response.done"]
+        assert agent.usage == done[-1]["response"]["usage"]
+    folded = [size for before, size in itertools.pairwise(sizes) if size < before]
+    assert max(sizes) < 400 + 100
+    assert len(folded) > 3
+    assert max(folded) < 150 + 100
+
+
+async def test_off_is_the_hosts_own_behaviour():
+    """Without marks nothing is created, deleted, transcribed or replayed."""
+    none = {"max_history_items": None, "trigger_items": None}
+    async with conversation(**none) as (server, _agent, caller):
+        caller.transcribed = False
+        await caller.script(range(21, 41))
+        await server.drop()
+        await caller.cut_off()
+        await caller.call()
+        await caller.turn("Still there")
+        assert len(server.ids) == 2
+        assert {e["item"]["type"] for e in sent(server, "conversation.item.create")} <= {
+            "function_call_output"
+        }
+        updates = sent(server, "session.update")
+        host = HostRealtimeAgent(verbose=False)._realtime_config.to_session()
+        assert [event["session"] for event in updates] == [host, host]
+
+
+async def test_speech_without_a_transcript_is_kept_and_told_of(caplog):
+    """What has no words is not folded away, as long as words may still come."""
+    options = {"server_options": {"transcribes": False}, "transcription_model": None}
+    with caplog.at_level(logging.WARNING):
+        async with conversation(**options) as (server, _agent, caller):
+            caller.transcribed = False
+            await small_talk(caller, 6)
+            spoken = [k.id for k in server.now.items if k.item["role"] == "user" and k.audio_ms]
+            assert len(spoken) == 6
+            assert set(spoken) & set(deletions(server)) == set()
+            assert "set transcription_model" in caplog.text
+
+
+async def test_transcripts_may_come_turns_later():
+    """What was said is folded with its words, when these come four turns after it too."""
+    async with conversation(server_options={"transcript_seconds": 0.05}) as (server, agent, caller):
+        for turn in range(10):
+            caller.transcribed = turn % 5 == 4
+            await caller.script(range(turn, turn + 1))
+        await small_talk(caller, 4)
+        said = "\n".join(text_of(message) for message in all_messages(agent))
+        assert all(f"fact-{n} is {value_of(f'fact-{n}')}" in said for n in range(6))
+        assert "not transcribed" not in said
+        assert memories(server) == [agent.memory]
+        assert server.refusals == []
+
+
+async def test_a_key_of_the_environment_goes_to_its_own_provider_only(monkeypatch):
+    """Another server gets the key that was given for it, or none."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    async with conversation() as (server, _, __):
+        assert "Authorization" not in server.headers[-1]
+    async with conversation(api_key="mine", headers={"X-Tenant": "7"}) as (server, _, __):
+        assert server.headers[-1]["Authorization"] == "Bearer mine"
+        assert server.headers[-1]["X-Tenant"] == "7"
+    assert RealtimeAgent(verbose=False)._headers["Authorization"] == "Bearer sk-secret"
+
+
+async def test_the_address_names_the_model_and_must_be_a_websocket():
+    """`model=` is added where the URL has none; anything but ws and wss is refused."""
+    assert RealtimeAgent(verbose=False).url == "wss://api.openai.com/v1/realtime?model=gpt-realtime"
+    local = RealtimeAgent(verbose=False, model="a b", url="ws://localhost:1/x?key=1")
+    assert local.url == "ws://localhost:1/x?key=1&model=a%20b"
+    with pytest.raises(ConfigError):
+        RealtimeAgent(url="https://localhost/v1/realtime")
+    with pytest.raises(ConfigError):
+        RealtimeAgent(max_history_items=5)
+
+
+def test_the_host_is_what_we_build_on():
+    """The names of the host's class that ours replaces and uses."""
+    for name in ("aconnect", "adisconnect", "receive_loop", "_send_event", "_log"):
+        assert callable(getattr(HostRealtimeAgent, name))
+    host = vars(HostRealtimeAgent(verbose=False))
+    for name in ("_ws", "_connected", "_realtime_config", "_on_audio_callbacks"):
+        assert name in host
+    public = {name for name in dir(HostRealtimeAgent) if not name.startswith("_")}
+    assert public <= set(dir(RealtimeAgent))
+    given = inspect.signature(HostRealtimeAgent.__init__).parameters
+    ours = list(inspect.signature(RealtimeAgent.__init__).parameters)
+    assert list(given) == [*ours[:7], "kwargs"]
+
+
+async def test_the_server_is_strict():
+    """The judge of the other tests: it refuses unknown ids, split pairs and wrong shapes."""
+    async with conversation(max_history_items=None, trigger_items=None) as (server, agent, caller):
+        caller.transcribed = False
+        await caller.turn("Please look up order-1")
+        calls = [k for k in server.now.items if k.item["type"] == "function_call"]
+        outputs = [k for k in server.now.items if k.item["type"] == "function_call_output"]
+        delete = {"type": "conversation.item.delete"}
+        orphan = {"type": "function_call_output", "call_id": "none", "output": "x"}
+        wrong = {"type": "message", "role": "assistant", "content": [{"type": "input_text"}]}
+        for event in (
+            {**delete, "item_id": "unknown"},
+            {**delete, "item_id": calls[0].id},
+            {"type": "conversation.item.create", "item": orphan},
+            {"type": "conversation.item.create", "item": wrong},
+            {"type": "conversation.item.truncate", "item_id": "x"},
+            {"type": "no.such.event"},
+        ):
+            await agent.asend_event(event)
+            await caller.wait("error")
+        await agent.asend_event({**delete, "item_id": outputs[0].id})
+        await agent.asend_event({"type": "response.create"})
+        await caller.wait("error")
+        codes = [refusal.split(": ")[1] for refusal in server.refusals]
+        assert codes == [
+            "item_invalid_item_id",
+            "split_pair",
+            "invalid_tool_call_id",
+            "invalid_value",
+            "invalid_value",
+            "invalid_value",
+            "split_pair",
+        ]
+
+
+def test_the_stores_default_is_memory():
+    """Nobody's words go to a disk unasked."""
+    assert isinstance(RealtimeAgent(verbose=False).store, MemoryStore)

@@ -1,0 +1,167 @@
+"""A voice conversation goes on over a new line, in a new process, beside another agent."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+from praison_compressor.config import CompressorConfig
+from praison_compressor.ledger.chain import verify
+from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor.messages import text_of
+from praison_compressor.view.frame import unframe
+from tests.helpers.realtime_caller import FACT, Caller, line, model, value_of
+from tests.helpers.realtime_server import RealtimeServer
+from tests.helpers.realtime_talk import (
+    SMALL,
+    GatedStore,
+    agent_for,
+    all_messages,
+    archived,
+    conversation,
+    entries,
+    memories,
+    small_talk,
+    until,
+)
+
+
+async def test_a_reconnect_tells_the_memory_and_the_live_window():
+    """The new connection has the memory first, then every live item, in order, with its words."""
+    async with conversation() as (server, agent, caller):
+        await caller.script(range(8))
+        await agent.settled()
+        before, words = list(server.ids), [kept.words for kept in server.now.items]
+        await server.drop()
+        await caller.cut_off()
+        await caller.call()
+        await until(lambda: len(server.ids) == len(before))
+        assert server.ids[1:] == before[1:]
+        assert [kept.words for kept in server.now.items] == words
+        fact = f"fact-2 is {value_of('fact-2')}"
+        assert await caller.turn("What is fact-2") == fact
+        assert server.refusals == []
+
+
+async def test_a_session_that_begins_anew_on_the_same_line_is_told_too():
+    """A second `session.created` means an empty conversation behind the same socket."""
+    async with conversation() as (server, agent, caller):
+        await caller.script(range(8))
+        await agent.settled()
+        before = list(server.ids)
+        server.now.items.clear()
+        await server.now.greet()
+        await until(lambda: len(server.ids) == len(before))
+        assert server.ids[1:] == before[1:]
+
+
+async def test_another_process_goes_on_from_the_ledger(tmp_path):
+    """With a store in a file a new agent of the same session begins with the memory."""
+    config = CompressorConfig(store_url=f"sqlite:///{tmp_path / 'ledger.db'}")
+    async with conversation(config=config, session_id="call-7") as (server, agent, caller):
+        await caller.script(range(8))
+        await agent.settled()
+        known = agent.memory
+        agent.store.close()
+        later = agent_for(server, config=config, session_id="call-7")
+        async with Caller(later) as other:
+            await until(lambda: memories(server) == [known])
+            assert f"fact-0 is {value_of('fact-0')}" == await other.turn("What is fact-0")
+            await small_talk(other, 4)
+            assert unframe({"content": later.memory}).startswith(unframe({"content": known}))
+        later.store.close()
+
+
+async def test_a_hundred_disconnects_are_survived():
+    """Cut off at random moments, in folds too: no item lost, one memory, every fact known."""
+    chance = random.Random(7)
+    async with RealtimeServer(model) as server:
+        caller = Caller(agent_for(server, **SMALL))
+        await caller.call()
+        for drop in range(100):
+            if drop % 5 == 0:  # these are heard out, so that there is much to know
+                await caller.turn(f"Remember that fact-{drop} is {value_of(f'fact-{drop}')} please")
+            talking = asyncio.create_task(caller.turn(line(drop)))
+            for _ in range(chance.randrange(60)):
+                await asyncio.sleep(0)
+            if chance.random() < 0.5:
+                await asyncio.wait({talking}, timeout=chance.random() * 0.05)
+            await server.drop()
+            await caller.cut_off()
+            await asyncio.gather(talking, return_exceptions=True)
+            await caller.call()
+        await caller.turn("Are you still there")
+        await caller.agent.settled()
+        agent = caller.agent
+        lost = caller.seen - set(archived(agent)) - set(agent.items)
+        assert {i for i in lost if not i.startswith("mem_")} == set()
+        assert memories(server) == [agent.memory]
+        assert server.ids[1:] == list(agent.items)
+        kept = set(FACT.findall(agent.memory)) | {
+            fact for k in server.now.items for fact in FACT.findall(k.words)
+        }
+        said = {f for m in all_messages(agent) for f in FACT.findall(text_of(m))}
+        assert said <= kept
+        assert len(said) > 10
+        assert server.refusals == []
+        assert len(server.connections) == 101
+        await caller.hang_up()
+
+
+async def test_a_text_sent_before_the_line_went_dead_is_not_lost():
+    """What the server never acknowledged is told to the next connection."""
+    async with conversation() as (server, agent, caller):
+        server.mute.add("conversation.item.create")
+        await agent.asend_text("Are you there")
+        server.mute.clear()
+        await server.drop()
+        await caller.cut_off()
+        await caller.call()
+        await until(lambda: [k.words for k in server.now.items] == ["Are you there"])
+
+
+async def test_listening_can_be_interrupted_and_taken_up_again():
+    """A cancelled `receive_loop` leaves the connection and what is known of it as they are."""
+    async with conversation() as (server, agent, caller):
+        await small_talk(caller, 4)
+        before = agent.items
+        await caller.pause()
+        await caller.turn("Still there")
+        assert agent.items[: len(before)] == before
+        assert len(server.connections) == 1
+
+
+async def test_a_commit_that_has_begun_is_finished_at_disconnect():
+    """What it holds is in the memory and not in the live window as well."""
+    store = GatedStore()
+    async with conversation(store=store) as (server, agent, caller):
+        for turn in range(4):
+            await caller.turn(line(turn))
+        await until(lambda: store.writing)
+        await server.drop()
+        await asyncio.sleep(0.05)
+        store.gate.set()
+        await caller.cut_off()
+        assert len(agent.items) == 4
+        assert f"fact-0 is {value_of('fact-0')}" in agent.memory
+        await caller.call()
+        await until(lambda: len(server.ids) == 5)
+        assert memories(server) == [agent.memory]
+
+
+async def test_another_writer_of_the_same_session_is_taken_over():
+    """Two agents of one session: the loser of a race goes on from what the winner remembered."""
+    store = MemoryStore()
+    one = {"store": store, "session_id": "shared"}
+    async with (
+        conversation(**one) as (_, agent, caller),
+        conversation(**one) as (__, other, second),
+    ):
+        for turn in range(10):
+            await asyncio.gather(caller.turn(line(turn)), second.turn(line(turn + 10)))
+        await agent.settled()
+        await other.settled()
+        verify(entries(agent))
+        known = agent.memory + other.memory
+        assert all(f"fact-{n} is {value_of(f'fact-{n}')}" in known for n in (0, 1, 2, 10, 11, 12))
+        assert caller.errors == second.errors == []

@@ -1,0 +1,154 @@
+"""What is deleted or cut in a voice conversation is in no memory, whoever did it and whenever."""
+
+from __future__ import annotations
+
+import pytest
+
+from praison_compressor.messages import text_of
+from tests.helpers.realtime_caller import Caller, line, value_of
+from tests.helpers.realtime_server import speech
+from tests.helpers.realtime_talk import (
+    GatedStore,
+    Slow,
+    agent_for,
+    all_messages,
+    archived,
+    conversation,
+    entries,
+    memories,
+    small_talk,
+    until,
+)
+
+
+async def folding(caller: Caller, slow: Slow) -> None:
+    """Talk until a summary is being written."""
+    for number in range(4):
+        await caller.turn(f"Remember that fact-{number} is {value_of(f'fact-{number}')} please")
+    await until(lambda: slow.running == 1)
+
+
+@pytest.mark.parametrize("who", ["the user", "another client", "a truncation"])
+async def test_a_change_during_a_fold_is_not_undone(who):
+    """What is deleted or cut while it is being summarized is in no memory, and the rest is."""
+    slow = Slow()
+
+    def telling(items):
+        return [("say", "All right, go on, and know that fact-99 is amber-9999")]
+
+    async with conversation(answers=telling, summarizer=slow) as (server, agent, caller):
+        await folding(caller, slow)
+        victim = server.ids[1] if who == "a truncation" else server.ids[0]
+        if who == "the user":
+            server.mute.add("conversation.item.delete")  # it is forgotten before the server says so
+            await agent.delete_item(victim)
+            await until(lambda: victim not in server.ids)
+            server.mute.clear()
+        elif who == "another client":
+            await server.now.delete(victim)
+        else:
+            for item_id in server.ids[1::2]:
+                await agent.truncate_item(item_id, 200)
+        slow.go.set()
+        await small_talk(caller, 1)
+        assert slow.calls > 1
+        kept = "".join(text_of(message) for message in all_messages(agent))
+        assert (f"fact-0 is {value_of('fact-0')}" in kept) == (who == "a truncation")
+        assert ("fact-99 is amber-9999" in agent.memory) == (who != "a truncation")
+        assert (f"fact-0 is {value_of('fact-0')}" in agent.memory) == (who == "a truncation")
+        assert f"fact-1 is {value_of('fact-1')}" in agent.memory
+        assert memories(server) == [agent.memory]
+        assert server.refusals == []
+
+
+@pytest.mark.parametrize("who", ["the user", "another client"])
+async def test_a_deletion_while_the_server_is_told_is_not_undone(who):
+    """The memory already stands, the folded items are going: what is deleted now is rewritten."""
+    victims: list[str] = []
+
+    async def meddle(connection, event):
+        if event["type"] == "conversation.item.delete" and not victims:
+            victims.append(connection.items[3].id)
+            await (
+                agent.delete_item(victims[0])
+                if who == "the user"
+                else connection.delete(victims[0])
+            )
+
+    def nothing(items):
+        return [("say", "All right, go on.")]
+
+    async with conversation(answers=nothing) as (server, agent, caller):
+        server.hook = meddle
+        for number in range(4):
+            await caller.turn(f"Remember that fact-{number} is {value_of(f'fact-{number}')} please")
+        await agent.settled()
+        assert len(victims) == 1
+        assert f"fact-0 is {value_of('fact-0')}" in agent.memory
+        assert f"fact-1 is {value_of('fact-1')}" not in agent.memory
+        assert memories(server) == [agent.memory]
+        assert victims[0] not in server.ids
+
+
+async def test_a_deletion_while_the_commit_is_written_is_not_undone():
+    """Between the check and the end of the commit too: the memory is rewritten at once."""
+    store = GatedStore()
+    async with conversation(store=store) as (server, agent, caller):
+        for turn in range(4):
+            await caller.turn(line(turn))
+        await until(lambda: store.writing)
+        victim = server.ids[0]
+        await agent.delete_item(victim)
+        await until(lambda: agent.transcript(victim) is None)
+        store.gate.set()
+        await agent.settled()
+        assert f"fact-0 is {value_of('fact-0')}" not in agent.memory
+        assert f"fact-1 is {value_of('fact-1')}" in agent.memory
+        assert memories(server) == [agent.memory]
+
+
+async def test_a_folded_item_can_still_be_forgotten():
+    """`delete_item` of what is only in the memory rewrites the memory without it."""
+    async with conversation() as (server, agent, caller):
+        await caller.script(range(6))
+        await agent.settled()
+        victim = archived(agent)[0]
+        assert f"fact-0 is {value_of('fact-0')}" in agent.memory
+        assert await agent.delete_item(victim)
+        await agent.settled()
+        assert f"fact-0 is {value_of('fact-0')}" not in agent.memory
+        assert f"fact-1 is {value_of('fact-1')}" in agent.memory
+        assert memories(server) == [agent.memory]
+        again = agent_for(server, store=agent.store, session_id=agent.session_id)
+        async with Caller(again):
+            assert f"fact-0 is {value_of('fact-0')}" not in again.memory
+            assert f"fact-1 is {value_of('fact-1')}" in again.memory
+
+
+async def test_who_deletes_the_memory_is_obeyed():
+    """Another client's deletion of the memory item is not undone by the next fold."""
+    async with conversation() as (server, agent, caller):
+        await caller.script(range(6))
+        await agent.settled()
+        await server.now.delete(server.ids[0])
+        await small_talk(caller, 6)
+        assert memories(server) == [agent.memory] != [""]
+        assert f"fact-0 is {value_of('fact-0')}" not in agent.memory
+
+
+async def test_barge_in_and_clear():
+    """The tail that was not heard is in neither transcript nor memory; the buffer is emptied."""
+    async with conversation() as (server, agent, caller):
+        item_id = await caller.interrupt("Tell me a story", after_ms=600)
+        words = agent.transcript(item_id)
+        assert words.startswith("Once upon a time")
+        assert len(words.split()) <= 6
+        await agent.asend_audio(speech("this is cleared"))
+        assert await agent.clear_input_audio()
+        await caller.wait("input_audio_buffer.cleared")
+        await small_talk(caller, 5)
+        assert item_id in archived(agent)
+        assert [text_of(m) for e in entries(agent) for m in e.originals if m["id"] == item_id] == [
+            words
+        ]
+        assert server.refusals == []

@@ -1,0 +1,138 @@
+"""A Realtime server or a store that refuses, is silent or drops things loses nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from praison_compressor.errors import StoreUnavailable
+from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor.praisonai.realtime import RealtimeAgent
+from tests.helpers.realtime_talk import (
+    SMALL,
+    archived,
+    conversation,
+    deletions,
+    entries,
+    memories,
+    small_talk,
+    until,
+)
+
+
+async def test_a_refused_memory_deletes_nothing_and_is_tried_again():
+    """No deletion before the memory stands; the text that was paid for is used the next time."""
+    async with conversation() as (server, agent, caller):
+        await small_talk(caller, 3)
+        server.refuse_next["conversation.item.create"] = 1
+        await small_talk(caller, 1)
+        assert deletions(server) == []
+        assert len(server.ids) == 8
+        await small_talk(caller, 2)
+        assert memories(server) == [agent.memory]
+        assert len(entries(agent)) == 2
+        assert set(server.ids) & set(archived(agent)) == set()
+        assert caller.errors == []
+
+
+async def test_a_refused_deletion_stops_and_is_tried_again():
+    """What could not be deleted is neither forgotten nor remembered twice."""
+    async with conversation() as (server, agent, caller):
+        await small_talk(caller, 3)
+        server.refuse_next["conversation.item.delete"] = 1
+        await small_talk(caller, 1)
+        assert len(server.ids) == 9
+        assert len(deletions(server)) == 1
+        await small_talk(caller, 2)
+        assert len(server.ids) == 1 + len(agent.items)
+        assert sorted(archived(agent)) == sorted(set(archived(agent)))
+
+
+async def test_a_server_that_does_not_answer_loses_nothing():
+    """Without acknowledgement nothing more is deleted."""
+    options = {"ack_timeout_seconds": 1.0}  # two turns are over long before
+    async with conversation(**options) as (server, _agent, caller):
+        await small_talk(caller, 3)
+        server.mute.add("conversation.item.create")
+        await small_talk(caller, 1)
+        assert deletions(server) == []
+        server.mute.clear()
+        server.mute.add("conversation.item.delete")
+        await small_talk(caller, 2)
+        assert len(deletions(server)) == 1
+
+
+async def test_an_item_that_the_server_dropped_by_itself_is_not_asked_for_again():
+    """A deletion that is refused because there is no such item is as good as done."""
+    async with conversation() as (server, agent, caller):
+        await small_talk(caller, 3)
+        server.now.items.pop(1)
+        await small_talk(caller, 5)
+        assert server.ids[1:] == list(agent.items)
+        assert len(deletions(server)) == len(set(deletions(server)))
+        assert [refusal.split(": ")[1] for refusal in server.refusals] == ["item_invalid_item_id"]
+
+
+async def test_a_store_that_fails_deletes_nothing():
+    """Without an archive nothing leaves the server; the next try succeeds."""
+
+    class Failing(MemoryStore):
+        failures = 1
+
+        def commit(self, session, segments):
+            if self.failures:
+                self.failures -= 1
+                raise StoreUnavailable("the disk is full")
+            return super().commit(session, segments)
+
+    async with conversation(store=Failing()) as (server, agent, caller):
+        await small_talk(caller, 4)
+        assert (len(server.ids), agent.memory, deletions(server)) == (8, "", [])
+        await small_talk(caller, 2)
+        assert memories(server) == [agent.memory]
+
+
+async def test_no_server_is_an_answer_not_an_exception():
+    """As the host does it: False, and the error callbacks are told."""
+    errors = []
+    agent = RealtimeAgent(url="ws://127.0.0.1:9/v1/realtime", verbose=False, **SMALL)
+    agent.on_error(errors.append)
+    assert not await agent.aconnect()
+    assert len(errors) == 1
+    assert not await agent.asend_text("hello")
+    assert agent.items == ()
+
+
+async def test_a_callback_that_fails_does_not_end_the_conversation():
+    """The error callbacks are told; the next turn is answered."""
+
+    def broken(sound):
+        raise ValueError("no loudspeaker")
+
+    async with conversation() as (_, agent, caller):
+        agent.on_audio(broken)
+        await caller.turn("Hello")
+        assert await caller.turn("Hello again") == "All right, go on."
+        assert {str(error) for error in caller.errors} == {"no loudspeaker"}
+
+
+@pytest.mark.parametrize("delta", ["abc", "%%%%", "Gespräch", 5])
+async def test_a_piece_of_audio_that_is_no_base64_is_skipped_and_said(delta, caplog):
+    """Nothing of it is played, the error callbacks are told, the next turn is answered."""
+    async with conversation() as (server, agent, caller):
+        await server.now.send("response.output_audio.delta", delta=delta)
+        await until(lambda: caller.errors)
+        played = []
+        agent.on_audio(played.append)
+        assert await caller.turn("Hello") == "All right, go on."
+        assert len(caller.errors) == 1
+        assert b"".join(played)
+        assert "skipped" in caplog.text
+
+
+async def test_an_error_of_the_servers_reaches_the_user():
+    """What the user's own event caused is reported as the host reports it."""
+    async with conversation() as (_server, agent, caller):
+        await agent.delete_item("no-such-item")
+        await caller.wait("error")
+        await until(lambda: len(caller.errors) == 1)
+        assert "does not exist" in str(caller.errors[0])

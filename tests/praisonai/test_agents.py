@@ -1,0 +1,101 @@
+"""Agents that asked for SUMMARIZE go on past their window, on both client paths of the host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from praisonaiagents import ExecutionConfig
+
+from praison_compressor.testing import LocalProvider, Summarizer, Worker
+from tests.helpers.hosting import (
+    EVERY_PATH,
+    MODES,
+    OPENAI,
+    PATHS,
+    agent,
+    at_home,
+    cells,
+    context,
+    look_up,
+    numbered,
+    of_agent,
+    reused,
+    turn,
+)
+
+# The host's OpenAI streams run one round of tools in a turn.
+ROUNDS = {(OPENAI, "stream"): (1, 24), (OPENAI, "iter_stream"): (1, 24)}
+LONG_TURNS = ExecutionConfig(max_iter=100, max_tool_calls_per_turn=500)
+ANSWER = "Noted, the ledger is in order. " * 4
+
+
+@pytest.fixture
+def host(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, provider: LocalProvider
+) -> Iterator[LocalProvider]:
+    """The strict provider as the host's, and our installation."""
+    with at_home(monkeypatch, tmp_path, provider) as running:
+        running.answer_with(Worker(answer=ANSWER))
+        running.route("aux", Summarizer(r"L-\d+"))
+        yield running
+
+
+def no_request_failed(provider: LocalProvider) -> None:
+    assert [(r.number, r.error) for r in provider.requests if r.status != 200] == []
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_sixty_turns_past_the_window(host: LocalProvider, path: str) -> None:
+    """No request is refused; summaries are few, and between them the prefix stays as it was."""
+    made = agent(host, path, context(host))
+    answers = [made.chat(turn(n)) for n in range(60)]
+    assert answers == [ANSWER.strip()] * 60
+    no_request_failed(host)
+
+    sent, asked = of_agent(host), host.for_model("aux")
+    assert len(sent) >= 60
+    engine = made.context_compressor.engine()
+    grown = engine.tokens.messages(made.chat_history)
+    budget = engine.config.trigger_ratio * (6_000 - 1_500 - 100)
+    assert grown > 2 * 6_000
+    assert len(asked) <= grown / (budget - budget * engine.config.target_ratio)
+
+    # Between two compressions the next request begins with nearly all of the one before.
+    compressed = {b.number for b in sent if any(a.number == b.number - 1 for a in asked)}
+    shares = [reused(a, b) for a, b in pairwise(sent)]
+    steady = [
+        share for share, b in zip(shares, sent[1:], strict=True) if b.number not in compressed
+    ]
+    assert len(steady) > 40
+    # litellm's `chat` sends the newest user message twice, which the next request does not repeat.
+    assert sorted(steady)[len(steady) // 2] >= (0.95 if path == PATHS[0] else 0.85)
+
+
+@pytest.mark.parametrize(("path", "mode"), cells(EVERY_PATH))
+def test_every_mode(host: LocalProvider, path: str, mode: str) -> None:
+    """Whatever the agent is called by, nothing is refused and the summaries are used again."""
+    made = agent(host, path, context(host))
+    answers = MODES[mode](made, [turn(n) for n in range(16)])
+    assert [answer.strip() for answer in answers] == [ANSWER.strip()] * 16
+    no_request_failed(host)
+    assert 1 <= len(host.for_model("aux")) <= 4
+    assert len(of_agent(host)) >= 16
+    assert made.context_compressor.context_status == "summarized"
+    assert len(made.chat_history) == 32
+
+
+@pytest.mark.parametrize(("path", "mode"), cells(EVERY_PATH))
+def test_a_tool_loop_with_parallel_calls(host: LocalProvider, path: str, mode: str) -> None:
+    """Within one turn two dozen parallel calls outgrow the window and every pair stays whole."""
+    rounds, parallel = ROUNDS.get((path, mode), (8, 3))
+    host.answer_with(Worker(rounds, parallel=parallel, arguments=numbered, answer=ANSWER))
+    made = agent(host, path, context(host), tools=[look_up], execution=LONG_TURNS)
+    answers = MODES[mode](made, [turn(0), turn(1)])
+    assert [answer.strip() for answer in answers] == [ANSWER.strip()] * 2
+    no_request_failed(host)
+    assert len(host.for_model("aux")) >= 1
+    assert len(of_agent(host)) >= 2 * (rounds + 1)
+    assert {r.messages[-1]["role"] for r in of_agent(host)} == {"tool", "user"}

@@ -1,0 +1,310 @@
+"""Whatever fails on our side, the agent's turn is answered, with the best view that there is."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor.testing import LocalProvider, Summarizer, Worker
+from tests.helpers.hosting import (
+    EVERY_PATH,
+    LITELLM,
+    MODES,
+    OPENAI,
+    PATHS,
+    WORDS,
+    agent,
+    at_home,
+    context,
+    look_up,
+    turn,
+)
+
+KEYS = {OPENAI: "sk-of-the-agent"}
+
+
+@pytest.fixture
+def host(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, provider: LocalProvider
+) -> Iterator[LocalProvider]:
+    """The strict provider as the host's, and our installation."""
+    with at_home(monkeypatch, tmp_path, provider) as running:
+        running.answer_with(Worker(answer="Noted. " * 12))
+        yield running
+
+
+@pytest.mark.parametrize("behaviour", ["server_error", "empty", "refusal", "unauthorized", "reset"])
+@pytest.mark.parametrize("mode", ["chat", "achat"])
+def test_a_failing_summarizer(host: LocalProvider, mode: str, behaviour: str) -> None:
+    """Every turn is answered and nothing is refused; the summary is static."""
+    host.route("aux", Summarizer(None, behaviour))
+    made = agent(host, PATHS[0], context(host, summary_max_retries=0))
+    answers = MODES[mode](made, [turn(n) for n in range(14)])
+    assert None not in answers
+    assert host.refused == []
+    assert made.context_compressor.context_status == "summarized"
+    methods = {segment.method for segment in made.context_compressor.last_result.segments}
+    assert methods == {"static"}
+
+
+def test_a_message_larger_than_the_window(
+    host: LocalProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It cannot be sent whole: it is shortened, said once, and the conversation goes on."""
+    made = agent(host, OPENAI, context(host, auxiliary_model=None), llm="gpt-4o-mini")
+    with caplog.at_level(logging.WARNING, logger="praison_compressor"):
+        assert made.chat(turn(0, words=2_000)) is not None
+        assert made.chat(turn(1)) is not None
+    assert host.refused == []
+    assert "BudgetTooSmall" in caplog.text
+
+
+def test_an_agent_without_a_name_is_told_from_others_in_the_log(
+    host: LocalProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By the number that the host gives it; it is there, and not "gone"."""
+    made = agent(host, OPENAI, context(host, auxiliary_model=None), name=None)
+    with caplog.at_level(logging.INFO, logger="praison_compressor"):
+        assert made.chat(turn(0, words=2_000)) is not None
+    said = [r.getMessage() for r in caplog.records if r.getMessage().startswith("agent ")]
+    assert len(said) >= 2
+    assert all(line.startswith(f"agent {made.display_name}: ") for line in said)
+
+
+@pytest.mark.parametrize(("words", "said"), [(300, "cannot be dropped"), (500, "BudgetTooSmall")])
+def test_a_system_prompt_above_the_trigger_is_said_once(
+    host: LocalProvider, caplog: pytest.LogCaptureFixture, words: int, said: str
+) -> None:
+    """Or above the window: no model is paid to fight it, every turn is answered."""
+    host.route("aux", Summarizer(r"L-\d+"))
+    rules = "You keep the books. " + WORDS * words
+    asked = context(host, context_window=6_000)
+    made = agent(host, OPENAI, asked, instructions=rules, tools=[look_up])
+    with caplog.at_level(logging.WARNING, logger="praison_compressor"):
+        for n in range(8):
+            assert made.chat(turn(n, words=4)) is not None
+    assert [said in record.getMessage() for record in caplog.records].count(True) == 1
+    assert host.for_model("aux") == []
+    assert host.refused == []
+
+
+def test_a_store_that_cannot_be_opened(
+    host: LocalProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The turn is answered without a ledger; the cause is logged once."""
+    asked = context(host, store_url="sqlite:////proc/nowhere/ledger.db", context_window=60_000)
+    made = agent(host, OPENAI, asked)
+    with caplog.at_level(logging.WARNING, logger="praison_compressor.praisonai"):
+        assert made.chat(turn(0)) is not None
+        assert made.chat(turn(1)) is not None
+    ours = [r for r in caplog.records if "sent as well as it fits" in r.message]
+    assert len(ours) == 1
+
+
+def test_recall_without_a_store(host: LocalProvider) -> None:
+    """The tools say so in words, and no turn ends for it."""
+    asked = context(host, store_url="sqlite:////proc/no/x.db", recall=True)
+    made = agent(host, OPENAI, asked)
+    host.answer_with(Worker(1, tool="search_conversation_archive"))
+    assert made.chat(turn(0)) == "Done."
+    (said,) = [m for m in host.requests[-1].messages if m["role"] == "tool"]
+    assert "cannot" in said["content"]
+
+
+def test_an_agent_in_an_unknown_state(
+    host: LocalProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What we cannot read we leave to the host, and say so once."""
+    made = agent(host, OPENAI, context(host))
+    made._context_manager_initialized = False
+    del made._context_manager
+    with caplog.at_level(logging.ERROR, logger="praison_compressor.praisonai"):
+        assert made.context_compressor is None
+        assert made.context_compressor is None
+    assert len([r for r in caplog.records if "goes on uncompressed" in r.message]) == 1
+
+
+def test_no_agent_is_kept_alive(host: LocalProvider) -> None:
+    """Registry, compressor, tools and manager let go of an agent that nobody holds any more."""
+    made = agent(host, OPENAI, context(host, recall=True))
+    compressor = made.context_compressor
+    made.context_manager.get_stats()
+    holders = [found for found in gc.get_referrers(made) if found is not sys._getframe()]
+    ours = [found for found in holders if "praison_compressor" in repr(type(found))]
+    assert ours == []
+    assert compressor.is_in_place
+    del made, holders, ours
+    gc.collect()
+    assert not compressor.is_in_place
+
+
+def test_a_manual_agent_is_compressed_only_when_told(host: LocalProvider) -> None:
+    """`auto_compact=False`: nothing at the trigger, only what would be refused is made to fit."""
+    host.route("aux", Summarizer(r"L-\d+"))
+    made = agent(host, OPENAI, context(host, auto_compact=False))
+    for n in range(24):
+        assert made.chat(turn(n)) is not None
+    assert host.for_model("aux") == []
+    assert host.refused == []
+    assert max(r.prompt_tokens for r in host.requests) > 0.8 * (6_000 - 1_500)
+    made.context_compressor.compress()
+    assert len(host.for_model("aux")) == 1
+    made.chat(turn(24))
+    assert host.requests[-1].prompt_tokens < 0.8 * (6_000 - 1_500)
+
+
+# ---------------------------------------------------------------- whose model summarizes
+
+
+@pytest.mark.parametrize("path", EVERY_PATH)
+def test_the_agents_own_model_at_its_own_endpoint(host: LocalProvider, path: str) -> None:
+    """Without an auxiliary model every request goes where the agent's go, with its key."""
+    made = agent(host, path, context(host, auxiliary_model=None, auxiliary_api_base=None))
+    for n in range(14):
+        assert made.chat(turn(n)) is not None
+    assert made.context_compressor.last_result.segments[0].method == "model"
+    assert len(host.requests) > 14
+    assert len({record.model for record in host.requests}) == 1
+    keys = {r.headers.get("Authorization") or r.headers.get("x-api-key") for r in host.requests}
+    assert {key.removeprefix("Bearer ") for key in keys} == {KEYS.get(path, "sk-litellm")}
+
+
+def test_the_auxiliary_model_with_its_own_key(host: LocalProvider) -> None:
+    """Where one is named it is asked at its own address, and never with the agent's key."""
+    host.route("aux", Summarizer(r"L-\d+"))
+    made = agent(host, LITELLM, context(host))
+    for n in range(14):
+        made.chat(turn(n))
+    keys = {r.model: r.headers["Authorization"] for r in host.requests}
+    assert keys == {"gpt-local": "Bearer sk-litellm", "aux": "Bearer sk-aux"}
+
+
+def test_no_model_where_the_user_wrote_so(host: LocalProvider) -> None:
+    """`llm_summarize: False`, written down, means a static summary."""
+    asked = {"strategy": "summarize", "context_window": 6_000, "llm_summarize": False}
+    made = agent(host, OPENAI, asked)
+    for n in range(14):
+        made.chat(turn(n))
+    assert all("You keep the books." in r.messages[0]["content"] for r in host.requests)
+    assert made.context_compressor.last_result.segments[0].method == "static"
+
+
+class Backend:
+    """A model object of the user's own, as the host takes one."""
+
+    model = "mine"
+
+    def get_response(self, **kwargs: Any) -> str:
+        """Answer."""
+        return "Mine."
+
+
+def test_a_backend_of_the_users_own_has_no_endpoint(host: LocalProvider) -> None:
+    """It is asked by the host alone: we send nothing anywhere, and end no turn."""
+    made = agent(host, LITELLM, context(host, auxiliary_model=None))
+    made.llm_instance = Backend()
+    assert made.chat(turn(0)) == "Mine."
+    assert made.context_compressor.compress().summary_method is None
+    assert made.chat(turn(1)) == "Mine."
+    assert host.requests == []
+
+
+# ---------------------------------------------------------------- the event loop
+
+
+def test_the_loop_is_never_held_up(host: LocalProvider) -> None:
+    """While a slow summarizer writes, everything else on the loop goes on."""
+    host.route("aux", Summarizer(r"L-\d+", delay_seconds=1.0))
+    made = agent(host, OPENAI, context(host))
+    beats = 0
+
+    async def heart() -> None:
+        nonlocal beats
+        while True:
+            await asyncio.sleep(0.01)
+            beats += any(record.ended_at is None for record in host.for_model("aux"))
+
+    async def run() -> None:
+        beating = asyncio.create_task(heart())
+        for n in range(12):
+            assert await made.achat(turn(n)) is not None
+        beating.cancel()
+
+    asyncio.run(run())
+    assert len(host.for_model("aux")) >= 1
+    assert beats >= 10  # a loop that waits for the summarizer would not see it at work even twice
+
+
+def test_the_store_is_never_asked_on_the_loop(
+    host: LocalProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk may be slow: turns, compressions and commands read and write it in other threads."""
+    asked: list[tuple[str, bool]] = []
+
+    def noting(name: str) -> Any:
+        original = getattr(MemoryStore, name)
+
+        def note(*args: Any, **kwargs: Any) -> Any:
+            asked.append((name, asyncio._get_running_loop() is not None))
+            return original(*args, **kwargs)
+
+        return note
+
+    for name in ("__init__", "open", "commit", "keep", "transcript", "originals", "lineage"):
+        monkeypatch.setattr(MemoryStore, name, noting(name))
+    made = agent(host, OPENAI, context(host))
+
+    async def run() -> None:
+        compressor = made.context_compressor
+        await compressor.acompress()  # before any turn: the store is opened here
+        for n in range(12):
+            await made.achat(turn(n))
+        for command in ("/status", "/compact", "/prune", f"/resume {compressor.session_id}"):
+            assert await made.achat(command) is not None
+        await made.achat("/new")
+        await made.achat(f"/resume {made.name}")
+
+    asyncio.run(run())
+    assert {name for name, _ in asked} >= {"__init__", "open", "commit", "lineage"}
+    assert [name for name, on_loop in asked if on_loop] == []
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_cancelling_the_turn_cancels_the_summary(host: LocalProvider, path: str) -> None:
+    """A cancelled turn is over at once, the provider of summaries sees its caller go, and the next
+    turn compresses as if nothing had been."""
+    host.route("aux", Summarizer(r"L-\d+", delay_seconds=600.0))
+    made = agent(host, path, context(host))
+
+    async def until_a_summary_is_asked_for() -> asyncio.Task[Any]:
+        for n in range(40):
+            asking = asyncio.create_task(made.achat(turn(n)))
+            while not asking.done():
+                await asyncio.sleep(0.005)
+                if host.for_model("aux"):
+                    return asking
+        raise AssertionError("no summary was asked for in 40 turns")
+
+    async def until_the_caller_is_gone() -> None:
+        while not host.for_model("aux")[0].cancelled:
+            await asyncio.sleep(0.005)
+
+    async def run() -> None:
+        asking = await until_a_summary_is_asked_for()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await asyncio.wait_for(until_the_caller_is_gone(), 20.0)
+        host.route("aux", Summarizer(r"L-\d+"))
+        assert await made.achat(turn(41)) is not None
+
+    asyncio.run(run())
+    assert made.context_compressor.context_status == "summarized"
+    assert host.refused == []

@@ -1,0 +1,297 @@
+"""A compression is told to the host's hooks, its memory and its stream, and can be commanded."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from typing import Any
+
+import pytest
+from praisonaiagents.hooks import HookEvent, HookRegistry, HookResult
+
+from praison_compressor.errors import SessionNotFound
+from praison_compressor.events import Event
+from praison_compressor.testing import LocalProvider, Worker
+from tests.helpers.hosting import (
+    EVERY_PATH,
+    MODES,
+    OPENAI,
+    PATHS,
+    WINDOW,
+    WORDS,
+    agent,
+    cells,
+    context,
+    look_up,
+    numbered,
+    of_agent,
+    turn,
+)
+
+LINE = re.compile(
+    r"Compressed [\d.]+k → [\d.]+k? \(system \d+, summary [\d.]+k?, kept [\d.]+k?, tools \d+\)"
+    r" · \d+ % of 6\.0k"
+)
+
+
+class Memory:
+    """A memory that only wants to see what will be compressed."""
+
+    def __init__(self) -> None:
+        self.seen: list[list[Any]] = []
+
+    def on_pre_compress(self, messages: list[Any]) -> str:
+        """Take a look."""
+        self.seen.append(messages)
+        return ""
+
+
+def hooks(hook: Any) -> HookRegistry:
+    """Hooks of the host that call `hook` before and after each compression."""
+    registry = HookRegistry()
+    for event in (HookEvent.BEFORE_COMPACTION, HookEvent.AFTER_COMPACTION):
+        registry.register_function(event=event, func=hook, name=event.value)
+    return registry
+
+
+@pytest.mark.parametrize(("path", "mode"), cells(PATHS))
+def test_the_hosts_hooks_fire_once_for_each_compression(
+    host: LocalProvider, path: str, mode: str
+) -> None:
+    """Before and after in pairs, with the numbers, and the memory sees the whole transcript."""
+    told: list[Any] = []
+
+    def hook(data: Any) -> HookResult:
+        told.append(data)
+        return HookResult.allow()
+
+    made = agent(host, path, context(host), hooks=hooks(hook))
+    memory = made._memory_instance = Memory()
+    MODES[mode](made, [turn(n) for n in range(12)])
+
+    compressions = len(host.for_model("aux"))
+    assert compressions >= 1
+    names = [data.event_name for data in told]
+    assert names == ["before_compaction", "after_compaction"] * compressions
+    first = told[1].to_dict()
+    assert first["agent_name"] == "Ada"
+    assert first["tokens_before"] > first["tokens_after"] > 0
+    assert len(memory.seen) == compressions
+    assert any(m["content"] == turn(0) for m in memory.seen[0])
+
+
+@pytest.mark.parametrize("mode", ["chat", "achat"])
+def test_a_failing_hook_ends_nothing(host: LocalProvider, mode: str) -> None:
+    """What listens may raise; the turn goes on and the summary is written."""
+
+    def hook(data: Any) -> HookResult:
+        raise RuntimeError("hook")
+
+    class Broken(Memory):
+        def on_pre_compress(self, messages: list[Any]) -> str:
+            raise RuntimeError("memory")
+
+    made = agent(host, PATHS[0], context(host), hooks=hooks(hook))
+    made._memory_instance = Broken()
+    made.context_compressor.subscribe(lambda event: 1 / 0)  # type: ignore[arg-type, return-value]
+    answers = MODES[mode](made, [turn(n) for n in range(12)])
+    assert None not in answers
+    assert made.context_compressor.context_status == "summarized"
+
+
+@pytest.mark.parametrize("mode", ["chat", "achat", "iter_stream"])
+def test_events_the_line_and_the_stream(
+    host: LocalProvider, mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Our events carry numbers; a person gets one line; the agent's stream carries both ends."""
+    made = agent(host, PATHS[0], context(host))
+    events: list[Event] = []
+    streamed: list[Any] = []
+    made.context_compressor.subscribe(events.append)
+    made.stream_emitter.add_callback(streamed.append)
+    with caplog.at_level(logging.INFO, logger="praison_compressor"):
+        MODES[mode](made, [turn(n) for n in range(12)])
+
+    names = [event.name for event in events]
+    assert names[:3] == ["started", "model_called", "committed"]
+    assert events[0].data["tokens"] > 0
+    assert LINE.fullmatch(made.context_compressor.notice)
+    assert made.context_compressor.notice in caplog.text
+    ours = [e.metadata for e in streamed if (e.metadata or {}).get("context_compression")]
+    assert [data["context_compression"] for data in ours[:2]] == ["started", "committed"]
+
+
+# ---------------------------------------------------------------- commands
+
+
+def test_the_status(host: LocalProvider) -> None:
+    """Nothing is used before the first request; afterwards the parts add up to what was sent."""
+    made = agent(host, PATHS[0], context(host))
+    assert made.context_compressor.status().tokens == 0
+    for n in range(12):
+        made.chat(turn(n))
+    status = made.context_compressor.status()
+    assert status.tokens == of_agent(host)[-1].prompt_tokens
+    assert status.context_status == "summarized"
+    assert status.summaries == 1
+    assert 0 < status.used < 1
+    assert (status.window, status.session_id) == (6_000, made.context_compressor.session_id)
+    assert status.epoch != status.session_id
+
+
+@pytest.mark.parametrize(
+    ("options", "words", "turns", "told"),
+    [
+        ({"store_url": "sqlite:////proc/nowhere/ledger.db"}, 28, 16, "summarized"),
+        ({"auto_compact": False}, 28, 16, "summarized"),
+        ({}, 800, 1, "masked"),
+    ],
+)
+def test_the_status_tells_of_the_best_view_too(
+    host: LocalProvider, options: dict[str, Any], words: int, turns: int, told: str
+) -> None:
+    """Without a store, unasked, or shortened: what was sent is counted, and what it was before."""
+    made = agent(host, OPENAI, context(host, **options))
+    assert None not in [made.chat(turn(n, words)) for n in range(turns)]
+    status = made.context_compressor.status()
+    assert (status.context_status, made.context_compressor.context_status) == (told, told)
+    assert status.tokens == of_agent(host)[-1].prompt_tokens
+    assert status.tokens_before > WINDOW * 0.8 > status.tokens - status.system_tokens > 0
+    assert (status.summaries > 0) == (told == "summarized")
+    assert host.refused == []
+
+
+TALKED = [
+    *((OPENAI, mode) for mode in ("chat", "start", "achat", "astart", "stream", "iter_stream")),
+    *((path, mode) for path in EVERY_PATH[1:] for mode in ("chat", "achat", "stream")),
+]
+
+
+@pytest.mark.parametrize(("path", "mode"), TALKED)
+def test_slash_commands_need_no_request_of_the_agent(
+    host: LocalProvider, path: str, mode: str
+) -> None:
+    """`/status`, `/compact`, `/new`, `/resume`: answered, recorded nowhere, sent to no model."""
+    made = agent(host, path, context(host))
+    MODES[mode](made, [turn(n) for n in range(8)])
+    sent, recorded = len(of_agent(host)), len(made.chat_history)
+
+    (status,) = MODES[mode](made, ["/status"])
+    assert "of 6.0k (full)" in status
+    (told,) = MODES[mode](made, ["/compact the harbour dues"])
+    assert LINE.fullmatch(told)
+    assert "(system 0," not in told
+    (asked,) = host.for_model("aux")
+    assert "the harbour dues" in asked.text
+    session = made.context_compressor.session_id
+    assert (len(of_agent(host)), len(made.chat_history)) == (sent, recorded)
+
+    # The summary made by the command is what the next turn sends.
+    MODES[mode](made, [turn(8)])
+    assert made.context_compressor.context_status == "summarized"
+    assert len(host.for_model("aux")) == 1
+
+    (new,) = MODES[mode](made, ["/new"])
+    assert new == f"New session {made.context_compressor.session_id}"
+    assert made.context_compressor.session_id != session
+    assert made.chat_history == []
+    assert MODES[mode](made, [f"/resume {session}"]) == [f"Session {session}"]
+    (unknown,) = MODES[mode](made, ["/resume nowhere"])
+    assert "nowhere" in unknown
+    assert made.context_compressor.session_id == session
+
+
+@pytest.mark.parametrize("run", ["start", "run"])
+def test_a_command_is_not_planned(host: LocalProvider, run: str) -> None:
+    """An agent that plans has its planner asked for words alone."""
+    made = agent(host, OPENAI, context(host), planning=True)
+    assert "of 6.0k (full)" in getattr(made, run)("/status")
+    assert host.requests == []
+    assert getattr(made, run)(turn(0)) is not None
+    assert any("plan" in record.text.lower() for record in host.requests)
+
+
+def test_other_slashes_are_words(host: LocalProvider) -> None:
+    """A path or a word of the user's own goes to the model; so do commands of agents not ours."""
+    made = agent(host, PATHS[0], context(host))
+    made.chat("/usr/bin is full")
+    agent(host, PATHS[0], name="Bob").chat("/status")
+    said = dict.fromkeys(record.messages[-1]["content"] for record in of_agent(host))
+    assert list(said) == ["/usr/bin is full", "/status"]
+
+
+def test_resuming_what_is_not_there(host: LocalProvider) -> None:
+    """The method raises; only inside a chat the words are the answer."""
+    made = agent(host, PATHS[0], context(host))
+    with pytest.raises(SessionNotFound, match="nowhere"):
+        made.context_compressor.resume("nowhere")
+
+
+def test_pruning(host: LocalProvider) -> None:
+    """Outputs of earlier turns become one line each, once, and no model is asked."""
+    host.set_window(100_000)
+    host.answer_with(Worker(1, parallel=4, arguments=numbered, answer="Noted."))
+    asked = context(host, context_window=100_000, mask_above_tokens=50)
+    made = agent(host, PATHS[0], asked, tools=[look_up])
+    # This mode is the one whose history keeps what the tools said.
+    MODES["iter_stream"](made, [turn(0), turn(1)])
+    assert made.chat("/prune") == "Masked 4 tool outputs"
+    assert made.chat("/prune") == "Masked 0 tool outputs"
+    host.answer_with(Worker(answer="Noted."))
+    MODES["iter_stream"](made, [turn(2)])
+    said = [m["content"] for m in of_agent(host)[-1].messages if m["role"] == "tool"]
+    assert [text.startswith("[masked]") for text in said] == [True] * 4 + [False] * 4
+    assert made.context_compressor.context_status == "masked"
+    assert host.for_model("aux") == []
+    assert host.refused == []
+
+
+def test_pruning_counts_no_output_that_a_summary_stands_for(host: LocalProvider) -> None:
+    """As many as stood in full in the last view before its newest turn."""
+    host.answer_with(Worker(1, parallel=2, arguments=numbered, answer="Noted."))
+    asked = context(host, mask_above_tokens=50, llm_summarize=False, auxiliary_model=None)
+    made = agent(host, OPENAI, asked, tools=[look_up])
+    MODES["iter_stream"](made, [turn(n) for n in range(16)])
+    assert made.context_compressor.context_status == "summarized"
+    roles = [m["role"] for m in of_agent(host)[-1].messages]
+    newest = len(roles) - roles[::-1].index("user") - 1
+    in_full = roles[:newest].count("tool")
+    assert 0 < in_full < 30
+    assert made.chat("/prune") == f"Masked {in_full} tool outputs"
+
+
+@pytest.mark.parametrize("mode", ["chat", "achat"])
+def test_compacting_by_masks_alone_is_told(host: LocalProvider, mode: str) -> None:
+    """Where masks are enough `/compact` says what they brought, and nothing the second time."""
+
+    def read_page(topic: str, part: int) -> str:
+        """Read a page.
+
+        Args:
+            topic: of what
+            part: which
+        """
+        return look_up(topic, part) + WORDS * 50
+
+    host.set_window(100_000)
+    host.answer_with(Worker(2, parallel=3, arguments=numbered, answer="Noted."))
+    made = agent(host, OPENAI, context(host, context_window=20_000), tools=[read_page])
+    MODES["iter_stream"](made, [turn(n) for n in range(3)])
+    host.answer_with(Worker(answer="Noted."))
+    MODES["iter_stream"](made, [turn(3)])
+    (told,) = MODES[mode](made, ["/compact"])
+    assert re.match(r"Compressed [\d.]+k → [\d.]+k \(system [1-9]\d+, summary 0,", told)
+    assert made.context_compressor.context_status == "masked"
+    assert made.context_compressor.last_result.newly_masked > 0
+    assert host.for_model("aux") == []
+
+
+def test_compress_now_on_a_loop(host: LocalProvider) -> None:
+    """The awaitable twin."""
+    made = agent(host, PATHS[0], context(host))
+    for n in range(8):
+        made.chat(turn(n))
+    result = asyncio.run(made.context_compressor.acompress())
+    assert result.summary_method == "model"
+    assert result.tokens_after < result.tokens_before

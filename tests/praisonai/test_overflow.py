@@ -1,0 +1,253 @@
+"""A refusal as too long is learned from, and the request goes out once more as a tighter view."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from praisonaiagents import ExecutionConfig
+
+from praison_compressor.praisonai import requests as roles
+from praison_compressor.testing import Asked, Failure, LocalProvider, Reply, Summarizer, Worker
+from praison_compressor.tokens.overflow import Overflow, overflow_of
+from tests.helpers.hosting import (
+    ANTHROPIC,
+    EVERY_PATH,
+    LITELLM,
+    MODES,
+    PATHS,
+    agent,
+    at_home,
+    context,
+    of_agent,
+    turn,
+)
+
+HALF = 3_000
+
+
+@pytest.fixture
+def host(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, provider: LocalProvider
+) -> Iterator[LocalProvider]:
+    """A provider whose window is half of what the agent was told."""
+    with at_home(monkeypatch, tmp_path, provider) as running:
+        running.set_window(HALF)
+        running.answer_with(Worker(answer="Noted. " * 12))
+        running.route("aux", Summarizer(r"L-\d+"))
+        yield running
+
+
+def refused_views(host: LocalProvider) -> int:
+    """How many different views were refused: older hosts send a refused request three times."""
+    return len({json.dumps(record.messages) for record in host.refused})
+
+
+@pytest.mark.parametrize("mode", ["chat", "achat", "iter_stream"])
+@pytest.mark.parametrize("path", EVERY_PATH)
+def test_a_wrong_window_costs_one_refusal(host: LocalProvider, path: str, mode: str) -> None:
+    """The turn that met it is answered, and no later request is refused."""
+    made = agent(host, path, context(host))
+    answers = MODES[mode](made, [turn(n) for n in range(16)])
+    assert [answer.strip() for answer in answers] == [("Noted. " * 12).strip()] * 16
+    assert refused_views(host) == 1
+    assert made.context_compressor.engine().config.context_window == HALF
+    assert len(of_agent(host)) >= 17
+
+
+@pytest.mark.parametrize("path", EVERY_PATH)
+def test_finished_tools_do_not_run_again(host: LocalProvider, path: str) -> None:
+    """Met within the tool loop: each call runs once, and the user's words are still there."""
+    runs: list[str] = []
+
+    def look_up(topic: str) -> str:
+        """Look a topic up.
+
+        Args:
+            topic: what
+        """
+        runs.append(topic)
+        return f"{topic}: " + turn(1, words=12)
+
+    host.answer_with(Worker(16, arguments=lambda tool, nth: {"topic": f"t{nth}"}, answer="Noted."))
+    made = agent(
+        host,
+        path,
+        context(host),
+        tools=[look_up],
+        execution=ExecutionConfig(max_iter=50, max_tool_calls_per_turn=100),
+    )
+    assert made.chat("Find the nine ledgers of Lisbon.") == "Noted."
+    assert runs == [f"t{n}" for n in range(16)]
+    assert refused_views(host) == 1
+    assert all("nine ledgers of Lisbon" in r.text for r in of_agent(host))
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_refusal_without_numbers_halves_the_window(host: LocalProvider, path: str) -> None:
+    """A provider that only says that it was too long is believed."""
+
+    def answer(asked: Asked) -> Reply | Failure:
+        if len(asked.text) > 12_000:
+            return Failure(400, "Input is too long for requested model.", "invalid_request_error")
+        return Reply("Noted.")
+
+    host.set_window(100_000)
+    host.answer_with(answer)
+    made = agent(host, path, context(host))
+    assert [made.chat(turn(n)) for n in range(16)] == ["Noted."] * 16
+    assert made.context_compressor.engine().config.context_window == 3_000
+
+
+def test_room_for_an_answer_is_not_counted_as_words(host: LocalProvider) -> None:
+    """A refusal that adds both says how many tokens the words were: counts stay right."""
+    local = {"base_url": host.base_url, "api_key": "sk", "max_tokens": 1_500}
+    made = agent(host, LITELLM, context(host), llm={"model": "openai/gpt-local", **local})
+    for n in range(12):
+        assert made.chat(turn(n)) is not None
+    assert refused_views(host) == 1
+    assert "1500 in the completion" in host.refused[0].error
+    assert made.context_compressor.status().tokens == of_agent(host)[-1].prompt_tokens
+
+
+def test_room_for_an_answer_that_nobody_asked_for(host: LocalProvider) -> None:
+    """litellm asks Claude for thousands of tokens: what they leave for the words is learned."""
+    host.set_window(8_000)
+    asked = context(host, context_window=8_000)
+    made = agent(host, ANTHROPIC, asked, llm="anthropic/claude-opus-4-1")
+    for n in range(24):
+        assert made.chat(turn(n)) is not None
+    assert refused_views(host) == 1
+    room = 8_000 - of_agent(host)[0].body["max_tokens"]
+    window = made.context_compressor.engine().config.context_window
+    assert window - window // 4 in (room - 1, room, room + 1)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_second_refusal_ends_the_turn_as_the_host_does(host: LocalProvider, path: str) -> None:
+    """One retry, not a loop: what no view can satisfy is the host's to report."""
+    host.answer_with(
+        lambda asked: Failure(
+            400, "Too long.", "invalid_request_error", code="context_length_exceeded"
+        )
+    )
+    made = agent(host, path, context(host))
+    with_error: list[Any] = []
+    try:
+        with_error.append(made.chat(turn(0)))
+    except Exception as error:  # the host raises or answers None, by path
+        with_error.append(error)
+    assert len(with_error) == 1
+    assert len(of_agent(host)) <= 12
+
+
+def test_other_errors_are_not_retried(host: LocalProvider) -> None:
+    """A bad request is the caller's business."""
+    host.answer_with(lambda asked: Failure(400, "Unknown parameter: 'x'.", "invalid_request_error"))
+    made = agent(host, LITELLM, context(host))
+    made.chat(turn(0))
+    assert made.context_compressor.engine().config.context_window == 6_000
+
+
+SAYINGS = {
+    "This model's maximum context length is 8192 tokens. However, your messages resulted in "
+    "9120 tokens. Please reduce the length of the messages.": (8192, 9120),
+    "This model's maximum context length is 4097 tokens. However, you requested 5000 tokens "
+    "(4000 in the messages, 1000 in the completion).": (4097, 4000, 1000),
+    "This model's maximum context length is 8192 tokens. However, you requested 10000 tokens "
+    "(5804 in the messages, 100 in the functions, and 4096 in the completion).": (8192, 5904, 4096),
+    "This model's maximum context length is 4096 tokens. However, you requested 1024 output tokens "
+    "and your prompt contains at least 3073 input tokens": (4096, None, 1024),
+    "'max_tokens' or 'max_completion_tokens' is too large: 4096. This model's maximum context "
+    "length is 8192 tokens and your request has 5904 input tokens": (8192, 5904, 4096),
+    "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input "
+    "length or `max_tokens` and try again": (200000, 188240, 21333),
+    "You requested a total of 140000 tokens: 130000 tokens from the input messages and 10000 "
+    "tokens for the completion. That exceeds the maximum context length of 131072.": (
+        131072,
+        130000,
+        10000,
+    ),
+    "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens and 100 "
+    "`max_new_tokens`": (4096, 5000, 100),
+    "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum "
+    "context length": (32768, 40000),
+    "prompt is too long: 215000 tokens > 200000 maximum": (200000, 215000),
+    "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).": (
+        1048576,
+        1200000,
+    ),
+    "the request exceeds the available context size. try increasing the context size or enable "
+    "context shift; n_ctx: 16384": (16384, None),
+    "ContextWindowExceededError: Input is too long for requested model.": (None, None),
+    "Your input exceeds the context window of this model. Please adjust your input": (None, None),
+}
+
+
+@pytest.mark.parametrize("words", SAYINGS)
+def test_what_providers_say(words: str) -> None:
+    """OpenAI, Anthropic, Gemini, llama.cpp, Bedrock: the window and the count, where they stand."""
+    assert overflow_of(RuntimeError(words)) == Overflow(*SAYINGS[words])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Requested 40000.",
+        "You exceeded your current quota, please check your plan and billing details.",
+        "Connection error.",
+        "max_tokens is too large: 100000.",
+        "Invalid 'messages[3].tool_call_id'",
+    ],
+)
+def test_what_is_something_else(words: str) -> None:
+    """A smaller view would not help."""
+    assert overflow_of(RuntimeError(words)) is None
+
+
+# ---------------------------------------------------------------- strict chat templates
+
+
+@pytest.mark.parametrize("mode", ["chat", "achat", "iter_stream"])
+@pytest.mark.parametrize("path", PATHS)
+def test_a_template_that_wants_roles_in_turns(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, path: str, mode: str
+) -> None:
+    """Refused once, met from then on: two user messages in a row become one."""
+    strict = LocalProvider(Worker(answer="Noted. " * 12), alternate=True)
+    with strict, at_home(monkeypatch, tmp_path, strict) as host:
+        host.route("aux", Summarizer(r"L-\d+"))
+        made = agent(host, path, context(host))
+        made.chat_history.append({"role": "user", "content": "A question without an answer."})
+        answers = MODES[mode](made, [turn(n) for n in range(16)])
+        assert None not in answers
+        assert made.context_compressor.context_status == "summarized"
+        assert refused_views(host) == 1
+        assert "alternate" in host.refused[0].error
+
+
+def test_what_is_joined() -> None:
+    """Neighbours of one role, as text or as parts; never a step with tools."""
+    step = [
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": {}}]},
+        {"role": "tool", "tool_call_id": "c", "content": "r"},
+    ]
+    image = {"type": "image_url", "image_url": {"url": "data:,"}}
+    messages = [
+        {"role": "system", "content": "s"},
+        {"role": "user", "content": "a"},
+        {"role": "user", "content": "b"},
+        *step,
+        {"role": "assistant", "content": "c"},
+        {"role": "user", "content": "d"},
+        {"role": "user", "content": [image]},
+    ]
+    assert roles.alternating(messages) == [
+        messages[0],
+        {"role": "user", "content": "a\n\nb"},
+        *step,
+        messages[5],
+        {"role": "user", "content": [{"type": "text", "text": "d"}, image]},
+    ]

@@ -1,0 +1,143 @@
+"""The host's session store shows each compression as a child session, until it is forgotten."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from praisonaiagents.session import HierarchicalSessionStore, get_default_session_store
+
+from praison_compressor.errors import StoreUnavailable
+from praison_compressor.ledger.sql.store import SqlStore
+from praison_compressor.messages import content_digest
+from praison_compressor.praisonai import sessions as mirror
+from praison_compressor.testing import LocalProvider
+from tests.helpers.hosting import MODES, OPENAI, agent, context, turn
+from tests.helpers.kept_sessions import SESSION, TURNS, kept, talk
+
+
+def test_the_host_sees_the_child_session(host: LocalProvider) -> None:
+    """By its own API: parent, list, search, export."""
+    compressor = talk(kept(host))
+    store = get_default_session_store()
+    tree = HierarchicalSessionStore(store.session_dir)
+    chain = [e.id for e in compressor.ledger.lineage("default", SESSION)]
+    child = chain[-1]
+    assert tree.get_parent(chain[1]) == SESSION
+    assert [tree.get_parent(one) for one in chain[1:]] == chain[:-1]
+    listed = {each["session_id"]: each for each in store.list_sessions()}
+    assert set(chain) <= set(listed)
+    assert store.get_session(SESSION).metadata["lineage_id"] == SESSION
+    assert store.get_session(child).metadata["lineage_id"] == SESSION
+    exported = tree.export_session(child)
+    assert exported["parent_id"] == chain[-2]
+    assert exported["messages"][0]["role"] == "system"
+    assert "L-001" in exported["messages"][0]["content"]
+    hits = store.search("L-001")
+    assert [hit.session_id in chain for hit in hits] == [True]
+
+
+def test_the_host_sees_the_children_of_an_agent_that_only_awaits(host: LocalProvider) -> None:
+    """The host itself keeps nothing of `achat`; what we compressed is there all the same."""
+    made = kept(host)
+    MODES["achat"](made, [turn(n) for n in range(TURNS)])
+    compressor = made.context_compressor
+    assert compressor.context_status == "summarized"
+    store = get_default_session_store()
+    tree = HierarchicalSessionStore(store.session_dir)
+    chain = [e.id for e in compressor.ledger.lineage("default", SESSION)]
+    assert [tree.get_parent(one) for one in chain[1:]] == chain[:-1]
+    assert "L-001" in tree.export_session(chain[-1])["messages"][0]["content"]
+    assert len(store.search("L-001")) == 1
+
+
+def test_the_host_keeps_its_own_transcript(host: LocalProvider) -> None:
+    """Every word of every turn is still in the agent's session."""
+    talk(kept(host))
+    history = get_default_session_store().get_chat_history(SESSION)
+    asked = [m["content"] for m in history if m["role"] == "user"]
+    assert asked == [turn(n) for n in range(TURNS)]
+
+
+def test_each_compression_is_mirrored_once(host: LocalProvider) -> None:
+    """Turns without a compression, and a new agent on the session, add no child."""
+    talk(kept(host))
+    store = get_default_session_store()
+    before = {each["session_id"] for each in store.list_sessions()}
+    kept(host).chat("And the next one?")
+    assert {each["session_id"] for each in store.list_sessions()} == before
+
+
+def test_a_failing_mirror_harms_nothing(
+    host: LocalProvider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A host store that cannot be written is said once; the view is the same."""
+    expected = talk(kept(host, session="sound")).last_result.messages
+
+    def full(self: Any, *_: Any, **__: Any) -> str:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(HierarchicalSessionStore, "create_session", full)
+    compressor = talk(kept(host), TURNS)
+    assert compressor.last_result.messages == expected
+    said = [r for r in caplog.records if r.name == mirror.__name__]
+    assert len(said) == 1
+    assert isinstance(compressor.ledger, SqlStore)
+
+
+# ---------------------------------------------------------------- forgotten
+
+
+def children(compressor: Any) -> list[str]:
+    """The ids of the session's epochs."""
+    return [e.id for e in compressor.ledger.lineage("default", SESSION)[1:]]
+
+
+def test_a_forgotten_session_is_gone_from_the_hosts_mirror_too(host: LocalProvider) -> None:
+    """Its summaries are in no file of ours, and in no child of the host's; its own is named."""
+    made = kept(host)
+    compressor = talk(made)
+    store = get_default_session_store()
+    mirrored = [child for child in children(compressor) if store.session_exists(child)]
+    done = compressor.forget()
+    assert list(done.mirrored) == mirrored != []
+    assert [store.session_exists(child) for child in mirrored] == [False] * len(mirrored)
+    assert done.erased.sessions == (SESSION,)
+    (left,) = done.left
+    assert f"the host's own session {SESSION}" in left
+    assert compressor.ledger.verify() == []
+
+
+def test_a_forgotten_message_is_gone_from_the_hosts_mirror_too(host: LocalProvider) -> None:
+    """A child may repeat it, as a summary or word for word: none is left that could."""
+    made = kept(host)
+    compressor = talk(made)
+    store = get_default_session_store()
+    (told,) = [m for m in compressor.ledger.archived("default", SESSION) if m["content"] == turn(2)]
+    done = compressor.forget(content_digest(told))
+    assert done.erased.messages == 1
+    assert len(done.mirrored) > 0
+    assert [c for c in children(compressor) if store.session_exists(c)] == []
+
+
+def test_what_could_not_be_removed_is_named(
+    host: LocalProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host that refuses keeps its child, and the caller learns which."""
+    made = kept(host)
+    compressor = talk(made)
+    store = get_default_session_store()
+    monkeypatch.setattr(type(store), "delete_session", lambda *_: False)
+    done = compressor.forget()
+    assert done.mirrored == ()
+    refused = [line for line in done.left if "could not be removed" in line]
+    assert [child for child in children(compressor) if any(child in r for r in refused)] != []
+    assert done.erased.messages > 0
+
+
+def test_memory_has_nothing_to_forget(host: LocalProvider) -> None:
+    """Said in one clear error, before anything is touched."""
+    made = agent(host, OPENAI, context(host))
+    compressor = talk(made)
+    with pytest.raises(StoreUnavailable, match="in memory"):
+        compressor.forget()

@@ -1,0 +1,243 @@
+"""What the provider reports and caches: counts follow its usage, marks stand where it caches."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import litellm
+import pytest
+
+from praison_compressor.praisonai import uninstall
+from praison_compressor.testing import Asked, Failure, LocalProvider, Reply, Worker
+from praison_compressor.tokens.counter import TokenCounter
+from tests.helpers.hosting import (
+    ANTHROPIC,
+    EVERY_PATH,
+    LITELLM,
+    MODES,
+    OPENAI,
+    achat,
+    agent,
+    at_home,
+    chat,
+    context,
+    iter_stream,
+    stream,
+    turn,
+)
+
+
+class Twice(TokenCounter):
+    """A provider whose tokenizer makes two tokens of each of ours."""
+
+    def message(self, message: Any) -> int:
+        return 2 * super().message(message)
+
+    def messages(self, messages: Any) -> int:
+        return sum(map(self.message, messages)) + 3
+
+    def tools(self, tools: Any) -> int:
+        return 2 * super().tools(tools)
+
+
+def test_the_count_of_an_unknown_tokenizer_follows_the_providers_in_three_turns(
+    monkeypatch, tmp_path
+):
+    """The trigger is measured in the provider's tokens, not in our estimate of them."""
+    with (
+        LocalProvider(
+            Worker(answer="In order."), counter=lambda model: Twice("gpt-4o")
+        ) as provider,
+        at_home(monkeypatch, tmp_path, provider),
+    ):
+        made = agent(provider, LITELLM, context(provider))
+        chat(made, [turn(number) for number in range(3)])
+        tokens = made.context_compressor.engine().tokens
+        last = provider.requests[-1]
+    assert not tokens.exact
+    assert abs(tokens.messages(last.messages) / last.prompt_tokens - 1) < 0.1
+
+
+def off_by(made: Any, provider: LocalProvider) -> float:
+    """How far the agent's counter is from what the provider counted of the last request."""
+    last = provider.requests[-1]
+    counter = made.context_compressor.engine().tokens
+    counted = counter.messages(last.messages) + counter.tools(last.tools)
+    return abs(counted / last.prompt_tokens - 1)
+
+
+def chat_streamed(made: Any, prompts: Any) -> list[Any]:
+    """`chat(stream=True)`: the host reads the stream itself."""
+    return [made.chat(prompt, stream=True) for prompt in prompts]
+
+
+def achat_streamed(made: Any, prompts: Any) -> list[Any]:
+    """The same on an event loop."""
+
+    async def run() -> list[Any]:
+        return [await made.achat(prompt, stream=True) for prompt in prompts]
+
+    return asyncio.run(run())
+
+
+STREAMED = (chat_streamed, achat_streamed, stream, iter_stream)
+
+
+@pytest.mark.parametrize("path", EVERY_PATH)
+@pytest.mark.parametrize("mode", STREAMED, ids=lambda mode: mode.__name__)
+def test_a_streamed_answers_usage_is_learned_where_it_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, path: str, mode: Any
+) -> None:
+    """A chat completions stream tells it if asked, which is all that we add to the request."""
+    with (
+        LocalProvider(
+            Worker(answer="In order."), counter=lambda model: Twice("gpt-4o")
+        ) as provider,
+        at_home(monkeypatch, tmp_path, provider),
+    ):
+        made = agent(provider, path, context(provider, context_window=128_000))
+        provider.set_window(128_000)
+        assert mode(made, [turn(number) for number in range(3)]) == ["In order."] * 3
+        assert off_by(made, provider) < 0.02
+        ours = [settings(record.body) for record in provider.requests]
+        provider.forget()
+        uninstall()
+        mode(agent(provider, path), [turn(number) for number in range(3)])
+        assert ours == [settings(record.body) for record in provider.requests]
+
+
+@pytest.mark.parametrize(
+    ("path", "key", "mode"),
+    [
+        *((ANTHROPIC, "cache_control", mode) for mode in ("chat", "achat", "stream")),
+        *((path, "stream_options", "iter_stream") for path in (LITELLM, OPENAI)),
+        (LITELLM, "stream_options", "astream"),
+    ],
+)
+def test_a_key_that_a_provider_refuses_by_its_name_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, path: str, key: str, mode: str
+) -> None:
+    """Once it is learned, and no turn is lost: a host alone would not have sent it."""
+
+    def answer(asked: Asked) -> Reply | Failure:
+        if key in json.dumps(asked.body):
+            return Failure(400, f"{key}: Extra inputs are not permitted", "invalid_request_error")
+        return Reply("In order.")
+
+    with LocalProvider(answer) as provider, at_home(monkeypatch, tmp_path, provider):
+        made = agent(provider, path, context(provider))
+        run = {**MODES, "astream": achat_streamed}[mode]
+        assert run(made, [turn(number) for number in range(3)]) == ["In order."] * 3
+        assert [record.status for record in provider.requests] == [400, 200, 200, 200]
+
+
+@pytest.mark.parametrize("mode", [chat, achat], ids=lambda mode: mode.__name__)
+def test_the_usage_of_a_request_that_is_sent_again_is_learned(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, mode: Any
+) -> None:
+    """The first request of an agent is refused, without a number; its tighter view tells them."""
+
+    def answer(asked: Asked) -> Reply | Failure:
+        if asked.model != "aux" and len(asked.text) > 8_000:
+            return Failure(400, "Input is too long for requested model.", "invalid_request_error")
+        return Reply("In order.")
+
+    with (
+        LocalProvider(answer, counter=lambda model: Twice("gpt-4o")) as provider,
+        at_home(monkeypatch, tmp_path, provider),
+    ):
+        provider.set_window(100_000)
+        made = agent(provider, LITELLM, context(provider, context_window=12_000))
+        for number in range(40):
+            made.chat_history.append({"role": "user", "content": turn(number)})
+            made.chat_history.append({"role": "assistant", "content": "Noted."})
+        assert mode(made, [turn(40)]) == ["In order."]
+        sent = [r for r in provider.requests if r.model != "aux"]
+        # Older hosts send a refused request three times.
+        assert len({json.dumps(r.messages) for r in sent if r.status == 400}) == 1
+        assert [r.status for r in sent][-1] == 200
+        assert off_by(made, provider) < 0.02
+
+
+@pytest.mark.parametrize("mode", [chat, achat], ids=lambda mode: mode.__name__)
+def test_what_summaries_cost_is_in_the_agents_cost_summary(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, mode: Any
+) -> None:
+    """Tokens and dollars of the auxiliary model count against the agent's budget as its own do."""
+    summary = "Done. The ledgers L-001 to L-008 were looked after, one by one, in their order."
+    with (
+        LocalProvider(Worker(answer="In order.")) as provider,
+        at_home(monkeypatch, tmp_path, provider),
+    ):
+        provider.route("gpt-4o", lambda asked: Reply(summary))
+        provider.set_window(128_000, "gpt-4o")
+        ours = context(provider, auxiliary_model="gpt-4o")
+        made = agent(provider, OPENAI, ours)
+        mode(made, [turn(number) for number in range(12)])
+        assert provider.for_model("gpt-4o")
+        told = made.cost_summary
+        prices = {"gpt-4o": (2.5e-6, 1e-5), "gpt-4o-mini": (1.5e-7, 6e-7)}
+        paid = [
+            (record.prompt_tokens, record.completion_tokens, *prices[record.model])
+            for record in provider.requests
+        ]
+    assert told["tokens_in"] == sum(prompt for prompt, *_ in paid)
+    assert told["tokens_out"] == sum(completion for _, completion, *_ in paid)
+    dollars = sum(prompt * one + completion * two for prompt, completion, one, two in paid)
+    assert told["cost"] == pytest.approx(dollars, rel=0.001)  # the host rounds its own
+
+
+def test_a_failing_summarizer_prints_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """litellm's hints, where the host imported it first, are not put between an agent's words."""
+    with (
+        LocalProvider(Worker(answer="In order.")) as provider,
+        at_home(monkeypatch, tmp_path, provider),
+    ):
+        monkeypatch.setattr(litellm, "suppress_debug_info", False)
+        provider.route("aux", lambda asked: Failure(500, "down for maintenance"))
+        made = agent(provider, OPENAI, context(provider, summary_max_retries=0))
+        chat(made, [turn(number) for number in range(12)])
+        assert provider.for_model("aux")
+        assert made.context_compressor.context_status == "summarized"
+    assert "LiteLLM" not in capfd.readouterr().out
+
+
+def settings(body: Any) -> dict[str, Any]:
+    """All of a request but what it says, and the wish to be told its usage."""
+    left_out = ("messages", "input", "system", "stream_options")
+    return {k: v for k, v in body.items() if k not in left_out}
+
+
+@pytest.mark.parametrize("llm", ["claude-local", "openai/claude-local", "team-anthropic-eval"])
+def test_an_endpoint_of_openais_protocol_gets_no_marks_whatever_its_model_is_called(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, llm: str
+) -> None:
+    """It would refuse the key, and the agent would have no answer from its first turn on."""
+    with (
+        LocalProvider(Worker(answer="In order.")) as provider,
+        at_home(monkeypatch, tmp_path, provider),
+    ):
+        made = agent(provider, OPENAI, context(provider), llm=llm)
+        assert chat(made, [turn(number) for number in range(12)]) == ["In order."] * 12
+        assert made.context_compressor.context_status == "summarized"
+        assert not provider.refused
+
+
+def test_claude_requests_carry_marks_where_its_provider_caches(monkeypatch, tmp_path):
+    """At most four, and every request is taken."""
+    with (
+        LocalProvider(Worker(answer="The ledger is in order. " * 20)) as provider,
+        at_home(monkeypatch, tmp_path, provider),
+    ):
+        made = agent(provider, ANTHROPIC, context(provider))
+        chat(made, [turn(number) for number in range(24)])
+        bodies = [json.dumps(r.body) for r in provider.requests if r.model != "aux"]
+        assert not provider.refused
+    marks = [body.count('"cache_control"') for body in bodies]
+    assert min(marks) >= 1
+    assert max(marks) <= 4
+    assert marks[-1] > marks[0]

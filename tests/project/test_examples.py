@@ -1,0 +1,243 @@
+"""The examples run, and do what they say: real agents, real tools, a strict local provider."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from praison_compressor.testing import Asked, Call, LocalProvider, Reply, Script, Summarizer
+from tests.helpers.hosting import at_home
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+WINDOW = 6_000
+
+
+def example(name: str) -> ModuleType:
+    """An example as a module of its own."""
+    spec = importlib.util.spec_from_file_location(f"examples_{name}", EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def home(
+    provider: LocalProvider, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[LocalProvider]:
+    """The provider where the examples' agents look for OpenAI, with a summarizer that listens."""
+    with at_home(monkeypatch, tmp_path, provider):
+        provider.set_window(WINDOW)
+        provider.route(is_summary, Summarizer(facts=r"FACT-\d+|page_\d+\.py|vol\d+\.txt:\d+"))
+        yield provider
+
+
+def is_summary(asked: Asked) -> bool:
+    return "working memory of an AI agent" in str(asked.messages[0].get("content"))
+
+
+def project(folder: Path) -> Path:
+    """A package with a bug, and more source than a small window takes."""
+    (folder / "shop").mkdir(parents=True)
+    for number in range(10):
+        lines = [f"def price_{number}_{i}(cents):\n    return cents + {i}\n" for i in range(40)]
+        (folder / "shop" / f"page_{number}.py").write_text("\n".join(lines))
+    (folder / "shop" / "__init__.py").write_text("")
+    (folder / "shop" / "total.py").write_text("def total(cents):\n    return sum(cents) - 1\n")
+    (folder / "test_total.py").write_text(
+        "import unittest\n\nfrom shop.total import total\n\n\n"
+        "class Total(unittest.TestCase):\n"
+        "    def test_sum(self):\n        self.assertEqual(total([1, 2]), 3)\n"
+    )
+    return folder
+
+
+def repairs() -> Iterator[Reply]:
+    """What a coding agent's model does: tests, reading, the repair, tests again."""
+    steps: list[tuple[str, dict[str, Any]]] = [("list_files", {}), ("run_tests", {})]
+    steps += [("read_file", {"path": f"shop/page_{number}.py"}) for number in range(10)]
+    steps += [
+        ("read_file", {"path": "shop/total.py"}),
+        ("replace_text", {"path": "shop/total.py", "old": "sum(cents) - 1", "new": "sum(cents)"}),
+        ("run_tests", {}),
+    ]
+    for number, (tool, arguments) in enumerate(steps):
+        yield Reply(calls=(Call(tool, arguments, id=f"call_{number}"),))
+    yield Reply("total() took one cent off.")
+
+
+def test_the_coding_agent_repairs_a_project_larger_than_its_window(
+    home: LocalProvider, tmp_path: Path
+) -> None:
+    """The bug is repaired, no request is refused, and the whole transcript would not have fit."""
+    folder = project(tmp_path / "project")
+    home.answer_with(Script(repairs()))
+    module = example("coding_agent")
+    agent = module.coding_agent(folder, context_window=WINDOW, protect_last_n_tokens=1_500)
+
+    answer = agent.chat("make the tests pass")
+
+    assert answer == "total() took one cent off."
+    assert "sum(cents)\n" in (folder / "shop" / "total.py").read_text()
+    assert [record.error for record in home.refused] == []
+    result = agent.context_compressor.last_result
+    assert result.tokens_before > WINDOW
+    assert result.context_status in ("masked", "summarized")
+    assert result.tokens_saved > 0
+    last = home.requests[-1]
+    assert "exit code 0" in str(last.messages[-1]["content"])
+    assert "page_0.py" in last.text
+
+
+def test_the_coding_agents_tools_stay_in_the_project(tmp_path: Path) -> None:
+    """A path that leads out of the project is refused."""
+    tools = {tool.__name__: tool for tool in example("coding_agent").tools_for(tmp_path)}
+    with pytest.raises(ValueError, match="outside the project"):
+        tools["read_file"]("../secret.txt")
+
+
+def texts(folder: Path) -> Path:
+    """Nine volumes; each question of the test takes three of them."""
+    folder.mkdir()
+    for number in range(9):
+        lines = [f"Chapter {i} of volume {number} speaks of tides and harbours." for i in range(80)]
+        lines[30] = f"The harbour of volume {number} was built under permit FACT-{1000 + number}."
+        (folder / f"vol{number}.txt").write_text("\n".join(lines))
+    return folder
+
+
+class Researcher:
+    """A model that reads three volumes for a question, and answers from what it is shown."""
+
+    def __init__(self) -> None:
+        self.question = 0
+
+    def __call__(self, asked: Asked) -> Reply:
+        # The newest result alone says how far it is: older ones may be summarized.
+        ids = [str(message.get("tool_call_id") or "") for message in asked.messages]
+        newest = next((int(i.removeprefix("volume_")) for i in reversed(ids) if i), -1)
+        number = max(newest + 1, 3 * self.question)
+        if number < 3 * self.question + 3:
+            call = Call("read_text", {"name": f"vol{number}.txt"}, id=f"volume_{number}")
+            return Reply(calls=(call,))
+        return Reply("Permits " + ", ".join(sorted(set(re.findall(r"FACT-\d+", asked.text)))))
+
+
+def test_the_research_agent_tells_when_its_conversation_was_compressed(
+    home: LocalProvider, tmp_path: Path
+) -> None:
+    """Questions past the window are answered, and the application hears of each compression."""
+    module = example("research_agent")
+    agent = module.research_agent(
+        texts(tmp_path / "texts"),
+        context_window=4_000,
+        protect_last_n_tokens=1_000,
+        auxiliary_api_base=home.base_url,
+    )
+    model = Researcher()
+    home.answer_with(model)
+    told: list[str | None] = []
+    agent.context_compressor.subscribe(lambda event: told.append(module.tell(event)))
+    answers = []
+    for model.question in range(3):
+        answers.append(agent.chat(f"Which permits are in part {model.question}?"))
+
+    assert [record.error for record in home.refused] == []
+    assert "FACT-1000" in answers[0]
+    assert "FACT-1008" in answers[2]
+    assert any("tokens" in line for line in told if line)
+
+
+def test_the_library_example_needs_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    """No agent and no model: the view is smaller, and the error and the task are still in it."""
+    result = example("no_model").main()
+    assert result.summary_method == "static"
+    assert result.tokens_after < result.tokens_before / 2
+    shown = str(result.messages)
+    assert "Never touch shelf Q" in shown
+    assert "PermissionError: shelf Q is leased" in shown
+    assert "to send" in capsys.readouterr().out
+
+
+def test_the_own_facts_example_keeps_what_its_field_needs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Taught the field's names, a static summary keeps more of them, and the one failure."""
+    taught, with_facts, without = example("own_facts").main()
+    assert with_facts == 40 > without
+    assert taught.tokens_after < taught.tokens_before / 4
+    assert "error: seal broken, held" in capsys.readouterr().out
+
+
+def test_the_recall_example_reads_the_original_back(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What the summary stands for comes back word for word, by the reference that search gave."""
+    original = example("recall_tool").main()
+    assert "Day 23: the Marigold, with a broken mast, 14 crates of tea." in original
+    assert "search says" in capsys.readouterr().out
+
+
+RUN_WORKFLOW = """
+import json
+from praisonaiagents.workflows.yaml_parser import YAMLWorkflowParser
+
+workflow = YAMLWorkflowParser().parse_file("workflow.yaml")
+done = workflow.run("begin with LEDGER-7")
+(step,) = workflow.steps
+config = (getattr(step, "agent", None) or step).context_compressor.config
+print(json.dumps([done["status"], config.protect_last_n_tokens, config.summary_instructions]))
+"""
+
+
+def test_the_yaml_example_needs_no_python(provider: LocalProvider, tmp_path: Path) -> None:
+    """The workflow asks, the configuration beside it switches the plugin on and gives options."""
+    folder = tmp_path / "yaml_only"
+    shutil.copytree(EXAMPLES / "yaml_only", folder)
+    site = tmp_path / "site" / "praison_compressor-0.dist-info"
+    site.mkdir(parents=True)
+    (site / "METADATA").write_text("Metadata-Version: 2.1\nName: praison-compressor\nVersion: 0\n")
+    entry = "praison-compressor = praison_compressor.praisonai.plugin:plugin"
+    (site / "entry_points.txt").write_text(f"[praisonai.plugins]\n{entry}\n")
+    environment = {
+        **{k: v for k, v in os.environ.items() if not k.startswith(("PRAISON", "OPENAI"))},
+        "PYTHONPATH": os.pathsep.join([str(site.parent), str(EXAMPLES.parent)]),
+        "HOME": str(tmp_path),
+        "OPENAI_BASE_URL": provider.base_url,
+        "OPENAI_API_KEY": "sk",
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    }
+    command = [sys.executable, "-c", RUN_WORKFLOW]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    status, kept, words = json.loads(done.stdout.strip().splitlines()[-1])
+    assert (status, kept) == ("completed", 10_000)
+    assert "whether it balances" in words
+    assert "LEDGER-7" in provider.requests[0].text
+    assert provider.refused == []
+
+
+def test_every_example_is_tested_and_named_in_the_readme() -> None:
+    """No example lies about untested, and none is hidden."""
+    names = {path.stem for path in EXAMPLES.glob("*.py")}
+    tests = "\n".join(path.read_text("utf-8") for path in Path(__file__).parent.glob("test_*.py"))
+    readme = (EXAMPLES.parent / "README.md").read_text("utf-8")
+    run = {
+        name
+        for name in names
+        if f'example("{name}")' in tests or f'/ "{name}.py"' in tests or f"{name}:" in tests
+    }
+    assert names - run == set()
+    assert {name for name in names if f"examples/{name}.py" not in readme} == set()

@@ -1,0 +1,36 @@
+"""Figures that are counts, not times: what the benchmarks print is also a promise."""
+
+from __future__ import annotations
+
+import pytest
+
+from praison_compressor.messages import check
+from tests.benchmarks import economy, oracle, rounds
+
+
+def test_an_oracle_is_shown_every_planted_fact_and_none_is_lost():
+    """First exchange 2/2, user 30/30, tool-result ends 30/30; a second round loses none."""
+    first, second = oracle.rounds(oracle.oracle)
+    assert oracle.kept(first) == ("2/2", "30/30", "30/30")
+    assert oracle.kept(second) == ("2/2", "30/30", "30/30")
+    assert oracle.kept(second, 2) == ("2/2", "30/30", "30/30")
+    assert check(first) == check(second) == []
+
+
+@pytest.mark.parametrize("setting", rounds.SETTINGS)
+def test_five_rounds_lose_no_constraint_and_no_file_of_the_first(setting):
+    """Static, with a terse model, and with the model down in rounds 2 and 4."""
+    results, ours = rounds.play(rounds.SETTINGS[setting])
+    constraints, files = rounds.score(results[-1].messages)
+    assert constraints == len(rounds.CONSTRAINTS)
+    assert files >= 0.95 * len(rounds.planted_files())
+    assert ours.verbatim(results[-1].messages) == rounds.session(rounds.ROUNDS)
+
+
+@pytest.mark.parametrize("window", [20_000, 64_000])
+def test_each_message_is_summarized_once(window):
+    """The summarizer reads at most 1.15 tokens for each that its summaries stand for."""
+    messages = economy.session(150, 300)
+    ours = economy.measured("ours", economy.ours, messages, window)
+    assert ours.removed > 80_000
+    assert ours.auxiliary <= 1.15 * ours.removed

@@ -1,0 +1,121 @@
+"""The public face: what is listed is there, typed, and light to import."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import praison_compressor
+
+ROOT = Path(__file__).parent.parent.parent
+
+PUBLIC = {
+    "BudgetTooSmall",
+    "CompressResult",
+    "CompressorConfig",
+    "CompressorError",
+    "ConfigError",
+    "ContextCompressor",
+    "Event",
+    "InvalidMessages",
+    "LedgerConflict",
+    "LedgerCorrupt",
+    "LedgerError",
+    "MemoryStore",
+    "Part",
+    "Preview",
+    "Segment",
+    "SessionNotFound",
+    "Store",
+    "StoreUnavailable",
+    "Summarizer",
+    "SummarizerUnavailable",
+    "SummaryError",
+    "SummaryRejected",
+    "SummaryReply",
+    "Telemetry",
+    "TokenCounter",
+    "Usage",
+    "__version__",
+    "install",
+    "uninstall",
+}
+MODULES = ["praison_compressor", "praison_compressor.praisonai", "praison_compressor.testing"]
+
+
+def test_no_public_name_goes_away() -> None:
+    """Users build on these; more may come."""
+    assert set(praison_compressor.__all__) >= PUBLIC
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_all_is_sorted_and_true(name: str) -> None:
+    """Every name in `__all__` exists, once, in order."""
+    module = importlib.import_module(name)
+    listed = list(module.__all__)
+    assert listed == sorted(set(listed))
+    assert [item for item in listed if not hasattr(module, item)] == []
+
+
+def test_every_public_thing_has_a_docstring() -> None:
+    """Its promise in one sentence."""
+    things = [getattr(praison_compressor, name) for name in praison_compressor.__all__]
+    assert [thing for thing in things if not isinstance(thing, str) and not thing.__doc__] == []
+
+
+def test_every_error_is_a_compressor_error() -> None:
+    """One `except` catches all that is raised on purpose."""
+    errors = [
+        thing
+        for name in praison_compressor.__all__
+        if isinstance(thing := getattr(praison_compressor, name), type)
+        and issubclass(thing, Exception)
+    ]
+    assert len(errors) >= 12
+    assert [e for e in errors if not issubclass(e, praison_compressor.CompressorError)] == []
+
+
+def test_the_repr_of_a_result_leaves_the_conversation_out() -> None:
+    """It costs nothing where asyncio.run makes one of it, and a log does not fill with it."""
+    messages = [{"role": "user", "content": f"word{n} " * 40} for n in range(60)]
+    config = praison_compressor.CompressorConfig(context_window=4_000)
+    result = praison_compressor.ContextCompressor(config).compress_sync(messages)
+    assert result.segments
+    assert result.written
+    assert "word" not in repr(result)
+    assert "context_status='summarized'" in repr(result)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    """As with any module."""
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        praison_compressor.no_such_thing  # noqa: B018
+
+
+@pytest.mark.parametrize("module", ["praison_compressor", "praison_compressor.cli"])
+def test_importing_loads_neither_litellm_nor_sqlalchemy_nor_the_host(module: str) -> None:
+    """They take seconds; a program that does not use them does not wait for them."""
+    code = f"import {module}, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert (
+        loaded & {"litellm", "sqlalchemy", "praisonaiagents", "openai", "aiohttp", "opentelemetry"}
+        == set()
+    )
+
+
+def test_the_typed_use_of_the_public_face_passes_mypy() -> None:
+    """`tests/typing/api.py` is what a user's type checker sees."""
+    command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent"]
+    command.append("tests/typing/api.py")
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    """`py.typed` ships."""
+    assert (ROOT / "praison_compressor" / "py.typed").is_file()

@@ -1,0 +1,86 @@
+"""The retention table: what it counts, and what it says where there is nothing to count."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from praison_compressor.facts import extract, importance
+from praison_compressor.facts.importance import FITTED
+from tests.benchmarks import refit, retention
+from tests.benchmarks.retention_table import average, bench_of, interval, shown, told_of
+
+
+def rows(*values):
+    return [{"name": name, "deep": value} for name, value in values]
+
+
+def test_a_missing_file_is_named_and_so_is_a_missing_benchmark(tmp_path):
+    """One line with the path, no traceback."""
+    command = [sys.executable, "-m", "tests.benchmarks.retention_table", "--file"]
+    absent = subprocess.run([*command, "no/such.jsonl"], capture_output=True, text=True)
+    assert absent.returncode != 0
+    assert absent.stderr.startswith("no/such.jsonl: no such file")
+    sessions = tmp_path / "sessions" / "some.jsonl"
+    sessions.parent.mkdir()
+    sessions.write_text("")
+    with pytest.raises(SystemExit, match=r"--bench names the benchmark's folder"):
+        bench_of(sessions, None)
+
+
+def test_an_interval_is_of_conversations_not_of_cuts():
+    """Many cuts of one conversation are not many conversations; the same seed, the same numbers."""
+    one = rows(*[("a", 0.9)] * 40, ("b", 0.1))
+    low, high = interval(one, "deep")
+    assert low == pytest.approx(0.1)
+    assert high == pytest.approx(0.9)
+    assert interval(one, "deep") == (low, high)
+    assert interval(rows(("a", 0.9), ("a", 0.2)), "deep") is None
+
+
+def test_a_cut_without_the_measure_does_not_count():
+    """Nothing was needed there: neither a hit nor a miss."""
+    found = rows(("a", None), ("b", 0.5), ("c", 1.0))
+    assert average(found, "deep") == 0.75
+    assert shown(rows(("a", None)), "deep") == "-"
+
+
+def test_a_fit_finds_the_sign_that_tells_the_needed_apart():
+    """Identifiers that calls name were needed, the others were not: that weighs most."""
+    named = ((0, 1.0), (1 + len(refit.KINDS), 1.0))
+    found = Counter({(named, True): 80, (named, False): 20, (((0, 1.0),), False): 300})
+    weights = refit.fitted(found)
+    assert weights.named > 1
+    assert weights.base < 0
+    assert weights.said == pytest.approx(0, abs=1e-9)
+
+
+def test_other_weights_hold_only_as_long_as_they_are_asked_for():
+    """Afterwards the shipped ones stand."""
+    facts = extract([{"role": "assistant", "content": "See order_4417 and src/lib/parcels.py."}])
+    shipped = importance.worth(facts)
+    with refit.weighing(FITTED._replace(base=9.0)):
+        assert min(importance.worth(facts).values()) > 0.99
+    assert importance.worth(facts) == shipped
+
+
+def test_the_oracle_is_told_what_will_be_needed_and_keeps_it():
+    """The line that nobody can pass: what is told survives where ours, untold, spends its room on
+    other names."""
+    names = [f"handle_{word}_request" for word in "alpha beta gamma delta omega".split()]
+    asked = [{"role": "user", "content": f"Look into part {n}."} for n in range(200)]
+    talk = [{"role": "system", "content": "You are a coding agent."}]
+    for n, question in enumerate(asked):
+        said = f"Part {n} uses {names[n % 5]}_{n} and its neighbours for the queue of part {n}."
+        talk += [question, {"role": "assistant", "content": said * 4}]
+    talk.append({"role": "user", "content": "Go on."})
+    wanted = "handle_gamma_request_17"
+    summary = "Parts were looked into. " * 4
+    budget = 400
+    untold = str(retention.with_summary(talk, summary, budget))
+    told = str(retention.with_summary(talk, summary, budget, told_of({wanted})))
+    assert wanted not in untold
+    assert wanted in told

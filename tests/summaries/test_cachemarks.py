@@ -1,0 +1,136 @@
+"""Cache marks: at the places that stay, at most four, and no part of what a message says."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+
+import litellm
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+from praison_compressor.messages import digest, text_of
+from praison_compressor.summaries.cache_marks import LARGEST, marked, takes_marks
+from praison_compressor.summaries.litellm_client import provider_of
+from tests.helpers.transcripts import session, transcripts
+from tests.view.test_masks import Model, outputs
+
+TOOL = {"type": "function", "function": {"name": "f"}, "cache_control": {"type": "ephemeral"}}
+
+
+def marks(messages) -> list[int]:
+    return [i for i, message in enumerate(messages) if '"cache_control"' in json.dumps(message)]
+
+
+def unmarked(value):
+    if isinstance(value, dict):
+        return {k: unmarked(v) for k, v in value.items() if k != "cache_control"}
+    return [unmarked(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "takes"),
+    [
+        ("anthropic/claude-sonnet-4-5", "anthropic", True),
+        ("claude-opus-4-20250514", "anthropic", True),
+        ("anthropic/another-name", "anthropic", True),
+        ("bedrock/us.anthropic.claude-sonnet-4-20250514-v1:0", "bedrock", True),
+        ("bedrock/meta.llama3-70b-instruct-v1:0", "bedrock", False),
+        ("vertex_ai/claude-opus-4@20250514", "vertex_ai", True),
+        ("vertex_ai/gemini-2.5-pro", "vertex_ai", False),
+        ("openrouter/anthropic/claude-sonnet-4.5", "openrouter", True),
+        ("openai/claude-local", "openai", False),
+        ("openai/team-anthropic-eval", "openai", False),
+        ("hosted_vllm/claude-local", "hosted_vllm", False),
+        ("claude-local", None, False),
+    ],
+)
+def test_marks_are_set_where_the_provider_takes_them(model, provider, takes):
+    """Where litellm sends the request decides, not what the model is called."""
+    assert provider_of(litellm, {"model": model}) == provider
+    assert takes_marks(provider, model) is takes
+
+
+def test_an_endpoint_of_openais_protocol_is_one_whatever_the_model_is_called():
+    """A base or a provider given with the request counts as it does for litellm."""
+    claude = {"model": "claude-opus-4-20250514"}
+    assert provider_of(litellm, {**claude, "custom_llm_provider": "openai"}) == "openai"
+    groq = {"model": "claude-x", "base_url": "https://api.groq.com/openai/v1"}
+    assert provider_of(litellm, groq) == "groq"
+
+
+@settings(deadline=None, max_examples=40)
+@given(transcripts(), st.integers(0, 5))
+def test_marks_change_nothing_but_themselves(messages, given_marks):
+    """Digests, order, form and the caller's own list stay; four at most, the host's among them."""
+    for message in messages[:given_marks]:
+        message["cache_control"] = {"type": "ephemeral"}
+    before = copy.deepcopy(messages)
+    result = marked(messages)
+    assert messages == before
+    assert unmarked(result) == unmarked(messages)
+    assert list(map(digest, result)) == list(map(digest, messages))
+    assert len(marks(result)) <= max(LARGEST, given_marks)
+    assert set(marks(messages)) <= set(marks(result))
+
+
+def test_the_places_are_system_summary_mask_and_end():
+    """What stays longest, and what the next request is found by."""
+    ours = ContextCompressor(
+        CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)
+    )
+    view = ours.compress_sync(session(20)).messages
+    summary = next(i for i, m in enumerate(view) if text_of(m).startswith("<conversation-summary>"))
+    assert marks(marked(view)) == [0, summary, len(view) - 1]
+    masking = ContextCompressor(
+        CompressorConfig(model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000),
+        summarizer=Model(),
+    )
+    view = masking.compress_sync(outputs(20)).messages
+    mask = max(i for i, m in enumerate(view) if text_of(m).startswith("[masked]"))
+    assert marks(marked(view)) == [0, mask, len(view) - 1]
+
+
+def test_the_hosts_marks_count():
+    """Those on tools too; with four of them nothing is added, with three the end gets ours."""
+    messages = session(3)
+    three = [TOOL] * 3
+    assert marks(marked(messages, tools=three)) == [len(messages) - 1]
+    assert marks(marked(messages, tools=[TOOL] * 4)) == []
+    assert marked(messages, tools=[TOOL] * 5) == messages
+
+
+def test_the_mark_that_moves_on_leaves_the_bytes_as_they_were():
+    """Turn after turn: the request before, its marks aside, begins the next one."""
+    messages = session(6)
+    ends = [n + 1 for n, message in enumerate(messages) if message["role"] in ("user", "tool")]
+    sent = [json.dumps(unmarked(marked(messages[:end])))[:-1] for end in ends]
+    assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(sent))
+
+
+def test_what_cannot_carry_a_mark_gets_none():
+    """An assistant's blocks, empty texts: a provider refuses marks there."""
+    messages = [
+        {"role": "system", "content": ""},
+        {"role": "user", "content": "look"},
+        {"role": "assistant", "content": "Let me think."},
+    ]
+    assert marks(marked(messages)) == [1]
+    assert marks(marked([messages[2]])) == []
+    assert marked([]) == []
+
+
+def test_a_compressor_finds_its_ledger_under_marks():
+    """Marked requests that come back are the same transcript."""
+    ours = ContextCompressor(
+        CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)
+    )
+    messages = session(20)
+    view = ours.compress_sync(messages).messages
+    again = ours.compress_sync(marked(messages))
+    assert unmarked(again.messages) == view
+    assert ours.compress_sync(marked(view)).summary_method == "reused"

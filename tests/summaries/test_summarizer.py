@@ -1,0 +1,408 @@
+"""The auxiliary model: what is sent to a real local endpoint, and what is made of its answers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from praison_compressor.errors import ConfigError, SummarizerUnavailable
+from praison_compressor.summaries import litellm_client as summarizer_module
+from praison_compressor.summaries.litellm_client import (
+    HONOURS_API_BASE,
+    THINKING_TOKENS,
+    LiteLLMSummarizer,
+)
+from praison_compressor.testing import Failure, LocalProvider, Reply, Summarizer
+from tests.helpers.silent import PATIENCE_SECONDS, Silent, Trickling
+
+REQUEST = [{"role": "system", "content": "Summarize."}, {"role": "user", "content": "transcript"}]
+
+
+@pytest.fixture(autouse=True)
+def no_key_of_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests mean what they say whatever the machine's environment holds."""
+    for name in ("OPENAI_API_KEY", "OPENAI_API_BASE", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def at(provider: LocalProvider, model: str = "local-model", **options: Any) -> LiteLLMSummarizer:
+    return LiteLLMSummarizer(model, api_base=provider.base_url, **options)
+
+
+async def failure(summarizer: LiteLLMSummarizer, **options: Any) -> SummarizerUnavailable:
+    with pytest.raises(SummarizerUnavailable) as caught:
+        await summarizer.summarize(
+            REQUEST, **{"max_tokens": 100, "timeout_seconds": 10.0, **options}
+        )
+    return caught.value
+
+
+# ---------------------------------------------------------------- what is sent
+
+
+async def test_the_answer_comes_with_its_usage(provider: LocalProvider) -> None:
+    """Text, finish reason and the tokens that the provider counted come back."""
+    provider.answer_with([Reply("What happened.")])
+    reply = await at(provider).summarize(REQUEST, max_tokens=100, timeout_seconds=10)
+    sent = provider.requests[0]
+    assert (reply.text, reply.finish_reason, reply.model) == (
+        "What happened.",
+        "stop",
+        "local-model",
+    )
+    assert reply.usage.prompt_tokens == sent.prompt_tokens > 0
+    assert reply.usage.completion_tokens == sent.completion_tokens > 0
+
+
+async def test_only_what_a_summary_needs_is_sent(provider: LocalProvider) -> None:
+    """A hard cap, no sampling, no stream and no tools, whatever settings the host hands over."""
+    provider.answer_with([Reply("ok")])
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
+    extra: dict[str, Any] = {"tools": tools, "tool_choice": "auto", "max_tokens": 9, "stream": True}
+    extra["extra_headers"] = {"X-Team": "red"}
+    await at(provider, extra=extra).summarize(REQUEST, max_tokens=100, timeout_seconds=10)
+    assert provider.requests[0].headers["X-Team"] == "red"
+    assert provider.requests[0].body == {
+        "model": "local-model",
+        "messages": REQUEST,
+        "max_tokens": 100,
+        "temperature": 0,
+    }
+
+
+async def test_a_price_is_reported_where_litellm_has_one(provider: LocalProvider) -> None:
+    """The cost is a number for a priced model and None for one that nobody sells."""
+    provider.answer_with([Reply("ok"), Reply("ok")])
+    priced = await at(provider, "gpt-4o-mini").summarize(REQUEST, max_tokens=9, timeout_seconds=10)
+    own = await at(provider).summarize(REQUEST, max_tokens=9, timeout_seconds=10)
+    assert priced.usage.cost is not None
+    assert priced.usage.cost > 0
+    assert own.usage.cost is None
+
+
+@pytest.mark.parametrize(
+    ("model", "arrives_as"),
+    [
+        ("qwen2.5-coder", "qwen2.5-coder"),
+        ("openai/qwen2.5-coder", "qwen2.5-coder"),
+        ("meta-llama/Llama-3-8B", "meta-llama/Llama-3-8B"),
+        ("claude-sonnet-4-5", "claude-sonnet-4-5"),
+        ("gemini-2.5-pro", "gemini-2.5-pro"),
+        ("hosted_vllm/org/name", "org/name"),
+    ],
+)
+async def test_a_given_endpoint_is_reached(
+    provider: LocalProvider, model: str, arrives_as: str
+) -> None:
+    """With api_base every name goes there: none is routed to the vendor that its name suggests."""
+    provider.answer_with([Reply("ok")])
+    await at(provider, model).summarize(REQUEST, max_tokens=9, timeout_seconds=10)
+    assert [request.model for request in provider.requests] == [arrives_as]
+
+
+class Listener:
+    """An endpoint of no protocol at all: it only tells who came."""
+
+    def __init__(self) -> None:
+        self.bodies: list[bytes] = []
+
+
+@contextlib.contextmanager
+def listener() -> Iterator[tuple[str, Listener]]:
+    heard = Listener()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            heard.bodies.append(self.rfile.read(int(self.headers.get("content-length", 0))))
+            self.send_response(404)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *args: Any) -> None:
+            """Nothing on the terminal of whoever runs the tests."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1", heard
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+_PARTICULAR = {"bedrock": "anthropic.claude-3-haiku-20240307-v1:0", "anthropic": "claude-haiku-4-5"}
+
+
+@pytest.mark.parametrize("name", sorted(HONOURS_API_BASE))
+async def test_each_listed_provider_sends_to_the_given_endpoint(name: str) -> None:
+    """The list holds only providers of litellm's that really send the transcript to api_base."""
+    with listener() as (url, heard):
+        model = f"{name}/{_PARTICULAR.get(name, 'some-model')}"
+        await failure(LiteLLMSummarizer(model, api_base=url, api_key="key"))
+    assert len(heard.bodies) == 1
+    assert b"transcript" in heard.bodies[0]
+
+
+async def test_a_provider_that_may_go_elsewhere_is_refused(provider: LocalProvider) -> None:
+    """litellm's replicate ignores api_base: with one given, nothing is sent at all."""
+    error = await failure(at(provider, "replicate/org/name"))
+    assert "nothing was sent" in str(error)
+    assert provider.requests == []
+
+
+async def test_fallbacks_go_to_the_same_endpoint(provider: LocalProvider) -> None:
+    """A fallback that is sold elsewhere is still asked at the given endpoint."""
+    provider.route("first", [Failure(500, "down")])
+    provider.route("gpt-4o-mini", [Reply("from the second")])
+    summarizer = at(provider, "first", fallback_models=("gpt-4o-mini",))
+    reply = await summarizer.summarize(REQUEST, max_tokens=9, timeout_seconds=10)
+    assert (reply.text, reply.model) == ("from the second", "gpt-4o-mini")
+    assert [request.model for request in provider.requests] == ["first", "gpt-4o-mini"]
+
+
+async def test_the_model_of_a_call_comes_first(provider: LocalProvider) -> None:
+    """A model named for one call replaces the summarizer's own in that call."""
+    provider.answer_with([Reply("ok")])
+    reply = await at(provider).summarize(REQUEST, max_tokens=9, model="other", timeout_seconds=10)
+    assert reply.model == "other"
+    assert [request.model for request in provider.requests] == ["other"]
+
+
+async def test_a_thinking_model_gets_room_to_think(provider: LocalProvider) -> None:
+    """Its thoughts count against the cap, which therefore grows; its options differ."""
+    provider.answer_with([Reply("ok")])
+    await at(provider, "gpt-5-mini").summarize(REQUEST, max_tokens=100, timeout_seconds=10)
+    body = provider.requests[0].body
+    assert body["max_completion_tokens"] == 100 + THINKING_TOKENS
+    assert body["reasoning_effort"] == "low"
+    assert "temperature" not in body
+    assert "max_tokens" not in body
+
+
+async def test_a_deployment_that_refuses_an_option_is_asked_without_it(
+    provider: LocalProvider,
+) -> None:
+    """A reasoning model behind a name of one's own: told by its refusals what it takes."""
+    refusals = [
+        "Unsupported parameter: 'max_tokens' is not supported with this model. "
+        "Use 'max_completion_tokens' instead.",
+        "Unsupported value: 'temperature' does not support 0 with this model.",
+    ]
+    provider.answer_with(
+        [*(Failure(400, words, "invalid_request_error") for words in refusals), Reply("ok")]
+    )
+    reply = await at(provider, "my-deployment").summarize(
+        REQUEST, max_tokens=100, timeout_seconds=10
+    )
+    assert reply.text == "ok"
+    last = provider.requests[-1].body
+    assert set(last) == {"model", "messages", "max_completion_tokens"}
+
+
+async def test_a_key_is_sent_and_never_shown(provider: LocalProvider) -> None:
+    """The given key reaches the endpoint; neither the summarizer nor its errors spell it."""
+    provider.answer_with([Failure(401, "Incorrect API key provided: secret-123.", "auth")])
+    summarizer = at(provider, api_key="secret-123")
+    error = await failure(summarizer)
+    assert provider.requests[0].headers["Authorization"] == "Bearer secret-123"
+    assert "secret-123" not in f"{error} {summarizer!r}"
+
+
+# ---------------------------------------------------------------- what went wrong
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "kind"),
+    [
+        ("unauthorized", "auth"),
+        ("rate_limited", "quota"),
+        ("quota", "quota"),
+        ("context", "context"),
+        ("reset", "network"),
+        ("server_error", "provider"),
+        ("overloaded", "provider"),
+        ("invalid_utf8", "provider"),
+        ("not_json", "provider"),
+    ],
+)
+async def test_each_failure_has_its_kind(behaviour: Any, kind: str) -> None:
+    """Whatever a provider does instead of answering is one error with a kind and its cause."""
+    with LocalProvider(Summarizer(None, behaviour)) as provider:
+        error = await failure(at(provider))
+        assert error.kind == kind
+        assert error.__cause__ is not None
+        # Retries are the compressor's: one call is one request.
+        assert len(provider.requests) == 1
+
+
+async def test_the_wait_that_a_provider_asks_for_is_passed_on() -> None:
+    """Retry-After comes back with the error."""
+    with LocalProvider(Summarizer(None, "rate_limited")) as provider:
+        assert (await failure(at(provider))).retry_after == 0.02
+
+
+async def test_nobody_there_is_a_network_failure() -> None:
+    """A closed port is told apart from a provider's own failure."""
+    error = await failure(LiteLLMSummarizer("x", api_base="http://127.0.0.1:1/v1"))
+    assert error.kind == "network"
+
+
+async def test_a_slow_answer_is_given_up() -> None:
+    """No answer in time is a timeout that names the option to turn."""
+    with LocalProvider(Summarizer(None, "stall")) as provider:
+        error = await failure(at(provider), timeout_seconds=0.3)
+    assert error.kind == "timeout"
+    assert "timeout_seconds" in str(error)
+
+
+ASKING: dict[str, Callable[..., Any]] = {
+    "async": lambda summarizer, **given: asyncio.run(summarizer.summarize(REQUEST, **given)),
+    "sync": lambda summarizer, **given: summarizer.summarize_sync(REQUEST, **given),
+}
+
+
+@pytest.mark.parametrize("ask", ASKING)
+def test_nobody_goes_on_waiting_for_a_slow_answer(ask: str) -> None:
+    """A provider that holds the line with blanks is left all the same, not only no longer heard."""
+    with Trickling() as server:
+        summarizer = LiteLLMSummarizer("local-model", api_base=server.url)
+        with pytest.raises(SummarizerUnavailable, match="timeout_seconds"):
+            ASKING[ask](summarizer, max_tokens=9, timeout_seconds=0.3)
+        assert server.left.wait(PATIENCE_SECONDS)
+
+
+@pytest.mark.parametrize("name", sorted(HONOURS_API_BASE))
+async def test_a_cancelled_request_is_dropped(name: str) -> None:
+    """Whatever client litellm has for a provider: who cancels the call ends what was asked."""
+    model = f"{name}/{_PARTICULAR.get(name, 'some-model')}"
+    with Silent() as server:
+        summarizer = LiteLLMSummarizer(model, api_base=server.url, api_key="key")
+        asking = asyncio.create_task(
+            summarizer.summarize(REQUEST, max_tokens=9, timeout_seconds=600)
+        )
+        assert await asyncio.to_thread(server.asked.wait, PATIENCE_SECONDS)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert await asyncio.to_thread(server.left.wait, PATIENCE_SECONDS)
+
+
+async def test_without_a_provider_nothing_is_sent() -> None:
+    """A bare unknown name and no endpoint: litellm knows no way, and says so."""
+    assert (await failure(LiteLLMSummarizer("no-such-model"))).kind == "provider"
+
+
+def test_a_model_without_a_name_is_a_configuration_error() -> None:
+    """An empty name is refused before anything else happens."""
+    with pytest.raises(ConfigError):
+        LiteLLMSummarizer("")
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "text", "finish"),
+    [
+        ("empty", "", "stop"),
+        ("thinking_only", "", "stop"),
+        ("tool_call", "", "tool_calls"),
+        ("refusal_field", "I'm sorry, but I can't assist with that request.", "stop"),
+        ("cut_off", "The earlier work w", "length"),
+    ],
+)
+async def test_odd_answers_are_handed_on_as_they_are(
+    behaviour: Any, text: str, finish: str
+) -> None:
+    """Whether a text may stand for messages is not decided here."""
+    with LocalProvider(Summarizer(None, behaviour)) as provider:
+        reply = await at(provider).summarize(REQUEST, max_tokens=100, timeout_seconds=10)
+    assert (reply.text, reply.finish_reason) == (text, finish)
+
+
+# ---------------------------------------------------------------- where it runs
+
+
+def test_it_answers_without_a_loop_and_inside_one(provider: LocalProvider) -> None:
+    """The sync call works anywhere, a running event loop included."""
+    provider.answer_with([Reply("one"), Reply("two")])
+    summarizer = at(provider)
+
+    async def inside() -> str:
+        return summarizer.summarize_sync(REQUEST, max_tokens=9, timeout_seconds=10).text
+
+    assert summarizer.summarize_sync(REQUEST, max_tokens=9, timeout_seconds=10).text == "one"
+    assert asyncio.run(inside()) == "two"
+
+
+def test_loops_may_come_and_go(provider: LocalProvider, caplog: pytest.LogCaptureFixture) -> None:
+    """One summarizer serves many event loops, with nothing left behind in a closed one."""
+    provider.answer_with([Reply(str(n)) for n in range(3)])
+    summarizer = at(provider)
+    with caplog.at_level(logging.WARNING):
+        texts = [
+            asyncio.run(summarizer.summarize(REQUEST, max_tokens=9, timeout_seconds=10)).text
+            for _ in range(3)
+        ]
+    assert texts == ["0", "1", "2"]
+    assert caplog.records == []
+
+
+async def test_the_loop_is_free_while_the_model_writes(provider: LocalProvider) -> None:
+    """Two summaries asked for together are written together."""
+    waiting: list[str] = []
+    met = threading.Event()
+
+    async def meet(asked: Any) -> Reply:
+        waiting.append(asked.model)
+        if len(waiting) == 2:
+            met.set()
+        await asyncio.get_running_loop().run_in_executor(None, met.wait, 10)
+        return Reply("met" if met.is_set() else "alone")
+
+    provider.answer_with(meet)
+    summarizer = at(provider)
+    replies = await asyncio.gather(
+        *(summarizer.summarize(REQUEST, max_tokens=9, timeout_seconds=20) for _ in range(2))
+    )
+    assert [reply.text for reply in replies] == ["met", "met"]
+
+
+def test_the_window_is_that_of_the_smallest_model() -> None:
+    """A request must fit whichever model will be asked."""
+    assert LiteLLMSummarizer("gpt-4o").window == 128_000
+    assert LiteLLMSummarizer("gpt-4o", fallback_models=("gpt-4",)).window == 8_192
+    assert LiteLLMSummarizer("my-own", context_window=16_000).window == 16_000
+
+
+def test_importing_it_imports_no_litellm_and_leaves_no_variable() -> None:
+    """litellm is loaded at first need, and the variable that quiets its import is taken back."""
+    script = """
+import os, sys
+from praison_compressor.summaries import litellm_client as summarizer
+assert "litellm" not in sys.modules
+before = dict(os.environ)
+summarizer._litellm()
+assert "litellm" in sys.modules
+changed = {k for k in before.keys() | os.environ.keys() if before.get(k) != os.environ.get(k)}
+assert not {k for k in changed if k.startswith("LITELLM_LOCAL")}, changed
+"""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("LITELLM")}
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment)
+
+
+def test_an_answer_without_choices_has_its_price() -> None:
+    """It holds no text, and is counted all the same."""
+    litellm = summarizer_module._litellm()
+    usage = litellm.Usage(prompt_tokens=900, completion_tokens=80, total_tokens=980)
+    response = litellm.ModelResponse(model="gpt-4o-mini", usage=usage)
+    response.choices = []
+    reply = summarizer_module._reply(litellm, "gpt-4o-mini", response)
+    assert (reply.text, reply.usage.prompt_tokens, reply.usage.completion_tokens) == ("", 900, 80)

@@ -1,0 +1,203 @@
+"""An auxiliary model that reads less than its table says: learned from its refusal, once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+from praison_compressor.errors import SummarizerUnavailable
+from praison_compressor.messages import text_of
+from praison_compressor.summaries.retries import LEAST_WINDOW, LearnedWindows
+from praison_compressor.testing import Asked, Failure, LocalProvider, Reply
+from tests.helpers.hosting import LITELLM, agent, context, turn
+from tests.helpers.transcripts import session
+
+SUMMARY = "## Done\nThe modules so far are in order."
+REAL = 6_000
+ENDS = re.compile(r"END-\d+-\d+")
+
+
+@pytest.fixture
+def small() -> Iterator[LocalProvider]:
+    """Its `gpt-4o-mini` reads 6,000 tokens, where the table says 128,000."""
+    with LocalProvider(lambda asked: Reply(SUMMARY), windows={"gpt-4o-mini": REAL}) as running:
+        yield running
+
+
+def at(provider: LocalProvider, **options: Any) -> ContextCompressor:
+    given = {
+        "model": "gpt-4o",
+        "context_window": 30_000,
+        "protect_last_n_tokens": 1_000,
+        "auxiliary_model": "openai/gpt-4o-mini",
+        "auxiliary_api_base": provider.base_url,
+        "tool_policies": {"*": "summarize"},
+        "summary_max_retries": 0,
+        "redact_secrets": False,
+    }
+    return ContextCompressor(CompressorConfig(**{**given, **options}))
+
+
+def shown_once(provider: LocalProvider, messages: list[dict[str, Any]], run: int) -> None:
+    """Every tool result of the segment stands in exactly one request that was answered."""
+    parts = [r.text for r in provider.requests if not r.refused and "<transcript>" in r.text]
+    found = [end for text in parts for end in ENDS.findall(text.partition("<transcript>")[2])]
+    ends = [ENDS.findall(text_of(m))[0] for m in messages if m["role"] == "tool"]
+    assert sorted(found, key=ends.index) == [end for end in ends if end in set(found)]
+    assert len(found) > run / 3
+
+
+def test_the_window_that_a_refusal_names_is_learned(small: LocalProvider) -> None:
+    """One refusal; then parts that fit, merged, in the same compression: and none ever after."""
+    ours, messages = at(small), session(60)
+    result = ours.compress_sync(messages)
+    assert result.summary_method == "model"
+    assert len(small.refused) == 1
+    parts = result.written[0].parts
+    assert len(parts) > 2
+    assert sum(parts) == len(result.segments[0].run)
+    assert max(r.prompt_tokens for r in small.requests if not r.refused) > 0.5 * REAL
+    shown_once(small, messages, len(result.segments[0].run))
+    ours.compress_sync(session(140), force=True)
+    assert len(small.refused) == 1
+
+
+@pytest.mark.parametrize("limit", [30_000, 16_000])
+def test_a_refusal_without_a_number_halves_what_was_sent(limit: int) -> None:
+    """Until it fits, and what fits is remembered."""
+
+    def answer(asked: Asked) -> Reply | Failure:
+        if len(asked.text) > limit:
+            return Failure(400, "Input is too long for requested model.", "invalid_request_error")
+        return Reply(SUMMARY)
+
+    with LocalProvider(answer) as provider:
+        ours, messages = at(provider), session(60)
+        result = ours.compress_sync(messages)
+        refused = len([r for r in provider.requests if len(r.text) > limit])
+        assert result.summary_method == "model"
+        assert sum(result.written[0].parts) == len(result.segments[0].run)
+        shown = [r for r in provider.requests if len(r.text) <= limit]
+        assert max(len(r.text) for r in shown) > 0.4 * limit
+        ours.compress_sync(session(140), force=True)
+        assert len([r for r in provider.requests if len(r.text) > limit]) == refused
+
+
+def test_a_model_that_refuses_everything_is_left_after_a_few_tries() -> None:
+    """It says that it was too long whatever it is sent: the static summary, and no endless loop."""
+    refusal = Failure(400, "Input is too long for requested model.", "invalid_request_error")
+    with LocalProvider(lambda asked: refusal) as provider:
+        result = at(provider).compress_sync(session(60))
+        assert result.summary_method == "static"
+        assert len(provider.requests) <= 24
+
+
+def test_what_is_learned_is_learned_of_that_model() -> None:
+    """The model that stands in for it has a window of its own, by its own table."""
+    sizes: dict[str | None, list[int]] = {"gpt-4o-mini": [], "gpt-4": []}
+
+    def answer(asked: Asked) -> Reply | Failure:
+        sizes[asked.model].append(len(asked.text))
+        if asked.model == "gpt-4o-mini":
+            return Failure(401, "Incorrect API key provided.", "authentication_error")
+        return Reply(SUMMARY)
+
+    with LocalProvider(answer, windows={"gpt-4": 8_192}) as provider:
+        ours = at(provider, fallback_models=("openai/gpt-4",))
+        result = ours.compress_sync(session(60))
+        assert result.summary_method == "model"
+        assert provider.over_window == []
+        assert len(sizes["gpt-4o-mini"]) == 1
+        assert len(result.written[0].parts) == len(sizes["gpt-4"]) - 1 > 1
+
+
+def test_a_refusal_on_the_live_prefix_is_learned_from_too(small: LocalProvider) -> None:
+    """What is too long there is asked for in the ordinary way, in parts, at once."""
+    ours = at(small, model="gpt-4o-mini", summarize_on_prefix=True)
+    result = ours.compress_sync(session(60), tools=[])
+    assert (result.summary_method, len(small.refused)) == ("model", 1)
+    assert sum(result.written[0].parts) == len(result.segments[0].run)
+    assert len(result.written[0].parts) > 2
+    assert "not part of the work" in small.requests[0].text
+
+
+def test_a_function_of_the_users_own_is_learned_from_too() -> None:
+    """Its client's error says the number; the function itself says no window."""
+    asked: list[str] = []
+
+    async def model(messages: list[dict[str, Any]]) -> str:
+        asked.append(text_of(messages[-1]))
+        if len(asked) == 1:
+            raise RuntimeError("This model's maximum context length is 5000 tokens.")
+        return SUMMARY
+
+    config = CompressorConfig(model="gpt-4o", context_window=30_000, summary_max_retries=0)
+    result = ContextCompressor(config, summarizer=model).compress_sync(session(60), force=True)
+    assert result.summary_method == "model"
+    assert sum(result.written[0].parts) == len(result.segments[0].run)
+    assert len(result.written[0].parts) > 2
+
+
+def unavailable(words: str) -> SummarizerUnavailable:
+    return SummarizerUnavailable(words, kind="context")
+
+
+@pytest.mark.parametrize(
+    ("words", "sent", "window"),
+    [
+        ("This model's maximum context length is 4096 tokens.", 9_000, 4_096),
+        # It counts a fifth more than we do.
+        ("prompt is too long: 12000 tokens > 9600 maximum", 10_000, 8_000),
+        # A thinking model was allowed 5,000 tokens for its answer, where we reckon with 1,000.
+        (
+            "input length and `max_tokens` exceed context limit: 7000 + 5000 > 10000, decrease",
+            7_000,
+            6_000,
+        ),
+        # By that number it would have fit.
+        ("This model's maximum context length is 64000 tokens.", 9_000, 5_000),
+        ("Input is too long for requested model.", 9_000, 5_000),
+    ],
+)
+def test_what_a_refusal_tells(words: str, sent: int, window: int) -> None:
+    """In tokens as we count them; half of what was tried where it tells nothing of use."""
+    windows = LearnedWindows()
+    windows.learn("aux", unavailable(words), sent=sent, most=1_000)
+    assert windows.of("aux", 128_000) == window
+    assert windows.of("other", 128_000) == 128_000
+
+
+def test_a_window_only_shrinks_and_never_to_nothing() -> None:
+    """The smallest that was told stands; one in which nothing can be read is not believed."""
+    windows = LearnedWindows()
+    for told in (8_000, 4_000, 6_000):
+        error = unavailable(f"This model's maximum context length is {told} tokens.")
+        windows.learn("aux", error, sent=9_000, most=1_000)
+    windows.learn("aux", unavailable("Input is too long for requested model."), sent=200, most=100)
+    assert windows.of("aux", None) == 4_000
+    assert windows.of("aux", 3_000) == 3_000
+    assert LEAST_WINDOW < 4_000
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_an_agents_auxiliary_model_is_learned_of(host: LocalProvider, background: bool) -> None:
+    """A real agent: no turn fails, one request is refused, and the summaries are the model's."""
+    host.set_window(20_000)
+    host.set_window(REAL, "aux")
+    options = context(host, context_window=20_000, background=background)
+    made = agent(host, LITELLM, options)
+    for number in range(36):
+        assert made.chat(turn(number, words=40)) is not None
+    engine = made.context_compressor.engine()
+    assert engine.background.wait(60)
+    assert [record.model for record in host.refused] == ["aux"]
+    made.chat(turn(36))
+    summaries = made.context_compressor.last_result.segments
+    assert {segment.method for segment in summaries} == {"model"}
+    assert made.context_compressor.context_status == "summarized"
+    assert engine.background.wait(60)  # the last turn may have begun one more

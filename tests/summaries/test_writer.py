@@ -1,0 +1,368 @@
+"""The writer: every message in exactly one part, every token accounted for, nobody left running."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+from praison_compressor.errors import SummarizerUnavailable
+from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor.ledger.segments import Usage
+from praison_compressor.messages import steps, text_of
+from praison_compressor.summaries.brief import Brief
+from praison_compressor.summaries.protocol import SummaryReply, as_summarizer
+from praison_compressor.summaries.writer import SummaryWriter
+from praison_compressor.tokens.counter import TokenCounter
+from tests.helpers.transcripts import session
+
+ANSWER = "## Done\nThe modules so far are in order."
+ONE = Usage(prompt_tokens=900, completion_tokens=80, cache_read_tokens=100, cost=0.5)
+
+
+class Paid:
+    """A summarizer that answers from a list, the last one for ever, and charges for each."""
+
+    def __init__(self, *answers, window=None) -> None:
+        self.answers = list(answers) or [ANSWER]
+        self.window = window
+        self.requests: list[list[dict]] = []
+        self.models: list[str | None] = []
+
+    async def summarize(self, messages, *, max_tokens, model, timeout_seconds):
+        self.requests.append(messages)
+        self.models.append(model)
+        await asyncio.sleep(0)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return SummaryReply(answer, ONE, model, "stop")
+
+
+def compressor(summarizer, on_event=None, store=None, **options) -> ContextCompressor:
+    small = {"model": "gpt-4o", "context_window": 6_000, "protect_last_n_tokens": 1_000}
+    config = CompressorConfig(**{**small, "summary_max_retries": 0, **options})
+    return ContextCompressor(config, summarizer=summarizer, on_event=on_event, store=store)
+
+
+def writer(summarizer, events=None, **options) -> SummaryWriter:
+    emit = (lambda event: None) if events is None else events.append
+    return SummaryWriter(
+        CompressorConfig(summary_max_retries=0, **options),
+        as_summarizer(summarizer),
+        TokenCounter("gpt-4o"),
+        emit,
+    )
+
+
+def brief(messages, room=2_000, **changes) -> Brief:
+    values = {"messages": tuple(messages), "shown": tuple(messages), "room": room, "most": room}
+    values |= {"tokens": 10 * room, "facts": 200, "prose": 200}
+    return Brief(**{**values, **changes})
+
+
+def write(summarizer, given, events=None, **options):
+    return asyncio.run(
+        writer(summarizer, events, **options).write(given, model=None, session_id="s")
+    )
+
+
+def shown(request) -> str:
+    return text_of(request[-1]).partition("<transcript>")[2]
+
+
+# ---------------------------------------------------------------- in parts
+
+
+@pytest.mark.parametrize("window", [1_500, 3_000, 6_000, None])
+def test_every_message_is_in_exactly_one_part(window):
+    """The proof in the result: the parts' counts sum up, each message is shown in one request."""
+    messages = session(30)[1:]
+    model = Paid(window=window)
+    written = write(model, brief(messages))
+    ends = [text_of(m).rsplit(" ", 1)[1] for m in messages if m["role"] == "tool"]
+    asked = [shown(request) for request in model.requests]
+    assert written.method == "model"
+    assert sum(written.parts) == len(messages)
+    assert [end for end in ends if sum(f"{end}\n" in text for text in asked) != 1] == []
+
+
+def test_no_request_exceeds_the_summarizers_window():
+    """Neither the parts nor the merges."""
+    counter = TokenCounter("gpt-4o")
+    model = Paid(window=2_000)
+    write(model, brief(session(40)[1:]))
+    assert max(counter.messages(request) + 400 for request in model.requests) <= 2_000
+    assert len(model.requests) > 10
+
+
+def test_parts_are_cut_between_steps():
+    """A call is never read without its results."""
+    messages = session(30)[1:]
+    written = write(Paid(window=3_000), brief(messages))
+    ends = {atom.stop for atom in steps(messages)}
+    cuts = [sum(written.parts[:n]) for n in range(1, len(written.parts) + 1)]
+    assert [cut for cut in cuts if cut not in ends] == []
+    assert len(cuts) > 3
+
+
+def test_a_part_that_fails_stops_the_others():
+    """What nobody will read is not paid for."""
+    asked, ended = [], []
+
+    async def model(messages):
+        asked.append(len(asked))
+        if len(asked) == 3:
+            raise SummarizerUnavailable("401", kind="auth")
+        await asyncio.sleep(3_600)
+        ended.append(1)
+
+    model.window = 1_500
+    written = write(model, brief(session(40)[1:]))
+    assert (written.method, ended) == ("static", [])
+    assert len(asked) <= 5
+
+
+def test_earlier_summaries_never_crowd_out_the_transcript():
+    """Those that stay are not shown where they leave no room; replaced ones are read in parts."""
+    counter = TokenCounter("gpt-4o")
+    long = " ".join(f"earlier-{n}" for n in range(700))
+    messages = session(10)[1:]
+    for changes, seen in (({"earlier": (long,)}, 0), ({"folded": (long,)}, 1)):
+        model = Paid(window=2_000)
+        written = write(model, brief(messages, **changes))
+        asked = "\n".join(text_of(request[-1]) for request in model.requests)
+        assert max(counter.messages(request) + 400 for request in model.requests) <= 2_000
+        assert [asked.count(f"earlier-{n} ") for n in (10, 350, 698)] == [seen, seen, seen]
+        assert sum(written.parts) == len(messages)
+
+
+@pytest.mark.parametrize("ratio", [0.3, 2.0])
+def test_parts_are_measured_for_the_model_that_reads_them(ratio):
+    """What the agent's provider counts otherwise than we do says nothing of another model."""
+    model, messages = Paid(window=8_192), session(60)
+    ours = compressor(model, model="acme/unknown", auxiliary_model="gpt-4o", context_window=60_000)
+    ours.tokens.calibrate(messages, int(ours.tokens.messages(messages) * ratio))
+    result = ours.compress_sync(messages, force=True)
+    counter = TokenCounter("gpt-4o")
+    sizes = sorted(map(counter.messages, model.requests), reverse=True)
+    assert sizes[0] + 1_500 <= 8_192
+    assert sizes[1] + 1_500 > 0.7 * 8_192
+    assert sum(result.written[0].parts) == len(result.segments[0].run)
+
+
+# ---------------------------------------------------------------- what it cost
+
+
+def test_rejected_answers_are_paid_for_and_counted():
+    """Two useless texts, then a good one from the next model: three calls on the bill."""
+    model = Paid("", "", ANSWER)
+    ours = compressor(model, auxiliary_model="first", fallback_models=("second",))
+    result = ours.compress_sync(session(20))
+    assert model.models == ["first", "first", "second"]
+    assert result.usage == ONE + ONE + ONE
+    assert result.usage.cost == 1.5
+
+
+def test_a_static_summary_carries_the_bill_of_what_was_refused():
+    """No text of the model's stands in the view, and its price is not hidden."""
+    result = compressor(Paid("")).compress_sync(session(20))
+    assert result.summary_method == "static"
+    assert result.usage == ONE + ONE
+    assert result.segments[0].usage == ONE + ONE
+
+
+def test_a_static_summary_that_was_written_again_carries_the_bill():
+    """What it left over of the size asked for went to the tail: its price did not."""
+    model, messages = Paid(""), session(30, words=120)
+    ours = compressor(model, head_tokens=0, protect_last_n_tokens=20_000)
+    target = int(ours.tokens.messages(messages) * 0.4)
+    result = ours.compress_sync(messages, target_tokens=target)
+    assert result.summary_method == "static"
+    assert result.tokens_after >= 0.85 * target
+    assert result.usage == ONE + ONE
+
+
+class Overtaken(MemoryStore):
+    """Another worker, on the same ledger, is quicker: once."""
+
+    def __init__(self, first) -> None:
+        super().__init__()
+        self.first = first
+
+    def commit(self, session, segments, outline=None):
+        first, self.first = self.first, None
+        if first is not None:
+            first(self)
+        return super().commit(session, segments, outline)
+
+
+def test_a_text_that_lost_a_race_is_on_the_bill():
+    """The other's segment is taken; ours came to nothing, and its price is not hidden."""
+    messages = session(20)
+    other = []
+
+    def first(store):
+        other.append(compressor(Paid(), store=store).compress_sync(messages, session_id="s"))
+
+    result = compressor(Paid(), store=Overtaken(first)).compress_sync(messages, session_id="s")
+    assert (result.summary_method, result.messages) == ("reused", other[0].messages)
+    assert result.usage == ONE
+
+
+def test_a_text_that_lost_a_race_is_on_the_bill_of_the_next():
+    """What the other recorded was something else: ours is written again, and both are charged."""
+    events, messages = [], session(20)
+
+    def first(store):
+        compressor(None, store=store).compress_sync(messages[:60], session_id="s", force=True)
+
+    store = Overtaken(first)
+    ours = compressor(Paid(), events.append, store=store)
+    result = ours.compress_sync(messages, session_id="s")
+    asked = [event for event in events if event.name == "model_called"]
+    committed = [event for event in events if event.name == "committed"]
+    assert len(asked) == 2
+    assert result.usage == ONE + ONE
+    assert result.segments[-1].usage == ONE + ONE
+    assert committed[0].data["cost"] == 1.0
+
+
+def test_a_text_that_is_too_long_is_refused_once_and_counted():
+    """It would not get shorter by asking again."""
+    model = Paid("word " * 5_000)
+    result = compressor(model).compress_sync(session(20))
+    assert (result.summary_method, len(model.requests)) == ("static", 1)
+    assert result.usage == ONE
+
+
+def test_the_bill_is_in_the_event_and_in_the_ledger():
+    """Result, "committed" event and segment agree, parts and merges included."""
+    events = []
+    model = Paid(window=3_000)
+    ours = compressor(model, on_event=events.append, context_window=20_000)
+    result = ours.compress_sync(session(60), session_id="s")
+    calls = len(model.requests)
+    committed = next(event.data for event in events if event.name == "committed")
+    entry = ours.store.open("default", "s").entries[-1]
+    assert calls > 3
+    assert result.usage.prompt_tokens == 900 * calls
+    assert result.usage.completion_tokens == 80 * calls
+    assert result.usage.cost == 0.5 * calls
+    assert (committed["prompt_tokens"], committed["cost"]) == (900 * calls, 0.5 * calls)
+    assert entry.segment.usage == result.usage
+    assert [event.name for event in events].count("part_summarized") == len(result.written[0].parts)
+
+
+def test_saved_money_stands_beside_saved_tokens():
+    """At the listed price of the model that reads the view; the least where its cache serves."""
+    events = []
+    ours = compressor(Paid(), on_event=events.append)
+    result = ours.compress_sync(session(20))
+    assert result.tokens_saved > 1_000
+    assert result.cost_saved == result.tokens_saved * 2.5e-6  # gpt-4o: $2.50 for a million
+    assert result.cost_saved_cached == result.cost_saved / 2
+    committed = next(event.data for event in events if event.name == "committed")
+    assert committed["cost_saved"] == result.cost_saved
+    again = ours.compress_sync(session(20))
+    assert again.summary_method == "reused"
+    assert again.cost_saved == result.cost_saved
+
+
+def test_what_is_saved_is_not_priced_where_no_price_is_listed():
+    """A model of one's own has none: no figure is better than a wrong one."""
+    own = compressor(Paid(), model="my-own-model").compress_sync(session(20))
+    assert own.tokens_saved > 0
+    assert (own.cost_saved, own.cost_saved_cached) == (None, None)
+
+
+def test_a_failure_that_may_pass_is_tried_again():
+    """A broken connection is; a refused key is not."""
+    for kind, calls in (("network", 3), ("auth", 1), ("timeout", 1)):
+        gone = SummarizerUnavailable("gone", kind=kind, retry_after=0.0)
+        model = Paid(gone, gone, ANSWER)
+        compressor(model, summary_max_retries=2).compress_sync(session(20))
+        assert len(model.requests) == calls
+
+
+# ---------------------------------------------------------------- folding
+
+
+def test_summaries_are_added_and_the_oldest_folded_rarely():
+    """Many compressions, few folds; each fold is committed once and carries the texts on."""
+    model = Paid(f"{ANSWER} The parser, its tests and the report are done." * 9)
+    sizes = {"context_window": 12_000, "summary_target_tokens": 100, "facts_budget_tokens": 200}
+    ours = compressor(model, tool_policies={"*": "summarize"}, **sizes)
+    messages = session(120)
+    ends = [n + 1 for n, message in enumerate(messages) if message["role"] == "user"]
+    for end in ends:
+        ours.compress_sync(messages[:end], session_id="s")
+    entries = ours.store.open("default", "s").entries
+    folds = [
+        text for request in model.requests if "replaces these" in (text := text_of(request[-1]))
+    ]
+    assert len(entries) == len(model.requests)
+    assert 0 < len(folds) < len(model.requests) / 2
+    assert all("The modules so far" in text.partition("<transcript>")[0] for text in folds)
+
+
+def test_nothing_is_paid_for_where_nothing_is_gained():
+    """A compression that frees less than `min_gain_ratio` is skipped before the call."""
+    model = Paid()
+    messages = session(2)
+    messages[-1]["content"] = "x y z " * 900
+    result = compressor(model, min_gain_ratio=0.9).compress_sync(messages)
+    assert result.messages == messages
+    assert model.requests == []
+
+
+def test_overhead_above_the_trigger_is_said_once(caplog):
+    """What cannot be dropped is above the trigger by itself: said, not fought."""
+    ours = compressor(Paid())
+    messages = session(2)
+    messages[0]["content"] = "rule " * 3_700
+    for _ in range(3):
+        ours.compress_sync(messages, session_id="s")
+    said = [record for record in caplog.records if "cannot be dropped" in record.getMessage()]
+    assert len(said) == 1
+
+
+def test_overhead_above_the_trigger_is_not_fought():
+    """A compression that only the next turns need waits until they do, and then frees room for
+    several: not one every other turn, each too small for a model's text."""
+    model, events = Paid("## Done\nAll of it is in order so far."), []
+    ours = compressor(model, events.append, context_window=16_000)
+    talk = [{"role": "user", "content": "Task: " + "detail " * 9_800}]
+    assert 9_600 < ours.tokens.messages(talk) < 12_000
+    for turn in range(60):
+        talk += [
+            {"role": "assistant", "content": f"answer {turn} " + "word " * 300},
+            {"role": "user", "content": f"next {turn}"},
+        ]
+        assert ours.compress_sync(list(talk), session_id="s").tokens_after <= 12_000
+    committed = [event for event in events if event.name == "committed"]
+    assert len(committed) <= 20
+    assert [event for event in events if event.name == "fell_back"] == []
+
+
+# ---------------------------------------------------------------- weak models
+
+
+class Rambling:
+    """A weak model: it writes until it is stopped."""
+
+    async def summarize(self, messages, *, max_tokens, model, timeout_seconds):
+        return SummaryReply("so " * (max_tokens - 1), ONE, model, "stop")
+
+
+def test_a_model_that_writes_twice_what_it_is_asked_leaves_room_for_facts():
+    """In a tight room a third of it: its text alone holds nothing."""
+    subject = ContextCompressor(CompressorConfig(model="gpt-4o"), summarizer=Rambling())
+    result = subject.compress_sync(session(20), target_tokens=1_400, force=True)
+    (written,) = [text for text in result.written if text.method == "model"]
+    size = TokenCounter("gpt-4o").message(written.message)
+    facts = text_of(written.message).partition("Facts that it lacks")[2]
+    assert written.before.covered == 0
+    assert TokenCounter("gpt-4o").text(facts) > 0.2 * size

@@ -1,0 +1,71 @@
+"""A model's limits, against litellm's table."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from praison_compressor.tokens.models import GUESSED_WINDOW, model_limits
+
+
+@pytest.mark.parametrize(
+    ("model", "window", "output"),
+    [
+        ("gpt-4o", 128_000, 16_384),
+        ("openai/gpt-4o", 128_000, 16_384),
+        ("azure/gpt-4o", 128_000, 16_384),
+        ("openrouter/openai/gpt-4o-mini", 128_000, 16_384),
+        ("gpt-4o-2099-01-01", 128_000, 16_384),
+        ("ft:gpt-4o-2024-08-06:org::id", 128_000, 16_384),
+        ("gpt-4", 8_192, 4_096),
+        ("gpt-3.5-turbo", 16_385, 4_096),
+        ("claude-sonnet-4-5", 200_000, 64_000),
+        ("anthropic/claude-sonnet-4-5", 200_000, 64_000),
+        ("openrouter/anthropic/claude-sonnet-4-5", 200_000, 64_000),
+        ("openrouter/anthropic/claude-sonnet-4.5:beta", 200_000, 64_000),
+        ("bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0", 200_000, 64_000),
+        ("gemini/gemini-2.5-pro", 1_048_576, 65_536),
+        ("ollama/llama3", 8_192, 8_192),
+    ],
+)
+def test_known_models_have_their_limits(model: str, window: int, output: int) -> None:
+    """The table's own figures, whatever routes to the model."""
+    limits = model_limits(model)
+    assert (limits.window, limits.output, limits.guessed) == (window, output, False)
+
+
+def test_an_explicit_window_counts_before_all(caplog: pytest.LogCaptureFixture) -> None:
+    """The option is no guess and warns of nothing, for known and unknown models."""
+    assert model_limits("gpt-4o", 5_000).window == 5_000
+    assert model_limits("gpt-4o", 5_000).output == 16_384
+    assert not model_limits("nobody-knows-this-one", 5_000).guessed
+    assert caplog.records == []
+
+
+def test_a_guess_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """A model that no table has: a window is assumed, and one warning names the option."""
+    with caplog.at_level(logging.WARNING):
+        limits = [model_limits("azure/nobody-knows-this-deployment") for _ in range(3)]
+    assert {(one.window, one.guessed) for one in limits} == {(GUESSED_WINDOW, True)}
+    assert len(caplog.records) == 1
+    assert "context_window" in caplog.text
+
+
+def test_a_namesake_of_another_provider_is_a_better_guess() -> None:
+    """The smallest window that anybody gives a model of this name, still called a guess."""
+    limits = model_limits("nobody/llama-3.3-70b-versatile")
+    assert limits.guessed
+    assert limits.window == 131_072
+
+
+def test_what_is_registered_at_run_time_counts_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user's own deployment is known to litellm only in memory."""
+    import litellm
+
+    monkeypatch.setitem(litellm.model_cost, "my-deployment", {"max_input_tokens": 7_000})
+    monkeypatch.setitem(litellm.model_cost, "gpt-4o", {"max_input_tokens": 6_000})
+    assert model_limits("azure/my-deployment").window == 7_000
+    assert model_limits("openai/gpt-4o").window == 6_000
+    monkeypatch.setitem(litellm.model_cost, "my-deployment", {"max_input_tokens": "many"})
+    assert model_limits("my-deployment").guessed

@@ -1,0 +1,265 @@
+"""Messages, images and tools by the published rules, each message counted once."""
+
+from __future__ import annotations
+
+import base64
+import os
+import random
+import struct
+from typing import Any
+
+import pytest
+
+from praison_compressor.tokens.counter import REPLY_TOKENS, TokenCounter
+from praison_compressor.tokens.encodings import Vocabulary, vocabulary_for
+
+# ---------------------------------------------------------------- messages
+
+# OpenAI's own example, with the counts that its API reported.
+EXAMPLE: list[dict[str, Any]] = [
+    {
+        "role": "system",
+        "content": "You are a helpful, pattern-following assistant that translates corporate "
+        "jargon into plain English.",
+    },
+    {
+        "role": "system",
+        "name": "example_user",
+        "content": "New synergies will help drive top-line growth.",
+    },
+    {
+        "role": "system",
+        "name": "example_assistant",
+        "content": "Things working well together will increase revenue.",
+    },
+    {
+        "role": "system",
+        "name": "example_user",
+        "content": "Let's circle back when we have more bandwidth to touch base on opportunities "
+        "for increased leverage.",
+    },
+    {
+        "role": "system",
+        "name": "example_assistant",
+        "content": "Let's talk later when we're less busy about how to do better.",
+    },
+    {
+        "role": "user",
+        "content": "This late pivot means we don't have time to boil the ocean for the client "
+        "deliverable.",
+    },
+]
+
+
+@pytest.mark.parametrize(("model", "reported"), [("gpt-4o", 124), ("gpt-4", 129)])
+def test_openais_own_example_has_the_count_that_its_api_reported(model: str, reported: int) -> None:
+    """Frames, names and the reply's opening are counted by the published rule."""
+    counter = TokenCounter(model)
+    assert counter.messages(EXAMPLE) == reported
+    assert sum(map(counter.message, EXAMPLE)) == reported - REPLY_TOKENS
+
+
+def test_a_message_is_more_than_its_text() -> None:
+    """Calls, thinking, refusals, images and what nobody knows all count; private keys do not."""
+    counter = TokenCounter("gpt-4o")
+    bare = {"role": "assistant", "content": "Done."}
+    plain = counter.message(bare)
+    function = {"name": "read_file", "arguments": '{"path": "src/app.py"}'}
+    additions: list[dict[str, Any]] = [
+        {"tool_calls": [{"id": "c1", "type": "function", "function": function}]},
+        {"function_call": function},
+        {"name": "helper"},
+        {"refusal": "I would rather not."},
+        {"reasoning_content": "Let me think about the path."},
+        {"thinking_blocks": [{"type": "thinking", "thinking": "About it.", "signature": "s" * 99}]},
+        {"content": [{"type": "text", "text": "Done."}, {"type": "new", "thing": [1, 2]}]},
+        {"content": [{"type": "text", "text": "Done."}, {"type": "image_url", "image_url": "u"}]},
+    ]
+    assert [a for a in additions if counter.message({**bare, **a}) <= plain] == []
+    silent: list[dict[str, Any]] = [
+        {"_private": "x" * 999},
+        {"tool_calls": None},
+        {"tool_call_id": "call_" + "9" * 40},
+        {"content": [{"type": "text", "text": "Done.", "cache_control": {"type": "ephemeral"}}]},
+    ]
+    assert [a for a in silent if counter.message({**bare, **a}) != plain] == []
+
+
+def test_all_shapes_of_one_call_count_the_same() -> None:
+    """A dictionary of arguments, a string of them and a client's object are one call."""
+    counter = TokenCounter("gpt-4o")
+
+    class Function:
+        name = "read"
+
+        def __init__(self) -> None:
+            self.name, self.arguments = "read", '{"path": "a"}'
+
+    class Call:
+        def __init__(self) -> None:
+            self.id, self.type, self.function = "1", "function", Function()
+
+    def message(call: Any) -> dict[str, Any]:
+        return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+    text = {"id": "1", "function": {"name": "read", "arguments": '{"path": "a"}'}}
+    mapping = {"id": "1", "function": {"name": "read", "arguments": {"path": "a"}}}
+    counts = {counter.message(message(call)) for call in (text, mapping, Call())}
+    assert len(counts) == 1
+
+
+def test_a_counted_message_is_not_counted_again() -> None:
+    """The tokenizer sees each message once, however often and in whatever dictionary it returns."""
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return len(text)
+
+    counter = TokenCounter("gpt-4o", vocabulary=Vocabulary("characters", False, count))
+    transcript = [{"role": "user", "content": f"message {n}"} for n in range(50)]
+    before = counter.messages(transcript)
+    assert counted == ["user", *(message["content"] for message in transcript)]
+    counted.clear()
+    assert counter.messages([dict(message) for message in transcript]) == before
+    assert counted == []
+    transcript[7]["content"] = "edited in its place, to something longer"
+    assert counter.messages(transcript) > before
+    assert counted == ["edited in its place, to something longer"]
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_many_new_messages_are_counted_as_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, fast: bool
+) -> None:
+    """Side by side in threads, however many cores there are: the same counts, in order."""
+    vocabulary = vocabulary_for("gpt-4o", fast=fast)
+    transcript = [{"role": "user", "content": f"message {n} " * (n % 7)} for n in range(2_000)]
+    one_by_one = [TokenCounter("gpt-4o").message(message) for message in transcript]
+    for cores in (1, 2, 3):
+        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
+        counter = TokenCounter("gpt-4o", vocabulary=vocabulary)
+        assert counter.each(counter.cache.all(transcript)) == one_by_one
+
+
+def test_the_sum_of_messages_is_the_count_of_the_list() -> None:
+    """What a plan adds up is what the view will be measured by, calibrated or not."""
+    counter = TokenCounter("some-model")
+    assert counter.messages(EXAMPLE) == sum(map(counter.message, EXAMPLE)) + REPLY_TOKENS
+    counter.calibrate(EXAMPLE, counter.messages(EXAMPLE) * 13 // 10)
+    assert counter.messages(EXAMPLE) == sum(map(counter.message, EXAMPLE)) + REPLY_TOKENS
+
+
+# ---------------------------------------------------------------- images
+
+
+def png(width: int, height: int) -> str:
+    data = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", width, height)
+    return "data:image/png;base64," + base64.b64encode(data + bytes(20)).decode()
+
+
+def jpeg(width: int, height: int) -> str:
+    exif = b"\xff\xe1" + struct.pack(">H", 5000) + bytes(4998)
+    frame = b"\xff\xc0" + struct.pack(">HBHH", 17, 8, height, width)
+    return (
+        "data:image/jpeg;base64," + base64.b64encode(b"\xff\xd8" + exif + frame + b"0" * 9).decode()
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "url", "detail", "tokens"),
+    [
+        # OpenAI's documented examples for tiles, then for patches.
+        ("gpt-4o", png(1024, 1024), "high", 765),
+        ("gpt-4o", jpeg(2048, 4096), "high", 1105),
+        ("gpt-4o", png(4096, 8192), "low", 85),
+        ("gpt-4o-mini", png(1024, 1024), "high", 2833 + 4 * 5667),
+        ("gpt-4.1-mini", png(1024, 1024), None, 1659),
+        ("gpt-4.1-mini", png(1800, 2400), None, 2353),
+        # A link is not followed: 1024 x 1024 is assumed.
+        ("gpt-4o", "https://example.com/a.png", None, 765),
+        # Anthropic's: width x height / 750.
+        ("claude-sonnet-4-5", png(1000, 1000), None, 1334),
+    ],
+)
+def test_images_cost_what_is_documented(
+    model: str, url: str, detail: str | None, tokens: int
+) -> None:
+    """The size is read from inline data; the network is not asked."""
+    image = {"url": url} if detail is None else {"url": url, "detail": detail}
+    counter = TokenCounter(model)
+    without = counter.message({"role": "user", "content": []})
+    part = {"type": "image_url", "image_url": image}
+    assert counter.message({"role": "user", "content": [part]}) - without == tokens
+
+
+@pytest.mark.parametrize("url", ["", "data:image/png;base64,%%%", "data:,x", "x" * 100, 7, None])
+def test_a_broken_image_has_a_count(url: Any) -> None:
+    """What is no image is taken for one of the usual size."""
+    part = {"type": "image_url", "image_url": {"url": url}}
+    assert TokenCounter("gpt-4o").message({"role": "user", "content": [part]}) > 700
+
+
+def test_a_documents_base64_is_not_taken_for_words() -> None:
+    """A file's data counts as pages, not as the words of its encoding."""
+    counter = TokenCounter("gpt-4o")
+    data = base64.b64encode(random.Random(1).randbytes(60_000)).decode()
+    part = {"type": "file", "file": {"filename": "a.pdf", "file_data": data}}
+    count = counter.message({"role": "user", "content": [part]})
+    assert 1_000 < count < counter.text(data) / 10
+
+
+# ---------------------------------------------------------------- tools
+
+WEATHER: dict[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": "get_current_weather",
+        "description": "Get the current weather in a given location.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "location": {"type": "string", "description": "The city, e.g. Boston"},
+                "unit": {"type": "string", "description": "Unit", "enum": ["celsius", "kelvin"]},
+            },
+        },
+    },
+}
+
+
+@pytest.mark.parametrize(("model", "start"), [("gpt-4o", 7), ("gpt-4", 10)])
+def test_tools_are_counted_by_the_published_rule(model: str, start: int) -> None:
+    """Name, description, properties and choices, each with its published constant."""
+    counter = TokenCounter(model)
+    text = counter.text
+    expected = start + text("get_current_weather:Get the current weather in a given location")
+    expected += 3
+    expected += 3 + text("location:string:The city, e.g. Boston")
+    expected += 3 - 3 + 3 + text("celsius") + 3 + text("kelvin") + text("unit:string:Unit")
+    assert counter.tools([WEATHER]) == expected + 12
+    assert counter.tools([WEATHER, WEATHER]) == 2 * expected + 12
+
+
+def test_tools_come_in_every_apis_shape() -> None:
+    """The responses API's flat shape and Anthropic's count as the same tool."""
+    counter = TokenCounter("gpt-4o")
+    function = WEATHER["function"]
+    flat = {"type": "function", **function}
+    anthropic = {k: function[k] for k in ("name", "description")}
+    anthropic["input_schema"] = function["parameters"]
+    assert {counter.tools([tool]) for tool in (WEATHER, flat, anthropic)} == {
+        counter.tools([WEATHER])
+    }
+    assert counter.tools([{"type": "web_search"}]) > 0
+    assert counter.tools(None) == counter.tools([]) == 0
+
+
+def test_a_nested_schema_counts_at_every_depth() -> None:
+    """Properties inside items and alternatives are sent, so they are counted."""
+    counter = TokenCounter("gpt-4o")
+    deep: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}}}
+    for wrap in ({"type": "array", "items": deep}, {"anyOf": [deep, {"type": "null"}]}):
+        outer = {"type": "object", "properties": {"list": wrap}}
+        empty = {"type": "object", "properties": {"list": {"type": wrap.get("type", "")}}}
+        tools = [{"name": "f", "description": "d", "parameters": p} for p in (outer, empty)]
+        assert counter.tools(tools[:1]) > counter.tools(tools[1:])

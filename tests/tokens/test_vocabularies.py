@@ -1,0 +1,282 @@
+"""Texts counted as tiktoken itself counts them, whichever library counts; by which vocabulary."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import tiktoken
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tiktoken_ext import openai_public
+
+from praison_compressor.tokens import encodings as by_tiktoken
+from praison_compressor.tokens import encodings as by_tokenizers
+from praison_compressor.tokens import encodings as loading
+from praison_compressor.tokens import encodings as vocabularies
+from praison_compressor.tokens.counter import TokenCounter
+from praison_compressor.tokens.encodings import (
+    EXACT_CHARS,
+    PIECE_CHARS,
+    Vocabulary,
+    pieces,
+    vocabulary_for,
+)
+from praison_compressor.tokens.models import litellm_folder
+from tests.helpers.texts import prose
+
+MODELS = {"o200k_base": "gpt-4o", "cl100k_base": "gpt-4"}
+BY = [pytest.param(False, id="by tiktoken"), pytest.param(True, id="by toktok if it is there")]
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def encoding(request: pytest.FixtureRequest) -> tiktoken.Encoding:
+    """An encoding as tiktoken itself builds it."""
+    folder = litellm_folder()
+    assert folder is not None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIKTOKEN_CACHE_DIR", str(folder / "litellm_core_utils" / "tokenizers"))
+        return tiktoken.Encoding(**getattr(openai_public, request.param)())
+
+
+@pytest.fixture(scope="module", params=BY)
+def ours(request: pytest.FixtureRequest, encoding: tiktoken.Encoding) -> Vocabulary:
+    """The same vocabulary as ours, of each library that may count."""
+    return vocabulary_for(MODELS[encoding.name], fast=request.param)
+
+
+# ---------------------------------------------------------------- texts
+
+ODD = [
+    "'s",
+    "'\u017f",
+    "'LL",
+    "\u017f",
+    "\u212a",
+    "\ud83d",
+    "\udc00",
+    "<|endoftext|>",
+    "<|fim_prefix|>",
+]
+ODD += [
+    " ",
+    "  ",
+    "\t",
+    "\n",
+    "\r\n",
+    "\u00a0",
+    "\u2003",
+    "\u3000",
+    "\u200b",
+    "\x85",
+    "\x00",
+    "\ufeff",
+]
+ODD += [
+    "1",
+    "23",
+    "\u0663",
+    "\u00bd",
+    "\u2167",
+    "_",
+    "/",
+    "//",
+    "=",
+    "((",
+    "aB",
+    "HTTPServer",
+    "\u0130",
+]
+ODD += [
+    "\u4e2d\u6587",
+    "\ud55c",
+    "\u0627\u0644",
+    "\u0947",
+    "\u0e01\u0e48",
+    "\U0001f642",
+    "\u0301",
+    "\u01c5",
+    "\u02b0",
+]
+ODD += ["\U00033000", "\U0001fae9", "\ua7ce", "\u0378", "\U000e0101", "\ufffd", "a" * 40, "=" * 90]
+"""Contractions, marks, spaces, scripts, halves of pairs, characters of Unicode 16, 17 and none."""
+
+ANY_TEXT = (
+    st.text()
+    | st.text(st.characters(exclude_categories=()))
+    | st.lists(st.sampled_from(ODD), max_size=30).map("".join)
+)
+
+
+@settings(max_examples=300)
+@given(text=ANY_TEXT)
+def test_any_text_is_counted_as_tiktoken_counts_it(
+    encoding: tiktoken.Encoding, ours: Vocabulary, text: str
+) -> None:
+    """No text, whatever its script, is counted differently from the published tokenizer."""
+    assert ours.count(text) == len(encoding.encode_ordinary(text))
+
+
+@settings(max_examples=30)
+@given(texts=st.lists(ANY_TEXT, max_size=40))
+def test_many_texts_have_the_counts_of_each(ours: Vocabulary, texts: list[str]) -> None:
+    """All at once, in their order, whoever counts them and whichever need tiktoken."""
+    assert ours.count_all(texts) == list(map(ours.count, texts))
+
+
+def test_many_texts_may_have_long_ones_among_them(ours: Vocabulary) -> None:
+    """What is too long to be counted at once is cut there too, and stays in its place."""
+    long = "xyzzy" * 16_000
+    assert ours.count(long) != ours.count_piece(long)
+    texts = [long, *ODD, long + "\ud83d", *ODD[::-1], long]
+    assert ours.count_all(texts) == list(map(ours.count, texts))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_cutting_a_long_text_changes_no_count(
+    encoding: tiktoken.Encoding, ours: Vocabulary, seed: int
+) -> None:
+    """A text of many pieces has exactly the tokens of the whole."""
+    text = prose(60_000, seed)
+    assert len(list(pieces(text))) > 3
+    assert "".join(pieces(text)) == text
+    assert ours.count(text) == len(encoding.encode_ordinary(text))
+
+
+@pytest.mark.parametrize(
+    "run", [" ", "a", "\n", "=", "中", "😀", "Aa", " \t", "'", "e\u0301", "0123456789abcdef"]
+)
+def test_a_million_characters_without_a_seam_are_counted(run: str) -> None:
+    """What makes tiktoken panic or crawl is cut, and off by at most a token for each cut."""
+    counter = TokenCounter("gpt-4o")
+    unit = (run * PIECE_CHARS)[:PIECE_CHARS]
+    one, many = counter.text(unit), counter.text((run * 1_000_000)[:1_000_000])
+    cuts = 1_000_000 // PIECE_CHARS + 1
+    assert abs(many - one * 1_000_000 / PIECE_CHARS) <= 3 * cuts
+
+
+def test_a_text_beyond_any_window_is_sampled() -> None:
+    """Its count is near the exact one, without reading all of it."""
+    text = prose(300_000)
+    repeats = EXACT_CHARS // len(text) + 1
+    exact = TokenCounter("gpt-4o").text(text) * repeats
+    assert TokenCounter("gpt-4o").text(text * repeats) == pytest.approx(exact, rel=0.03)
+
+
+def test_special_tokens_and_lone_surrogates_are_ordinary_text() -> None:
+    """What a user pastes is counted, never refused."""
+    for model in ("gpt-4o", "claude-sonnet-4-5"):
+        counter = TokenCounter(model)
+        assert counter.text("<|endoftext|>") > 3
+        assert counter.text("half a pair: \ud83d") > 3
+
+
+# ---------------------------------------------------------------- which vocabulary
+
+O200K = ["gpt-4o", "gpt-4o-mini-2024-07-18", "chatgpt-4o-latest", "gpt-4.1-nano", "gpt-4.5-preview"]
+O200K += ["gpt-5", "gpt-5.1-codex", "o1", "o1-mini", "o3-mini", "o4-mini-2025-04-16", "gpt-oss-20b"]
+O200K += ["openai/gpt-4o", "azure/gpt-4.1", "openrouter/openai/o3", "ft:gpt-4o-2024-08-06:org::id"]
+O200K += ["gpt-4o-2099-01-01", "GPT-4o", "openai/responses/gpt-5-mini"]
+CL100K = ["gpt-4", "gpt-4-0613", "gpt-4-32k", "gpt-4-turbo-2024-04-09", "gpt-4-1106-preview"]
+CL100K += ["gpt-3.5-turbo", "gpt-3.5-turbo-16k", "azure/gpt-35-turbo", "openai/gpt-4"]
+CL100K += ["ft:gpt-3.5-turbo-0125:org::id", "openrouter/openai/gpt-4-turbo"]
+OTHER = ["gemini/gemini-2.5-pro", "ollama/llama3", "olmo-1", "o", "azure/my-deployment", "", None]
+
+
+@pytest.mark.parametrize("model", O200K)
+def test_newer_openai_models_are_exact(model: str) -> None:
+    """Whatever routes to it and however it is dated, the model's own vocabulary counts."""
+    counter = TokenCounter(model)
+    assert (counter.source, counter.exact) == ("o200k_base", True)
+
+
+@pytest.mark.parametrize("model", CL100K)
+def test_older_openai_models_are_exact(model: str) -> None:
+    """gpt-4 is not gpt-4o: it has the older vocabulary."""
+    counter = TokenCounter(model)
+    assert (counter.source, counter.exact) == ("cl100k_base", True)
+
+
+@pytest.mark.parametrize("model", OTHER)
+def test_other_models_are_estimated_and_say_so(model: str | None) -> None:
+    """Nothing is called exact that is not."""
+    counter = TokenCounter(model)
+    assert (counter.source, counter.exact) == ("estimate by o200k_base", False)
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "openrouter/anthropic/claude-opus-4.5"])
+def test_claude_is_estimated_by_its_published_vocabulary(model: str) -> None:
+    """litellm's Claude vocabulary counts, and is not called exact for newer models."""
+    counter = TokenCounter(model)
+    assert "Claude" in counter.source
+    assert not counter.exact
+    assert counter.text("Hello, world") == 3
+
+
+def forget_vocabularies() -> None:
+    """As in a process that has counted nothing yet."""
+    for loaded in (
+        by_tiktoken.tiktoken_of,
+        by_tokenizers.tokenizers_count,
+        vocabularies._sooner,
+    ):
+        loaded.cache_clear()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("model", ["gpt-4o", "claude-sonnet-4-5"])
+def test_without_any_vocabulary_there_is_still_a_count(
+    model: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A litellm without its files: an estimate that says so, rather a few too many than too few."""
+    forget_vocabularies()
+    monkeypatch.setattr(loading, "litellm_folder", lambda: Path("nowhere"))
+    monkeypatch.setattr("tiktoken.registry.ENCODINGS", {})
+    counter = TokenCounter(model, vocabulary=vocabulary_for(model, fast=False))
+    forget_vocabularies()
+    assert not counter.exact
+    assert "estimate" in counter.source
+    assert "carries no" in caplog.text
+    assert 2 <= counter.text("Hello, world") <= 6
+
+
+@pytest.mark.parametrize("fast", BY)
+@pytest.mark.parametrize("model", ["gpt-4o", "claude-sonnet-4-5"])
+def test_threads_that_ask_together_share_one_vocabulary(model: str, fast: bool) -> None:
+    """Twenty agents that begin at once do not each read and keep 40 MB of their own."""
+    forget_vocabularies()
+    together = threading.Barrier(8)
+
+    def ask(_: int) -> object:
+        together.wait(20)
+        return vocabulary_for(model, fast=fast).count_piece
+
+    with ThreadPoolExecutor(8) as threads:
+        assert len(set(threads.map(ask, range(8)))) == 1
+
+
+def test_importing_and_counting_disturbs_nobody(tmp_path: Path) -> None:
+    """No litellm, no network, no file and no variable: whatever the user's own settings are."""
+    script = """
+import os, socket, sys
+def refuse(*a, **k): raise AssertionError("the network was tried")
+socket.socket.connect = refuse
+socket.getaddrinfo = refuse
+import praison_compressor.tokens.counter as tokens
+from praison_compressor.tokens.models import model_limits
+heavy = {"litellm", "tiktoken", "toktok", "tokenizers", "sqlalchemy", "praisonaiagents"}
+assert not heavy & set(sys.modules), heavy & set(sys.modules)
+before = dict(os.environ)
+counts = [tokens.TokenCounter(m).text("hello world") for m in ("gpt-4o", "gpt-4", "llama-3", "x")]
+assert counts == [2, 2, 2, 2], counts
+assert model_limits("gpt-4o").window == 128_000
+assert dict(os.environ) == before
+assert not {"litellm", "praisonaiagents"} & set(sys.modules)
+"""
+    environment = {**os.environ, "TIKTOKEN_CACHE_DIR": str(tmp_path), "TMPDIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,65 @@
+"""What a view may weigh: window, reserve, trigger and target, by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from praison_compressor.config import CompressorConfig
+from praison_compressor.errors import BudgetTooSmall
+from praison_compressor.view.budget import Budget
+from praison_compressor.view.plan import Job
+
+
+def test_facts_have_three_thousand_tokens_where_an_eighth_of_the_target_allows_them() -> None:
+    """A tenth of the target in large windows, an eighth in small ones, 3,000 in between."""
+    config = CompressorConfig()
+    assert [Budget.exactly(config, t).facts for t in (8_000, 24_000, 26_000, 30_000, 40_000)] == [
+        1_000,
+        3_000,
+        3_000,
+        3_000,
+        4_000,
+    ]
+
+
+def test_prose_grows_with_the_segment_where_no_length_is_asked_for() -> None:
+    """5 %, between 750 and 8,000 tokens."""
+    free = Budget.exactly(CompressorConfig(summary_target_tokens=None), 50_000)
+    asked = [free.prose_for(size) for size in (1_000, 15_020, 100_000, 159_999, 500_000)]
+    assert asked == [750, 751, 5_000, 7_999, 8_000]
+    assert Budget.exactly(CompressorConfig(summary_target_tokens=321), 9_000).prose_for(1) == 321
+
+
+def test_outputs_are_kept_for_half_the_target_or_the_tail_whichever_is_less() -> None:
+    """`mask_keep_recent_tokens` names another size."""
+    assert Budget.exactly(CompressorConfig(protect_last_n_tokens=700), 1_000).mask_recent == 500
+    assert Budget.exactly(CompressorConfig(protect_last_n_tokens=300), 1_000).mask_recent == 300
+    named = CompressorConfig(mask_keep_recent_tokens=0)
+    assert Budget.exactly(named, 1_000).mask_recent == 0
+
+
+def test_a_size_that_is_asked_for_is_window_trigger_and_target() -> None:
+    """And says that it was asked for."""
+    exact = Budget.exactly(CompressorConfig(head_tokens=5, keep_recent_turns=4), 1_000)
+    assert (exact.limit, exact.trigger, exact.target) == (1_000, 1_000, 1_000)
+    assert (exact.head, exact.recent_turns, exact.exact) == (5, 4, True)
+    assert not Budget.of(CompressorConfig(), 9_000).exact
+    assert Budget.of(CompressorConfig(), 9_000).recent_turns == 0
+
+
+def test_a_window_that_is_exactly_taken_has_no_room() -> None:
+    """One token of room is a budget, none is an error with the sum that was needed."""
+    config = CompressorConfig(output_reserve=600)
+    assert Budget.of(config, 1_000, 399).limit == 1
+    with pytest.raises(BudgetTooSmall) as caught:
+        Budget.of(config, 1_000, 400)
+    assert (caught.value.needed, caught.value.budget) == (1_000, 1_000)
+
+
+def test_a_budget_by_hand_has_the_defaults_of_the_configuration() -> None:
+    """Who makes one himself gets what the table of options says, and jobs are for a model."""
+    bare = Budget(1, 1, 1, 1, 1, None, 1, 1)
+    assert bare.min_gain == CompressorConfig().min_gain_ratio
+    assert (bare.recent_turns, bare.mask_recent, bare.exact) == (0, 0, False)
+    assert Job(0, 1, 1, 1, 1, 1).by_model
+    assert Job(0, 1, 1, 1, 1, 1).folds == ()

@@ -1,0 +1,82 @@
+"""Summaries stand beside each other; the oldest are folded into one rarely, whatever they hold."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+
+Message = dict[str, Any]
+
+
+def talk(turns: int) -> list[Message]:
+    """A conversation full of names, so that facts fill whatever room they are given."""
+    chance = random.Random(7)
+    name = lambda: f"{chance.choice('pqrs')}{chance.randrange(10**6)}"  # noqa: E731
+    messages: list[Message] = [{"role": "system", "content": "You look after the store."}]
+    for turn in range(turns):
+        paths = " ".join(f"src/{name()}/{name()}.py" for _ in range(12))
+        said = " ".join(f"{name()} calls {name()}." for _ in range(30))
+        messages += [
+            {"role": "user", "content": f"Look at step {turn}: {paths}"},
+            {"role": "assistant", "content": f"In step {turn} I found that {said}"},
+        ]
+    return messages
+
+
+@pytest.mark.parametrize("window", [20_000, 64_000])
+def test_most_compressions_fold_nothing(window: int) -> None:
+    """A fold may fill its share, and the next summaries stand beside it all the same."""
+    calls = []
+
+    async def model(messages: list[Message]) -> str:
+        calls.append(len(messages))
+        return f"In part {len(calls)} some modules of the store were looked at."
+
+    config = CompressorConfig(model="gpt-4o", context_window=window)
+    ours = ContextCompressor(config, summarizer=model)
+    messages, counts = talk(window // 100), []
+
+    async def grow() -> None:
+        for end in range(3, len(messages) + 1, 2):
+            before = len(calls)
+            result = await ours.compress(messages[:end], session_id="s")
+            if len(calls) > before:
+                counts.append(len(result.segments))
+
+    asyncio.run(grow())
+    folds = sum(now <= before for before, now in pairwise(counts))
+    assert len(counts) >= 6
+    assert 1 <= folds <= len(counts) / 3
+
+
+def test_what_a_static_text_carried_is_carried_on() -> None:
+    """What a model wrote down outlives its failure, however often static texts are folded."""
+    rules = [f"Agreed: {word} comes before lunch." for word in "audit brief call draft".split()]
+    asked = []
+
+    async def model(messages: list[Message]) -> str:
+        asked.append(messages)
+        if len(asked) > 1:
+            raise ConnectionError("the model is gone")
+        return "\n".join(["## Agreed", *rules])
+
+    config = CompressorConfig(model="gpt-4o", context_window=20_000)
+    ours = ContextCompressor(config, summarizer=model)
+    messages = talk(120)
+    told = []
+    for end in range(3, len(messages) + 1, 2):
+        result = ours.compress_sync(messages[:end], session_id="s")
+        if result.written:
+            view = "\n".join(str(message["content"]) for message in result.messages)
+            told.append((result.summary_method, [rule in view for rule in rules]))
+    methods = [method for method, _ in told]
+    assert methods == ["model", *["static"] * (len(told) - 1)]
+    assert len(told) >= 4
+    assert [seen for _, seen in told] == [[True] * len(rules)] * len(told)

@@ -1,0 +1,134 @@
+"""Outputs that a policy keeps yield to the window: the oldest first, as few as it asks."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+from praison_compressor.errors import BudgetTooSmall
+from praison_compressor.messages import check, text_of
+from praison_compressor.view.layout import Layout
+from praison_compressor.view.plan import Plan, plan, planned
+from tests.helpers.sketches import budget, laid
+from tests.helpers.transcripts import step, transcripts
+
+# Ten steps of 500 tokens with some talk between them; steps start at 2, 5, 8, ...
+TALK = "s10 u20 " + "c50 r450 a100 " * 10 + "u30 a40"
+
+
+def keeping(layout: Layout, *starts: int) -> Layout:
+    return replace(layout, kept=frozenset(i for start in starts for i in (start, start + 1)))
+
+
+def planned_for(layout: Layout, limit: int, trigger: int, target: int) -> Plan | None:
+    return planned(layout, functools.partial(plan, budget=budget(limit, trigger, target)))
+
+
+def summarized(found: Plan | None) -> list[tuple[int, int]]:
+    assert found is not None
+    return [(job.start, job.end) for job in found.jobs]
+
+
+def test_nothing_yields_while_the_window_takes_it() -> None:
+    """Above the trigger and under the limit the talk between goes, and what is kept stands."""
+    layout = keeping(laid(TALK), *range(2, 32, 3))
+    assert planned_for(layout, 7_000, 4_000, 3_000) is None
+    some = keeping(laid(TALK), 2, 5)
+    assert summarized(planned_for(some, 7_000, 4_000, 3_000)) == [(7, 32)]
+
+
+@pytest.mark.parametrize(("target", "yielded"), [(5_000, 2), (4_000, 4), (3_000, 6), (2_000, 7)])
+def test_the_oldest_yield_and_as_few_as_the_target_asks(target: int, yielded: int) -> None:
+    """Each of them frees 600 tokens; 100 cannot be dropped, 100 are for the summary."""
+    layout = keeping(laid(TALK), *range(2, 32, 3))
+    found = planned_for(layout, 6_000, 5_900, target)
+    assert summarized(found) == [(2, 2 + 3 * yielded)]
+
+
+def test_where_no_number_is_enough_all_yield() -> None:
+    """The limit is what counts then; and beneath it nothing can be done."""
+    layout = keeping(laid(TALK), *range(2, 32, 3))
+    assert summarized(planned_for(layout, 400, 300, 100)) == [(2, 32)]
+    with pytest.raises(BudgetTooSmall):
+        planned_for(layout, 150, 150, 150)
+
+
+def test_what_has_yielded_is_kept_no_more() -> None:
+    """A summary that stands for it may be folded with its neighbours, and is never cut."""
+    layout = keeping(laid(TALK, (5, 11, 400)), 8)
+    given_ = budget(6_000, 5_000, 2_000, fold=100)
+    found = planned(layout, functools.partial(plan, budget=given_))
+    assert summarized(found) == [(2, 32)]
+
+
+# ---------------------------------------------------------------- a whole conversation
+
+
+async def model(messages: list[dict[str, Any]]) -> str:
+    return "## Done\nThe modules so far are in order."
+
+
+def outputs(turns: int) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "You are a coding agent."}]
+    for t in range(turns):
+        body = f"part {t}: " + "lorem ipsum dolor " * 100 + f"END-{t}"
+        messages.append({"role": "user", "content": f"Look at part {t}."})
+        messages += step(f"call_{t}", body, name="ask_expert", path=f"src/part_{t}.py")
+        messages.append({"role": "assistant", "content": f"Part {t} is in order."})
+    return messages[:-1]
+
+
+def test_the_newest_kept_outputs_stay_over_a_long_conversation() -> None:
+    """What stays fills the target, always the newest; compressions are as rare as ever."""
+    given_: dict[str, Any] = {"model": "gpt-4o", "context_window": 32_000}
+    options = {"protect_last_n_tokens": 1_000, "tool_policies": "keep_all"}
+    ours = ContextCompressor(CompressorConfig(**given_, **options), summarizer=model)
+    messages, after = outputs(200), []
+    for end in range(4, len(messages) + 1, 4):
+        result = ours.compress_sync(messages[:end], session_id="s")
+        whole = [m for m in messages[:end] if m["role"] == "tool"]
+        shown = [m for m in result.messages if m["role"] == "tool"]
+        newest = shown[1:] if shown[0] == whole[0] else shown  # the first may stand with the task
+        assert newest == whole[len(whole) - len(newest) :]
+        assert result.tokens_after <= 24_000
+        if result.written:
+            after.append((result.tokens_after, len(newest)))
+    assert 2 <= len(after) <= 5
+    assert [(size, count) for size, count in after if size < 10_000 or count < 25] == []
+
+
+def is_valid(ours: ContextCompressor, messages: list[dict[str, Any]]) -> bool:
+    try:
+        result = ours.compress_sync(messages, session_id="s")
+    except BudgetTooSmall:
+        return False
+    assert check(result.messages) == []
+    assert result.tokens_after <= 900
+    assert ours.verbatim(result.messages, session_id="s") == messages
+    return text_of(result.messages[-1]) == text_of(messages[-1])
+
+
+@given(transcripts(), st.sampled_from(["bash", "read_file", "*"]))
+def test_a_growing_conversation_stays_whole_and_within_its_window(
+    messages: list[dict[str, Any]], kept: str
+) -> None:
+    """Whatever is kept, and however often it has to yield."""
+    config = CompressorConfig(
+        model="gpt-4o",
+        context_window=1_200,
+        token_floor=0,
+        protect_last_n_tokens=200,
+        summary_target_tokens=60,
+        tool_policies={kept: "keep"},
+    )
+    ours = ContextCompressor(config, summarizer=model)
+    ends = [n for n, m in enumerate(messages, 1) if m["role"] in ("user", "tool")]
+    whole = [messages[:end] for end in ends if check(messages[:end]) == []]
+    assert len([is_valid(ours, each) for each in whole]) == len(whole)

@@ -1,0 +1,338 @@
+"""Masks: old tool outputs as one line, before any model is paid; once, stably, and reversibly."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import threading
+
+import pytest
+
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+from praison_compressor.errors import ConfigError
+from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.messages import check, steps, text_of
+from praison_compressor.messages.digests import MessageCache
+from praison_compressor.view.masks import MaskLines, kept_steps, maskable, policy_of
+from tests.helpers.transcripts import step
+
+
+class Model:
+    """Counts its calls and keeps what it was shown."""
+
+    def __init__(self, answer: str = "## Done\nThe modules so far are in order.") -> None:
+        self.answer = answer
+        self.requests: list[str] = []
+
+    async def __call__(self, messages):
+        self.requests.append("\n".join(map(text_of, messages)))
+        return self.answer
+
+
+def config(**options) -> CompressorConfig:
+    small = {"model": "gpt-4o", "context_window": 8_000, "protect_last_n_tokens": 1_000}
+    return CompressorConfig(**{**small, **options})
+
+
+def outputs(turns: int, words: int = 100, name: str = "read_file"):
+    """A session of little talk and large outputs, one step a turn."""
+    messages = [{"role": "system", "content": "You are a coding agent."}]
+    for t in range(turns):
+        body = f"part {t}: " + "lorem ipsum dolor " * words + f"END-{t}"
+        messages.append({"role": "user", "content": f"Look at part {t}."})
+        messages += step(f"call_{t}", body, name=name, path=f"src/part_{t}.py")
+        messages.append({"role": "assistant", "content": f"Part {t} is in order."})
+    return messages[:-1]
+
+
+def masks_of(messages):
+    return [m for m in messages if m["role"] == "tool" and text_of(m).startswith("[masked]")]
+
+
+@pytest.mark.parametrize(
+    ("note", "options"),
+    [
+        ("[loop-guard] You have called this tool 5 times.", {}),
+        ("<system-reminder>Keep the to-do list up to date.</system-reminder>", {}),
+        ("[pager] 3 more calls are left.", {"host_prefixes": ["[pager]"]}),
+    ],
+)
+def test_a_mask_quotes_the_tool_not_the_host_below_it(note, options):
+    """The outcome and the end are the tool's own last line; several notes are passed over."""
+    messages = outputs(20)
+    for message in messages:
+        if message["role"] == "tool":
+            message["content"] += (
+                f"\n7 tests passed in {len(message['content'])} s\n\n{note}\n\n{note}"
+            )
+    ours = ContextCompressor(config(**options), summarizer=Model())
+    lines = masks_of(ours.compress_sync(messages).messages)
+    assert lines
+    assert all(": 7 tests passed in" in text_of(line) for line in lines)
+    assert all(note[:10] not in text_of(line) for line in lines)
+
+
+def test_what_only_looks_like_a_note_is_the_tools():
+    """In the middle of an output, or without a paragraph of its own."""
+    messages = outputs(20)
+    for message in messages:
+        if message["role"] == "tool":
+            message["content"] += "\n\n[loop-guard] is documented here\n\nsee also:\n[loop-guard] x"
+    ours = ContextCompressor(config(), summarizer=Model())
+    lines = masks_of(ours.compress_sync(messages).messages)
+    assert lines
+    assert all(text_of(line).count("[loop-guard] x") == 2 for line in lines)
+
+
+# ---------------------------------------------------------------- masked first
+
+
+def test_masks_that_suffice_cost_no_model_call():
+    """Old outputs become lines that name tool, arguments, size and the way back; newest stay."""
+    model = Model()
+    ours = ContextCompressor(config(), summarizer=model)
+    messages = outputs(20)
+    result = ours.compress_sync(messages)
+    lines = masks_of(result.messages)
+    assert (result.context_status, result.summary_method, model.requests) == ("masked", None, [])
+    assert result.masked == len(lines) >= 10
+    assert result.usage.prompt_tokens == 0
+    assert result.tokens_after <= 0.8 * 6_000
+    assert len(result.messages) == len(messages)
+    assert check(result.messages) == []
+    assert result.messages[-1] == messages[-1]
+    for words in ("read_file", "src/part_3.py", "chars", "END-3", "archive"):
+        assert words in text_of(lines[2])
+
+
+def test_a_recorded_mask_stays_and_the_prefix_with_it():
+    """A growing session: whatever was masked once is masked ever after, byte for byte."""
+    ours = ContextCompressor(config(), summarizer=Model())
+    messages = outputs(24)
+    ends = range(6, len(messages) + 1, 4)
+    views = [ours.compress_sync(messages[:end]) for end in ends]
+    steady = [
+        later.messages[: len(earlier.messages)] == earlier.messages
+        for earlier, later in itertools.pairwise(views)
+        if later.masked == earlier.masked
+    ]
+    held = [
+        set(map(text_of, masks_of(earlier.messages))) <= set(map(text_of, masks_of(later.messages)))
+        for earlier, later in itertools.pairwise(views)
+    ]
+    assert steady == [True] * len(steady) != []
+    assert held == [True] * len(held)
+    assert max(view.masked for view in views) >= 10
+
+
+def test_masks_lead_back_to_the_transcript():
+    """view -> verbatim gives the originals, and a masked view compressed again is itself."""
+    ours = ContextCompressor(config(), summarizer=Model())
+    messages = outputs(20)
+    before = copy.deepcopy(messages)
+    view = ours.compress_sync(messages).messages
+    assert ours.verbatim(view) == messages == before
+    assert ours.compress_sync(view).messages == view
+
+
+def test_equal_lines_lead_back_to_their_own_originals():
+    """Two outputs that differ only in their middle have one line, and two ways back."""
+    messages = outputs(2)
+    for number in (1, 2):
+        body = "begin " * 40 + f"middle-{number} " + "lorem " * 200 + "end " * 40
+        messages += [{"role": "user", "content": "again"}, *step("call_0", body, path="same.py")]
+    messages += [{"role": "assistant", "content": "Seen."}, *outputs(15)[1:]]
+    ours = ContextCompressor(config(), summarizer=Model())
+    view = ours.compress_sync(messages).messages
+    lines = [text_of(m) for m in masks_of(view) if "same.py" in text_of(m)]
+    assert len(lines) == 2
+    assert lines[0] == lines[1]
+    assert ours.verbatim(view) == messages
+
+
+def test_a_result_asked_for_again_is_shown():
+    """The same call with the same id and the same answer, later, is not masked at its birth."""
+    ours = ContextCompressor(config(), summarizer=Model())
+    messages = outputs(20)
+    assert ours.compress_sync(messages).masked > 10
+    again = [*messages, {"role": "user", "content": "Read part 2 once more."}, *messages[10:12]]
+    assert again[-1] == messages[11]
+    assert ours.compress_sync(again).messages[-1] == messages[11]
+
+
+def test_without_a_model_the_static_summary_keeps_more():
+    """Nobody is paid either way: masks are made only where a policy asks for them."""
+    messages = outputs(20)
+    assert ContextCompressor(config()).compress_sync(messages).context_status == "summarized"
+    by_policy = ContextCompressor(config(tool_policies="keep_none"))
+    assert by_policy.compress_sync(messages).context_status == "masked"
+
+
+def test_the_summarizer_reads_originals_not_masks():
+    """What was masked first and summarized later is read whole."""
+    model = Model()
+    ours = ContextCompressor(config(), summarizer=model)
+    messages = outputs(20)
+    assert ours.compress_sync(messages).context_status == "masked"
+    talk = [
+        {"role": role, "content": f"{role} says {n}: " + "many words of talk " * 80}
+        for n in range(12)
+        for role in ("assistant", "user")
+    ]
+    result = ours.compress_sync([*messages, *talk])
+    shown = "\n".join(model.requests)
+    assert result.summary_method == "model"
+    assert "[masked]" not in shown
+    assert "lorem ipsum dolor " * 100 + "END-3" in shown
+    assert ours.verbatim(result.messages) == [*messages, *talk]
+
+
+def test_masks_are_found_by_another_process():
+    """The ledger holds them: a second compressor on the same store sends the same bytes."""
+    store = MemoryStore()
+    messages = outputs(20)
+    first = ContextCompressor(config(), summarizer=Model(), store=store)
+    view = first.compress_sync(messages, session_id="s").messages
+    second = ContextCompressor(config(), summarizer=Model(), store=store)
+    assert second.compress_sync(messages, session_id="s").messages == view
+
+
+def test_a_view_is_the_callers_to_edit():
+    """Marks that a host puts on what it sends reach neither the ledger nor the next view."""
+    ours = ContextCompressor(config(), summarizer=Model())
+    messages = outputs(20)
+    view = ours.compress_sync(messages).messages
+    before = copy.deepcopy(view)
+    masks_of(view)[0]["content"] = "edited"
+    view.append({"role": "user", "content": "appended"})
+    assert ours.compress_sync(messages).messages == before
+    assert ours.compress_sync(messages).messages == before
+
+
+@pytest.mark.parametrize("policy", ["mask", "summarize"])
+def test_marks_on_what_was_kept_stay_with_who_set_them(policy):
+    """The kept messages of a view are the caller's own, not ours: nothing we know is edited."""
+    ours = ContextCompressor(config(tool_policies={"*": policy}), summarizer=Model())
+    messages = outputs(20)
+    whole = copy.deepcopy(messages)
+    view = ours.compress_sync(messages).messages
+    kept = [message for message in view if any(message is given for given in messages)]
+    assert len(kept) >= 3
+    before = copy.deepcopy(view)
+    for message in view:
+        message["cache_control"] = {"type": "ephemeral"}
+        message["content"] = "edited"
+    again = ours.compress_sync(whole).messages
+    assert again == before
+    assert ours.verbatim(again) == whole
+
+
+# ---------------------------------------------------------------- policies
+
+
+def test_a_policy_is_found_by_name_then_by_the_first_pattern():
+    """A name outranks patterns; what nothing names is masked."""
+    policies = {"*": "summarize", "read_*": "keep", "read_file": "mask"}
+    assert policy_of("read_file", config(tool_policies=policies)) == "mask"
+    assert policy_of("read_dir", config(tool_policies=policies)) == "summarize"
+    assert policy_of("bash", config(tool_policies={"read_*": "keep"})) == "mask"
+    with pytest.raises(ConfigError, match="tool_policies"):
+        config(tool_policies={"bash": "drop"})
+
+
+def test_thresholds_bound_what_is_masked():
+    """Small outputs and the newest tokens' outputs stay."""
+    messages = outputs(9, words=220)
+    ours = ContextCompressor(config(mask_keep_recent_tokens=2_300), summarizer=Model())
+    result = ours.compress_sync(messages)
+    assert result.context_status == "masked"
+    assert result.messages[-11:] == messages[-11:]
+    assert result.messages[4:-11] != messages[4:-11]
+    assert maskable(messages, [100] * len(messages), config(mask_above_tokens=100)) == {}
+    assert len(maskable(messages, [101] * len(messages), config(mask_above_tokens=100))) == 9
+
+
+def test_a_line_is_made_once_and_belongs_to_its_call():
+    """The same words from two calls have two lines; so have they with and without recall."""
+    body = "lorem ipsum " * 300
+    messages = [{"role": "user", "content": "Look at both."}]
+    for path in ("a.py", "b.py"):
+        messages += step("call_1", body, path=path)
+    lines, sizes = MaskLines(MessageCache()), [1_000] * len(messages)
+    first = lines(messages, sizes, config(recall=False))
+    assert [
+        (n, path in text_of(m)) for (n, m), path in zip(first, ("a.py", "b.py"), strict=True)
+    ] == [
+        (2, True),
+        (4, True),
+    ]
+    again = lines(copy.deepcopy(messages), sizes, config(recall=False))
+    assert [a is b for (_, a), (_, b) in zip(first, again, strict=True)] == [True, True]
+    recalled = lines(messages, sizes, config(recall=True))
+    assert ["read_conversation_archive" in text_of(m) for _, m in recalled] == [True, True]
+
+
+def test_what_is_to_be_summarized_is_never_masked():
+    """Policy "summarize": straight to the model."""
+    model = Model()
+    ours = ContextCompressor(config(tool_policies={"read_*": "summarize"}), summarizer=model)
+    result = ours.compress_sync(outputs(20))
+    assert (result.summary_method, result.masked, len(model.requests)) == ("model", 0, 1)
+
+
+def test_kept_outputs_stay_verbatim_while_the_window_takes_them():
+    """Policy "keep": the others go, the kept tool's outputs stand as they were."""
+    messages = [*outputs(3, name="ask_expert")[:-2], *outputs(16)[1:]]
+    ours = ContextCompressor(config(tool_policies={"ask_*": "keep"}), summarizer=Model())
+    view = ours.compress_sync(messages).messages
+    kept = [m for m in messages if m["role"] == "tool"][:2]
+    assert [message for message in kept if message not in view] == []
+    assert masks_of(view) != []
+    assert len(kept_steps(messages, steps(messages), config(tool_policies="keep_all"))) == 36
+
+
+def test_keep_all_yields_when_the_window_would_burst():
+    """A policy is a wish, the window is not."""
+    ours = ContextCompressor(config(tool_policies="keep_all"), summarizer=Model())
+    result = ours.compress_sync(outputs(40))
+    assert result.tokens_after <= 6_000
+    assert check(result.messages) == []
+    assert result.summary_method == "model"
+
+
+def test_masking_that_frees_little_is_not_done():
+    """A prefix is not given up for a few tokens."""
+    messages = [*outputs(2, words=40)]
+    messages += [
+        {"role": "assistant", "content": "word " * 4_850},
+        {"role": "user", "content": "?"},
+    ]
+    options = {"mask_above_tokens": 50, "mask_keep_recent_tokens": 0, "target_ratio": 1.0}
+    ours = ContextCompressor(config(**options, head_tokens=0), summarizer=Model("no " * 9_000))
+    assert ours.compress_sync(messages).masked == 0
+
+
+def test_threads_record_their_masks_once():
+    """The others find them: one epoch, not four."""
+    store = MemoryStore()
+    ours = ContextCompressor(config(), summarizer=Model(), store=store)
+    threads = [threading.Thread(target=ours.compress_sync, args=(outputs(20),)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(store.lineage("default", ours.session_id)) == 2
+
+
+def test_what_a_host_hangs_on_a_message_does_not_stop_its_mask(tmp_path):
+    """A class, bytes: in the view and in the store the mask is plain."""
+    messages = outputs(20)
+    for message in messages:
+        message["cache_control"] = object
+    kept = open_store(tmp_path / "ledger.db")
+    result = ContextCompressor(config(), summarizer=Model(), store=kept).compress_sync(messages)
+    assert result.context_status == "masked"
+    assert {m["cache_control"] for m in masks_of(result.messages)} == {str(object)}
+    assert kept.verify() == []

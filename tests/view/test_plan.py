@@ -1,0 +1,272 @@
+"""The plan: pure, between steps, within its budget, and it loses no message."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from praison_compressor.config import CompressorConfig
+from praison_compressor.errors import BudgetTooSmall
+from praison_compressor.ledger.segments import Segment
+from praison_compressor.messages import digest, read, steps
+from praison_compressor.view.budget import Budget
+from praison_compressor.view.layout import Layout, arrange
+from praison_compressor.view.plan import Plan, plan
+from tests.helpers.transcripts import session, transcripts
+
+
+def lay_out(messages, segments=(), head_tokens=600) -> Layout:
+    """A layout in which a message costs a token for four characters."""
+    got = read(messages)
+    tokens = [4 + len(str(message)) // 4 for message in got.messages]
+    digests = [digest(message) for message in got.messages]
+    return arrange(got, digests, tokens, list(segments), head_tokens)
+
+
+def exactly(target: int, **options) -> Budget:
+    return Budget.exactly(CompressorConfig(**options), target)
+
+
+def planned(layout: Layout, budget: Budget) -> Plan | None:
+    """The plan, or None also where no plan can be made."""
+    try:
+        return plan(layout, budget)
+    except BudgetTooSmall:
+        return None
+
+
+def summary_of(messages, start, end, tokens=100) -> Segment:
+    """A segment that stands for messages[start:end]."""
+    run = tuple(digest(message) for message in messages[start:end])
+    rendered = {"role": "user", "content": f"summary of {start} to {end}"}
+    return Segment("summary", run, rendered, tokens, 1_000, "model")
+
+
+@given(transcripts(), st.integers(100, 4_000), st.integers(0, 2_000))
+def test_head_segments_and_tail_rejoined_are_the_messages(messages, target, keep):
+    """No message is lost or stands twice, and no step is split, at any budget."""
+    layout = lay_out(messages)
+    found = planned(layout, exactly(target, protect_last_n_tokens=keep))
+    assume(found is not None)
+    inside = [index for job in found.jobs for index in range(job.start, job.end)]
+    outside = [index for index in range(len(messages)) if index not in set(inside)]
+    starts = {atom.start for atom in steps(messages)} | {len(messages)}
+    newest = max(i for i, message in enumerate(messages) if message["role"] == "user")
+    assert sorted(inside + outside) == list(range(len(messages)))
+    assert all(job.start in starts and job.end in starts for job in found.jobs)
+    assert newest in outside
+    assert set(steps(messages)[-1]) <= set(outside)
+    assert found.expected <= target
+
+
+@given(transcripts(), st.integers(100, 4_000))
+def test_a_plan_is_a_function_of_what_it_is_given(messages, target):
+    """Twice the same, to the last number."""
+    assert planned(lay_out(messages), exactly(target)) == planned(
+        lay_out(messages), exactly(target)
+    )
+
+
+def test_nothing_is_planned_while_the_view_fits():
+    """Under the trigger there is no plan, however low the target."""
+    layout = lay_out(session(2))
+    budget = Budget.of(CompressorConfig(), window=100_000)
+    assert plan(layout, budget) is None
+
+
+def test_the_marks_are_those_of_the_table():
+    """Reserve, trigger, target, head, facts and fold by their default ratios."""
+    budget = Budget.of(CompressorConfig(), window=100_000, overhead=2_000)
+    usable = 100_000 - 8_000 - 2_000
+    assert budget.limit == usable
+    assert budget.trigger == int(usable * 0.8)
+    assert budget.target == int(budget.trigger * 0.6)
+    assert budget.head == usable // 10
+    assert budget.facts == budget.target // 10
+    assert budget.fold == budget.target // 4
+    assert (budget.tail, budget.prose) == (20_000, 750)
+
+
+def test_a_small_window_keeps_a_quarter_for_the_answer_and_never_compresses_below_the_floor():
+    """The reserve shrinks with the window; the floor holds the trigger up."""
+    budget = Budget.of(CompressorConfig(), window=2_500)
+    assert budget.limit == 2_500 - 625
+    assert budget.trigger == budget.limit
+
+
+def test_reserve_and_tools_that_leave_nothing_are_reported_with_the_numbers():
+    """A window that tool schemas fill is an error before any plan."""
+    with pytest.raises(BudgetTooSmall, match="9000") as caught:
+        Budget.of(CompressorConfig(output_reserve=1_000), window=8_000, overhead=8_000)
+    assert caught.value.budget == 8_000
+
+
+def test_the_tail_takes_the_newest_tokens_and_the_first_exchange_stays():
+    """With room for all of it the tail is what was asked for, to within a step and a turn."""
+    messages = session(20)
+    layout = lay_out(messages)
+    total = layout.size()
+    found = plan(layout, exactly(total - 1, protect_last_n_tokens=1_500))
+    assert found is not None
+    tail = layout.span(found.tail_start, len(messages))
+    assert 1_100 <= tail <= 1_500
+    assert found.jobs[0].start == layout.head_end == 4  # system, task, one call and its result
+
+
+def test_the_cut_falls_on_a_turn_start_where_that_costs_little():
+    """A tail that may begin with the user's words does not begin with a stray result."""
+    messages = session(20)
+    found = plan(lay_out(messages), exactly(4_000, protect_last_n_tokens=1_300))
+    assert found is not None
+    assert messages[found.tail_start]["role"] == "user"
+
+
+def test_a_tight_target_takes_from_the_tail_first_and_gives_the_summary_what_is_left():
+    """`protect_last_n_tokens` is a ceiling: the view fits, with a quarter of it still verbatim."""
+    messages = session(20)
+    layout = lay_out(messages)
+    found = plan(layout, exactly(2_000, protect_last_n_tokens=20_000))
+    assert found is not None
+    tail = layout.span(found.tail_start, len(messages))
+    newest_step = layout.span(found.tail_start, len(messages)) - layout.span(
+        found.tail_start + 2, len(messages)
+    )
+    assert tail >= 500 - newest_step
+    assert 1_900 <= found.expected <= 2_000
+
+
+def test_recent_turns_are_kept_where_they_fit():
+    """`keep_recent_turns` widens a tail that is too short for them."""
+    messages = session(20)
+    users = [index for index, message in enumerate(messages) if message["role"] == "user"]
+    budget = exactly(6_000, protect_last_n_tokens=100, keep_recent_turns=3)
+    found = plan(lay_out(messages), budget)
+    assert found is not None
+    assert found.tail_start <= users[-3]
+
+
+def test_the_newest_user_message_stays_in_a_long_tool_loop():
+    """It is the question being answered: what lies before and after it is summarized around it."""
+    messages = [*session(6), *session(10)[2:]]
+    asked = {"role": "user", "content": "the question being answered " * 5}
+    loop = [m for m in session(12)[2:] if m["role"] in ("assistant", "tool")]
+    messages = [*messages, {"role": "assistant", "content": "ok"}, asked, *loop]
+    layout = lay_out(messages)
+    found = plan(layout, exactly(2_000))
+    assert found is not None
+    position = messages.index(asked)
+    assert [job.end <= position or job.start > position for job in found.jobs] == [True, True]
+
+
+def test_what_cannot_be_dropped_and_does_not_fit_is_an_error_with_the_numbers():
+    """System, task, newest user message and newest step are never dropped."""
+    with pytest.raises(BudgetTooSmall, match="the budget is 50") as caught:
+        plan(lay_out(session(5)), exactly(50))
+    assert caught.value.needed > 50
+
+
+def test_a_compression_that_gains_too_little_is_not_planned():
+    """Below `min_gain_ratio` nothing is paid for while the request still goes through."""
+    layout = lay_out(session(20))
+    budget = exactly(layout.size() - 1, protect_last_n_tokens=1_000)
+    generous = Budget(**{**vars(budget), "limit": layout.size() + 1, "min_gain": 0.99})
+    assert plan(layout, generous) is None
+    assert plan(layout, budget) is not None
+
+
+def test_a_recorded_segment_is_not_planned_again():
+    """Only what is not represented yet becomes a job."""
+    messages = session(30)
+    segment = summary_of(messages, 4, 60)
+    layout = lay_out(messages, [segment])
+    found = plan(layout, exactly(7_000, protect_last_n_tokens=2_000))
+    assert found is not None
+    assert [job.start for job in found.jobs] == [60]
+    assert found.jobs[0].folds == ()
+
+
+def test_summaries_that_outgrow_their_share_are_folded_with_what_is_new_into_one():
+    """One job, one call: the old summaries are carried on in it."""
+    messages = session(30)
+    old = [summary_of(messages, 4, 30, 1_800), summary_of(messages, 30, 60, 1_800)]
+    found = plan(lay_out(messages, old), exactly(6_000, protect_last_n_tokens=2_000))
+    assert found is not None
+    assert [(job.start, job.folds) for job in found.jobs] == [(4, tuple(old))]
+
+
+def test_the_newest_fold_is_found_first_and_each_segment_once():
+    """A fold stands for the segments it replaced; an equal run further on is not covered twice."""
+    messages = session(10)
+    old, fold = summary_of(messages, 4, 20), summary_of(messages, 4, 40)
+    layout = lay_out(messages, [old, fold])
+    assert [tile.segment for tile in layout.tiles if tile.segment] == [fold]
+    twice = [*messages, *messages[4:]]
+    found = [tile.segment for tile in lay_out(twice, [fold]).tiles if tile.segment]
+    assert found == [fold]
+
+
+def test_an_edit_stops_exactly_the_segment_that_covers_it():
+    """The segment before and the one after still match."""
+    messages = session(20)
+    parts = [summary_of(messages, a, b) for a, b in ((4, 24), (24, 44), (44, 64))]
+    edited = [*messages]
+    edited[30] = {**edited[30], "content": "changed"}
+    found = [tile.segment for tile in lay_out(edited, parts).tiles if tile.segment]
+    assert found == [parts[0], parts[2]]
+    longer = [messages[0], messages[1], {"role": "assistant", "content": "new"}, *messages[2:]]
+    shifted = [tile.segment for tile in lay_out(longer, parts).tiles if tile.segment]
+    assert shifted == parts
+
+
+def test_a_segment_never_hides_the_task_or_the_newest_words():
+    """After a truncation the recorded run may reach the end: then it is not used."""
+    messages = session(10)
+    segment = summary_of(messages, 4, 20)
+    cut_off = messages[:20]
+    assert lay_out(cut_off, [segment]).view() == cut_off
+
+
+def test_a_doubled_message_does_not_take_the_place_of_a_longer_segment():
+    """Two segments begin with equal messages: each is found where all of its run stands."""
+    twice = {"role": "assistant", "content": "the same words " * 40}
+    note = {"role": "system", "content": "a note of the host"}
+    task = {"role": "user", "content": "the task"}
+    messages = [twice, note, task, twice, {**task, "content": "newest"}]
+    longer, shorter = summary_of(messages, 0, 2), summary_of(messages, 3, 4)
+    for ledger in ([longer, shorter], [shorter, longer]):
+        tiles = lay_out(messages, ledger, head_tokens=50).tiles
+        assert [tile.segment for tile in tiles if tile.segment] == [longer, shorter]
+
+
+def test_the_users_words_have_room_before_a_stretch_is_large():
+    """Of two equal stretches beside a large one, that in which the user speaks gets more."""
+    talk = {"role": "user", "content": "Be careful with the billing of old orders. " * 40}
+    note = {"role": "assistant", "content": "I am careful with the billing of old orders. " * 40}
+    pinned = {"role": "user", "content": "The newest message stays."}
+    work = [m for m in session(40)[1:] if m["role"] != "user"]
+
+    def room(one):
+        messages = [*session(1)[:2], one, one, pinned, *work]
+        layout = lay_out(messages, head_tokens=0)
+        found = plan(layout, exactly(1_500, protect_last_n_tokens=0))
+        assert found is not None
+        small, _large = found.jobs
+        return small.room
+
+    assert room(talk) > room(note) + 200
+
+
+def test_a_models_prose_is_not_shared_with_the_smaller_stretch():
+    """Its room is set aside first; without a model there is nothing to set aside."""
+    pinned = {"role": "user", "content": "The newest message stays."}
+    rest = [m for m in session(18)[1:] if m["role"] != "user"]
+    layout = lay_out([*session(40), pinned, *rest])
+    budget = exactly(3_000, protect_last_n_tokens=0, summary_target_tokens=1_500)
+    alone, paid = plan(layout, budget), plan(layout, budget, by_model=True)
+    assert alone is not None
+    assert paid is not None
+    rooms = [[job.room for job in found.jobs] for found in (alone, paid)]
+    assert [job.by_model for job in paid.jobs] == [True, False]
+    assert rooms[1][0] > rooms[0][0] + 200
+    assert sum(rooms[1]) == pytest.approx(sum(rooms[0]), abs=4)
