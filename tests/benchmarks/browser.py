@@ -3,7 +3,7 @@
     python -m tests.benchmarks.browser [--turns 1000] [--chromium PATH] [--out FOLDER]
 
 Needs a Chromium on this machine (on Debian: `apt-get install chromium`). Exit code 1 where a limit
-is not kept. The screenshots in FOLDER are for your eyes. tests/cli/test_report_browser.py does the same
+is not kept. The screenshots in FOLDER are for your eyes; tests/cli/test_report_browser.py does it
 with a short session.
 """
 

@@ -1,4 +1,4 @@
-"""Transcripts in Anthropic's own shape: the same conversations as in `tests.helpers.transcripts`."""
+"""Transcripts in Anthropic's own shape: the conversations of `tests.helpers.transcripts`."""
 
 from __future__ import annotations
 
