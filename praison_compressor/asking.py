@@ -19,7 +19,10 @@ from .messages import Message
 from .prompts import Summarizer, SummaryReply
 from .provider_errors import kind_of, retry_after
 
-__all__ = ["Asker", "Order", "Spent"]
+__all__ = ["MOST_CALLS", "Asker", "Order", "Spent"]
+
+MOST_CALLS = 16
+"""Requests for one compression, refused and repeated ones included: a summary is worth no more."""
 
 REJECTED_TRIES = 2  # a second text from one model may be good, a third is paid for nothing
 
@@ -34,6 +37,8 @@ class Spent:
     model: str | None = None
     parts: list[int] = field(default_factory=list)
     """How many messages each call was shown."""
+    calls: int = MOST_CALLS
+    """Requests that may still be made."""
 
     def add(self, reply: SummaryReply) -> None:
         """One more answer."""
@@ -104,6 +109,13 @@ class Asker:
                 await asyncio.sleep(wait)
 
     async def _once(self, messages: list[Message], order: Order, tools: Tools | None) -> str:
+        if order.spent.calls <= 0:
+            raise SummarizerUnavailable(
+                f"the requests that one compression may make ({MOST_CALLS}) are spent; name an "
+                "auxiliary model that reads more at once",
+                kind="context",
+            )
+        order.spent.calls -= 1
         reply = await self._reply(messages, order, tools)
         order.spent.add(reply)
         return accept(reply, messages)

@@ -80,7 +80,7 @@ def shown(request) -> str:
 # ---------------------------------------------------------------- in parts
 
 
-@pytest.mark.parametrize("window", [1_500, 3_000, 6_000, None])
+@pytest.mark.parametrize("window", [2_000, 3_000, 6_000, None])
 def test_every_message_is_in_exactly_one_part(window):
     """The proof in the result: the parts' counts sum up, each message is shown in one request."""
     messages = session(30)[1:]
