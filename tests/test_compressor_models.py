@@ -58,7 +58,7 @@ def test_a_model_that_is_down_costs_the_turn_nothing():
         ours = ContextCompressor(config, summarizer=down, on_event=events.append)
         assert ours.compress_sync(session(20)).summary_method == "static"
         names = [event.name for event in events]
-        assert names == ["started", "model_called", "fell_back", "committed"]
+        assert names == ["started", "model_called", "model_answered", "fell_back", "committed"]
 
 
 def test_a_model_that_hangs_is_left_after_its_time():
