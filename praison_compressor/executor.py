@@ -58,7 +58,8 @@ class Executor:
         emit: Callable[[Event], None],
     ) -> None:
         self.summarizer = summarizer
-        """Who writes; None until one is needed, and where none is configured."""
+        """Who writes; None until one is needed, and where none is configured. Never the one that a
+        single call names: its model is for that call alone."""
         self.breaker = Breaker()
         self._windows = Windows()
         self._finder = FactFinder(Domain.of(config))
@@ -188,11 +189,14 @@ class Executor:
     # -------------------------------------------------------------- pieces
 
     def _writer(self, call: Call) -> SummaryWriter:
-        if self.summarizer is None and call.pays:
-            self.summarizer = default_summarizer(self._config, call.model)
+        if self.summarizer is None and self._config.auxiliary_model:
+            self.summarizer = default_summarizer(self._config)
+        summarizer = self.summarizer
+        if summarizer is None and call.model:
+            summarizer = default_summarizer(replace(self._config, auxiliary_model=call.model))
         return SummaryWriter(
             self._config,
-            self.summarizer,
+            summarizer,
             self._tokens,
             self._emit,
             breaker=self.breaker,

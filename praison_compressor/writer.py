@@ -112,12 +112,18 @@ class SummaryWriter:
             return brief
         redactor = Redactor(self._config.namespace)
         messages, count = redactor.messages(brief.messages)
+        # Earlier summaries may have been written by the agent's own model, from everything.
+        texts = [[redactor.text(text) for text in each] for each in (brief.folded, brief.earlier)]
+        count += sum(found for each in texts for _, found in each)
         if not count:
             return brief
         self._emit(Event("redacted", session_id, {"secrets": count}))
-        # The live prefix has them: it is not what the summary is written from.
+        folded, earlier = (tuple(text for text, _ in each) for each in texts)
         shown = redactor.messages(brief.shown).messages
-        return replace(brief, messages=messages, shown=shown, prefix=None)
+        # The live prefix has them: it is not what the summary is written from.
+        return replace(
+            brief, messages=messages, shown=shown, folded=folded, earlier=earlier, prefix=None
+        )
 
     def _models(self, model: str | None) -> list[str | None]:
         if self._summarizer is None:

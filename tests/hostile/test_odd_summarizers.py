@@ -125,7 +125,7 @@ def raising(error: BaseException, how: str) -> Any:
 def test_a_summarizer_that_ends_more_than_itself_ends_no_turn(
     error: BaseException, how: str
 ) -> None:
-    """It falls back like any failure, called with a loop and without; the reason says what it was."""
+    """It falls back like any failure, with a loop running and without; the reason names it."""
     result, reasons = asyncio.run(compressed(raising(error, how)))
     assert result.summary_method == "static"
     assert [type(error).__name__ in reason for reason in reasons] == [True]
