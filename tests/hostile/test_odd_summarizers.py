@@ -159,6 +159,24 @@ async def test_a_model_is_told_of_before_it_is_asked_and_after_it_has_answered()
     assert "seconds" in answered[0]
 
 
+@pytest.mark.parametrize(("is_hidden", "kind"), [(True, "provider"), (False, "network")])
+async def test_what_an_error_hides_is_not_its_cause(is_hidden: bool, kind: str) -> None:
+    """`raise ... from None` says that what came before has nothing to do with it."""
+    events: list[Event] = []
+
+    async def model(messages: list[Message]) -> str:
+        try:
+            raise ConnectionError("the cache is gone")
+        except ConnectionError:
+            error = ValueError("the prompt has no template")
+            error.__suppress_context__ = is_hidden  # as `from None` sets it
+            raise error
+
+    ours = ContextCompressor(CONFIG, summarizer=model, on_event=events.append)
+    await ours.compress(session(9))
+    assert [e.data["error"] for e in events if e.name == "model_answered"] == [kind]
+
+
 async def test_a_summarizer_that_will_not_be_cancelled_holds_up_no_turn() -> None:
     """It is told to end, given a moment, and left to itself."""
     cancelled: list[str] = []
