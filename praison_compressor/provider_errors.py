@@ -43,7 +43,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     while cause is not None and id(cause) not in seen:
         seen.add(id(cause))
         yield cause
-        hidden = cause.__suppress_context__  # `from None`: it has nothing to do with what was before
+        hidden = cause.__suppress_context__  # by `from None`
         cause = cause.__cause__ or (None if hidden else cause.__context__)
 
 

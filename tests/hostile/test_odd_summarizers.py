@@ -165,12 +165,10 @@ async def test_what_an_error_hides_is_not_its_cause(is_hidden: bool, kind: str) 
     events: list[Event] = []
 
     async def model(messages: list[Message]) -> str:
-        try:
-            raise ConnectionError("the cache is gone")
-        except ConnectionError:
-            error = ValueError("the prompt has no template")
-            error.__suppress_context__ = is_hidden  # as `from None` sets it
-            raise error
+        error = ValueError("the prompt has no template")
+        error.__context__ = ConnectionError("the cache is gone")
+        error.__suppress_context__ = is_hidden  # as `from None` sets it
+        raise error
 
     ours = ContextCompressor(CONFIG, summarizer=model, on_event=events.append)
     await ours.compress(session(9))
