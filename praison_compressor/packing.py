@@ -35,6 +35,10 @@ LEAST_SHOWN = 40
 FILLED = 0.9
 """Share that a transcript fills of the parts it is cut for: they end between messages."""
 
+SPARE = 0.95
+"""Of the characters that a text of even density could keep: lines with names are denser, and a
+second cut reads it all again."""
+
 EDGE = 3 / 8
 """Share of an abridged text for its head, and as much for its tail."""
 
@@ -168,7 +172,7 @@ def _cut(sized: Sized, longest: int, count: Count) -> Sized:
     (text, weight), size = sized
     shown, chars = text, len(text)
     while size > longest and chars > 1:
-        chars = chars * longest // size
+        chars = int(SPARE * chars * longest / size)
         shown = abridged(text, chars)
         size = count([shown])[0] + JOINED
     return (shown, weight), size
