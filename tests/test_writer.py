@@ -102,6 +102,22 @@ def test_no_request_exceeds_the_summarizers_window():
     assert len(model.requests) > 10
 
 
+def test_the_stretches_of_one_compression_share_its_calls():
+    """What a policy keeps parts the middle into many stretches: all of them make 16 calls at most."""
+    messages = session(60)
+    for number in range(12, len(messages) - 3, 48):
+        for call in messages[number].get("tool_calls") or ():
+            call["function"]["name"] = "alpha"
+    model = Paid(window=3_000)
+    ours = compressor(
+        model, context_window=20_000, tool_policies={"alpha": "keep", "*": "summarize"}
+    )
+    result = ours.compress_sync(messages)
+    assert len(result.written) > 4
+    assert 4 < len(model.requests) <= 16
+    assert result.usage.prompt_tokens == 900 * len(model.requests)
+
+
 def test_parts_are_cut_between_steps():
     """A call is never read without its results."""
     messages = session(30)[1:]
