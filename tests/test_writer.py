@@ -103,7 +103,7 @@ def test_no_request_exceeds_the_summarizers_window():
 
 
 def test_the_stretches_of_one_compression_share_its_calls():
-    """What a policy keeps parts the middle into many stretches: all of them make 16 calls at most."""
+    """What a policy keeps parts the middle in many stretches: all of them make 16 calls at most."""
     messages = session(60)
     for number in range(12, len(messages) - 3, 48):
         for call in messages[number].get("tool_calls") or ():
