@@ -7,7 +7,7 @@ import functools
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from .answers import accept
 from .config import CompressorConfig
@@ -19,11 +19,15 @@ from .messages import Message
 from .prompts import Summarizer, SummaryReply
 from .provider_errors import kind_of, retry_after
 
-__all__ = ["Asker", "Order", "Spent"]
+__all__ = ["MOST_CALLS", "Asker", "Order", "Spent"]
+
+MOST_CALLS = 16
+"""Requests for one compression, refused and repeated ones included: a summary is worth no more."""
 
 REJECTED_TRIES = 2  # a second text from one model may be good, a third is paid for nothing
 
 Tools = Sequence[Mapping[str, Any]]
+T = TypeVar("T")
 
 
 @dataclass
@@ -34,6 +38,8 @@ class Spent:
     model: str | None = None
     parts: list[int] = field(default_factory=list)
     """How many messages each call was shown."""
+    calls: int = MOST_CALLS
+    """Requests that may still be made."""
 
     def add(self, reply: SummaryReply) -> None:
         """One more answer."""
@@ -104,6 +110,13 @@ class Asker:
                 await asyncio.sleep(wait)
 
     async def _once(self, messages: list[Message], order: Order, tools: Tools | None) -> str:
+        if order.spent.calls <= 0:
+            raise SummarizerUnavailable(
+                f"the requests that one compression may make ({MOST_CALLS}) are spent; name an "
+                "auxiliary model that reads more at once",
+                kind="context",
+            )
+        order.spent.calls -= 1
         reply = await self._reply(messages, order, tools)
         order.spent.add(reply)
         return accept(reply, messages)
@@ -111,22 +124,24 @@ class Asker:
     async def _reply(
         self, messages: list[Message], order: Order, tools: Tools | None
     ) -> SummaryReply:
-        """One answer, and an event that tells what it took."""
+        """One answer; an event before it, and one after that tells what it took."""
         prepare = getattr(self._summarizer, "prepare", None)
         if prepare is not None:
-            await prepare()
-        began = time.monotonic()
+            await _in_time(prepare())
         told: dict[str, Any] = {"model": self.model_of(order)}
+        self._emit(Event("model_called", order.session_id, dict(told)))
+        began = time.monotonic()
         try:
             reply = await self._answer(messages, order, tools)
-        except SummaryError as error:
+        except BaseException as error:
             told["error"] = getattr(error, "kind", type(error).__name__)
-            self._emit(Event("model_called", order.session_id, {**told, **_took(began)}))
             raise
-        told |= asdict(reply.usage)
-        told["model"] = reply.model or told["model"]
-        self._emit(Event("model_called", order.session_id, {**told, **_took(began)}))
-        return reply
+        else:
+            told |= {**asdict(reply.usage), "model": reply.model or told["model"]}
+            return reply
+        finally:
+            told["seconds"] = time.monotonic() - began
+            self._emit(Event("model_answered", order.session_id, told))
 
     async def _answer(
         self, messages: list[Message], order: Order, tools: Tools | None
@@ -136,28 +151,37 @@ class Asker:
         ask: Callable[..., Awaitable[SummaryReply]] = summarizer.summarize
         if tools is not None:
             ask = functools.partial(summarizer.summarize_on_prefix, tools=tools)
-        try:
-            answer = ask(
+
+        async def answered() -> SummaryReply:
+            return await ask(
                 messages, max_tokens=order.most, model=order.model, timeout_seconds=seconds
             )
-            reply = await within(answer, seconds)
-        except SummaryError:
-            raise
-        except (asyncio.TimeoutError, TimeoutError) as error:
-            raise SummarizerUnavailable(f"no answer in {seconds:g} s", kind="timeout") from error
-        except Exception as error:
-            raise SummarizerUnavailable(
-                f"{type(error).__name__}: {error}",
-                kind=kind_of(error),
-                retry_after=retry_after(error),
-            ) from error
+
+        reply = await _in_time(answered(), seconds)
         if not isinstance(reply, SummaryReply):
             raise SummarizerUnavailable(f"it gave {type(reply).__name__}, not a SummaryReply")
         return reply
 
 
-def _took(began: float) -> dict[str, float]:
-    return {"seconds": time.monotonic() - began}
+async def _in_time(work: Awaitable[T], seconds: float | None = None) -> T:
+    """What a summarizer's work gives in that time.
+
+    Raises:
+        SummaryError: whatever it raises itself.
+    """
+    try:
+        return await within(work, seconds)
+    except SummaryError:
+        raise
+    except (asyncio.TimeoutError, TimeoutError) as error:
+        late = "it timed out" if seconds is None else f"no answer in {seconds:g} s"
+        raise SummarizerUnavailable(late, kind="timeout") from error
+    except Exception as error:
+        raise SummarizerUnavailable(
+            f"{type(error).__name__}: {error}",
+            kind=kind_of(error),
+            retry_after=retry_after(error),
+        ) from error
 
 
 _PASSING_ON_PREFIX = frozenset({"network", "quota"})

@@ -68,7 +68,7 @@ class ContextCompressor:
         self.store = store if store is not None else default_store(self.config)
         self.session_id = f"session-{uuid.uuid4().hex}"
         self.background = Background()
-        self._bills = Bills()
+        self.bills = Bills()
         self._projector = Projector(self.store, self.tokens, recall=self.config.recall)
         self._quiet_turns = QuietTurns(self.store, self.tokens)
         emit = functools.partial(_tell, telemetry or Telemetry(), on_event)
@@ -400,13 +400,13 @@ class ContextCompressor:
             await asyncio.to_thread(self._meanwhile.prepare, call, look, look.plan)
         done = await self._executor.compress(call, look)
         if done.usage != Usage():
-            self._bills.owe(call.key, done.usage)
+            self.bills.owe(call.key, done.usage)
 
     def _billed(self, result: CompressResult, options: Options) -> CompressResult:
         """The result with what the background has cost since the one before."""
         if not options.get("extends", True):
             return result
-        owed = self._bills.take(self._key(options))
+        owed = self.bills.take(self._key(options))
         return result if owed is None else replace(result, usage=result.usage + owed)
 
     def _key(self, options: Options) -> tuple[str, str]:

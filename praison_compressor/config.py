@@ -125,6 +125,11 @@ class CompressorConfig:
     fallback_models: tuple[str, ...] = ()
     """Models tried in order when the auxiliary model fails, before the static summary."""
 
+    shown_message_tokens: int = 4_000
+    """Tokens of one message that the summarizer is shown at most. Of a longer one, a tool result
+    most often, it reads the head, the tail and the lines between that carry errors and names, and
+    how much is left out. Less where the auxiliary model would need more than 16 calls."""
+
     summary_instructions: str | None = None
     """A domain's own words added to the request for a summary."""
 
@@ -169,7 +174,7 @@ class CompressorConfig:
             "mask_above_tokens",
         ):
             self._require(name, "a whole number, 0 or more", lambda v: int(v) == v and v >= 0)
-        for name in ("context_window", "summary_target_tokens"):
+        for name in ("context_window", "summary_target_tokens", "shown_message_tokens"):
             self._require(name, "a positive whole number", lambda v: int(v) == v and v > 0)
         for name in (
             "output_reserve",

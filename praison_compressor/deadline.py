@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from .errors import SummarizerUnavailable
@@ -15,14 +16,15 @@ CLEANING_UP = 2.0
 T = TypeVar("T")
 
 
-async def within(work: Awaitable[T], seconds: float) -> T:
-    """What the work gives, if it is done in time; else, or where we are cancelled, it is too.
+async def within(work: Awaitable[T], seconds: float | None) -> T:
+    """What the work gives, if it is done in time (None: whenever); else, or where we are cancelled,
+    it is too.
 
     Raises:
         TimeoutError: it was not done in time.
-        SummarizerUnavailable: it was cancelled, but not by us.
+        SummarizerUnavailable: it was cancelled, but not by us, or tried to end more than itself.
     """
-    task = asyncio.ensure_future(work)
+    task = asyncio.ensure_future(_contained(work))
     # Nobody asks any more how work ended that was given up.
     task.add_done_callback(lambda ended: None if ended.cancelled() else ended.exception())
     try:
@@ -36,4 +38,23 @@ async def within(work: Awaitable[T], seconds: float) -> T:
         raise TimeoutError
     if task.cancelled():
         raise SummarizerUnavailable("the summarizer was cancelled, and not by us")
-    return task.result()
+    done = task.result()
+    if isinstance(done, _Ended):
+        words = f"{type(done.error).__name__}: {done.error}"
+        raise SummarizerUnavailable(words) from done.error
+    return done
+
+
+@dataclass(frozen=True)
+class _Ended:
+    error: BaseException
+
+
+async def _contained(work: Awaitable[T]) -> T | _Ended:
+    """The work; its SystemExit would end the loop that runs us, its GeneratorExit the caller."""
+    try:
+        return await work
+    except (Exception, asyncio.CancelledError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        return _Ended(error)  # not raised: who closes this coroutine throws GeneratorExit too

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from .anywhere import run
+from .asking import MOST_CALLS
 from .breaker import Breaker
 from .brief import Written, billed
 from .briefs import briefs_for
@@ -57,7 +58,8 @@ class Executor:
         emit: Callable[[Event], None],
     ) -> None:
         self.summarizer = summarizer
-        """Who writes; None until one is needed, and where none is configured."""
+        """Who writes; None until one is needed, and where none is configured. Never the one that a
+        single call names: its model is for that call alone."""
         self.breaker = Breaker()
         self._windows = Windows()
         self._finder = FactFinder(Domain.of(config))
@@ -142,11 +144,16 @@ class Executor:
         return result
 
     async def _write(self, call: Call, look: Look, todo: Plan) -> list[Written]:
-        writer = self._writer(call)
+        writer, briefs = self._writer(call), briefs_for(call, look, todo)
         write = functools.partial(
             writer.write, model=call.model, session_id=look.session.id, force=call.force
         )
-        return await asyncio.gather(*map(write, briefs_for(call, look, todo)))
+        asking = [number for number, brief in enumerate(briefs) if brief.by_model]
+        # Shared out evenly; where they are fewer than the briefs, the newest may ask.
+        calls = {n: (MOST_CALLS + i) // len(asking) for i, n in enumerate(asking)}
+        return await asyncio.gather(
+            *(write(brief, calls=calls.get(n, 0)) for n, brief in enumerate(briefs))
+        )
 
     def _commit(self, call: Call, look: Look, todo: Plan, written: Sequence[Written]) -> Look:
         entries = self._segments(call, look, todo, written)
@@ -182,11 +189,14 @@ class Executor:
     # -------------------------------------------------------------- pieces
 
     def _writer(self, call: Call) -> SummaryWriter:
-        if self.summarizer is None and call.pays:
-            self.summarizer = default_summarizer(self._config, call.model)
+        if self.summarizer is None and self._config.auxiliary_model:
+            self.summarizer = default_summarizer(self._config)
+        summarizer = self.summarizer
+        if summarizer is None and call.model:
+            summarizer = default_summarizer(replace(self._config, auxiliary_model=call.model))
         return SummaryWriter(
             self._config,
-            self.summarizer,
+            summarizer,
             self._tokens,
             self._emit,
             breaker=self.breaker,

@@ -43,7 +43,8 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     while cause is not None and id(cause) not in seen:
         seen.add(id(cause))
         yield cause
-        cause = cause.__cause__ or cause.__context__
+        hidden = cause.__suppress_context__  # by `from None`
+        cause = cause.__cause__ or (None if hidden else cause.__context__)
 
 
 def retry_after(error: BaseException) -> float | None:

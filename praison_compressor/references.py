@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 from .ledger import Segment
 from .masks import RECALLED, WHOLE
+from .messages import is_answer_block
 from .prompts import ORIGINALS
 
 __all__ = ["unreferenced"]
@@ -18,14 +20,26 @@ __all__ = ["unreferenced"]
 def unreferenced(segment: Segment) -> Segment:
     """The segment with a rendering that names no recall tool; itself where it names none."""
     content = segment.rendered.get("content")
-    if not isinstance(content, str) or _TOOL not in content:
+    plain = _plain(content, segment.kind)
+    if plain == content:
         return segment
-    if segment.kind == "mask":
-        plain = _MASKED.sub(lambda _: WHOLE, content)
-    else:
-        first, newline, rest = content.partition("\n")
-        plain = _FRAMED.sub("", first) + newline + rest
     return replace(segment, rendered={**segment.rendered, "content": plain})
+
+
+def _plain(content: Any, kind: str) -> Any:
+    if isinstance(content, list):  # results in blocks: a line in each that is masked
+        return [
+            {**part, "content": _plain(part.get("content"), kind)}
+            if is_answer_block(part)
+            else part
+            for part in content
+        ]
+    if not isinstance(content, str) or _TOOL not in content:
+        return content
+    if kind == "mask":
+        return _MASKED.sub(lambda _: WHOLE, content)
+    first, newline, rest = content.partition("\n")
+    return _FRAMED.sub("", first) + newline + rest
 
 
 _TOOL = "read_conversation_archive("

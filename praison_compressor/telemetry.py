@@ -127,7 +127,7 @@ class _Exporter:
     def take(self, event: Event) -> None:
         known = {
             "started": self._started,
-            "model_called": self._model_called,
+            "model_answered": self._model_answered,
             "fell_back": self._fell_back,
             "committed": self._committed,
             "abandoned": self._abandoned,
@@ -147,7 +147,7 @@ class _Exporter:
         )
         self._open[event.session_id] = span
 
-    def _model_called(self, event: Event) -> None:
+    def _model_answered(self, event: Event) -> None:
         from opentelemetry.trace import SpanKind, set_span_in_context
         from opentelemetry.trace.status import Status, StatusCode
 

@@ -62,17 +62,17 @@ def _told(error: Exception, sent: int, most: int) -> int | None:
     """The window that a refusal tells of, in tokens as we count them; None: it is about other
     things.
 
-    Half of what was tried where it names none, or one that the request was within.
+    Where it names none, or one that the request was within: room for half of what was sent.
     """
     refused = overflow_of(error)
     if refused is None:
         return None
-    tried = sent + most
+    half = sent // 2 + most
     window = refused.window
     if window is None:
-        return tried // 2
+        return half
     # Models that think are allowed a longer answer than we reckon with.
     window -= max(0, (refused.answer or 0) - most)
     if refused.asked is not None and refused.asked > sent:
         window = window * sent // refused.asked  # it counts more in the same words than we do
-    return window if 0 < window < tried else tried // 2
+    return window if 0 < window < sent + most else half

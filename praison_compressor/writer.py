@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from .answers import is_unrelated, unreserved
-from .asking import Asker, Order, Spent
+from .asking import MOST_CALLS, Asker, Order, Spent
 from .breaker import Breaker
 from .brief import Brief, Written
 from .config import CompressorConfig
@@ -56,25 +56,37 @@ class SummaryWriter:
         self._on_disk = on_disk
 
     async def write(
-        self, brief: Brief, *, model: str | None, session_id: str, force: bool = False
+        self,
+        brief: Brief,
+        *,
+        model: str | None,
+        session_id: str,
+        force: bool = False,
+        calls: int = MOST_CALLS,
     ) -> Written:
         """A summary that fits the brief's room; never raises for what a model does.
 
         `force`: a person asks now, so that no model is left alone for having failed before.
+        `calls`: requests that models may be sent, all together.
         """
         brief = await asyncio.to_thread(self._redacted, brief, model, session_id)
         facts = await asyncio.to_thread(self._finder.of, brief.messages)
-        spent, began = Spent(), self._breaker.now()
+        spent, began = Spent(calls=calls), self._breaker.now()
         for name in self._models(model) if brief.by_model else []:
+            if not spent.calls:
+                break  # the model before has told why
             if not force and not self._breaker.allows(session_id, name, brief.tokens):
                 self._emit(Event("skipped", session_id, {"model": name, "reason": "cooldown"}))
                 continue
+            left = spent.calls
             try:
                 written = await self._by_model(
                     brief, facts, Order(session_id, name, 2 * brief.prose, spent)
                 )
             except SummaryError as error:
-                self._failed(brief, session_id, name, error, began)
+                # Not of one that was not asked, because those before have spent its calls.
+                if left == calls or spent.calls < left:
+                    self._failed(brief, session_id, name, error, began)
                 continue
             self._breaker.succeeded(session_id, name)
             return _audited(written, facts)
@@ -100,12 +112,18 @@ class SummaryWriter:
             return brief
         redactor = Redactor(self._config.namespace)
         messages, count = redactor.messages(brief.messages)
+        # Earlier summaries may have been written by the agent's own model, from everything.
+        texts = [[redactor.text(text) for text in each] for each in (brief.folded, brief.earlier)]
+        count += sum(found for each in texts for _, found in each)
         if not count:
             return brief
         self._emit(Event("redacted", session_id, {"secrets": count}))
-        # The live prefix has them: it is not what the summary is written from.
+        folded, earlier = (tuple(text for text, _ in each) for each in texts)
         shown = redactor.messages(brief.shown).messages
-        return replace(brief, messages=messages, shown=shown, prefix=None)
+        # The live prefix has them: it is not what the summary is written from.
+        return replace(
+            brief, messages=messages, shown=shown, folded=folded, earlier=earlier, prefix=None
+        )
 
     def _models(self, model: str | None) -> list[str | None]:
         if self._summarizer is None:

@@ -80,7 +80,7 @@ def shown(request) -> str:
 # ---------------------------------------------------------------- in parts
 
 
-@pytest.mark.parametrize("window", [1_500, 3_000, 6_000, None])
+@pytest.mark.parametrize("window", [2_000, 3_000, 6_000, None])
 def test_every_message_is_in_exactly_one_part(window):
     """The proof in the result: the parts' counts sum up, each message is shown in one request."""
     messages = session(30)[1:]
@@ -100,6 +100,22 @@ def test_no_request_exceeds_the_summarizers_window():
     write(model, brief(session(40)[1:]))
     assert max(counter.messages(request) + 400 for request in model.requests) <= 2_000
     assert len(model.requests) > 10
+
+
+def test_the_stretches_of_one_compression_share_its_calls():
+    """What a policy keeps parts the middle in many stretches: all of them make 16 calls at most."""
+    messages = session(60)
+    for number in range(12, len(messages) - 3, 48):
+        for call in messages[number].get("tool_calls") or ():
+            call["function"]["name"] = "alpha"
+    model = Paid(window=3_000)
+    ours = compressor(
+        model, context_window=20_000, tool_policies={"alpha": "keep", "*": "summarize"}
+    )
+    result = ours.compress_sync(messages)
+    assert len(result.written) > 4
+    assert 4 < len(model.requests) <= 16
+    assert result.usage.prompt_tokens == 900 * len(model.requests)
 
 
 def test_parts_are_cut_between_steps():

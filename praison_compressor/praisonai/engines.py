@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..bills import Bills
 from ..compressor import ContextCompressor
 from ..config import CompressorConfig
 from ..events import Listener
@@ -45,6 +46,7 @@ class Engines:
         self._made: dict[str | None, ContextCompressor] = {}
         self._learned: dict[str | None, int] = {}
         self._store: Store | None = None
+        self._bills = Bills()
 
     def of(self, model: str | None) -> ContextCompressor:
         """The compressor for a model; None is the agent's own."""
@@ -79,13 +81,16 @@ class Engines:
 
     def _make(self, config: CompressorConfig) -> ContextCompressor:
         before = self._made.get(config.model)
-        return ContextCompressor(
+        made = ContextCompressor(
             config,
             summarizer=self._summarizer(),
             store=self.ledger,
             tokens=before.tokens if before is not None else TokenCounter(config.model),
             on_event=self._listener,
         )
+        # What was paid in the background is owed to the agent's next result, whichever gives it.
+        made.bills = self._bills
+        return made
 
     @property
     def ledger(self) -> Store:
