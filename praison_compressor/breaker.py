@@ -25,7 +25,6 @@ REMEMBERED = 1_024
 
 @dataclass(frozen=True)
 class _Failure:
-    at: float
     until: float
     tokens: int
     step: int
@@ -47,34 +46,14 @@ class Breaker:
             return True
         return tokens >= GROWTH * failure.tokens
 
-    def now(self) -> float:
-        """The time, as its clock tells it: since when a model is being asked."""
-        return self._clock()
-
-    def failed(
-        self,
-        session_id: str,
-        model: str | None,
-        tokens: int,
-        kind: str,
-        *,
-        since: float | None = None,
-    ) -> float:
-        """Note a failure of a model that is asked `since` then (None: since just now); returns the
-        seconds for which it is left alone.
-
-        Stretches of one compression are asked for at once: where all fail, that is one failure.
-        """
+    def failed(self, session_id: str, model: str | None, tokens: int, kind: str) -> float:
+        """Note a failure; returns the seconds for which the model is left alone."""
         key, now = (session_id, model), self._clock()
         with self._lock:
             before = self._failures.pop(key, None)
-            step = 0
-            if before is not None:
-                is_same = since is not None and since <= before.at
-                step = before.step if is_same else before.step + 1
-                tokens = max(tokens, before.tokens) if is_same else tokens
+            step = 0 if before is None else before.step + 1
             step = min(max(step, FIRST.get(kind, 0)), len(COOLDOWNS) - 1)
-            self._failures[key] = _Failure(now, now + COOLDOWNS[step], tokens, step)
+            self._failures[key] = _Failure(now + COOLDOWNS[step], tokens, step)
             while len(self._failures) > REMEMBERED:
                 self._failures.popitem(last=False)
             return COOLDOWNS[step]

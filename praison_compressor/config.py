@@ -74,8 +74,8 @@ class CompressorConfig:
     """What becomes of old outputs, by tool name or pattern: "mask", "summarize" or "keep".
     "keep_all" and "keep_none" stand for "keep" and "mask" for every tool. What is not named is
     masked where that saves a call of the auxiliary model: where masks bring the view down to the
-    target, or halfway there and free enough. What is kept yields where the window would burst, the
-    oldest first."""
+    target, or halfway there and free enough; else that model reads it whole, and of a tool with
+    "mask" the line. What is kept yields where the window would burst, the oldest first."""
 
     mask_above_tokens: int = 200
     """Outputs up to this size are not worth masking."""

@@ -21,7 +21,15 @@ from .messages import (
 )
 from .static import mask_line
 
-__all__ = ["MaskLines", "kept_steps", "mask", "maskable", "policy_of", "reference_of"]
+__all__ = [
+    "MaskLines",
+    "kept_steps",
+    "mask",
+    "maskable",
+    "masked_by_policy",
+    "policy_of",
+    "reference_of",
+]
 
 Calls = Mapping[str, ToolCall]
 """Calls by the ids that their results name."""
@@ -31,11 +39,14 @@ MASK, SUMMARIZE, KEEP = "mask", "summarize", "keep"
 
 def policy_of(tool: str, config: CompressorConfig) -> str:
     """ "mask", "summarize" or "keep" for a tool: by its name, else the first pattern that fits."""
+    return _named_policy(tool, config) or MASK
+
+
+def _named_policy(tool: str, config: CompressorConfig) -> str | None:
     policies = config.tool_policies
     if tool in policies:
         return policies[tool]
-    found = (policy for name, policy in policies.items() if fnmatchcase(tool, name))
-    return next(found, MASK)
+    return next((policy for name, policy in policies.items() if fnmatchcase(tool, name)), None)
 
 
 def answered(messages: Sequence[Message]) -> Iterator[tuple[int, Calls]]:
@@ -69,6 +80,22 @@ def maskable(
             if free:
                 found[index] = free
     return found
+
+
+def masked_by_policy(
+    messages: Sequence[Message], tokens: Sequence[int], config: CompressorConfig
+) -> tuple[Message, ...]:
+    """The messages with each large output as its line whose tool `tool_policies` says to mask.
+
+    A tool that no policy names is masked to save a call: where one is made its outputs are read.
+    """
+    shown = list(messages)
+    for index, calls in maskable(messages, tokens, config).items():
+        named = {id: call for id, call in calls.items() if _named_policy(call.name, config)}
+        if named:
+            # Without a reference: what reads it writes a summary, whose frame has one for all.
+            shown[index] = mask(named, messages[index], host_prefixes=config.host_prefixes)
+    return tuple(shown)
 
 
 class MaskLines:

@@ -52,7 +52,7 @@ CROWDED_TARGET = 0.3
 leave there. A summary needs some, the turns to come the rest."""
 
 MAJOR_SHARE = 0.5
-"""Share of the largest stretch below which another one is not worth a call of its own."""
+"""Share of the largest stretch below which another one stays as it is while there is room."""
 
 MOST_SAID = 1_000
 """Tokens of one user's message that are the user's words rather than material."""
@@ -75,7 +75,7 @@ class Job:
     """Tokens of facts beside a model's prose."""
     source_tokens: int
     by_model: bool = True
-    """False: a small stretch beside a larger one, not worth a call of its own."""
+    """False: another stretch is the larger one, and a compression is one call of the model."""
     folds: tuple[Segment, ...] = ()
     """Segments that it replaces; their texts are carried on."""
 
@@ -341,8 +341,9 @@ def _jobs(
     """A job for each span: the least that says something, a model's prose and the user's words
     first, the rest by size."""
     sizes = [layout.source(start, end) for start, end in spans]
-    major = [size >= MAJOR_SHARE * max(sizes) for size in sizes]
-    proses = [prose if large else 0 for large in major]
+    # Of equal ones the newest: what was done last is where the agent goes on.
+    told = max(range(len(sizes)), key=lambda n: (sizes[n], n), default=0)
+    proses = [prose if number == told else 0 for number in range(len(sizes))]
     users = layout.transcript.users
     said = [_said(layout, users, start, end) for start, end in spans]
     rooms, mosts = _shares(room, sizes, proses, said), _shares(most, sizes, proses, said)
@@ -355,7 +356,7 @@ def _jobs(
             most=min(mosts[number], present - 1),
             facts=facts * sizes[number] // max(1, sum(sizes)),
             source_tokens=sizes[number],
-            by_model=major[number],
+            by_model=number == told,
             folds=_inside(layout.tiles, start, end),
         )
 

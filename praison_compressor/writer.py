@@ -19,6 +19,7 @@ from .facts import Domain, Facts, coverage
 from .finder import FactFinder
 from .grounding import doubted, ungrounded
 from .ledger import Usage
+from .masks import MASK, masked_by_policy
 from .messages import Message
 from .prompts import Summarizer, frame, unframe
 from .redact import Redactor, wants_redaction
@@ -71,7 +72,7 @@ class SummaryWriter:
         """
         brief = await asyncio.to_thread(self._redacted, brief, model, session_id)
         facts = await asyncio.to_thread(self._finder.of, brief.messages)
-        spent, began = Spent(calls=calls), self._breaker.now()
+        spent = Spent(calls=calls)
         for name in self._models(model) if brief.by_model else []:
             if not spent.calls:
                 break  # the model before has told why
@@ -86,7 +87,7 @@ class SummaryWriter:
             except SummaryError as error:
                 # Not of one that was not asked, because those before have spent its calls.
                 if left == calls or spent.calls < left:
-                    self._failed(brief, session_id, name, error, began)
+                    self._failed(brief, session_id, name, error)
                 continue
             self._breaker.succeeded(session_id, name)
             return _audited(written, facts)
@@ -98,10 +99,9 @@ class SummaryWriter:
         session_id: str,
         model: str | None,
         error: SummaryError,
-        since: float,
     ) -> None:
         kind = error.kind if isinstance(error, SummarizerUnavailable) else "rejected"
-        rest = self._breaker.failed(session_id, model, brief.tokens, kind, since=since)
+        rest = self._breaker.failed(session_id, model, brief.tokens, kind)
         who = model or "the auxiliary model"
         logger.warning("no summary from %s, left alone for %g s: %s", who, rest, error)
         self._emit(Event("fell_back", session_id, {"model": model, "reason": str(error)}))
@@ -165,8 +165,22 @@ class SummaryWriter:
         assert self._summarizer is not None
         asker = Asker(self._config, self._summarizer, self._emit)
         drafter = Drafter(self._config, asker, self._tokens, self._emit, self._windows)
-        text = unreserved(await drafter.draft(brief, order))
+        masked = await asyncio.to_thread(self._masked, brief)
+        text = unreserved(await drafter.draft(masked, order))
         return await asyncio.to_thread(self._finish, brief, facts, text, order.spent)
+
+    def _masked(self, brief: Brief) -> Brief:
+        """The brief as a model may see it: outputs whose tool's policy is to mask, as their lines.
+
+        Made after secrets were taken out: a line that cuts one in two would hide half of it.
+        """
+        if MASK not in self._config.tool_policies.values():
+            return brief
+        tokens = list(map(self._tokens.message, brief.shown))
+        shown = masked_by_policy(brief.shown, tokens, self._config)
+        whole = [old for old, new in zip(brief.shown, shown, strict=True) if new is not old]
+        has_them = brief.prefix and any(message in brief.prefix.messages for message in whole)
+        return replace(brief, shown=shown, prefix=None if has_them else brief.prefix)
 
     def _finish(self, brief: Brief, facts: Facts, text: str, spent: Spent) -> Written:
         """The model's text, audited, repaired within the room, and framed.
