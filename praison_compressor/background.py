@@ -32,6 +32,7 @@ class Background:
         self._end: Callable[[], Any] = _nothing
         self._pid = 0
         self._closed = False
+        self._told = ""
 
     def start(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, Any]]) -> bool:
         """Begin `work` unless the same key is at work already; whether it was begun."""
@@ -41,7 +42,7 @@ class Background:
             # Not in the caller's context: who hears of this summary must not take it for a part
             # of the request in which it happened to begin.
             future = contextvars.Context().run(
-                asyncio.run_coroutine_threadsafe, _logged(work), self._its_loop()
+                asyncio.run_coroutine_threadsafe, self._logged(work), self._its_loop()
             )
             self._running[key] = future
         future.add_done_callback(lambda _: self._done(key, future))
@@ -81,6 +82,14 @@ class Background:
             self._end = weakref.finalize(self, _stop, self._loop, thread, self._pid)
         return self._loop
 
+    async def _logged(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        try:
+            await work()
+        except Exception as error:
+            level = logging.DEBUG if str(error) == self._told else logging.WARNING
+            self._told = str(error)  # a store that is down fails every turn
+            logger.log(level, "a summary in the background failed: %s", error)
+
     def _done(self, key: Hashable, future: Future[Any]) -> None:
         with self._lock:
             if self._running.get(key) is future:
@@ -110,10 +119,3 @@ def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread, pid: int) -
 
 def _nothing() -> None:
     """What there is to end before the first start."""
-
-
-async def _logged(work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-    try:
-        await work()
-    except Exception as error:
-        logger.warning("a summary in the background failed: %s", error)

@@ -105,12 +105,17 @@ class _Lease:
         with self._lock:
             if not self._over.is_set():
                 self._over.set()
-                self._store.release(self._session, self._holder)
+                try:
+                    self._store.release(self._session, self._holder)
+                except LedgerError as error:  # what was done under it is done all the same
+                    logger.info("a lease is not given back, it ends by itself: %s", error)
 
     def _renew(self) -> None:
+        level = logging.WARNING
         while not self._over.wait(LEASE_SECONDS / 4):
             try:
                 self.claim()
             except LedgerError as error:
                 # Without it another may begin too; the commit decides who was first.
-                logger.warning("a lease could not be renewed: %s", error)
+                logger.log(level, "a lease could not be renewed: %s", error)
+                level = logging.DEBUG
