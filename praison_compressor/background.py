@@ -6,12 +6,13 @@ import asyncio
 import concurrent.futures
 import contextvars
 import logging
-import os
 import threading
 import weakref
 from collections.abc import Callable, Coroutine, Hashable
 from concurrent.futures import Future
 from typing import Any
+
+from .forks import renewed
 
 __all__ = ["Background"]
 
@@ -26,18 +27,18 @@ class Background:
     cancelled by `close`, when this object is dropped, and when the interpreter exits."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._running: dict[Hashable, Future[Any]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._end: Callable[[], Any] = _nothing
-        self._pid = 0
         self._closed = False
         self._told = ""
+        renewed(self)
 
     def start(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, Any]]) -> bool:
         """Begin `work` unless the same key is at work already; whether it was begun."""
         with self._lock:
-            if self._closed or (key in self._running and self._pid == os.getpid()):
+            if self._closed or key in self._running:
                 return False
             # Not in the caller's context: who hears of this summary must not take it for a part
             # of the request in which it happened to begin.
@@ -66,10 +67,7 @@ class Background:
         end()
 
     def _its_loop(self) -> asyncio.AbstractEventLoop:
-        # A forked child inherits the loop but not its thread.
-        if self._loop is None or self._pid != os.getpid():
-            self._running.clear()
-            self._pid = os.getpid()
+        if self._loop is None:
             self._loop = asyncio.new_event_loop()
             thread = threading.Thread(
                 target=_serve,
@@ -79,8 +77,12 @@ class Background:
             )
             thread.start()
             # Runs once: at `close`, when nobody holds this object any more, or at exit.
-            self._end = weakref.finalize(self, _stop, self._loop, thread, self._pid)
+            self._end = weakref.finalize(self, _stop, self._loop, thread)
         return self._loop
+
+    def _at_fork_reinit(self) -> None:
+        # A forked child inherits the loop but not its thread.
+        self._running, self._loop, self._end = {}, None, _nothing
 
     async def _logged(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         try:
@@ -109,8 +111,8 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
         loop.close()
 
 
-def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread, pid: int) -> None:
-    if pid != os.getpid() or not thread.is_alive():
+def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+    if not thread.is_alive():  # in a forked child it never is
         return
     loop.call_soon_threadsafe(loop.stop)
     if thread is not threading.current_thread():

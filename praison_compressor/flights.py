@@ -13,6 +13,7 @@ from concurrent.futures import Future
 
 from .anywhere import begin
 from .errors import LedgerError
+from .forks import renewed
 from .ledger import Session, Store
 
 __all__ = ["Flights", "leased"]
@@ -35,8 +36,9 @@ class Flights:
     """Who is at work on what. A second caller gets the first one's future to wait for."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._flying: dict[Hashable, Future[None]] = {}
+        renewed(self)
 
     def enter(self, key: Hashable) -> Future[None] | None:
         """None: it is yours, and you `leave` it whatever happens. Else: wait, then look again."""
@@ -52,8 +54,12 @@ class Flights:
     def leave(self, key: Hashable) -> None:
         """Let those go on who wait."""
         with self._lock:
-            done = self._flying.pop(key)
-        done.set_result(None)
+            done = self._flying.pop(key, None)
+        if done is not None:  # else this is a child, forked in mid-flight
+            done.set_result(None)
+
+    def _at_fork_reinit(self) -> None:
+        self._flying = {}  # those at work are not in the child
 
 
 @contextlib.asynccontextmanager
@@ -83,7 +89,7 @@ class _Lease:
         self._store = store
         self._session = session
         self._holder = uuid.uuid4().hex
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._over = threading.Event()
 
     def take(self) -> bool:

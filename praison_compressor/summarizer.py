@@ -21,6 +21,7 @@ from typing import Any
 from .anywhere import begin
 from .cachemarks import marked, wants_marks
 from .errors import ConfigError, SummarizerUnavailable
+from .forks import undivided
 from .hangup import Call
 from .ledger import Usage
 from .messages import Message
@@ -289,6 +290,11 @@ def _litellm() -> Any:
     """
     if "litellm" in sys.modules:
         return importlib.import_module("litellm")
+    with undivided:  # a child that is forked in mid-import could never import it
+        return _newly_imported()
+
+
+def _newly_imported() -> Any:
     variable = "LITELLM_LOCAL_MODEL_COST_MAP"
     ours = variable not in os.environ
     if ours:

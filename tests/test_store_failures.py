@@ -143,7 +143,7 @@ def locked(url: str) -> Iterator[None]:
 def test_a_locked_store_is_waited_for_once(
     store_url: str, statements: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once in a cooldown a write waits, two seconds at most; reads go on, and so does an opening."""
+    """Once in a cooldown a write waits, two seconds at most; reads go on, and openings."""
     assert (database._LOCK_SECONDS, database._CONNECT_SECONDS) == (2, 2)
     monkeypatch.setattr(database, "_LOCK_SECONDS", 1)
     monkeypatch.setattr(database, "_REST", 1_000)

@@ -16,7 +16,8 @@ import platformdirs
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy import exc as sa_exc
 
-from ..errors import LedgerError, StoreUnavailable
+from ..errors import StoreUnavailable
+from ..forks import renewed, undivided
 from .faults import is_transient, translated
 from .migrations import is_migrated, migrate
 from .pack import Codec, Packer
@@ -107,22 +108,25 @@ class Database:
         self._codec = codec
         self._plain_too = plain_too
         self._on_open = on_open
-        self._start()
-
-    def _start(self) -> None:
-        self._pid = os.getpid()
-        self._lock = threading.RLock()
+        self._lock = renewed(threading.RLock())
         # SQLite takes one writer at a time and serves those who wait in no order: of hundreds of
         # threads some would wait too long. Only one of a process asks it.
-        self._writing = threading.Lock()
+        self._writing = renewed(threading.Lock())
         self._engine: Engine | None = None
         self._packer: Packer | None = None
         self._file: tuple[int, int] | None = None
         # By kind of transaction: until when it is refused, and in which words.
         self._rests: dict[str, tuple[float, str]] = {}
-        # Engines of a parent process: kept, never closed, for closing one here would end the
-        # parent's connections (PostgreSQL) or drop its locks (SQLite).
-        self._inherited: list[Engine] = getattr(self, "_inherited", [])
+        renewed(self)
+
+    def _at_fork_close(self) -> None:
+        # SQLite and PostgreSQL both forbid a connection on two sides of a fork.
+        engine = self._engine
+        if engine is not None:
+            engine.dispose()
+
+    def _at_fork_reinit(self) -> None:
+        self._engine = None
 
     @property
     def is_sqlite(self) -> bool:
@@ -160,7 +164,6 @@ class Database:
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """The outcome of work that writes, all of it or nothing."""
-        self._check_process()
         if not self.is_sqlite:
             return self._run(work, _WRITE)
         with self._writing:
@@ -169,7 +172,7 @@ class Database:
 
     def maintain(self, *statements: str) -> list[Any]:
         """Run statements that may not be in a transaction; the last one's rows."""
-        with translated(self.place), self._ready().connect() as connection:
+        with translated(self.place), undivided, self._ready().connect() as connection:
             connection = connection.execution_options(isolation_level="AUTOCOMMIT", begin="")
             *first, last = statements
             for statement in first:
@@ -179,8 +182,8 @@ class Database:
 
     def close(self) -> None:
         """Close the connections of this process."""
-        with self._lock:
-            if self._engine is not None and self._pid == os.getpid():
+        with undivided, self._lock:
+            if self._engine is not None:
                 self._engine.dispose()
             self._engine = None
 
@@ -198,13 +201,12 @@ class Database:
             return self._once(work, begin)
 
     def _once(self, work: Callable[[Connection], T], begin: str) -> T:
-        with self._ready().connect() as connection:
+        with undivided, self._ready().connect() as connection:
             connection = connection.execution_options(begin=begin)
             with connection.begin():
                 return work(connection)
 
     def _ready(self) -> Engine:
-        self._check_process()
         with self._lock:
             if self._engine is None:
                 with self._resting(_READ):  # here too: others wait for the lock to do the same
@@ -223,12 +225,6 @@ class Database:
             self.place,
         )
         self.close()
-
-    def _check_process(self) -> None:
-        if self._pid != os.getpid():
-            if self._engine is not None:
-                self._inherited.append(self._engine)
-            self._start()
 
     @contextmanager
     def _resting(self, begin: str) -> Iterator[None]:
