@@ -88,7 +88,7 @@ def test_the_command_says_it_in_one_line(bad: Any, run: Run, tmp_path: Path) -> 
 def test_the_command_on_a_full_disk(tmp_path: Path) -> None:
     """One line, and what was there before is whole."""
     (tmp_path / "transcript.json").write_text(json.dumps(transcript()))
-    (tmp_path / "longer.json").write_text(json.dumps(transcript(60)))
+    (tmp_path / "longer.json").write_text(json.dumps(transcript(240)))
     store = str(tmp_path / "ledger.db")
     options = ("--window", "8000", "--store", store, "--session")
     assert _command("compress", str(tmp_path / "transcript.json"), *options, "s").returncode == 0

@@ -243,6 +243,12 @@ class Database:
             raise
 
     def _opened(self) -> Engine:
+        path = str(self.url.database)
+        if self.is_sqlite and os.path.isfile(path) and not os.access(path, os.W_OK):
+            # At once: SQLite says so at the first word that is written.
+            raise StoreUnavailable(
+                f"{self.place}: it is read-only; make the file and its directory writable"
+            )
         engine = _sqlite(self.url) if self.is_sqlite else _postgresql(self.url)
         try:
             with engine.connect() as connection:

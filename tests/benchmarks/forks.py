@@ -16,6 +16,7 @@ import functools
 import os
 import random
 import signal
+import sys
 import tempfile
 import threading
 import time
@@ -117,12 +118,14 @@ def forked(store: Store, forks: int) -> Forked:
             time.sleep(random.uniform(0, 0.1))
             codes.append(in_child(functools.partial(_send, parent, number)))
     assert not parent.errors, parent.errors
+    faults = store.verify() if isinstance(store, SqlStore) else []
+    print(*faults, sep="\n", end="\n" if faults else "", file=sys.stderr)
     return Forked(
         forks=forks,
         hung=codes.count(None),
         failed=sum(code not in (None, 0) for code in codes),
         rounds=sum(parent.rounds),
-        faults=len(store.verify()) if isinstance(store, SqlStore) else 0,
+        faults=len(faults),
         seconds=time.monotonic() - started,
     )
 
