@@ -81,6 +81,7 @@ class Parent:
         ours = self.engines[worker % 2]
         for turns in (8, 12, 16):
             ours.compress_sync(session(turns, words=20), session_id=name)
+        assert ours.background.wait(DEADLINE)
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -94,8 +95,6 @@ class Parent:
             self._over.set()
             for thread in threads:
                 thread.join()
-            for ours in self.engines:
-                ours.background.wait(DEADLINE)
 
     def _work(self, worker: int) -> None:
         try:
@@ -134,8 +133,6 @@ def _send(parent: Parent, number: int) -> None:
     for worker in range(WORKERS):
         parent.send(worker, parent.name(worker))
         parent.send(worker, f"child-{number}")
-    for ours in parent.engines:
-        assert ours.background.wait(DEADLINE)
 
 
 def in_child(work: Callable[[], object]) -> int | None:
