@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Hashable
 
+from .forks import renewed
 from .ledger import Usage
 
 __all__ = ["Bills"]
@@ -18,7 +19,7 @@ class Bills:
     """By session; thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._owed: OrderedDict[Hashable, Usage] = OrderedDict()
 
     def owe(self, key: Hashable, usage: Usage) -> None:

@@ -8,6 +8,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from .forks import renewed
+
 __all__ = ["Breaker"]
 
 COOLDOWNS = (60.0, 300.0, 900.0)
@@ -35,7 +37,7 @@ class Breaker:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._failures: OrderedDict[tuple[str, str | None], _Failure] = OrderedDict()
 
     def allows(self, session_id: str, model: str | None, tokens: int) -> bool:

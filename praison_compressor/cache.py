@@ -14,6 +14,7 @@ from itertools import chain
 from operator import length_hint
 from typing import Any, overload
 
+from .forks import renewed
 from .messages import Message, to_plain
 from .messages.digests import bare_digest, content_digest_of_plain, digest_of_plain, is_bare
 from .messages.shapes import is_flat
@@ -96,7 +97,7 @@ class MessageCache:
     def __init__(self, max_messages: int = 65_536, max_chars: int = 64 * 1024 * 1024) -> None:
         self._max_messages = max_messages
         self._max_chars = max_chars
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._chars = 0
         self._young: dict[Key, Seen] = {}
         self._old: dict[Key, Seen] = {}

@@ -7,6 +7,7 @@ import threading
 from collections import deque
 
 from .facts import Domain, Facts, extract
+from .forks import renewed
 from .messages import Message
 
 __all__ = ["FactFinder"]
@@ -20,7 +21,7 @@ class FactFinder:
 
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._found: deque[tuple[tuple[Message, ...], Facts]] = deque(maxlen=REMEMBERED)
 
     def of(self, messages: tuple[Message, ...]) -> Facts:

@@ -13,6 +13,7 @@ from concurrent.futures import Future
 
 from .anywhere import begin
 from .errors import LedgerError
+from .forks import renewed
 from .ledger import Session, Store
 
 __all__ = ["Flights", "leased"]
@@ -35,8 +36,9 @@ class Flights:
     """Who is at work on what. A second caller gets the first one's future to wait for."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._flying: dict[Hashable, Future[None]] = {}
+        renewed(self)
 
     def enter(self, key: Hashable) -> Future[None] | None:
         """None: it is yours, and you `leave` it whatever happens. Else: wait, then look again."""
@@ -52,8 +54,12 @@ class Flights:
     def leave(self, key: Hashable) -> None:
         """Let those go on who wait."""
         with self._lock:
-            done = self._flying.pop(key)
-        done.set_result(None)
+            done = self._flying.pop(key, None)
+        if done is not None:  # else this is a child, forked in mid-flight
+            done.set_result(None)
+
+    def _at_fork_reinit(self) -> None:
+        self._flying = {}  # those at work are not in the child
 
 
 @contextlib.asynccontextmanager
@@ -83,7 +89,7 @@ class _Lease:
         self._store = store
         self._session = session
         self._holder = uuid.uuid4().hex
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._over = threading.Event()
 
     def take(self) -> bool:
@@ -105,12 +111,17 @@ class _Lease:
         with self._lock:
             if not self._over.is_set():
                 self._over.set()
-                self._store.release(self._session, self._holder)
+                try:
+                    self._store.release(self._session, self._holder)
+                except LedgerError as error:  # what was done under it is done all the same
+                    logger.info("a lease is not given back, it ends by itself: %s", error)
 
     def _renew(self) -> None:
+        level = logging.WARNING
         while not self._over.wait(LEASE_SECONDS / 4):
             try:
                 self.claim()
             except LedgerError as error:
                 # Without it another may begin too; the commit decides who was first.
-                logger.warning("a lease could not be renewed: %s", error)
+                logger.log(level, "a lease could not be renewed: %s", error)
+                level = logging.DEBUG

@@ -5,9 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import accumulate
 
+from .forks import lazy
 from .laying import Tile, lay, lay_masks
 from .ledger import Segment
 from .messages import Message, Transcript
@@ -50,7 +50,7 @@ class Layout:
         """Tokens of a stretch of messages as they stand outside summaries."""
         return self._sums[max(start, end)] - self._sums[start]
 
-    @cached_property
+    @lazy
     def _sums(self) -> tuple[int, ...]:
         """Tokens of the messages before each index: a plan asks for many stretches."""
         return (0, *accumulate(map(self.message_tokens, range(len(self.tokens)))))

@@ -15,6 +15,7 @@ from .brief import Written
 from .call import Call, Look
 from .errors import BudgetTooSmall
 from .executor import Executor
+from .forks import renewed
 from .ledger import Segment, Session
 from .plan import Plan
 from .projection import Projector
@@ -41,7 +42,7 @@ class Meanwhile:
     def __init__(self, projector: Projector, executor: Executor) -> None:
         self._projector = projector
         self._executor = executor
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._sent: OrderedDict[tuple[str, str], _Makeshift] = OrderedDict()
 
     def again(self, call: Call, look: Look) -> CompressResult | None:

@@ -16,6 +16,7 @@ from .budget import Budget
 from .cache import Seen
 from .call import Call, Look
 from .errors import InvalidMessages
+from .forks import renewed
 from .laying import lay, lay_masks
 from .layout import Layout
 from .ledger import Segment, Session, Store
@@ -59,7 +60,7 @@ class QuietTurns:
         self._store = store
         self._tokens = tokens
         self._cache = tokens.cache
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._quiet: OrderedDict[tuple[str, str], Quiet] = OrderedDict()
 
     def again(

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from .call import Call, Look
 from .events import Event
+from .forks import renewed
 from .plan import fixed_tokens, is_due
 
 __all__ = ["Skips"]
@@ -25,7 +26,7 @@ class Skips:
 
     def __init__(self, emit: Callable[[Event], None]) -> None:
         self._emit = emit
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._told: OrderedDict[tuple[tuple[str, str], str], str] = OrderedDict()
 
     def fixed(self, call: Call, look: Look) -> None:

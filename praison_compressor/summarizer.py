@@ -21,6 +21,7 @@ from typing import Any
 from .anywhere import begin
 from .cachemarks import marked, takes_marks
 from .errors import ConfigError, SummarizerUnavailable
+from .forks import undivided
 from .hangup import Call
 from .ledger import Usage
 from .messages import Message
@@ -293,7 +294,8 @@ def _litellm() -> Any:
     Only if nobody imported it before, its fetch of the price map is stopped.
     """
     if "litellm" not in sys.modules:
-        _first_import()
+        with undivided:  # a child that is forked in mid-import could never import it
+            _first_import()
     litellm: Any = importlib.import_module("litellm")
     # Also where the host has imported it, to look up a price: each failure would print two lines
     # between the agent's words.

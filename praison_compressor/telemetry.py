@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from .events import Event
+from .forks import renewed
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
@@ -60,7 +61,7 @@ class Telemetry:
 
     def __init__(self, *, tracers: Any = None, meters: Any = None) -> None:
         self._providers = (tracers, meters)
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._exporter: _Exporter | None = None
         self._is_absent = False
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 
+from .forks import renewed
 from .overflow import overflow_of
 
 __all__ = ["Windows"]
@@ -24,7 +25,7 @@ class Windows:
     """The windows that refusals told of, by model; thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._learned: dict[str | None, int] = {}
 
     def of(self, model: str | None, listed: int | None) -> int | None:

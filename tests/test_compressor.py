@@ -173,6 +173,16 @@ def test_a_fork_shares_the_segments_of_its_parent_and_not_the_other_way_round():
     assert len(model.requests) == 1
 
 
+def test_a_preview_before_a_fork_leaves_it_a_fork():
+    """A look at a name without its parent does not make it a session of its own."""
+    ours = compressor(Model())
+    messages = session(20)
+    parent = ours.compress_sync(messages, session_id="parent")
+    ours.preview(messages, session_id="fork")
+    fork = ours.compress_sync(messages, session_id="fork", parent_session_id="parent")
+    assert (fork.messages, fork.summary_method) == (parent.messages, "reused")
+
+
 def test_equal_words_in_another_session_or_namespace_open_nothing():
     """Look-ups stay within (namespace, session), however equal the words."""
     store = MemoryStore()

@@ -16,6 +16,7 @@ from ..anywhere import off_loop
 from ..compressor import ContextCompressor
 from ..config import CompressorConfig
 from ..events import Listener
+from ..forks import renewed
 from ..ledger import Store
 from ..messages import Message
 from ..overflow import overflow_of
@@ -58,7 +59,7 @@ class AgentCompressor:
         self._mirror = Mirror(self._agent, lambda: self._engines.ledger)
         self._failures: set[str] = set()
         self._refused: set[tuple[str | None, str]] = set()
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._last: CompressResult | None = None
         self._last_overhead = 0
         self._found = _state(agent)

@@ -13,6 +13,7 @@ import weakref
 from typing import Any
 
 from ..events import Event
+from ..forks import renewed
 from ..plaintext import one_line
 from .status import short
 
@@ -29,7 +30,7 @@ class Display:
     def __init__(self, agent: weakref.ref[Any]) -> None:
         self._agent = agent
         self._spinner: Any = None
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
 
     def __call__(self, event: Event) -> None:
         """Show how far a compression is."""

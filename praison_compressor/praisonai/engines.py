@@ -12,6 +12,7 @@ from ..bills import Bills
 from ..compressor import ContextCompressor
 from ..config import CompressorConfig
 from ..events import Listener
+from ..forks import renewed
 from ..ledger import Store
 from ..messages import Message
 from ..models import model_limits
@@ -42,7 +43,7 @@ class Engines:
         self._agent = agent
         self._own_model = own_model
         self._listener = listener
-        self._lock = threading.RLock()
+        self._lock = renewed(threading.RLock())
         self._made: dict[str | None, ContextCompressor] = {}
         self._learned: dict[str | None, int] = {}
         self._store: Store | None = None

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..forks import renewed
 from . import (
     clones,
     face,
@@ -66,7 +67,7 @@ class _Process:
     """The one installation of this process: the host's classes are the process's too."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = renewed(threading.RLock())
         self._installation: Installation | None = None
 
     @property

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import StoreUnavailable
+from ..forks import renewed
 from ..ledger import Epoch, Store
 from ..messages import Message, text_of
 from ..prompts import unframe
@@ -32,7 +33,7 @@ class Mirror:
     def __init__(self, agent: weakref.ref[Any], ledger: Callable[[], Store]) -> None:
         self._agent = agent
         self._ledger = ledger
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._shown: str | None = None
         self._failed = False
 

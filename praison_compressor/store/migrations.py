@@ -12,7 +12,7 @@ from . import schema
 from .index import create_index
 from .pack import Codec, Packer
 
-__all__ = ["MIGRATIONS", "migrate"]
+__all__ = ["MIGRATIONS", "is_migrated", "migrate"]
 
 _ADVISORY_LOCK = 0x70726169_736F6E63  # "praisonc": one migrating process at a time
 
@@ -45,6 +45,12 @@ MIGRATIONS = (
     ("0003 transcripts", _transcripts),
     ("0004 no statistics", _no_statistics),
 )
+
+
+def is_migrated(connection: Connection) -> bool:
+    """Whether the schema is up to date, so that nothing has to be written to open the store."""
+    with connection.begin():
+        return {name for name, _ in MIGRATIONS} <= set(_applied(connection))
 
 
 def migrate(

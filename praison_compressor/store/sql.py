@@ -58,8 +58,10 @@ class SqlStore:
         mask_secrets: bool = True,
     ) -> None:
         self.mask_secrets = mask_secrets
-        self._database = Database(url, codec=codec, plain_too=plain_too)
         self._snapshots = Snapshots()
+        self._database = Database(
+            url, codec=codec, plain_too=plain_too, on_open=self._snapshots.clear
+        )
 
     def __repr__(self) -> str:
         return f"<{self.place}>"

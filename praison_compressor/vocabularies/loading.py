@@ -9,6 +9,7 @@ from functools import lru_cache, wraps
 from pathlib import Path
 from typing import TypeVar
 
+from ..forks import renewed, undivided
 from ..models import litellm_folder
 
 __all__ = ["file_of_litellm", "loaded_once"]
@@ -31,12 +32,12 @@ def file_of_litellm(name: str) -> Path | None:
 
 def loaded_once(load: Callable[[Key], Loaded]) -> Callable[[Key], Loaded]:
     """Load each vocabulary once, also for threads that ask together: each has some 40 MB."""
-    lock = threading.Lock()
+    lock = renewed(threading.Lock())
     cached = lru_cache(maxsize=4)(load)
 
     @wraps(load)
     def loaded(key: Key) -> Loaded:
-        with lock:
+        with undivided, lock:
             return cached(key)
 
     loaded.cache_clear = cached.cache_clear  # type: ignore[attr-defined]
