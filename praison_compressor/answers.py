@@ -57,7 +57,7 @@ _CALL = re.compile(
 _CUT = frozenset({"length", "max_tokens", "model_length", "incomplete"})
 _BLOCKED = frozenset({"content_filter", "refusal", "safety"})
 _LONGEST = 1_000_000  # characters: more than any model writes, and not worth the time to read
-_LOOP = 12  # times that a text deflates which is the same again and again; a summary's do 4
+_LOOP = 20  # times that a text deflates which is the same again and again; a summary's do 4
 _SHORT = 400  # characters: a refusal or an error text is short, a summary that mentions one is not
 
 
@@ -168,10 +168,10 @@ def is_about(text: str, asked: Sequence[Message]) -> bool:
     """
     shown = "\n".join(map(in_words, asked))
     words = {word for word in _words(text) if f" {word}" not in _TALK}
-    if not words:
+    identifiers = {name.casefold() for name in Classifier().names(text)}
+    if not words and not identifiers:
         return False
     source, known = shown.casefold(), " " + " ".join(set(_words(shown, whole=True)))
-    identifiers = {name.casefold() for name in Classifier().names(text)}
     written = (found[0] for found in _NAME.finditer(text))
     names = identifiers | {name.casefold() for name in written if not name[0].islower()}
     named = sum(name in source for name in names)
