@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
-from .answers import accept
+from .answers import accept, is_about
 from .config import CompressorConfig
 from .deadline import within
 from .errors import SummarizerUnavailable, SummaryError, SummaryRejected
@@ -119,7 +119,7 @@ class Asker:
         order.spent.calls -= 1
         reply = await self._reply(messages, order, tools)
         order.spent.add(reply)
-        return accept(reply, messages)
+        return await asyncio.to_thread(_accepted, reply, messages)
 
     async def _reply(
         self, messages: list[Message], order: Order, tools: Tools | None
@@ -161,6 +161,13 @@ class Asker:
         if not isinstance(reply, SummaryReply):
             raise SummarizerUnavailable(f"it gave {type(reply).__name__}, not a SummaryReply")
         return reply
+
+
+def _accepted(reply: SummaryReply, asked: list[Message]) -> str:
+    text = accept(reply, asked)
+    if not is_about(text, asked):
+        raise SummaryRejected("unrelated", "it says nothing of what it was to summarize")
+    return text
 
 
 async def _in_time(work: Awaitable[T], seconds: float | None = None) -> T:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from .answers import is_unrelated, unreserved
+from .answers import unreserved
 from .asking import MOST_CALLS, Asker, Order, Spent
 from .breaker import Breaker
 from .brief import Brief, Written
@@ -186,11 +186,8 @@ class SummaryWriter:
         """The model's text, audited, repaired within the room, and framed.
 
         Raises:
-            SummaryRejected: the text is another conversation's, does not fit, or is no smaller than
-                its messages.
+            SummaryRejected: the text does not fit, or is no smaller than its messages.
         """
-        if is_unrelated(text, brief, facts):
-            raise SummaryRejected("unrelated", "not one of its identifiers is in the messages")
         size = self._tokens.message(self._framed(brief, text, "model"))
         if size > brief.most:
             raise SummaryRejected("not smaller", f"{size} tokens, there is room for {brief.most}")

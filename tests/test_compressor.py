@@ -86,7 +86,12 @@ def test_what_is_called_is_what_is_reported():
     usage = Usage(prompt_tokens=900, completion_tokens=80, cost=0.001)
 
     async def model(messages, *, max_tokens, model):
-        return SummaryReply(f"## Done\nall of it, {model}, {max_tokens}", usage, "m-1", "stop")
+        return SummaryReply(
+            f"## Done\nModules, parts and ports are in order, {model}, {max_tokens}",
+            usage,
+            "m-1",
+            "stop",
+        )
 
     ours = compressor(model, auxiliary_model="gpt-4o-mini")
     messages = session(20)

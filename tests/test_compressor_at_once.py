@@ -85,7 +85,7 @@ async def test_a_cancelled_waiter_takes_nothing_from_the_others():
     async def slow(messages):
         begun.set()
         await go_on.wait()
-        return "## Done\nall of it"
+        return "## Done\nall modules"
 
     ours = compressor(slow)
     messages = session(20)

@@ -77,7 +77,7 @@ def test_the_next_model_is_tried_before_the_static_summary():
 
     async def by_name(messages, *, model):
         tried.append(model)
-        return "" if model == "first" else "## Done\neverything"
+        return "" if model == "first" else "## Done\nevery module"
 
     ours = compressor(by_name, auxiliary_model="first", fallback_models=("second",))
     assert ours.compress_sync(session(20)).summary_method == "model"
@@ -86,11 +86,11 @@ def test_the_next_model_is_tried_before_the_static_summary():
 
 def test_reasoning_and_fences_are_not_part_of_a_summary():
     """What a reasoning model thinks aloud stays out of the view."""
-    model = Model("<think>secret plan</think>\n```markdown\n## Done\nparser fixed\n```")
+    model = Model("<think>secret plan</think>\n```markdown\n## Done\nmodule parser fixed\n```")
     text = text_of(compressor(model).compress_sync(session(20)).segments[0].rendered)
     assert "secret plan" not in text
     assert "```" not in text
-    assert "parser fixed" in text
+    assert "module parser fixed" in text
 
 
 def test_a_summarizer_with_a_small_window_gets_the_segment_in_parts():
@@ -107,9 +107,17 @@ def test_a_summarizer_with_a_small_window_gets_the_segment_in_parts():
     assert [end for end in ends if shown.count(end) != 1] == []
 
 
+class Quoting(Model):
+    """Answers with the beginning of what it is shown: a part may be nothing but values."""
+
+    async def __call__(self, messages):
+        await super().__call__(messages)
+        return text_of(messages[-1]).partition(">\n")[2][:150]
+
+
 def test_one_message_larger_than_the_window_is_split_inside():
     """No text is too long to be shown whole, where the options say that it is to be."""
-    model = Model()
+    model = Quoting()
     model.window = 2_500
     messages = session(3)
     messages[3] = {**messages[3], "content": " ".join(f"w{n}" for n in range(2_000))}

@@ -199,10 +199,28 @@ def test_a_summary_may_be_carried_on_as_it_was():
         ("<reasoning>x</reasoning><analysis>y</analysis>kept", "kept"),
         ("```markdown\n## Done\nkept\n```", "## Done\nkept"),
         ("kept <think>never closed", "kept"),
+        ("<thought>x</thought>kept", "kept"),
+        ("<seed:think>x</seed:think>kept", "kept"),
+        ("< think >x</ think >kept", "kept"),
+        ("◁think▷x◁/think▷kept", "kept"),
+        ("[THINK]x[/THINK]kept", "kept"),
+        ("x◁/think▷kept", "kept"),
+        (
+            "<|channel|>analysis<|message|>x<|end|><|start|>assistant<|channel|>final<|message|>"
+            "kept<|return|>",
+            "kept",
+        ),
+        ("analysisWe need a summary.assistantfinalkept", "kept"),
+        ("<think>it`s so</think>kept", "kept"),
+        (
+            "Wrote `<think>` out; also `</think>`.\nkept",
+            "Wrote `<think>` out; also `</think>`.\nkept",
+        ),
+        ("a\n```\n<think>\n```\nkept", "a\n```\n<think>\n```\nkept"),
     ],
 )
 def test_reasoning_and_fences_are_stripped(text, left):
-    """Closed, unclosed, half open, of every usual name."""
+    """Closed, unclosed, half open, of every usual name; what stands in backticks is no tag."""
     assert accept(SummaryReply(text), ASKED) == left
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 
 import pytest
 
@@ -26,6 +27,17 @@ ANSWER = "## Done\nThe modules so far are in order."
 ONE = Usage(prompt_tokens=900, completion_tokens=80, cache_read_tokens=100, cost=0.5)
 
 
+def rambling(words: int) -> str:
+    """That many words, none of them a name, of which some are the session's."""
+    known = "module part lorem ipsum dolor careful please look after must stay port so on".split()
+    return " ".join(random.Random(7).choices(known, k=words))
+
+
+def quoting(messages) -> str:
+    """A little of what is to be summarized."""
+    return text_of(messages[-1]).partition(">\n")[2][300:420]
+
+
 class Paid:
     """A summarizer that answers from a list, the last one for ever, and charges for each."""
 
@@ -42,6 +54,8 @@ class Paid:
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):
             raise answer
+        if callable(answer):
+            answer = answer(messages)
         return SummaryReply(answer, ONE, model, "stop")
 
 
@@ -151,7 +165,7 @@ def test_earlier_summaries_never_crowd_out_the_transcript():
     long = " ".join(f"earlier-{n}" for n in range(700))
     messages = session(10)[1:]
     for changes, seen in (({"earlier": (long,)}, 0), ({"folded": (long,)}, 1)):
-        model = Paid(window=2_000)
+        model = Paid(quoting, window=2_000)
         written = write(model, brief(messages, **changes))
         asked = "\n".join(text_of(request[-1]) for request in model.requests)
         assert max(counter.messages(request) + 400 for request in model.requests) <= 2_000
@@ -252,7 +266,7 @@ def test_a_text_that_lost_a_race_is_on_the_bill_of_the_next():
 
 def test_a_text_that_is_too_long_is_refused_once_and_counted():
     """It would not get shorter by asking again."""
-    model = Paid("word " * 5_000)
+    model = Paid(rambling(5_000))
     result = compressor(model).compress_sync(session(20))
     assert (result.summary_method, len(model.requests)) == ("static", 1)
     assert result.usage == ONE
@@ -352,7 +366,7 @@ def test_overhead_above_the_trigger_is_said_once(caplog):
 def test_overhead_above_the_trigger_is_not_fought():
     """A compression that only the next turns need waits until they do, and then frees room for
     several: not one every other turn, each too small for a model's text."""
-    model, events = Paid("## Done\nAll of it is in order so far."), []
+    model, events = Paid("## Done\nWord for word."), []
     ours = compressor(model, events.append, context_window=16_000)
     talk = [{"role": "user", "content": "Task: " + "detail " * 9_800}]
     assert 9_600 < ours.tokens.messages(talk) < 12_000
@@ -374,7 +388,7 @@ class Rambling:
     """A weak model: it writes until it is stopped."""
 
     async def summarize(self, messages, *, max_tokens, model, timeout_seconds):
-        return SummaryReply("so " * (max_tokens - 1), ONE, model, "stop")
+        return SummaryReply(rambling(max_tokens // 2), ONE, model, "stop")
 
 
 def test_a_model_that_writes_twice_what_it_is_asked_leaves_room_for_facts():

@@ -228,6 +228,19 @@ def test_an_answer_without_end_is_read_once(answer: str, reason: str) -> None:
         accept(SummaryReply(answer), [])
 
 
+async def test_half_a_character_in_a_summary_ends_no_session() -> None:
+    """What a model writes can be sent: both halves of a character are one, a lone one is marked."""
+
+    async def odd(messages: list[Message]) -> str:
+        return "## Done\nAll modules \ud83d\ude00 are in order \udc80."
+
+    result, reasons = await compressed(odd)
+    assert (result.summary_method, reasons) == ("model", [])
+    sent = "".join(map(text_of, result.messages))
+    assert "modules \U0001f600 are in order \ufffd" in sent
+    assert sent.encode("utf-8")
+
+
 BLOCK = re.compile(r"<(think|reasoning|analysis)>.*?</\1\s*>", re.DOTALL | re.I)
 REST = re.compile(r"<(think|reasoning|analysis)>.*", re.DOTALL | re.I)
 BEFORE = re.compile(r"\A.*?</(think|reasoning)\s*>", re.DOTALL | re.I)
