@@ -39,8 +39,10 @@ class Brief:
     """Texts of summaries that stay in the view before it."""
     visible: str = ""
     """Text that stays verbatim in the view: it needs no room here."""
-    recall: str | None = None
-    """The reference by which the recall tool reads the originals, where that tool exists."""
+    reference: str = ""
+    """The name that its segment will have in the session."""
+    recall: bool = False
+    """Whether the recall tool, which reads the originals by that name, exists."""
     prefix: Prefix | None = None
     """What the agent's last request began with, where a summary may be asked on it."""
 

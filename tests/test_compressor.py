@@ -173,6 +173,32 @@ def test_a_fork_shares_the_segments_of_its_parent_and_not_the_other_way_round():
     assert len(model.requests) == 1
 
 
+@pytest.mark.parametrize("recall", [False, True])
+def test_a_view_leads_back_to_its_own_transcript_however_equal_its_summaries(recall):
+    """The view of every epoch, also of one long past or forked from, gives its own originals."""
+    says = "so it goes on and on " * 40
+    whole = [
+        {"role": role, "content": f"turn {n:03}: {says}"}
+        for n in range(80)
+        for role in ("user", "assistant")
+    ]
+    options = {"context_window": 12_000, "fold_ratio": 1.0, "facts_budget_tokens": 0}
+    ours = compressor(Model(), recall=recall, **options, protect_last_n_tokens=500)
+    ends = range(21, 160, 20)
+    views = {end: ours.compress_sync(whole[:end], session_id="s", force=True) for end in ends}
+    fork = {"session_id": "fork", "parent_session_id": views[81].session_id}
+    forked = ours.compress_sync([*whole[:81], *whole[:40]], **fork, force=True)
+    texts = [text_of(segment.rendered) for segment in views[141].segments]
+    assert len(texts) == len(set(texts)) == 7
+    assert len({text.partition("\n")[2] for text in texts}) == 1
+    for end, view in views.items():
+        assert ours.verbatim(view.messages, session_id="s") == whole[:end]
+    assert len(forked.segments) == 5
+    for end in (21, 81):
+        assert ours.verbatim(views[end].messages, session_id="fork") == whole[:end]
+    assert ours.verbatim(forked.messages, session_id="fork") == [*whole[:81], *whole[:40]]
+
+
 def test_equal_words_in_another_session_or_namespace_open_nothing():
     """Look-ups stay within (namespace, session), however equal the words."""
     store = MemoryStore()
