@@ -181,9 +181,7 @@ def _label(name: Any) -> str:
 _UNLABELLED = re.compile(r"[^\w.:@/+-]+")
 
 
-def frame(
-    text: str, *, count: int, method: str, reference: str = "", recall: bool = False
-) -> str:
+def frame(text: str, *, count: int, method: str, reference: str = "", recall: bool = False) -> str:
     """The summary inside its frame: data for the reader, never instructions.
 
     `count` is the number of messages it stands for, `reference` names its segment, so that no

@@ -38,9 +38,15 @@ class _Searchable(Protocol):
     """A store with an index of its own."""
 
     def search(
-        self, namespace: str, query: str, session_id: str | None = None, limit: int = 10
+        self,
+        namespace: str,
+        query: str,
+        session_id: str | None = None,
+        limit: int = 10,
+        *,
+        archived_only: bool = False,
     ) -> list[Hit]:
-        """Archived messages that match best."""
+        """Messages that match best."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,10 @@ class Recall:
             known = session.tip != session.id or session.entries
             if not known:
                 return []
-            return self.store.search(session.namespace, query, session.id, limit)
+            # The others stand in the view, the user's question among them.
+            return self.store.search(
+                session.namespace, query, session.id, limit, archived_only=True
+            )
         archive = list(self._archive(session).values())
         texts = [readable(message) for _, _, message in archive]
         return [

@@ -125,6 +125,7 @@ def test_eval_needs_something_to_measure(tmp_path: Path, run: Run) -> None:
     short.write_text(json.dumps(transcript(1)[:3]))
     assert run("eval", short).code == 2
     assert run("eval", short, "--share", 1.5).code == 2
+    assert "--limit -1: expected" in run("eval", short, "--limit", -1).err
 
 
 # ---------------------------------------------------------------- stored sessions

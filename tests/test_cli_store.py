@@ -102,6 +102,17 @@ def test_what_was_compressed_can_be_read_and_searched(run: Run, view: Path) -> N
     assert run("search", "zebra crossing").out == "Nothing found.\n"
 
 
+def test_what_is_shown_of_a_session_is_found(run: Run, view: Path) -> None:
+    """The task and the newest turn too; how many hits are wanted must be a number above 0."""
+    for words in ("never change LEDGER-7", "FACT-0", "FACT-29"):
+        for where in ((), ("--session", SESSION)):
+            assert run("search", words, *where, "--json").json[0]["session_id"] == SESSION
+    for limit in (0, -1):
+        refused = run("search", "FACT-3", "--limit", limit)
+        assert (refused.code, refused.out, len(refused.err.splitlines())) == (2, "", 1)
+        assert f"limit={limit}: expected" in refused.err
+
+
 def test_the_originals_come_back_exactly(run: Run, view: Path, tmp_path: Path) -> None:
     """A view restored is the transcript it was made from, byte for byte as JSON."""
     out = tmp_path / "back.json"

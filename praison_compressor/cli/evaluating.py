@@ -80,6 +80,8 @@ def eval_(
     """
     if not 0 < share < 1:
         raise Unusable(f"--share {share:g}: expected a number between 0 and 1")
+    if limit is not None and limit < 1:
+        raise Unusable(f"--limit {limit}: expected a whole number, 1 or more")
     config = config_of(
         model=for_model,
         auxiliary_model=model,

@@ -264,10 +264,10 @@ def search(
     namespace: Namespace = "default",
     as_json: AsJson = False,
 ) -> None:
-    """Find archived messages by their words, best first."""
+    """Find messages of stored sessions by their words, best first."""
     screen = Screen()
     with open_at(store) as opened:
-        hits = opened.search(namespace, query, session, max(1, limit))
+        hits = opened.search(namespace, query, session, limit)
     if as_json:
         screen.json([asdict(hit) for hit in hits])
         return
