@@ -17,7 +17,7 @@ from .bills import Bills
 from .breaker import Breaker
 from .call import Call, Look, Options, budget_of, call_of, config_of
 from .callables import as_summarizer
-from .config import CompressorConfig
+from .config import CompressorConfig, whole
 from .defaults import default_store
 from .errors import CompressorError
 from .events import Event, Listener
@@ -111,6 +111,7 @@ class ContextCompressor:
         changed.
 
         Raises:
+            ConfigError: an option has a value that cannot work.
             InvalidMessages: not a list of chat messages.
             BudgetTooSmall: what cannot be dropped exceeds the window or `target_tokens`.
             LedgerError: the store cannot be read or written.
@@ -208,9 +209,10 @@ class ContextCompressor:
         """
         messages = transcript_of(self.store, self.config.namespace, session_id)
         size = self.tokens.messages(messages)
-        room = token_budget
-        if room is None:
+        if token_budget is None:
             room = budget_of({}, self.config, self.tokens).trigger
+        else:
+            room = whole("token_budget", token_budget)
         if size <= room:
             session = self.store.open(self.config.namespace, session_id)
             return in_full(messages, session, size)

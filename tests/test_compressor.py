@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from praison_compressor import (
     BudgetTooSmall,
     CompressorConfig,
+    ConfigError,
     ContextCompressor,
     InvalidMessages,
     MemoryStore,
@@ -232,6 +233,24 @@ def test_bad_input_is_refused_with_index_or_numbers():
         compressor().compress_sync(session(9), target_tokens=20)
     with pytest.raises(TypeError, match="unexpected keyword argument 'tokens'"):
         compressor().compress_sync(session(1), tokens=3)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [float("nan"), float("inf"), "x", "900", True, 900.5, 10**400, -(10**5_000), [9]],
+    ids=type,
+)
+def test_what_is_no_number_of_tokens_is_refused(wrong):
+    """A `ConfigError` that names the option, wherever a number of tokens is taken."""
+    ours = compressor()
+    ours.compress_sync(session(20), session_id="s")
+    for name in ("target_tokens", "overhead_tokens", "protect_last_n_tokens"):
+        with pytest.raises(ConfigError, match=rf"^{name}=.{{1,70}}: expected"):
+            ours.compress_sync(session(20), **{name: wrong})
+    with pytest.raises(ConfigError, match=r"^token_budget=.{1,70}: expected"):
+        ours.resume("s", wrong)
+    with pytest.raises(ConfigError, match=r"^context_window=.{1,70}: expected"):
+        CompressorConfig(context_window=wrong)
 
 
 def test_a_listener_that_fails_harms_nothing():

@@ -15,7 +15,7 @@ from . import transcripts
 from .failures import FOUND_FAULT, Unusable, guarded
 from .options import AsJson, Namespace, Store
 from .stores import Out, SessionArgument, open_at, when
-from .terminal import Screen, number
+from .terminal import Screen, number, one_line
 
 if TYPE_CHECKING:
     from ..praisonai.forgetting import Forgotten
@@ -111,7 +111,7 @@ def forget(
     if target is None:
         _clear_pages(screen, store, as_json)
         return
-    if not yes and not typer.confirm(f"Erase {target} for good?", err=True):
+    if not yes and not typer.confirm(f"Erase {one_line(target)} for good?", err=True):
         raise Unusable("nothing was erased")
     with open_at(store) as opened:
         found = _forgotten(opened, namespace, target)

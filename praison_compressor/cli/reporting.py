@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -61,7 +62,7 @@ def report(
     with these options, to the compressor only: without --model no model is asked.
     """
     with unlogged():
-        if Path(what).is_file():
+        if os.path.isfile(what):  # never raises, whatever a session is called
             config = config_of(
                 model=for_model,
                 context_window=window_of(window, for_model),

@@ -12,6 +12,7 @@ import typer
 
 from .. import CompressorConfig, CompressorError, StoreUnavailable
 from ..ledger import Entry
+from .terminal import one_line
 
 if TYPE_CHECKING:
     from ..store import SqlStore
@@ -57,7 +58,8 @@ def _session_ids(context: typer.Context, incomplete: str) -> list[str]:
             found = opened.sessions(given.get("namespace") or "default")
     except (CompressorError, ModuleNotFoundError):
         return []  # a shell that completes has nowhere to say what is wrong
-    return [info.id for info in found if info.id.startswith(incomplete)]
+    names = (info.id for info in found if info.id.startswith(incomplete))
+    return [name for name in names if name == one_line(name)]  # a shell prints them as they are
 
 
 SessionArgument = Annotated[

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..messages.cleaning import CONVERTED
+from ..plaintext import escaped
 from .failures import Unusable
 
 __all__ = ["ACCEPTED", "read_all", "read_json", "read_one", "write"]
@@ -162,17 +163,15 @@ def write(path: str, messages: Sequence[Any], *, source: str) -> None:
         sys.stdout.write(text)
         return
     target = Path(path)
-    if source != "-" and target.exists() and target.samefile(source):
-        raise Unusable(f"{path}: is the transcript itself; its originals would be lost")
     try:
+        if source != "-" and target.exists() and target.samefile(source):
+            raise Unusable(f"{path}: is the transcript itself; its originals would be lost")
         target.write_bytes(text.encode("utf-8"))
-    except OSError as error:
-        raise Unusable(f"{path}: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:
+        raise Unusable(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _rendered(messages: Sequence[Any], *, lines: bool) -> str:
-    # Halves of characters have no UTF-8: JSON can carry them escaped.
-    escaped = any("\ud800" <= char <= "\udfff" for char in json.dumps(messages, ensure_ascii=False))
     if lines:
-        return "".join(json.dumps(m, ensure_ascii=escaped) + "\n" for m in messages)
-    return json.dumps(messages, ensure_ascii=escaped, indent=2) + "\n"
+        return "".join(escaped(json.dumps(m, ensure_ascii=False)) + "\n" for m in messages)
+    return escaped(json.dumps(messages, ensure_ascii=False, indent=2)) + "\n"

@@ -78,9 +78,11 @@ def search(
     hits = []
     for score, index in rank(query, texts)[:limit]:
         digest, (message, place) = places[index]
-        where = _place_of(connection, place, scope) if isinstance(place, int) else (place, "", 0)
+        name, entry, ordinal = (
+            _place_of(connection, place, scope) if isinstance(place, int) else (place, "", 0)
+        )
         cut = snippet(query, texts[index])
-        hits.append(Hit(*where, digest=digest, message=message, snippet=cut, score=score))
+        hits.append(Hit(name, entry, ordinal, digest, message, cut, score))
     return hits
 
 
