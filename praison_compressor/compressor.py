@@ -24,7 +24,7 @@ from .events import Event, Listener
 from .executor import Executor
 from .ledger import Session, Store, Usage
 from .meanwhile import Meanwhile
-from .messages import Message, read, to_plain
+from .messages import Message, as_list, read, to_plain
 from .outline import outline_of
 from .preview import Preview, preview_of
 from .projection import Projector
@@ -186,14 +186,16 @@ class ContextCompressor:
         or of the last `save`.
 
         Raises:
+            InvalidMessages: not a list of chat messages.
             SessionNotFound: without `messages`, and nothing of the session was ever compressed.
         """
         name = session_id or self.session_id
         if messages is None:
             return transcript_of(self.store, self.config.namespace, name)
         session = self.store.open(self.config.namespace, name)
-        expanded = self._projector.expanded(list(messages), session)
-        return [to_plain(message) for message in (messages if expanded is None else expanded)]
+        given = list(as_list(messages))
+        expanded = self._projector.expanded(given, session)
+        return [to_plain(message) for message in (given if expanded is None else expanded)]
 
     def resume(self, session_id: str, token_budget: int | None = None) -> CompressResult:
         """A stored session's messages, to go on from: in full where they fit, else its view.

@@ -164,7 +164,8 @@ class CompressorConfig:
         for name in ("trigger_ratio", "target_ratio", "fold_ratio", "soft_ratio"):
             self._require(name, "a number above 0 and up to 1", lambda v: 0 < v <= 1)
         self._require("min_gain_ratio", "a number from 0 up to 1", lambda v: 0 <= v < 1)
-        self._require("timeout_seconds", "a positive number", lambda v: v > 0)
+        # No clock of Python's waits for longer than some 292 years.
+        self._require("timeout_seconds", "a positive number up to 1e9", lambda v: 0 < v <= 1e9)
         for name in (
             "token_floor",
             "protect_last_n_tokens",

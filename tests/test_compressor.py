@@ -249,6 +249,8 @@ def test_what_is_no_number_of_tokens_is_refused(wrong):
             ours.compress_sync(session(20), **{name: wrong})
     with pytest.raises(ConfigError, match=r"^token_budget=.{1,70}: expected"):
         ours.resume("s", wrong)
+    with pytest.raises(InvalidMessages):
+        ours.verbatim(3, session_id="s")
     with pytest.raises(ConfigError, match=r"^context_window=.{1,70}: expected"):
         CompressorConfig(context_window=wrong)
 

@@ -93,6 +93,13 @@ def test_no_query_is_a_syntax_error(sql_store: SqlStore, query: str) -> None:
     assert sql_store.search(NAMESPACE, query, "s") == []
 
 
+def test_a_whole_document_is_a_query(sql_store: SqlStore) -> None:
+    """However many words a model pastes, the first of them are looked for."""
+    committed(sql_store, "s", talk(8))
+    pasted = " ".join(f"{'word' * 10}{number}" for number in range(40_000))
+    assert sql_store.search(NAMESPACE, f"number3 {pasted}", "s")[0].ordinal == 3
+
+
 def test_a_phrase_ranks_before_its_words() -> None:
     """Of texts with the same words, the one that has them together comes first."""
     texts = ["time out of mind", "the time is out", "a connection time out happened"]

@@ -10,7 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import CompressorConfig, CompressorError, CompressResult, ContextCompressor
+from .. import (
+    CompressorConfig,
+    CompressorError,
+    CompressResult,
+    ContextCompressor,
+    MemoryStore,
+)
 from ..events import Event
 from ..ledger import Usage
 from ..messages import check, text_of
@@ -164,7 +170,7 @@ def _compressed(
     everything = CompressorConfig(
         **{**_given(config), "tool_policies": {"*": "summarize"}, "background": False}
     )
-    compressor = ContextCompressor(everything, tokens=tokens, on_event=hear)
+    compressor = ContextCompressor(everything, store=MemoryStore(), tokens=tokens, on_event=hear)
     return asyncio.run(compressor.compress(messages, target_tokens=target, force=True))
 
 

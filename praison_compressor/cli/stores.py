@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +16,7 @@ from .terminal import one_line
 if TYPE_CHECKING:
     from ..store import SqlStore
 
-__all__ = ["Out", "SessionArgument", "default_of", "entries_of", "open_at", "when"]
+__all__ = ["Out", "SessionArgument", "default_of", "entries_of", "open_at"]
 
 
 @contextlib.contextmanager
@@ -83,9 +82,3 @@ def entries_of(store: SqlStore, namespace: str, session: str) -> tuple[Entry, ..
     """
     store.lineage(namespace, session)  # opening a name that nobody has would not be an error
     return store.open(namespace, session).entries
-
-
-def when(seconds: float) -> str:
-    if not seconds:
-        return "-"
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -12,7 +12,7 @@ from ..messages.cleaning import CONVERTED
 from ..plaintext import escaped
 from .failures import Unusable
 
-__all__ = ["ACCEPTED", "read_all", "read_json", "read_one", "write"]
+__all__ = ["ACCEPTED", "put", "read_all", "read_json", "read_one", "write"]
 
 ACCEPTED = (
     'a JSON list of chat messages, {"messages": [...]}, or JSON Lines with one message a line '
@@ -156,19 +156,36 @@ def write(path: str, messages: Sequence[Any], *, source: str) -> None:
     """Write a view: JSON Lines where the name ends in .jsonl, else a JSON list; `-` is stdout.
 
     Raises:
-        Unusable: it would overwrite the transcript that it was made from, or cannot be written.
+        Unusable: as `put`.
     """
     text = _rendered(messages, lines=path.endswith((".jsonl", ".ndjson")))
     if path == "-":
         sys.stdout.write(text)
-        return
+    else:
+        put(path, text, source=source)
+
+
+def put(path: str, text: str, *, source: str = "-") -> None:
+    """Write a file.
+
+    Raises:
+        Unusable: it would overwrite the transcript that it was made from or a ledger, or cannot be
+            written.
+    """
     target = Path(path)
     try:
         if source != "-" and target.exists() and target.samefile(source):
             raise Unusable(f"{path}: is the transcript itself; its originals would be lost")
+        if target.is_file():
+            with target.open("rb") as file:
+                if file.read(len(_DATABASE)) == _DATABASE:
+                    raise Unusable(f"{path}: is a database; the sessions in it would be lost")
         target.write_bytes(text.encode("utf-8"))
     except (OSError, ValueError) as error:
         raise Unusable(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+_DATABASE = b"SQLite format 3"
 
 
 def _rendered(messages: Sequence[Any], *, lines: bool) -> str:

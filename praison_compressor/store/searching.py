@@ -23,6 +23,7 @@ Scope = Sequence[tuple[int, int]]
 __all__ = ["Hit", "archived_keys", "search"]
 
 _RANKED = 400  # candidates of a search that are read and ranked
+_ASKED = 100  # words of a query that are looked for: models paste whole messages
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def search(
     """
     if limit < 1:
         raise ConfigError(f"limit={limit}: expected a whole number, 1 or more")
-    wanted = words(query)
+    wanted = words(query)[:_ASKED]
     if not wanted:
         return []
     connection = archive.connection
