@@ -44,8 +44,10 @@ class Brief:
     """The whole transcript: a name in it is not made up, whether the model was shown it or not."""
     tools: tuple[Mapping[str, Any], ...] = ()
     """The schemas of the agent's tools, whose names are known too."""
-    recall: str | None = None
-    """The reference by which the recall tool reads the originals, where that tool exists."""
+    reference: str = ""
+    """The name that its segment will have in the session."""
+    recall: bool = False
+    """Whether the recall tool, which reads the originals by that name, exists."""
     prefix: Prefix | None = None
     """What the agent's last request began with, where a summary may be asked on it."""
 

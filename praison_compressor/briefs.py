@@ -21,12 +21,12 @@ and a weak one does: a third is left then for the facts that its text lacks. Wit
 
 def briefs_for(call: Call, look: Look, todo: Plan) -> list[Brief]:
     """A brief for each of the plan's jobs, in their order."""
-    briefs = [_brief(call, look, job, todo) for job in todo.jobs]
-    if not call.config.recall:
-        return briefs
     # The number that the segment will have in the session's ledger once it is committed.
-    first = len(look.session.entries) + 1
-    return [replace(brief, recall=f"s{n}") for n, brief in enumerate(briefs, first)]
+    first = len(look.layout.segments) + 1
+    return [
+        replace(_brief(call, look, job, todo), reference=f"s{n}", recall=call.config.recall)
+        for n, job in enumerate(todo.jobs, first)
+    ]
 
 
 def _brief(call: Call, look: Look, job: Job, todo: Plan) -> Brief:

@@ -18,14 +18,14 @@ from .bills import Bills
 from .breaker import Breaker
 from .call import Call, Look, Options, budget_of, call_of, config_of
 from .callables import as_summarizer
-from .config import CompressorConfig
+from .config import CompressorConfig, whole
 from .defaults import default_store
 from .errors import CompressorError
 from .events import Event, Listener
 from .executor import Executor
 from .ledger import Session, Store, Usage
 from .meanwhile import Meanwhile
-from .messages import Message, read, to_plain
+from .messages import Message, as_list, read, to_plain
 from .outline import outline_of
 from .preview import Preview, preview_of
 from .projection import Projector
@@ -112,6 +112,7 @@ class ContextCompressor:
         changed.
 
         Raises:
+            ConfigError: an option has a value that cannot work.
             InvalidMessages: not a list of chat messages.
             BudgetTooSmall: what cannot be dropped exceeds the window or `target_tokens`.
             LedgerError: the store cannot be read or written.
@@ -204,14 +205,16 @@ class ContextCompressor:
         or of the last `save`.
 
         Raises:
+            InvalidMessages: not a list of chat messages.
             SessionNotFound: without `messages`, and nothing of the session was ever compressed.
         """
         name = session_id or self.session_id
         if messages is None:
             return transcript_of(self.store, self.config.namespace, name)
         session = self.store.open(self.config.namespace, name)
-        expanded = self._projector.expanded(list(messages), session)
-        return [to_plain(message) for message in (messages if expanded is None else expanded)]
+        given = list(as_list(messages))
+        expanded = self._projector.expanded(given, session)
+        return [to_plain(message) for message in (given if expanded is None else expanded)]
 
     def resume(self, session_id: str, token_budget: int | None = None) -> CompressResult:
         """A stored session's messages, to go on from: in full where they fit, else its view.
@@ -227,9 +230,10 @@ class ContextCompressor:
         """
         messages = transcript_of(self.store, self.config.namespace, session_id)
         size = self.tokens.messages(messages)
-        room = token_budget
-        if room is None:
+        if token_budget is None:
             room = budget_of({}, self.config, self.tokens).trigger
+        else:
+            room = whole("token_budget", token_budget)
         if size <= room:
             session = self.store.open(self.config.namespace, session_id)
             return in_full(messages, session, size)

@@ -10,7 +10,10 @@ from typing import Any
 
 from .errors import ConfigError
 
-__all__ = ["CompressorConfig"]
+__all__ = ["CompressorConfig", "whole"]
+
+MOST = 10**12
+"""Tokens of a window or a target: a larger number is a mistake, and ratios of it would overflow."""
 
 STORE_VARIABLE = "PRAISON_COMPRESSOR_STORE"
 KEY_VARIABLE = "PRAISONAI_SESSION_KEY"
@@ -166,16 +169,17 @@ class CompressorConfig:
         for name in ("trigger_ratio", "target_ratio", "fold_ratio", "soft_ratio"):
             self._require(name, "a number above 0 and up to 1", lambda v: 0 < v <= 1)
         self._require("min_gain_ratio", "a number from 0 up to 1", lambda v: 0 <= v < 1)
-        self._require("timeout_seconds", "a positive number", lambda v: v > 0)
+        # No clock of Python's waits for longer than some 292 years.
+        self._require("timeout_seconds", "a positive number up to 1e9", lambda v: 0 < v <= 1e9)
         for name in (
             "token_floor",
             "protect_last_n_tokens",
             "summary_max_retries",
             "mask_above_tokens",
         ):
-            self._require(name, "a whole number, 0 or more", lambda v: int(v) == v and v >= 0)
+            self._require(name, "a whole number, 0 or more", _is_whole)
         for name in ("context_window", "summary_target_tokens", "shown_message_tokens"):
-            self._require(name, "a positive whole number", lambda v: int(v) == v and v > 0)
+            self._require(name, "a positive whole number", lambda v: _is_whole(v, 1))
         for name in (
             "output_reserve",
             "head_tokens",
@@ -183,7 +187,7 @@ class CompressorConfig:
             "keep_recent_turns",
             "mask_keep_recent_tokens",
         ):
-            self._require(name, "a whole number, 0 or more", lambda v: int(v) == v and v >= 0)
+            self._require(name, "a whole number, 0 or more", _is_whole)
         self._require("namespace", "a name that is not empty", lambda v: bool(v.strip()))
 
     def _require(self, name: str, wanted: str, holds: Any) -> None:
@@ -193,10 +197,10 @@ class CompressorConfig:
             return
         try:
             sound = not isinstance(value, bool) and holds(value)
-        except (TypeError, ValueError, AttributeError):
+        except (TypeError, ValueError, OverflowError, AttributeError):
             sound = False
         if not sound:
-            raise ConfigError(f"{name}={value!r}: expected {wanted}")
+            raise ConfigError(f"{name}={_shown(value)}: expected {wanted}")
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -219,6 +223,32 @@ class CompressorConfig:
         url = self.store_url or environ.get(STORE_VARIABLE) or None
         key = self.store_key or environ.get(KEY_VARIABLE) or None
         return replace(self, store_url=url, store_key=key)
+
+
+def whole(name: str, value: Any) -> int:
+    """The value of an option of a call that is a whole number.
+
+    Raises:
+        ConfigError: it is none, or absurd.
+    """
+    try:
+        if not isinstance(value, bool) and _is_whole(value, -MOST):
+            return int(value)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ConfigError(f"{name}={_shown(value)}: expected a whole number up to {MOST:,}")
+
+
+def _is_whole(value: Any, least: int = 0) -> bool:
+    return bool(int(value) == value and least <= value <= MOST)
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # Python prints no number of more than 4,300 digits
+        return f"a {type(value).__name__} too large to print"
+    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def _policies(given: Any) -> dict[str, str]:

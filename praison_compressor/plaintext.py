@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["clean", "excerpt", "one_line"]
+__all__ = ["clean", "escaped", "excerpt", "one_line"]
 
 _SEQUENCES = re.compile(
     # Strings for the terminal (titles, clipboard, links), only where they end: an unclosed one
@@ -17,6 +17,7 @@ _LINES = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 # Control characters, marks that reorder what is read, and halves of characters.
 _UNSEEN = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _HALVES = re.compile(r"[\ud800-\udfff]")
+_UNSAFE = re.compile(rf"{_UNSEEN.pattern}|{_HALVES.pattern}|[\u2028\u2029]")
 
 
 def clean(text: str) -> str:
@@ -24,6 +25,11 @@ def clean(text: str) -> str:
     text = _SEQUENCES.sub("", text)
     text = _LINES.sub("\n", text)
     return _HALVES.sub("\ufffd", _UNSEEN.sub("", text))
+
+
+def escaped(json_text: str) -> str:
+    """JSON of the same value, with what a terminal would obey or UTF-8 cannot hold escaped."""
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)
 
 
 def one_line(text: str) -> str:

@@ -229,7 +229,9 @@ class SummaryWriter:
 
     def _framed(self, brief: Brief, text: str, method: str) -> Message:
         count = len(brief.messages)
-        content = frame(text, count=count, method=method, recall=brief.recall)
+        content = frame(
+            text, count=count, method=method, reference=brief.reference, recall=brief.recall
+        )
         return {"role": "user", "content": content}
 
     def _frame_tokens(self, brief: Brief, method: str) -> int:

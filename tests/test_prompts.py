@@ -53,7 +53,7 @@ def test_a_static_summary_says_that_no_model_wrote_it():
 def test_recall_is_named_only_where_it_exists():
     """A tool that is not there must not be asked for."""
     assert "archive" not in frame("x", count=1, method="model")
-    named = frame("x", count=1, method="model", recall="s2")
+    named = frame("x", count=1, method="model", reference="s2", recall=True)
     assert 'read_conversation_archive("s2")' in named
 
 

@@ -130,6 +130,17 @@ def test_a_wrong_reference_is_answered_with_how(store: Store, reference: str) ->
     assert "is no reference; expected one like" in tools(store)[1](reference)
 
 
+@pytest.mark.parametrize("wrong", [None, "3", "many", 2.5, float("inf"), ["hello"], {}], ids=repr)
+def test_arguments_of_a_wrong_type_are_answered_in_words(store: Store, wrong: Any) -> None:
+    """A model that writes a number as text, or none at all, does not end the turn."""
+    committed(store, "s", talk(4))
+    search, read = tools(store)
+    assert "s1." in search("hello", wrong)
+    assert "[s1." in read("s1", wrong)
+    assert search(wrong)
+    assert read(wrong)
+
+
 @pytest.mark.parametrize("reference", ["s0", "s9", "s1.9", "s1.0"])
 def test_a_reference_to_nothing_is_answered_with_what_there_is(
     store: Store, reference: str

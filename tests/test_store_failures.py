@@ -112,7 +112,7 @@ def test_a_directory_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
         open_store(tmp_path / "file" / "ledger.db").open(NAMESPACE, "s")
 
 
-@pytest.mark.parametrize("name", ["", "nul\0", "\udc80", "x" * 5_000])
+@pytest.mark.parametrize("name", ["", "nul\0", "\udc80", "x" * 5_000, 3, b"s"])
 def test_a_name_that_no_database_can_hold_is_refused(sql_store: SqlStore, name: str) -> None:
     """An id that is empty or no text is an error of the caller, on every database."""
     with pytest.raises(ConfigError, match=r"cannot name a session|a name of 5000 bytes"):

@@ -13,10 +13,10 @@ from ..messages import Message, text_of, tool_calls_of
 from ..models import input_price
 from ..prompts import rendering, unframe
 from ..report.family import lines
-from ..wording import in_words
+from ..wording import in_words, when
 from .failures import Unusable, guarded
 from .options import AsJson, ForModel, Namespace, Store
-from .stores import SessionArgument, entries_of, open_at, when
+from .stores import SessionArgument, entries_of, open_at
 from .terminal import Screen, excerpt, number
 
 __all__ = ["lineage", "search", "sessions", "show", "status"]
@@ -46,7 +46,7 @@ def sessions(
                 info.parent_id or "-",
                 number(info.compressions),
                 number(info.messages),
-                when(info.updated),
+                when(info.updated) or "-",
             ]
             for info in found
         ],
@@ -89,7 +89,7 @@ def lineage(
 def _drawn(epochs: Sequence[Epoch]) -> Iterator[str]:
     for line in lines(epochs):
         epoch = line.epoch
-        yield f"{'    ' * line.depth}{epoch.id}  ({line.how} {when(epoch.created)})"
+        yield f"{'    ' * line.depth}{epoch.id}  ({line.how} {when(epoch.created) or '-'})"
 
 
 @guarded
@@ -264,10 +264,10 @@ def search(
     namespace: Namespace = "default",
     as_json: AsJson = False,
 ) -> None:
-    """Find archived messages by their words, best first."""
+    """Find messages of stored sessions by their words, best first."""
     screen = Screen()
     with open_at(store) as opened:
-        hits = opened.search(namespace, query, session, max(1, limit))
+        hits = opened.search(namespace, query, session, limit)
     if as_json:
         screen.json([asdict(hit) for hit in hits])
         return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,11 +11,12 @@ import typer
 
 from .. import CompressorConfig, CompressorError, StoreUnavailable
 from ..ledger import Entry
+from .terminal import one_line
 
 if TYPE_CHECKING:
     from ..store import SqlStore
 
-__all__ = ["Out", "SessionArgument", "default_of", "entries_of", "open_at", "when"]
+__all__ = ["Out", "SessionArgument", "default_of", "entries_of", "open_at"]
 
 
 @contextlib.contextmanager
@@ -57,7 +57,8 @@ def _session_ids(context: typer.Context, incomplete: str) -> list[str]:
             found = opened.sessions(given.get("namespace") or "default")
     except (CompressorError, ModuleNotFoundError):
         return []  # a shell that completes has nowhere to say what is wrong
-    return [info.id for info in found if info.id.startswith(incomplete)]
+    names = (info.id for info in found if info.id.startswith(incomplete))
+    return [name for name in names if name == one_line(name)]  # a shell prints them as they are
 
 
 SessionArgument = Annotated[
@@ -81,9 +82,3 @@ def entries_of(store: SqlStore, namespace: str, session: str) -> tuple[Entry, ..
     """
     store.lineage(namespace, session)  # opening a name that nobody has would not be an error
     return store.open(namespace, session).entries
-
-
-def when(seconds: float) -> str:
-    if not seconds:
-        return "-"
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")

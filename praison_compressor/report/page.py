@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from importlib.resources import files
 from typing import Any
 
@@ -10,6 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..plaintext import clean
+from ..wording import when
 from .curve import Point
 from .family import lines
 from .life import Life
@@ -26,7 +26,7 @@ def render(life: Life) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(clean=clean, number=_number, when=_when, share=_share, money=_money)
+    environment.filters.update(clean=clean, number=_number, when=when, share=_share, money=_money)
     template = environment.get_template("page.html")
     return template.render(
         life=life,
@@ -72,9 +72,3 @@ def _money(value: float | None) -> str:
     if value is None:
         return "-"
     return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
-
-
-def _when(seconds: float) -> str:
-    if not seconds:
-        return ""
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
