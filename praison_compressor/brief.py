@@ -51,6 +51,8 @@ class Written:
 
     message: Message
     method: str
+    prose: str = ""
+    """The model's own text."""
     model: str | None = None
     usage: Usage = field(default_factory=Usage)
     parts: tuple[int, ...] = ()

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .budget import Budget
+from .config import CompressorConfig
 from .errors import BudgetTooSmall
 from .laying import Tile
 from .layout import Layout
@@ -26,6 +27,9 @@ SMALLEST_SUMMARY = 80
 
 TAIL_SHARE = 0.5
 """Of the target less the head: as much the summaries leave to a tail that asks for it."""
+
+PLENTY = CompressorConfig.protect_last_n_tokens
+"""Who asks for as many newest tokens as are kept by default has that share in any window."""
 
 EXACT_TAIL_SHARE = 0.25
 """Of a size asked for, where not all that the tail asks for fits: what it leaves buys the summary
@@ -233,7 +237,8 @@ def _tail_sizes(layout: Layout, budget: Budget, goal: int) -> tuple[int, int, bo
     """Tokens that the tail asks for, its share, and whether an exact goal has no room for all."""
     asked = max(budget.tail, _turn_tokens(layout, budget.recent_turns))
     if not budget.exact:
-        return asked, int(max(0, goal - layout.span(0, layout.head_end)) * TAIL_SHARE), False
+        share = int(max(0, goal - layout.span(0, layout.head_end)) * TAIL_SHARE)
+        return max(asked, share) if budget.tail >= PLENTY else asked, share, False
     share = int(goal * EXACT_TAIL_SHARE) + budget.spare_tail
     spans = _spans(layout, _cut(layout, asked, 0), fold=True, refold=False)
     gone = sum(view_tokens(layout, start, end) for start, end in spans)
@@ -280,12 +285,16 @@ class _Way:
         there are summaries so little that a fold and two more can stand beside each other."""
         budget, wanted = self.budget, self.prose + self._facts()
         if budget.exact:
-            return 0 if self.fold else wanted
+            return wanted if self._is_mild() else 0
         tail = self.layout.span(newest, len(self.layout.tokens))
         free = self.goal - self._kept(self._spans(newest)) + tail
         beside = self.goal - self.layout.span(0, self.layout.head_end)
         most = beside // ((4 if self.fold else 8) if self.old else 2)
         return max(0, min(wanted, free // 2, most))
+
+    def _is_mild(self) -> bool:
+        """Whether old summaries, or small stretches, stay as they are."""
+        return not self.fold or self.minor is None
 
     def _facts(self) -> int:
         """Tokens of facts: a fold stands for all before it, so it may take what summaries may."""
@@ -297,7 +306,7 @@ class _Way:
         room = max(0, self.goal - kept)
         most = max(self.goal, _between(self.budget, 0.5)) - kept
         if self.budget.exact:
-            facts, taken = self.goal, room if self.fold else reserve
+            facts, taken = self.goal, reserve if self._is_mild() else room
         else:
             facts = min(self._facts(), reserve - min(self.prose, reserve // 3))
             taken = max(0, reserve - self.budget.spare_tail)

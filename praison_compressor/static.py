@@ -60,8 +60,12 @@ def repair(
     budget_tokens: int,
     count: Callable[[str], int],
     visible: str = "",
+    words_of: int = 0,
 ) -> str:
-    """The facts section that `summary` lacks, within the budget; the summary itself stays whole."""
+    """The facts section that `summary` lacks, within the budget; the summary itself stays whole.
+
+    Up to `words_of` tokens, where that is more, are for the user's words.
+    """
     known = facts or extract(messages)
     left = missing(known, summary)
     # What the user took back is told though the summary has the words: it has them as if they held.
@@ -71,8 +75,16 @@ def repair(
     lacking = replace(left, identifiers=known.identifiers, user=said)
     room = budget_tokens - count(ADDED) - 2
     shown = f"{visible}\n{summary}"
-    body = render(lacking, budget_tokens=room, count=count, visible=shown, beside_prose=True)
-    return _within(f"{ADDED}\n{body}", budget_tokens, count) if body else ""
+    body = render(
+        lacking,
+        budget_tokens=room,
+        count=count,
+        visible=shown,
+        beside_prose=True,
+        words_of=words_of,
+    )
+    most = max(budget_tokens, words_of)
+    return _within(f"{ADDED}\n{body}", most, count) if body else ""
 
 
 def without_added(summary: str) -> str:

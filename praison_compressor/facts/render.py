@@ -55,12 +55,14 @@ def render(
     count: Count,
     visible: str = "",
     beside_prose: bool = False,
+    words_of: int = 0,
 ) -> str:
     """The facts within the budget: how things stand, the user's words, the trail, details.
 
-    `beside_prose`: a model's text stands above, which a person looks at first.
+    `beside_prose`: a model's text stands above, which a person looks at first. `words_of`, where
+    it is more than the budget, is what the whole may take where the user's words fill it.
     """
-    if budget_tokens < 20:
+    if max(words_of, budget_tokens) < 20:
         return ""
 
     def least(room: int) -> int:
@@ -69,18 +71,20 @@ def render(
     flat = " ".join(visible.split())
     standing, words = now_section(facts), user_section(facts, flat)
     now = fitted(standing, max(int(budget_tokens * NOW_SHARE), least(budget_tokens)), count)
-    room = budget_tokens - count(now)
-    said = fitted(words, int(room * USER_SHARE), count)
-    room -= count(said)
+    room = max(0, budget_tokens - count(now))
+    share = int(room * USER_SHARE)
+    said = fitted(words, share + max(0, words_of - max(0, budget_tokens)), count)
+    extra = max(0, count(said) - share)
+    room -= count(said) - extra
     parts: list[Part] = [(lambda told: standing, now), (lambda told: words, said)]
-    for make, share in _shares(facts, room):
-        most = max(int(room * share), least(room))
+    for make, part in _shares(facts, room):
+        most = max(int(room * part), least(room))
         parts.append((make, fitted(make(_joined(parts)), most, count)))
     text = _joined(parts)
     classifier = Classifier(facts.patterns)
     covered = set(classifier.names(f"{said}\n{visible}"))
     half = set(classifier.names(text)) - covered
-    room = budget_tokens - count(text) - 4
+    room = budget_tokens + extra - count(text) - 4
     bound = details(facts, room, count, covered, half)
     room -= count(bound)
     small = budget_tokens <= READ_WHOLE_TOKENS and not beside_prose
