@@ -31,6 +31,8 @@ class Brief:
     """Tokens of facts beside a model's text."""
     prose: int
     """Tokens asked of the model."""
+    words: int = 0
+    """Tokens that the facts may take where the user's words fill them."""
     by_model: bool = True
     """False: not worth a call, the static summary will do."""
     folded: tuple[str, ...] = ()

@@ -86,6 +86,8 @@ class Job:
     """False: a small stretch beside a larger one, not worth a call of its own."""
     folds: tuple[Segment, ...] = ()
     """Segments that it replaces; their texts are carried on."""
+    words: int = 0
+    """Tokens that the facts may take where the user's words fill them."""
 
 
 @dataclass(frozen=True)
@@ -278,7 +280,12 @@ class _Way:
         at = bisect_left(starts, True, key=lambda s: self._at(s, reserve).expected <= self.goal)
         fits = layout.span(starts[min(at, len(starts) - 1)], len(layout.tokens))
         floor = share if asked >= share else 0
-        return self._at(_cut(layout, min(asked, fits), floor), reserve)
+        made = self._at(_cut(layout, min(asked, fits), floor), reserve)
+        if fits <= asked or self.budget.exact:
+            return made
+        # More is free than was asked for: summaries that took it would soon be folded.
+        jobs = (replace(job, words=min(job.words, reserve)) for job in made.jobs)
+        return replace(made, jobs=tuple(jobs))
 
     def _reserve(self, newest: int) -> int:
         """Tokens that the tail leaves to what is written: half of what is free at most, and where
@@ -289,7 +296,7 @@ class _Way:
         tail = self.layout.span(newest, len(self.layout.tokens))
         free = self.goal - self._kept(self._spans(newest)) + tail
         beside = self.goal - self.layout.span(0, self.layout.head_end)
-        most = beside // ((4 if self.fold else 8) if self.old else 2)
+        most = beside // ((5 if self.fold else 10) if self.old else 2)
         return max(0, min(wanted, free // 2, most))
 
     def _is_mild(self) -> bool:
@@ -423,6 +430,7 @@ def _jobs(
             room=min(rooms[number], present - 1),
             most=min(mosts[number], present - 1),
             facts=facts * sizes[number] // max(1, sum(sizes)),
+            words=min(rooms[number], present - 1),
             source_tokens=sizes[number],
             by_model=major[number],
             folds=_inside(layout.tiles, start, end),

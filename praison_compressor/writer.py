@@ -197,7 +197,7 @@ class SummaryWriter:
         """The text, `size` tokens when framed, with the facts that it lacks: within the room, but
         the user's words as if no prose were there, up to what a text may have at most."""
         bare = self._framed(brief, text, "model")
-        budget, words = min(brief.facts, brief.room - size), min(brief.room, brief.most - size)
+        budget, words = min(brief.facts, brief.room - size), min(brief.words, brief.most - size)
         while max(budget, words) > 0:
             added = repair(
                 text,
