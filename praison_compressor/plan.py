@@ -315,8 +315,7 @@ class _Way:
         if self.budget.exact:
             facts, taken = self.goal, reserve if self._is_mild() else room
         else:
-            facts = min(self._facts(), reserve - min(self.prose, reserve // 3))
-            taken = max(0, reserve - self.budget.spare_tail)
+            facts, taken = self._facts(), max(0, reserve - self.budget.spare_tail)
         prose = self.prose if self.by_model else 0
         jobs = tuple(_jobs(layout, spans, room, max(0, most), facts, prose))
         return Plan(jobs, tail_start, kept + max(SMALLEST_SUMMARY * len(spans), taken))

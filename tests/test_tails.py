@@ -92,7 +92,9 @@ def test_with_a_model_no_fewer_of_the_users_words_are_kept_than_without(window, 
 
     def kept(summarizer) -> int:
         config = CompressorConfig(model="gpt-4o", context_window=window)
-        result = ContextCompressor(config, summarizer, tokens=TOKENS).compress_sync(messages)
+        result = ContextCompressor(config, summarizer=summarizer, tokens=TOKENS).compress_sync(
+            messages
+        )
         flat = " ".join(" ".join(text_of(message).split()) for message in result.messages)
         return sum(key in flat for key in keys)
 
