@@ -2,9 +2,10 @@
 
     view = head + summaries + tail
 
-The tail is chosen first, between steps and on a turn start where that costs little; what lies
-between head and tail and is not yet represented becomes jobs, one segment each. Nothing here
-calls a model, reads a clock or writes.
+The summaries are given what they need, half of the target less the head at most; the tail is the
+longest that was asked for and fits beside them, between steps and on a turn start where that costs
+little. What lies between head and tail and is not yet represented becomes jobs, one segment each.
+Nothing here calls a model, reads a clock or writes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What static summaries leave of a size that was asked for: more of the newest words verbatim.
+"""What summaries leave of the target: more of the newest words verbatim.
 
-How long a static text gets is known only when it is written: where all that a stretch knows fits in
-less than its room, the steps nearest to the tail are cheaper kept whole than left out.
+How long a text gets is known only when it is written: where all that a stretch knows fits in less
+than its room, the steps nearest to the tail are cheaper kept whole than left out. A model's prose
+stays as it is, and no model is asked again; the facts beside it are read anew.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def widened(
     writer: SummaryWriter,
     size: Callable[[Message], int],
 ) -> tuple[Plan, list[Written]]:
-    """The plan and its texts, with a longer tail where static texts did not fill their room."""
+    """The plan and its texts, with a longer tail where its texts did not fill their room."""
     found = todo, list(written)
     for _ in range(WIDENINGS):
         if not todo.jobs:
