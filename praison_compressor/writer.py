@@ -115,7 +115,8 @@ class SummaryWriter:
         return [model or self._config.auxiliary_model, *self._config.fallback_models]
 
     def again(self, brief: Brief, written: Written, model: str | None) -> Written:
-        """The text for a brief of fewer messages: the model's prose as it is, its facts read anew.
+        """The text for a brief of fewer messages, without its price: the model's prose as it is,
+        the facts beside it read anew.
 
         Raises:
             SummaryRejected: the prose is too long for it.
@@ -124,7 +125,7 @@ class SummaryWriter:
             return self.static(brief)
         brief, _ = self._redacted(brief, model)
         facts = self._finder.of(brief.messages)
-        spent = Spent(written.usage, written.model, list(written.parts))
+        spent = Spent(model=written.model, parts=list(written.parts))
         return _audited(self._finish(brief, facts, written.prose, spent), facts)
 
     # -------------------------------------------------------------- without a model

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from praison_compressor import CompressorConfig, ContextCompressor
+from praison_compressor.ledger import Usage
 from praison_compressor.messages import text_of
+from praison_compressor.prompts import SummaryReply
 
 from .benchmarks.tails import TOKENS, WINDOWS, compressed, twice
 from .transcripts import session
@@ -53,6 +55,25 @@ def test_the_tail_keeps_its_half_as_a_session_grows(window, by_model):
     """Summaries that stand already give way to it by a fold."""
     kept = compressed(CACHED(window, 60), window, by_model=by_model, grows=True)
     assert kept.is_enough
+
+
+def test_a_text_that_makes_room_for_a_longer_tail_is_paid_once():
+    """Its facts are read anew without another call, and the bill stays what the call cost."""
+    shown = []
+
+    class Paid:
+        window = None
+
+        async def summarize(self, messages, **_):
+            shown.append(messages)
+            usage = Usage(prompt_tokens=1_000, completion_tokens=10)
+            return SummaryReply("## Done\nThe modules so far are in order.", usage, "paid")
+
+    config = CompressorConfig(model="gpt-4o", context_window=24_000)
+    ours = ContextCompressor(config, summarizer=Paid(), tokens=TOKENS)
+    result = ours.compress_sync(CACHED(24_000, 60))
+    assert sum(result.written[0].parts) > len(result.segments[0].run)
+    assert (len(shown), result.usage.prompt_tokens) == (1, 1_000)
 
 
 TALK = ("the meeting", "our customer", "a colleague", "the old report", "the board")
