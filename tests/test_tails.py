@@ -15,6 +15,7 @@ from praison_compressor.messages import text_of
 from praison_compressor.prompts import SummaryReply
 
 from .benchmarks.tails import TOKENS, WINDOWS, compressed, twice
+from .compressing import requests_of
 from .transcripts import session
 
 CACHED = functools.cache(twice)
@@ -102,8 +103,10 @@ def told() -> tuple[list[dict], list[str]]:
 
 
 @pytest.mark.parametrize("prose", [1, 40])
-@pytest.mark.parametrize("window", [8_000, 16_000, 32_000])
-def test_with_a_model_no_fewer_of_the_users_words_are_kept_than_without(window, prose):
+@pytest.mark.parametrize(
+    ("window", "grows"), [(8_000, False), (16_000, False), (16_000, True), (32_000, True)]
+)
+def test_with_a_model_no_fewer_of_the_users_words_are_kept_than_without(window, grows, prose):
     """A short text of the model's leaves them the room, and a long one stands beside them."""
 
     async def model(messages):
@@ -113,9 +116,9 @@ def test_with_a_model_no_fewer_of_the_users_words_are_kept_than_without(window, 
 
     def kept(summarizer) -> int:
         config = CompressorConfig(model="gpt-4o", context_window=window)
-        result = ContextCompressor(config, summarizer=summarizer, tokens=TOKENS).compress_sync(
-            messages
-        )
+        ours = ContextCompressor(config, summarizer=summarizer, tokens=TOKENS)
+        for request in requests_of(messages) if grows else [messages]:
+            result = ours.compress_sync(request)
         flat = " ".join(" ".join(text_of(message).split()) for message in result.messages)
         return sum(key in flat for key in keys)
 
