@@ -32,6 +32,8 @@ class Brief:
     """Tokens of facts beside a model's text."""
     prose: int
     """Tokens asked of the model."""
+    words: int = 0
+    """Tokens that the facts may take where the user's words fill them."""
     by_model: bool = True
     """False: not worth a call, the static summary will do."""
     folded: tuple[str, ...] = ()
@@ -58,6 +60,8 @@ class Written:
 
     message: Message
     method: str
+    prose: str = ""
+    """The model's own text."""
     model: str | None = None
     usage: Usage = field(default_factory=Usage)
     parts: tuple[int, ...] = ()

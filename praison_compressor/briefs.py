@@ -47,6 +47,7 @@ def _brief(call: Call, look: Look, job: Job, todo: Plan) -> Brief:
         most=job.most,
         tokens=job.source_tokens,
         facts=job.facts,
+        words=job.words,
         prose=max(1, min(prose, int(job.room * PROSE_SHARE))),
         by_model=job.by_model,
         folded=tuple(filter(None, prose_of)),

@@ -50,7 +50,9 @@ class CompressorConfig:
     """Never compress a view of fewer tokens than this."""
 
     protect_last_n_tokens: int = 20_000
-    """Newest tokens kept verbatim; a ceiling where the target is tight."""
+    """Newest tokens kept verbatim, as many as the summaries leave: half of the target less the head
+    at least. From 20,000 on that half, where it is more. Under `target_tokens` a quarter of it,
+    where not all fits."""
 
     keep_recent_turns: int | None = None
     """At least this many newest turns stay verbatim too, where they fit."""

@@ -1,7 +1,8 @@
-"""What static summaries leave of a size that was asked for: more of the newest words verbatim.
+"""What summaries leave of the target: more of the newest words verbatim.
 
-How long a static text gets is known only when it is written: where all that a stretch knows fits in
-less than its room, the steps nearest to the tail are cheaper kept whole than left out.
+How long a text gets is known only when it is written: where all that a stretch knows fits in less
+than its room, the steps nearest to the tail are cheaper kept whole than left out. A model's prose
+stays as it is, and no model is asked again; the facts beside it are read anew.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import replace
 from .brief import Written, billed
 from .briefs import briefs_for
 from .call import Call, Look
-from .errors import BudgetTooSmall
+from .errors import BudgetTooSmall, SummaryError
 from .messages import Message
 from .plan import Plan, view_tokens
 from .writer import SummaryWriter
@@ -34,10 +35,10 @@ def widened(
     writer: SummaryWriter,
     size: Callable[[Message], int],
 ) -> tuple[Plan, list[Written]]:
-    """The plan and its texts, with a longer tail where static texts did not fill their room."""
+    """The plan and its texts, with a longer tail where its texts did not fill their room."""
     found = todo, list(written)
-    for _ in range(WIDENINGS if call.budget.exact else 0):
-        if not todo.jobs or any(text.method != "static" for text in written):
+    for _ in range(WIDENINGS):
+        if not todo.jobs:
             break
         left = call.budget.target - _size_of_view(look, todo, written, size)
         if left < 0:
@@ -51,10 +52,20 @@ def widened(
             wider = decide(call, look)
         except BudgetTooSmall:
             break
-        if wider is None or wider.tail_start >= todo.tail_start:
+        if (
+            wider is None
+            or wider.tail_start >= todo.tail_start
+            or [job.start for job in wider.jobs] != [job.start for job in todo.jobs]
+        ):
             break
         spent = [text.usage for text in written]
-        texts = [writer.static(brief) for brief in briefs_for(call, look, wider)]
+        try:
+            texts = [
+                writer.again(brief, text, call.model)
+                for brief, text in zip(briefs_for(call, look, wider), written, strict=True)
+            ]
+        except SummaryError:
+            break
         todo, written = wider, billed(texts, spent)
     return found
 

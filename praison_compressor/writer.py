@@ -70,7 +70,9 @@ class SummaryWriter:
         `force`: a person asks now, so that no model is left alone for having failed before.
         `calls`: requests that models may be sent, all together.
         """
-        brief = await asyncio.to_thread(self._redacted, brief, model, session_id)
+        brief, secrets = await asyncio.to_thread(self._redacted, brief, model)
+        if secrets:
+            self._emit(Event("redacted", session_id, {"secrets": secrets}))
         facts = await asyncio.to_thread(self._finder.of, brief.messages)
         spent = Spent(calls=calls)
         for name in self._models(model) if brief.by_model else []:
@@ -106,29 +108,44 @@ class SummaryWriter:
         logger.warning("no summary from %s, left alone for %g s: %s", who, rest, error)
         self._emit(Event("fell_back", session_id, {"model": model, "reason": str(error)}))
 
-    def _redacted(self, brief: Brief, model: str | None, session_id: str) -> Brief:
-        """The brief without secrets: neither a summarizer nor a stored summary is to have them."""
+    def _redacted(self, brief: Brief, model: str | None) -> tuple[Brief, int]:
+        """The brief without secrets, and how many it had: neither a summarizer nor a stored summary
+        is to have them."""
         if not wants_redaction(self._config, model, on_disk=self._on_disk):
-            return brief
+            return brief, 0
         redactor = Redactor(self._config.namespace)
         messages, count = redactor.messages(brief.messages)
         # Earlier summaries may have been written by the agent's own model, from everything.
         texts = [[redactor.text(text) for text in each] for each in (brief.folded, brief.earlier)]
         count += sum(found for each in texts for _, found in each)
         if not count:
-            return brief
-        self._emit(Event("redacted", session_id, {"secrets": count}))
+            return brief, 0
         folded, earlier = (tuple(text for text, _ in each) for each in texts)
         shown = redactor.messages(brief.shown).messages
         # The live prefix has them: it is not what the summary is written from.
-        return replace(
+        safe = replace(
             brief, messages=messages, shown=shown, folded=folded, earlier=earlier, prefix=None
         )
+        return safe, count
 
     def _models(self, model: str | None) -> list[str | None]:
         if self._summarizer is None:
             return []
         return [model or self._config.auxiliary_model, *self._config.fallback_models]
+
+    def again(self, brief: Brief, written: Written, model: str | None) -> Written:
+        """The text for a brief of fewer messages, without its price: the model's prose as it is,
+        the facts beside it read anew.
+
+        Raises:
+            SummaryRejected: the prose is too long for it.
+        """
+        if written.method == "static":
+            return self.static(brief)
+        brief, _ = self._redacted(brief, model)
+        facts = self._finder.of(brief.messages)
+        spent = Spent(model=written.model, parts=list(written.parts))
+        return _audited(self._finish(brief, facts, written.prose, spent), facts)
 
     # -------------------------------------------------------------- without a model
 
@@ -196,10 +213,10 @@ class SummaryWriter:
         least = self._tokens.message(self._framed(brief, marked, "model"))
         if least > brief.most:
             marked, least = text, size
-        limit = max(least, min(brief.room, size + brief.facts))
         return Written(
-            message=self._repaired(brief, facts, marked, limit),
+            message=self._repaired(brief, facts, marked, least),
             method="model",
+            prose=text,
             model=spent.model,
             usage=spent.usage,
             parts=tuple(spent.parts),
@@ -207,11 +224,12 @@ class SummaryWriter:
             ungrounded=tuple(names),
         )
 
-    def _repaired(self, brief: Brief, facts: Facts, text: str, limit: int) -> Message:
-        """The text with the facts that it lacks, framed: in `limit` tokens, which it fits alone."""
+    def _repaired(self, brief: Brief, facts: Facts, text: str, size: int) -> Message:
+        """The text, `size` tokens when framed, with the facts that it lacks: within the room, but
+        the user's words as if no prose were there, up to what a text may have at most."""
         bare = self._framed(brief, text, "model")
-        budget = limit - self._tokens.message(bare)
-        while budget > 0:
+        budget, words = min(brief.facts, brief.room - size), min(brief.words, brief.most - size)
+        while max(budget, words) > 0:
             added = repair(
                 text,
                 facts,
@@ -219,12 +237,13 @@ class SummaryWriter:
                 budget_tokens=budget,
                 count=self._tokens.text,
                 visible=brief.visible,
+                words_of=words,
             )
             message = self._framed(brief, f"{text}\n\n{added}", "model")
-            over = self._tokens.message(message) - limit
+            over = self._tokens.message(message) - size - max(budget, words)
             if over <= 0 or not added:
                 return message if added else bare
-            budget -= over
+            budget, words = budget - over, words - over
         return bare
 
     def _framed(self, brief: Brief, text: str, method: str) -> Message:

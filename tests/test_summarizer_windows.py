@@ -141,7 +141,9 @@ def test_a_function_of_the_users_own_is_learned_from_too() -> None:
             raise RuntimeError("This model's maximum context length is 5000 tokens.")
         return SUMMARY
 
-    config = CompressorConfig(model="gpt-4o", context_window=30_000, summary_max_retries=0)
+    # A tail that is as long as asked: what a text leaves makes no segment shorter than was shown.
+    small = {"context_window": 30_000, "summary_max_retries": 0, "protect_last_n_tokens": 1_000}
+    config = CompressorConfig(model="gpt-4o", **small)
     result = ContextCompressor(config, summarizer=model).compress_sync(session(60), force=True)
     assert result.summary_method == "model"
     assert sum(result.written[0].parts) == len(result.segments[0].run)
