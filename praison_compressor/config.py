@@ -12,7 +12,12 @@ from .errors import ConfigError
 
 __all__ = [
     "CompressorConfig",
+    "whole",
 ]
+
+
+MOST = 10**12
+"""Tokens of a window or a target: a larger number is a mistake, and ratios of it would overflow."""
 
 
 STORE_VARIABLE = "PRAISON_COMPRESSOR_STORE"
@@ -55,7 +60,9 @@ class CompressorConfig:
     """Never compress a view of fewer tokens than this."""
 
     protect_last_n_tokens: int = 20_000
-    """Newest tokens kept verbatim; a ceiling where the target is tight."""
+    """Newest tokens kept verbatim, as many as the summaries leave: half of the target less the head
+    at least. From 20,000 on that half, where it is more. Under `target_tokens` a quarter of it,
+    where not all fits."""
 
     keep_recent_turns: int | None = None
     """At least this many newest turns stay verbatim too, where they fit."""
@@ -82,8 +89,8 @@ class CompressorConfig:
     """What becomes of old outputs, by tool name or pattern: "mask", "summarize" or "keep".
     "keep_all" and "keep_none" stand for "keep" and "mask" for every tool. What is not named is
     masked where that saves a call of the auxiliary model: where masks bring the view down to the
-    target, or halfway there and free enough. What is kept yields where the window would burst, the
-    oldest first."""
+    target, or halfway there and free enough; else that model reads it whole, and of a tool with
+    "mask" the line. What is kept yields where the window would burst, the oldest first."""
 
     mask_above_tokens: int = 200
     """Outputs up to this size are not worth masking."""
@@ -133,6 +140,11 @@ class CompressorConfig:
     fallback_models: tuple[str, ...] = ()
     """Models tried in order when the auxiliary model fails, before the static summary."""
 
+    shown_message_tokens: int = 4_000
+    """Tokens of one message that the summarizer is shown at most. Of a longer one, a tool result
+    most often, it reads the head, the tail and the lines between that carry errors and names, and
+    how much is left out. Less where the auxiliary model would need more than 16 calls."""
+
     summary_instructions: str | None = None
     """A domain's own words added to the request for a summary."""
 
@@ -169,16 +181,17 @@ class CompressorConfig:
         for name in ("trigger_ratio", "target_ratio", "fold_ratio", "soft_ratio"):
             self._require(name, "a number above 0 and up to 1", lambda v: 0 < v <= 1)
         self._require("min_gain_ratio", "a number from 0 up to 1", lambda v: 0 <= v < 1)
-        self._require("timeout_seconds", "a positive number", lambda v: v > 0)
+        # No clock of Python's waits for longer than some 292 years.
+        self._require("timeout_seconds", "a positive number up to 1e9", lambda v: 0 < v <= 1e9)
         for name in (
             "token_floor",
             "protect_last_n_tokens",
             "summary_max_retries",
             "mask_above_tokens",
         ):
-            self._require(name, "a whole number, 0 or more", lambda v: int(v) == v and v >= 0)
-        for name in ("context_window", "summary_target_tokens"):
-            self._require(name, "a positive whole number", lambda v: int(v) == v and v > 0)
+            self._require(name, "a whole number, 0 or more", _is_whole)
+        for name in ("context_window", "summary_target_tokens", "shown_message_tokens"):
+            self._require(name, "a positive whole number", lambda v: _is_whole(v, 1))
         for name in (
             "output_reserve",
             "head_tokens",
@@ -186,7 +199,7 @@ class CompressorConfig:
             "keep_recent_turns",
             "mask_keep_recent_tokens",
         ):
-            self._require(name, "a whole number, 0 or more", lambda v: int(v) == v and v >= 0)
+            self._require(name, "a whole number, 0 or more", _is_whole)
         self._require("namespace", "a name that is not empty", lambda v: bool(v.strip()))
 
     def _require(self, name: str, wanted: str, holds: Any) -> None:
@@ -196,10 +209,10 @@ class CompressorConfig:
             return
         try:
             sound = not isinstance(value, bool) and holds(value)
-        except (TypeError, ValueError, AttributeError):
+        except (TypeError, ValueError, OverflowError, AttributeError):
             sound = False
         if not sound:
-            raise ConfigError(f"{name}={value!r}: expected {wanted}")
+            raise ConfigError(f"{name}={_shown(value)}: expected {wanted}")
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -222,6 +235,32 @@ class CompressorConfig:
         url = self.store_url or environ.get(STORE_VARIABLE) or None
         key = self.store_key or environ.get(KEY_VARIABLE) or None
         return replace(self, store_url=url, store_key=key)
+
+
+def whole(name: str, value: Any) -> int:
+    """The value of an option of a call that is a whole number.
+
+    Raises:
+        ConfigError: it is none, or absurd.
+    """
+    try:
+        if not isinstance(value, bool) and _is_whole(value, -MOST):
+            return int(value)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ConfigError(f"{name}={_shown(value)}: expected a whole number up to {MOST:,}")
+
+
+def _is_whole(value: Any, least: int = 0) -> bool:
+    return bool(int(value) == value and least <= value <= MOST)
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # Python prints no number of more than 4,300 digits
+        return f"a {type(value).__name__} too large to print"
+    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def _policies(given: Any) -> dict[str, str]:

@@ -92,7 +92,7 @@ class SummaryRejected(SummaryError):
     """A text came back that must not stand for the messages.
 
     `reason` is one of "empty", "refusal", "echo", "cut off", "error text", "tool call",
-    "not smaller", "unrelated".
+    "not smaller", "unrelated", "repetition".
     """
 
     def __init__(self, reason: str, detail: str = "") -> None:

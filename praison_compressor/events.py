@@ -16,9 +16,10 @@ __all__ = [
 class Event:
     """One thing that happened in a session.
 
-    `name` is one of "started", "model_called", "part_summarized", "fell_back", "committed",
-    "abandoned", "skipped", "failed", "redacted"; `data` carries the numbers (tokens, messages,
-    seconds, model, reason). Each "started" is ended by one "committed" or "abandoned". "skipped"
+    `name` is one of "started", "model_called", "model_answered", "part_summarized", "fell_back",
+    "committed", "abandoned", "skipped", "failed", "redacted"; `data` carries the numbers (tokens,
+    messages, seconds, model, reason). Each "started" is ended by one "committed" or "abandoned",
+    each "model_called" by one "model_answered", which has what it cost or its `error`. "skipped"
     says in `reason` why something is not done: "cooldown" (that model rests after a failure), "no
     gain" (a compression is due and would free less than `min_gain_ratio`; told once until there is
     one), "fixed part" (what cannot be dropped is above the trigger; told once).

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..compressor.context_compressor import ContextCompressor
 from ..config import CompressorConfig
+from ..errors import SessionNotFound
 from ..messages import Message
+from ..messages.display import one_line, when
 from . import transcripts
 from .failures import FOUND_FAULT, Unusable, guarded
 from .options import AsJson, ForModel, Namespace, Store, Window
-from .sessions import Out, SessionArgument, open_at, when
+from .sessions import Out, SessionArgument, open_at
 from .terminal import Screen, number
 
 if TYPE_CHECKING:
@@ -143,7 +145,8 @@ def new(
     """
     with open_at(store) as opened:
         opened.lineage(namespace, parent)
-        if any(info.id == session for info in opened.sessions(namespace)):
+        with contextlib.suppress(SessionNotFound):
+            opened.lineage(namespace, session)  # an epoch's id names its session
             raise Unusable(f"{session}: there is a session of that name")
         found = opened.open(namespace, session, parent)
     screen = Screen()
@@ -208,7 +211,7 @@ def forget(
     if target is None:
         _clear_pages(screen, store, as_json)
         return
-    if not yes and not typer.confirm(f"Erase {target} for good?", err=True):
+    if not yes and not typer.confirm(f"Erase {one_line(target)} for good?", err=True):
         raise Unusable("nothing was erased")
     with open_at(store) as opened:
         found = _forgotten(opened, namespace, target)
@@ -221,7 +224,7 @@ def forget(
         screen.say(f"Some of it is still in session {name}.", "yellow")
     for copy in done.exports:
         note = f": {copy.note}" if copy.note else ""
-        screen.say(f"Exported {when(copy.created)}{note}; see to that copy.", "yellow")
+        screen.say(f"Exported {when(copy.created) or '-'}{note}; see to that copy.", "yellow")
     for name in found.mirrored:
         screen.say(f"The host's session {name} is gone too.")
     for sentence in found.left:
@@ -268,10 +271,7 @@ def export(
     if out in (None, "-"):
         Screen().console.file.write(text)
         return
-    try:
-        Path(str(out)).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise Unusable(f"{out}: {error.strerror or error}") from error
+    transcripts.put(str(out), text)
     screen = Screen()
     if as_json:
         screen.json({"session": session, "out": out, "bytes": os.path.getsize(str(out))})

@@ -15,6 +15,7 @@ from ..compressor.result import CompressResult
 from ..config import CompressorConfig
 from ..errors import CompressorError
 from ..events import Event
+from ..ledger.memory import MemoryStore
 from ..ledger.segments import Usage
 from ..messages import check, text_of
 from ..tokens.counter import TokenCounter
@@ -92,6 +93,8 @@ def eval_(
     """
     if not 0 < share < 1:
         raise Unusable(f"--share {share:g}: expected a number between 0 and 1")
+    if limit is not None and limit < 1:
+        raise Unusable(f"--limit {limit}: expected a whole number, 1 or more")
     config = config_of(
         model=for_model,
         auxiliary_model=model,
@@ -174,7 +177,7 @@ def _compressed(
     everything = CompressorConfig(
         **{**_given(config), "tool_policies": {"*": "summarize"}, "background": False}
     )
-    compressor = ContextCompressor(everything, tokens=tokens, on_event=hear)
+    compressor = ContextCompressor(everything, store=MemoryStore(), tokens=tokens, on_event=hear)
     return asyncio.run(compressor.compress(messages, target_tokens=target, force=True))
 
 

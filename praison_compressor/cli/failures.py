@@ -106,6 +106,11 @@ def guarded(command: F) -> F:
             wanted = EXTRAS.get(str(error.name), error.name)
             complain(f"{error.name} is not installed; pip install {wanted}")
             raise typer.Exit(FOUND_FAULT) from error
+        except BrokenPipeError:
+            raise  # who reads has seen enough: click ends without a word
+        except OSError as error:
+            complain(f"{error.filename or 'output'}: {error.strerror or error}")
+            raise typer.Exit(FOUND_FAULT) from error
         except KeyboardInterrupt as error:
             complain("interrupted")
             raise typer.Exit(INTERRUPTED) from error

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +14,7 @@ from ..config import CompressorConfig
 from ..errors import CompressorError, StoreUnavailable
 from ..ledger.segments import Entry, Epoch, Segment
 from ..messages import Message, text_of, tool_calls_of
-from ..messages.display import excerpt, in_words
+from ..messages.display import excerpt, in_words, one_line, when
 from ..summaries.prompts import rendering
 from ..tokens.models import input_price
 from ..view.frame import unframe
@@ -38,7 +37,6 @@ __all__ = [
     "sessions",
     "show",
     "status",
-    "when",
 ]
 
 
@@ -83,7 +81,8 @@ def _session_ids(context: typer.Context, incomplete: str) -> list[str]:
             found = opened.sessions(given.get("namespace") or "default")
     except (CompressorError, ModuleNotFoundError):
         return []  # a shell that completes has nowhere to say what is wrong
-    return [info.id for info in found if info.id.startswith(incomplete)]
+    names = (info.id for info in found if info.id.startswith(incomplete))
+    return [name for name in names if name == one_line(name)]  # a shell prints them as they are
 
 
 SessionArgument = Annotated[
@@ -109,12 +108,6 @@ def entries_of(store: SqlStore, namespace: str, session: str) -> tuple[Entry, ..
     """
     store.lineage(namespace, session)  # opening a name that nobody has would not be an error
     return store.open(namespace, session).entries
-
-
-def when(seconds: float) -> str:
-    if not seconds:
-        return "-"
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 # -------------------------------------------------------------- ledgers
@@ -144,7 +137,7 @@ def sessions(
                 info.parent_id or "-",
                 number(info.compressions),
                 number(info.messages),
-                when(info.updated),
+                when(info.updated) or "-",
             ]
             for info in found
         ],
@@ -187,7 +180,7 @@ def lineage(
 def _drawn(epochs: Sequence[Epoch]) -> Iterator[str]:
     for line in lines(epochs):
         epoch = line.epoch
-        yield f"{'    ' * line.depth}{epoch.id}  ({line.how} {when(epoch.created)})"
+        yield f"{'    ' * line.depth}{epoch.id}  ({line.how} {when(epoch.created) or '-'})"
 
 
 @guarded
@@ -362,10 +355,10 @@ def search(
     namespace: Namespace = "default",
     as_json: AsJson = False,
 ) -> None:
-    """Find archived messages by their words, best first."""
+    """Find messages of stored sessions by their words, best first."""
     screen = Screen()
     with open_at(store) as opened:
-        hits = opened.search(namespace, query, session, max(1, limit))
+        hits = opened.search(namespace, query, session, limit)
     if as_json:
         screen.json([asdict(hit) for hit in hits])
         return

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from ..messages.cleaning import CONVERTED
+from ..messages.display import escaped
 from .failures import Unusable
 
 __all__ = [
     "ACCEPTED",
+    "put",
     "read_all",
     "read_json",
     "read_one",
@@ -158,24 +160,39 @@ def write(path: str, messages: Sequence[Any], *, source: str) -> None:
     """Write a view: JSON Lines where the name ends in .jsonl, else a JSON list; `-` is stdout.
 
     Raises:
-        Unusable: it would overwrite the transcript that it was made from, or cannot be written.
+        Unusable: as `put`.
     """
     text = _rendered(messages, lines=path.endswith((".jsonl", ".ndjson")))
     if path == "-":
         sys.stdout.write(text)
-        return
+    else:
+        put(path, text, source=source)
+
+
+def put(path: str, text: str, *, source: str = "-") -> None:
+    """Write a file.
+
+    Raises:
+        Unusable: it would overwrite the transcript that it was made from or a ledger, or cannot be
+            written.
+    """
     target = Path(path)
-    if source != "-" and target.exists() and target.samefile(source):
-        raise Unusable(f"{path}: is the transcript itself; its originals would be lost")
     try:
+        if source != "-" and target.exists() and target.samefile(source):
+            raise Unusable(f"{path}: is the transcript itself; its originals would be lost")
+        if target.is_file():
+            with target.open("rb") as file:
+                if file.read(len(_DATABASE)) == _DATABASE:
+                    raise Unusable(f"{path}: is a database; the sessions in it would be lost")
         target.write_bytes(text.encode("utf-8"))
-    except OSError as error:
-        raise Unusable(f"{path}: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:
+        raise Unusable(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+_DATABASE = b"SQLite format 3"
 
 
 def _rendered(messages: Sequence[Any], *, lines: bool) -> str:
-    # Halves of characters have no UTF-8: JSON can carry them escaped.
-    escaped = any("\ud800" <= char <= "\udfff" for char in json.dumps(messages, ensure_ascii=False))
     if lines:
-        return "".join(json.dumps(m, ensure_ascii=escaped) + "\n" for m in messages)
-    return json.dumps(messages, ensure_ascii=escaped, indent=2) + "\n"
+        return "".join(escaped(json.dumps(m, ensure_ascii=False)) + "\n" for m in messages)
+    return escaped(json.dumps(messages, ensure_ascii=False, indent=2)) + "\n"

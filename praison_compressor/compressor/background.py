@@ -10,7 +10,6 @@ import contextlib
 import contextvars
 import functools
 import logging
-import os
 import threading
 import time
 import uuid
@@ -21,6 +20,7 @@ from typing import Any
 
 from ..errors import LedgerError
 from ..ledger.segments import Session, Store
+from ..messages.forks import renewed
 from ..summaries.threads import begin
 
 __all__ = [
@@ -55,8 +55,9 @@ class Flights:
     """Who is at work on what. A second caller gets the first one's future to wait for."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._flying: dict[Hashable, Future[None]] = {}
+        renewed(self)
 
     def enter(self, key: Hashable) -> Future[None] | None:
         """None: it is yours, and you `leave` it whatever happens. Else: wait, then look again."""
@@ -72,8 +73,12 @@ class Flights:
     def leave(self, key: Hashable) -> None:
         """Let those go on who wait."""
         with self._lock:
-            done = self._flying.pop(key)
-        done.set_result(None)
+            done = self._flying.pop(key, None)
+        if done is not None:  # else this is a child, forked in mid-flight
+            done.set_result(None)
+
+    def _at_fork_reinit(self) -> None:
+        self._flying = {}  # those at work are not in the child
 
 
 @contextlib.asynccontextmanager
@@ -103,7 +108,7 @@ class _Lease:
         self._store = store
         self._session = session
         self._holder = uuid.uuid4().hex
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._over = threading.Event()
 
     def take(self) -> bool:
@@ -125,15 +130,20 @@ class _Lease:
         with self._lock:
             if not self._over.is_set():
                 self._over.set()
-                self._store.release(self._session, self._holder)
+                try:
+                    self._store.release(self._session, self._holder)
+                except LedgerError as error:  # what was done under it is done all the same
+                    logger.info("a lease is not given back, it ends by itself: %s", error)
 
     def _renew(self) -> None:
+        level = logging.WARNING
         while not self._over.wait(LEASE_SECONDS / 4):
             try:
                 self.claim()
             except LedgerError as error:
                 # Without it another may begin too; the commit decides who was first.
-                logger.warning("a lease could not be renewed: %s", error)
+                logger.log(level, "a lease could not be renewed: %s", error)
+                level = logging.DEBUG
 
 
 # -------------------------------------------------------------- background
@@ -148,22 +158,23 @@ class Background:
     cancelled by `close`, when this object is dropped, and when the interpreter exits."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._running: dict[Hashable, Future[Any]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._end: Callable[[], Any] = _nothing
-        self._pid = 0
         self._closed = False
+        self._told = ""
+        renewed(self)
 
     def start(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, Any]]) -> bool:
         """Begin `work` unless the same key is at work already; whether it was begun."""
         with self._lock:
-            if self._closed or (key in self._running and self._pid == os.getpid()):
+            if self._closed or key in self._running:
                 return False
             # Not in the caller's context: who hears of this summary must not take it for a part
             # of the request in which it happened to begin.
             future = contextvars.Context().run(
-                asyncio.run_coroutine_threadsafe, _logged(work), self._its_loop()
+                asyncio.run_coroutine_threadsafe, self._logged(work), self._its_loop()
             )
             self._running[key] = future
         future.add_done_callback(lambda _: self._done(key, future))
@@ -187,10 +198,7 @@ class Background:
         end()
 
     def _its_loop(self) -> asyncio.AbstractEventLoop:
-        # A forked child inherits the loop but not its thread.
-        if self._loop is None or self._pid != os.getpid():
-            self._running.clear()
-            self._pid = os.getpid()
+        if self._loop is None:
             self._loop = asyncio.new_event_loop()
             thread = threading.Thread(
                 target=_serve,
@@ -202,8 +210,20 @@ class Background:
             _at_work.add(self)
             _close_before_executors()
             # Runs once: at `close`, when nobody holds this object any more, or at exit.
-            self._end = weakref.finalize(self, _stop, self._loop, thread, self._pid)
+            self._end = weakref.finalize(self, _stop, self._loop, thread)
         return self._loop
+
+    def _at_fork_reinit(self) -> None:
+        # A forked child inherits the loop but not its thread.
+        self._running, self._loop, self._end = {}, None, _nothing
+
+    async def _logged(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        try:
+            await work()
+        except Exception as error:
+            level = logging.DEBUG if str(error) == self._told else logging.WARNING
+            self._told = str(error)  # a store that is down fails every turn
+            logger.log(level, "a summary in the background failed: %s", error)
 
     def _done(self, key: Hashable, future: Future[Any]) -> None:
         with self._lock:
@@ -243,8 +263,8 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
         loop.close()
 
 
-def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread, pid: int) -> None:
-    if pid != os.getpid() or not thread.is_alive():
+def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+    if not thread.is_alive():  # in a forked child it never is
         return
     loop.call_soon_threadsafe(loop.stop)
     if thread is not threading.current_thread():
@@ -253,10 +273,3 @@ def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread, pid: int) -
 
 def _nothing() -> None:
     """What there is to end before the first start."""
-
-
-async def _logged(work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-    try:
-        await work()
-    except Exception as error:
-        logger.warning("a summary in the background failed: %s", error)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
-from ..config import CompressorConfig
+from ..config import CompressorConfig, whole
 from ..ledger.segments import Session
 from ..messages import Message, Transcript, as_list, read
 from ..tokens.counter import TokenCounter
@@ -85,6 +85,7 @@ def call_of(
     """The call that these messages and keywords make; `session_id` is taken where they name none.
 
     Raises:
+        ConfigError: an option has a value that cannot work.
         InvalidMessages: not a list of chat messages.
         BudgetTooSmall: reserve and overhead leave nothing of the window.
     """
@@ -119,10 +120,15 @@ def config_of(options: Options, config: CompressorConfig) -> CompressorConfig:
 
 
 def budget_of(options: Options, config: CompressorConfig, tokens: TokenCounter) -> Budget:
-    """What the view may weigh: by the model's window, or by the size that a call asks for."""
+    """What the view may weigh: by the model's window, or by the size that a call asks for.
+
+    Raises:
+        ConfigError: a number of tokens that is none.
+    """
     opening = tokens.messages([])
     target = options.get("target_tokens")
     if target is not None:
-        return Budget.exactly(config, target - opening)
+        return Budget.exactly(config, whole("target_tokens", target) - opening)
     window = model_limits(config.model, config.context_window).window
-    return Budget.of(config, window, options.get("overhead_tokens", 0) + opening)
+    overhead = whole("overhead_tokens", options.get("overhead_tokens", 0))
+    return Budget.of(config, window, overhead + opening)

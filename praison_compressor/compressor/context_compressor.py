@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..config import CompressorConfig
+from ..config import CompressorConfig, whole
 from ..errors import CompressorError
 from ..events import Event, Listener
 from ..ledger.segments import Session, Store, Usage
-from ..messages import Message, read, to_plain
+from ..messages import Message, as_list, read, to_plain
 from ..summaries.protocol import as_summarizer
 from ..summaries.retries import Breaker
 from ..summaries.threads import run
@@ -98,7 +98,7 @@ class ContextCompressor:
         self.store = store if store is not None else default_store(self.config)
         self.session_id = f"session-{uuid.uuid4().hex}"
         self.background = Background()
-        self._bills = Bills()
+        self.bills = Bills()
         self._projector = Projector(self.store, self.tokens, recall=self.config.recall)
         self._quiet_turns = QuietTurns(self.store, self.tokens)
         emit = functools.partial(_tell, telemetry or Telemetry(), on_event)
@@ -142,6 +142,7 @@ class ContextCompressor:
         changed.
 
         Raises:
+            ConfigError: an option has a value that cannot work.
             InvalidMessages: not a list of chat messages.
             BudgetTooSmall: what cannot be dropped exceeds the window or `target_tokens`.
             LedgerError: the store cannot be read or written.
@@ -234,14 +235,16 @@ class ContextCompressor:
         or of the last `save`.
 
         Raises:
+            InvalidMessages: not a list of chat messages.
             SessionNotFound: without `messages`, and nothing of the session was ever compressed.
         """
         name = session_id or self.session_id
         if messages is None:
             return transcript_of(self.store, self.config.namespace, name)
         session = self.store.open(self.config.namespace, name)
-        expanded = self._projector.expanded(list(messages), session)
-        return [to_plain(message) for message in (messages if expanded is None else expanded)]
+        given = list(as_list(messages))
+        expanded = self._projector.expanded(given, session)
+        return [to_plain(message) for message in (given if expanded is None else expanded)]
 
     def resume(self, session_id: str, token_budget: int | None = None) -> CompressResult:
         """A stored session's messages, to go on from: in full where they fit, else its view.
@@ -257,9 +260,10 @@ class ContextCompressor:
         """
         messages = transcript_of(self.store, self.config.namespace, session_id)
         size = self.tokens.messages(messages)
-        room = token_budget
-        if room is None:
+        if token_budget is None:
             room = budget_of({}, self.config, self.tokens).trigger
+        else:
+            room = whole("token_budget", token_budget)
         if size <= room:
             session = self.store.open(self.config.namespace, session_id)
             return in_full(messages, session, size)
@@ -430,13 +434,13 @@ class ContextCompressor:
             await asyncio.to_thread(self._meanwhile.prepare, call, look, look.plan)
         done = await self._executor.compress(call, look)
         if done.usage != Usage():
-            self._bills.owe(call.key, done.usage)
+            self.bills.owe(call.key, done.usage)
 
     def _billed(self, result: CompressResult, options: Options) -> CompressResult:
         """The result with what the background has cost since the one before."""
         if not options.get("extends", True):
             return result
-        owed = self._bills.take(self._key(options))
+        owed = self.bills.take(self._key(options))
         return result if owed is None else replace(result, usage=result.usage + owed)
 
     def _key(self, options: Options) -> tuple[str, str]:

@@ -16,14 +16,15 @@ __all__ = [
 ]
 
 
-def default_summarizer(config: CompressorConfig, model: str | None) -> Summarizer:
-    """litellm with `model`, or else the configured auxiliary model; one of them is given."""
+def default_summarizer(config: CompressorConfig) -> Summarizer:
+    """litellm with the auxiliary model of the configuration, which names one."""
     from ..summaries.litellm_client import LiteLLMSummarizer
 
-    name = model or config.auxiliary_model
-    assert name is not None
+    assert config.auxiliary_model is not None
     return LiteLLMSummarizer(
-        name, api_base=config.auxiliary_api_base, api_key=config.auxiliary_api_key
+        config.auxiliary_model,
+        api_base=config.auxiliary_api_base,
+        api_key=config.auxiliary_api_key,
     )
 
 

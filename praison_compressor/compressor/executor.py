@@ -18,7 +18,7 @@ from ..messages import Message
 from ..messages.secrets import masks_secrets
 from ..summaries.brief import Written, billed
 from ..summaries.protocol import Summarizer
-from ..summaries.retries import Breaker, LearnedWindows
+from ..summaries.retries import MOST_CALLS, Breaker, LearnedWindows
 from ..summaries.static import FactFinder
 from ..summaries.threads import run
 from ..summaries.writer import SummaryWriter
@@ -56,7 +56,8 @@ class Executor:
         emit: Callable[[Event], None],
     ) -> None:
         self.summarizer = summarizer
-        """Who writes; None until one is needed, and where none is configured."""
+        """Who writes; None until one is needed, and where none is configured. Never the one that a
+        single call names: its model is for that call alone."""
         self.breaker = Breaker()
         self._windows = LearnedWindows()
         self._finder = FactFinder(Domain.of(config))
@@ -141,11 +142,16 @@ class Executor:
         return result
 
     async def _write(self, call: CompressCall, look: Look, todo: Plan) -> list[Written]:
-        writer = self._writer(call)
+        writer, briefs = self._writer(call), briefs_for(call, look, todo)
         write = functools.partial(
             writer.write, model=call.model, session_id=look.session.id, force=call.force
         )
-        return await asyncio.gather(*map(write, briefs_for(call, look, todo)))
+        asking = [number for number, brief in enumerate(briefs) if brief.by_model]
+        # Shared out evenly; where they are fewer than the briefs, the newest may ask.
+        calls = {n: (MOST_CALLS + i) // len(asking) for i, n in enumerate(asking)}
+        return await asyncio.gather(
+            *(write(brief, calls=calls.get(n, 0)) for n, brief in enumerate(briefs))
+        )
 
     def _commit(
         self, call: CompressCall, look: Look, todo: Plan, written: Sequence[Written]
@@ -185,11 +191,14 @@ class Executor:
     # -------------------------------------------------------------- pieces
 
     def _writer(self, call: CompressCall) -> SummaryWriter:
-        if self.summarizer is None and call.pays:
-            self.summarizer = default_summarizer(self._config, call.model)
+        if self.summarizer is None and self._config.auxiliary_model:
+            self.summarizer = default_summarizer(self._config)
+        summarizer = self.summarizer
+        if summarizer is None and call.model:
+            summarizer = default_summarizer(replace(self._config, auxiliary_model=call.model))
         return SummaryWriter(
             self._config,
-            self.summarizer,
+            summarizer,
             self._tokens,
             self._emit,
             breaker=self.breaker,

@@ -151,7 +151,7 @@ class Projector:
         times = Counter(found for found in digests if found in rendered)
         if not times:
             return None
-        # Of equal renderings the newest ones stand in the view, in their order.
+        # Of equal renderings (masks of equal outputs) the newest ones stand in the view.
         waiting = {found: iter(rendered[found][-count:]) for found, count in times.items()}
         return [
             original

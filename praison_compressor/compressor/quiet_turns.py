@@ -16,6 +16,7 @@ from ..errors import InvalidMessages
 from ..ledger.segments import Segment, Session, Store
 from ..messages import Message, is_result, read
 from ..messages.digests import Seen
+from ..messages.forks import renewed
 from ..tokens.counter import TokenCounter
 from ..view.budget import Budget
 from ..view.layout import Layout, lay, lay_masks
@@ -62,7 +63,7 @@ class QuietTurns:
         self._store = store
         self._tokens = tokens
         self._cache = tokens.cache
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._quiet: OrderedDict[tuple[str, str], Quiet] = OrderedDict()
 
     def again(

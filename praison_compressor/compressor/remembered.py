@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from ..errors import BudgetTooSmall
 from ..events import Event
 from ..ledger.segments import Segment, Session, Usage
+from ..messages.forks import renewed
 from ..summaries.brief import Written
 from ..view.plan import Plan, fixed_tokens, is_due
 from .call import CompressCall, Look
@@ -44,7 +45,7 @@ class Bills:
     """By session; thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._owed: OrderedDict[Hashable, Usage] = OrderedDict()
 
     def owe(self, key: Hashable, usage: Usage) -> None:
@@ -84,7 +85,7 @@ class Meanwhile:
     def __init__(self, projector: Projector, executor: Executor) -> None:
         self._projector = projector
         self._executor = executor
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._sent: OrderedDict[tuple[str, str], _Makeshift] = OrderedDict()
 
     def again(self, call: CompressCall, look: Look) -> CompressResult | None:
@@ -144,7 +145,7 @@ class Skips:
 
     def __init__(self, emit: Callable[[Event], None]) -> None:
         self._emit = emit
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._told: OrderedDict[tuple[tuple[str, str], str], str] = OrderedDict()
 
     def fixed(self, call: CompressCall, look: Look) -> None:

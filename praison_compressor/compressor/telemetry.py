@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from ..events import Event
+from ..messages.forks import renewed
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
@@ -70,7 +71,7 @@ class Telemetry:
 
     def __init__(self, *, tracers: Any = None, meters: Any = None) -> None:
         self._providers = (tracers, meters)
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._exporter: _Exporter | None = None
         self._is_absent = False
 
@@ -137,7 +138,7 @@ class _Exporter:
     def take(self, event: Event) -> None:
         known = {
             "started": self._started,
-            "model_called": self._model_called,
+            "model_answered": self._model_answered,
             "fell_back": self._fell_back,
             "committed": self._committed,
             "abandoned": self._abandoned,
@@ -157,7 +158,7 @@ class _Exporter:
         )
         self._open[event.session_id] = span
 
-    def _model_called(self, event: Event) -> None:
+    def _model_answered(self, event: Event) -> None:
         from opentelemetry.trace import SpanKind, set_span_in_context
         from opentelemetry.trace.status import Status, StatusCode
 

@@ -3,8 +3,9 @@
 With it the ledger alone gives back a session: head and tail as they came, and in the place of
 every segment its archived originals. It names no summary, so that none is ever baked in.
 
-How long a static text gets is known only when it is written: where all that a stretch knows fits in
-less than its room, the steps nearest to the tail are cheaper kept whole than left out.
+How long a text gets is known only when it is written: where all that a stretch knows fits in less
+than its room, the steps nearest to the tail are cheaper kept whole than left out. A model's prose
+stays as it is, and no model is asked again; the facts beside it are read anew.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from ..errors import BudgetTooSmall
+from ..errors import BudgetTooSmall, SummaryError
 from ..ledger.segments import Outline, Segment
 from ..messages import Message
 from ..messages.digests import Originals
@@ -49,12 +50,12 @@ and a weak one does: a third is left then for the facts that its text lacks. Wit
 
 def briefs_for(call: CompressCall, look: Look, todo: Plan) -> list[Brief]:
     """A brief for each of the plan's jobs, in their order."""
-    briefs = [_brief(call, look, job, todo) for job in todo.jobs]
-    if not call.config.recall:
-        return briefs
     # The number that the segment will have in the session's ledger once it is committed.
-    first = len(look.session.entries) + 1
-    return [replace(brief, recall=f"s{n}") for n, brief in enumerate(briefs, first)]
+    first = len(look.layout.segments) + 1
+    return [
+        replace(_brief(call, look, job, todo), reference=f"s{n}", recall=call.config.recall)
+        for n, job in enumerate(todo.jobs, first)
+    ]
 
 
 def _brief(call: CompressCall, look: Look, job: Job, todo: Plan) -> Brief:
@@ -75,6 +76,7 @@ def _brief(call: CompressCall, look: Look, job: Job, todo: Plan) -> Brief:
         most=job.most,
         tokens=job.source_tokens,
         facts=job.facts,
+        words=job.words,
         prose=max(1, min(prose, int(job.room * PROSE_SHARE))),
         by_model=job.by_model,
         folded=tuple(filter(None, prose_of)),
@@ -238,10 +240,10 @@ def widened(
     writer: SummaryWriter,
     size: Callable[[Message], int],
 ) -> tuple[Plan, list[Written]]:
-    """The plan and its texts, with a longer tail where static texts did not fill their room."""
+    """The plan and its texts, with a longer tail where its texts did not fill their room."""
     found = todo, list(written)
-    for _ in range(WIDENINGS if call.budget.exact else 0):
-        if not todo.jobs or any(text.method != "static" for text in written):
+    for _ in range(WIDENINGS):
+        if not todo.jobs:
             break
         left = call.budget.target - _size_of_view(look, todo, written, size)
         if left < 0:
@@ -255,10 +257,20 @@ def widened(
             wider = decide(call, look)
         except BudgetTooSmall:
             break
-        if wider is None or wider.tail_start >= todo.tail_start:
+        if (
+            wider is None
+            or wider.tail_start >= todo.tail_start
+            or [job.start for job in wider.jobs] != [job.start for job in todo.jobs]
+        ):
             break
         spent = [text.usage for text in written]
-        texts = [writer.static(brief) for brief in briefs_for(call, look, wider)]
+        try:
+            texts = [
+                writer.again(brief, text, call.model)
+                for brief, text in zip(briefs_for(call, look, wider), written, strict=True)
+            ]
+        except SummaryError:
+            break
         todo, written = wider, billed(texts, spent)
     return found
 

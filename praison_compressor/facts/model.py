@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+from ..messages.forks import lazy
 
 if TYPE_CHECKING:
     from .stale import Stale
@@ -141,14 +142,14 @@ class Facts:
     patterns: Mapping[str, str] = field(default_factory=dict)
     """By which the domain's own identifiers were found: kind -> regular expression."""
 
-    @cached_property
+    @lazy
     def worth(self) -> Mapping[str, float]:
         """How likely each identifier is to be needed again, 0 to 1."""
         from .importance import worth
 
         return worth(self)
 
-    @cached_property
+    @lazy
     def stale(self) -> Stale:
         """What the user took back."""
         from .stale import Stale

@@ -231,7 +231,7 @@ def _failing(text: str) -> re.Match[str] | None:
 
 
 def _failure(text: str, failing: re.Match[str] | None, code: str) -> str:
-    errors = _errors(text)
+    errors = errors_in(text)
     told = [line for line in errors if not _COUNTS.search(line)]
     shown = _FAILED_TEST.search(text) or (None if told else failing)
     first = _line(_line_of(shown) if shown else (told[0] if told else first_error(text)))
@@ -253,7 +253,7 @@ def _line_of(found: re.Match[str]) -> str:
 
 def first_error(text: str) -> str:
     """The first line that tells of an error, or the first line at all."""
-    told = _errors(text)
+    told = errors_in(text)
     lines = [line for line in text.splitlines() if line.strip()]
     telling = (line for line in told or lines if not _TELLS_NOTHING.search(line[:LINE_CHARS]))
     return next(telling, "".join(lines[:1]))
@@ -261,11 +261,11 @@ def first_error(text: str) -> str:
 
 def error_lines(text: str) -> list[str]:
     """The first and the last line that tell of an error, once where they are the same."""
-    found = [_line(line) for line in _errors(text) if not _COUNTS.search(line)]
+    found = [_line(line) for line in errors_in(text) if not _COUNTS.search(line)]
     return list(dict.fromkeys((*found[:1], *found[-1:])))
 
 
-def _errors(text: str) -> list[str]:
+def errors_in(text: str) -> list[str]:
     out: list[str] = []
     raised = False
     for line in text.splitlines():

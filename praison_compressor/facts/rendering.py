@@ -243,13 +243,15 @@ def render(
     visible: str = "",
     beside_prose: bool = False,
     failing: Sequence[CommandFact] | None = None,
+    words_of: int = 0,
 ) -> str:
     """The facts within the budget: how things stand, the user's words, the trail, details.
 
     `beside_prose`: a model's text stands above, which a person looks at first; `failing` are the
-    commands of which it does not say that they still fail.
+    commands of which it does not say that they still fail. `words_of`, where it is more than the
+    budget, is what the whole may take where the user's words fill it.
     """
-    if budget_tokens < 20:
+    if max(words_of, budget_tokens) < 20:
         return ""
 
     def least(room: int) -> int:
@@ -259,18 +261,20 @@ def render(
     standing, words = now_section(facts, failing), user_section(facts, flat)
     enough = LEAST_TOKENS if failing else least(budget_tokens)
     now = fitted(standing, max(int(budget_tokens * NOW_SHARE), enough), count)
-    room = budget_tokens - count(now)
-    said = fitted(words, int(room * USER_SHARE), count)
-    room -= count(said)
+    room = max(0, budget_tokens - count(now))
+    share = int(room * USER_SHARE)
+    said = fitted(words, share + max(0, words_of - max(0, budget_tokens)), count)
+    extra = max(0, count(said) - share)
+    room -= count(said) - extra
     parts: list[SectionPart] = [(lambda told: standing, now), (lambda told: words, said)]
-    for make, share in _shares(facts, room):
-        most = max(int(room * share), least(room))
+    for make, part in _shares(facts, room):
+        most = max(int(room * part), least(room))
         parts.append((make, fitted(make(_joined(parts)), most, count)))
     text = _joined(parts)
     classifier = Classifier(facts.patterns)
     covered = set(classifier.names(f"{said}\n{visible}"))
     half = set(classifier.names(text)) - covered
-    room = budget_tokens - count(text) - 4
+    room = budget_tokens + extra - count(text) - 4
     bound = details(facts, room, count, covered, half)
     room -= count(bound)
     small = budget_tokens <= READ_WHOLE_TOKENS and not beside_prose

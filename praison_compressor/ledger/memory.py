@@ -7,12 +7,14 @@ import logging
 import secrets
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ..errors import LedgerConflict, SessionNotFound
 from ..messages import Message, content_digest, to_plain
 from ..messages.digests import Originals
+from ..messages.forks import renewed
 from .chain import ARCHIVE_ONLY, archive_digest, earlier_outline, seal
 from .segments import GENESIS, Entry, Epoch, Outline, Segment, Session, plain_outline
 
@@ -23,12 +25,16 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 
-@dataclass
+MOST_SESSIONS = 1_024
+"""Those used last are held: a service that runs for months has not room for all it ever had."""
+
+
+@dataclass(frozen=True)
 class _Kept:
-    """What the memory store holds of one session."""
+    """What the memory store holds of one session; replaced whole, so that a fork finds it whole."""
 
     session: Session
-    epochs: list[Epoch] = field(default_factory=list)
+    epochs: tuple[Epoch, ...]
     above: tuple[Epoch, ...] = ()
     """The lineage that it was forked from."""
     outline: Outline | None = None
@@ -38,21 +44,34 @@ class MemoryStore:
     """A ledger in this process's memory: nobody's words go to a disk unasked."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._sessions: dict[tuple[str, str], _Kept] = {}
+        self._lock = renewed(threading.RLock())
+        self._sessions: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
         self._stable: dict[tuple[str, str], str] = {}
+        self._leases: dict[tuple[str, str], tuple[str, float]] = {}
+        renewed(self)
+
+    def _at_fork_reinit(self) -> None:
+        self._leases = {}  # their holders are not in the child
+        self._stable = {
+            (namespace, epoch.id): session_id
+            for (namespace, session_id), kept in self._sessions.items()
+            for epoch in kept.epochs
+        }
 
     def open(
         self, namespace: str, session_id: str, parent_session_id: str | None = None
     ) -> Session:
         with self._lock:
             stable = self._stable.get((namespace, session_id))
+            if stable is None and parent_session_id is None:
+                # Not held before its first commit: a look at a name makes no session.
+                return Session(namespace, session_id, session_id, None)
             if stable is None:
-                self._create(namespace, session_id, parent_session_id)
-                stable = session_id
+                return self._create(namespace, session_id, parent_session_id).session
+            self._sessions.move_to_end((namespace, stable))
             return self._sessions[namespace, stable].session
 
-    def _create(self, namespace: str, session_id: str, parent_id: str | None) -> None:
+    def _create(self, namespace: str, session_id: str, parent_id: str | None) -> _Kept:
         entries: tuple[Entry, ...] = ()
         above: tuple[Epoch, ...] = ()
         outline = None
@@ -64,8 +83,20 @@ class MemoryStore:
         head = entries[-1].hash if entries else GENESIS
         session = Session(namespace, session_id, session_id, parent_id, head, entries)
         root = Epoch(session_id, parent_id, session_id, time.time())
-        self._sessions[namespace, session_id] = _Kept(session, [root], above, outline)
-        self._stable[namespace, session_id] = session_id
+        return self._put(_Kept(session, (root,), above, outline))
+
+    def _put(self, kept: _Kept) -> _Kept:
+        """Hold the session as it is now, and no more sessions than there is room for."""
+        session = kept.session
+        self._sessions[session.namespace, session.id] = kept
+        self._sessions.move_to_end((session.namespace, session.id))
+        self._stable[session.namespace, session.tip] = session.id
+        while len(self._sessions) > MOST_SESSIONS:
+            (namespace, session_id), gone = self._sessions.popitem(last=False)
+            for epoch in gone.epochs:
+                del self._stable[namespace, epoch.id]
+            logger.info("session %s is the least used of %d: forgotten", session_id, MOST_SESSIONS)
+        return kept
 
     def _at(self, namespace: str, epoch_id: str) -> tuple[Entry, ...]:
         """The entries as they stood in that epoch, all of them for the stable id."""
@@ -83,30 +114,31 @@ class MemoryStore:
         outline: Outline | None = None,
     ) -> Session:
         with self._lock:
-            kept = self._sessions[session.namespace, session.id]
-            if kept.session.tip != session.tip:
-                raise LedgerConflict(f"session {session.id}: the tip is now {kept.session.tip}")
+            kept = self._sessions.get((session.namespace, session.id))
+            if kept is None and session.tip == session.id:
+                kept = self._create(session.namespace, session.id, session.parent)
+            if kept is None or kept.session.tip != session.tip:
+                tip = "gone" if kept is None else f"now {kept.session.tip}"
+                raise LedgerConflict(f"session {session.id}: the tip is {tip}")
             epoch = f"{session.id}.c{len(kept.epochs)}-{secrets.token_hex(4)}"
             head, entries = kept.session.head_hash, kept.session.entries
             for segment, originals in segments:
                 entry = seal(segment, head, epoch, archive=archive_digest(originals))
                 entries += (replace(entry, originals=_private(originals)),)
                 head = entry.hash
-            kept.epochs.append(Epoch(epoch, session.tip, session.id, time.time()))
-            kept.session = replace(
+            after = replace(
                 kept.session, tip=epoch, parent=session.tip, head_hash=head, entries=entries
             )
-            self._stable[session.namespace, epoch] = session.id
-            if outline is not None:
-                kept.outline = plain_outline(outline)
-            return kept.session
+            epochs = (*kept.epochs, Epoch(epoch, session.tip, session.id, time.time()))
+            whole = kept.outline if outline is None else plain_outline(outline)
+            return self._put(replace(kept, session=after, epochs=epochs, outline=whole)).session
 
     def keep(self, session: Session, outline: Outline) -> bool:
         with self._lock:
             kept = self._sessions.get((session.namespace, session.id))
             if kept is None or kept.session.tip != session.tip or not session.entries:
                 return False
-            kept.outline = plain_outline(outline)
+            self._put(replace(kept, outline=plain_outline(outline)))
             return True
 
     def transcript(self, session: Session) -> list[Message]:
@@ -148,10 +180,19 @@ class MemoryStore:
                 return
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
-        return True  # one process: the compressor's own single flight is enough
+        key, now = (session.namespace, session.id), time.monotonic()
+        with self._lock:
+            owner, until = self._leases.get(key, (holder, now))
+            if owner != holder and now < until:
+                return False
+            self._leases[key] = holder, now + seconds
+            return True
 
     def release(self, session: Session, holder: str) -> None:
-        return None
+        key = session.namespace, session.id
+        with self._lock:
+            if self._leases.get(key, ("", 0.0))[0] == holder:
+                del self._leases[key]
 
     def close(self) -> None:
         return None

@@ -9,7 +9,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from ..errors import CompressorError
 from ..messages import Message, content_digest
@@ -52,9 +52,15 @@ class _Searchable(Protocol):
     """A store with an index of its own."""
 
     def search(
-        self, namespace: str, query: str, session_id: str | None = None, limit: int = 10
+        self,
+        namespace: str,
+        query: str,
+        session_id: str | None = None,
+        limit: int = 10,
+        *,
+        archived_only: bool = False,
     ) -> list[Hit]:
-        """Archived messages that match best."""
+        """Messages that match best."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +126,10 @@ class Recall:
             known = session.tip != session.id or session.entries
             if not known:
                 return []
-            return self.store.search(session.namespace, query, session.id, limit)
+            # The others stand in the view, the user's question among them.
+            return self.store.search(
+                session.namespace, query, session.id, limit, archived_only=True
+            )
         archive = list(self._archive(session).values())
         texts = [readable(message) for _, _, message in archive]
         return [
@@ -231,7 +240,7 @@ def recall_tools(
         Returns:
             One line per message with its reference, such as s2.14, and the words around the match.
         """
-        return _answered(lambda: recall.search(query, limit))
+        return _answered(lambda: recall.search(str(query), _number(limit, 5)))
 
     def read_conversation_archive(reference: str = "", offset: int = 0) -> str:
         """Read earlier messages of this conversation word for word.
@@ -245,7 +254,7 @@ def recall_tools(
         Returns:
             The messages as they were, or how to go on where they are too long for one answer.
         """
-        return _answered(lambda: recall.read(reference, offset))
+        return _answered(lambda: recall.read(str(reference or ""), _number(offset, 0)))
 
     return [search_conversation_archive, read_conversation_archive]
 
@@ -253,6 +262,14 @@ def recall_tools(
 def _quoted(asked: str) -> str:
     """What was asked, as far as it is needed to know it again: an answer has a budget."""
     return repr(asked if len(asked) <= _QUOTED else asked[:_QUOTED] + "…")
+
+
+def _number(given: Any, otherwise: int) -> int:
+    """The number that a model meant: some write them as text, or as nothing."""
+    try:
+        return int(given)
+    except (TypeError, ValueError, OverflowError):
+        return otherwise
 
 
 def _answered(ask: Callable[[], str]) -> str:

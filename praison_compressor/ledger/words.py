@@ -17,6 +17,7 @@ from typing import Any
 from ..messages import text_of, tool_calls_of
 
 __all__ = [
+    "holds",
     "rank",
     "readable",
     "snippet",
@@ -38,6 +39,17 @@ def words(text: str) -> list[str]:
     """The distinct words of a text in their order, folded: no case, no underscores."""
     spaced = _UNSPACED.sub(r" \g<0> ", _fold(text))
     return list(dict.fromkeys(word[:_LONGEST] for word in _WORD.findall(spaced)))
+
+
+def holds(text: str, wanted: Sequence[str], *, every: bool) -> bool:
+    """Whether the text has all of these words, or any of them."""
+    folded = _fold(text)
+    # Most texts have not even the letters: making all their words costs ten times as much.
+    near = [word for word in wanted if word in folded]
+    if not near or (every and len(near) < len(wanted)):
+        return False
+    held = set(near).intersection(words(text))
+    return len(held) == len(wanted) if every else bool(held)
 
 
 def _fold(text: str) -> str:

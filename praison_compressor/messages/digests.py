@@ -17,6 +17,7 @@ from itertools import chain
 from operator import length_hint
 from typing import Any, overload
 
+from .forks import renewed
 from .shapes import Message, calls_in, is_flat, plain_value, read_call, to_plain
 
 __all__ = [
@@ -221,7 +222,7 @@ class MessageCache:
     def __init__(self, max_messages: int = 65_536, max_chars: int = 64 * 1024 * 1024) -> None:
         self._max_messages = max_messages
         self._max_chars = max_chars
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._chars = 0
         self._young: dict[Key, Seen] = {}
         self._old: dict[Key, Seen] = {}

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime, timezone
 
 from .shapes import Message, media_in, text_of, tool_calls_of
 
 __all__ = [
     "clean",
+    "escaped",
     "excerpt",
     "in_words",
     "kind_in_words",
     "one_line",
+    "when",
 ]
 
 
@@ -37,11 +40,19 @@ _UNSEEN = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u20
 _HALVES = re.compile(r"[\ud800-\udfff]")
 
 
+_UNSAFE = re.compile(rf"{_UNSEEN.pattern}|{_HALVES.pattern}|[\u2028\u2029]")
+
+
 def clean(text: str) -> str:
     """The text without anything that a terminal would obey; line breaks and tabs stay."""
     text = _SEQUENCES.sub("", text)
     text = _LINES.sub("\n", text)
     return _HALVES.sub("\ufffd", _UNSEEN.sub("", text))
+
+
+def escaped(json_text: str) -> str:
+    """JSON of the same value, with what a terminal would obey or UTF-8 cannot hold escaped."""
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)
 
 
 def one_line(text: str) -> str:
@@ -76,3 +87,12 @@ def in_words(message: Message) -> str:
 def kind_in_words(kind: str) -> str:
     """What a kind of facts, as `Coverage.by_kind` has it, is called."""
     return _KINDS.get(kind, kind.replace("_", " "))
+
+
+def when(seconds: float) -> str:
+    """A time in UTC; "" for none, and for one outside the calendar, as an import may have it."""
+    try:
+        found = datetime.fromtimestamp(seconds, timezone.utc)
+    except (OverflowError, ValueError, OSError):
+        return ""
+    return found.strftime("%Y-%m-%d %H:%M:%S UTC") if seconds else ""

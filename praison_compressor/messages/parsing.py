@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from ..errors import InvalidMessages
 from .cleaning import cleaned
+from .forks import lazy
 from .pairing import paired
 from .shapes import Message, is_result, is_spoken, is_system, makes_calls, result_blocks
 
@@ -30,7 +30,7 @@ class Transcript:
     """For each message its index in the caller's list; None for a stub that repair put in."""
     steps: tuple[range, ...]
 
-    @cached_property
+    @lazy
     def leading(self) -> int:
         """How many system and developer messages stand in front."""
         count = 0
@@ -38,7 +38,7 @@ class Transcript:
             count += 1
         return count
 
-    @cached_property
+    @lazy
     def users(self) -> tuple[int, ...]:
         """The indices of the user's messages; those that carry nothing but results are none."""
         return tuple(

@@ -21,6 +21,7 @@ from ..events import Listener
 from ..ledger.recall import recall_tools
 from ..ledger.segments import Segment, Store
 from ..messages import Message, Transcript, digest, read, to_plain
+from ..messages.forks import renewed
 from ..summaries.threads import off_loop
 from ..tokens.overflow import overflow_of
 from ..view.layout import lay
@@ -173,7 +174,7 @@ class AgentCompressor:
         self._mirror = Mirror(self._agent, lambda: self._engines.ledger)
         self._failures: set[str] = set()
         self._refused: set[tuple[str | None, str]] = set()
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._last: CompressResult | None = None
         self._last_overhead = 0
         self._found = _state(agent)

@@ -11,6 +11,7 @@ from typing import Any
 
 from praisonaiagents.context.models import ContextConfig
 
+from ..messages.forks import renewed
 from .agent_compressor import AgentCompressor
 from .options import RequestedContext, read
 
@@ -30,7 +31,7 @@ class Agents:
         """Options of `CompressorConfig` where an agent says nothing."""
         self.gate: Callable[[], bool] | None = None
         """Asked at each turn where a plugin switched us on: it may be switched off again."""
-        self._lock = threading.RLock()
+        self._lock = renewed(threading.RLock())
         self._open = True
         self._known: weakref.WeakKeyDictionary[Any, AgentCompressor] = weakref.WeakKeyDictionary()
         self._failed: weakref.WeakSet[Any] = weakref.WeakSet()

@@ -13,10 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
+from ..compressor.remembered import Bills
 from ..config import CompressorConfig
 from ..events import Listener
 from ..ledger.segments import Store
 from ..messages import Message
+from ..messages.forks import renewed
 from ..summaries.protocol import Summarizer
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
@@ -117,10 +119,11 @@ class Engines:
         self._agent = agent
         self._own_model = own_model
         self._listener = listener
-        self._lock = threading.RLock()
+        self._lock = renewed(threading.RLock())
         self._made: dict[str | None, ContextCompressor] = {}
         self._learned: dict[str | None, int] = {}
         self._store: Store | None = None
+        self._bills = Bills()
 
     def of(self, model: str | None) -> ContextCompressor:
         """The compressor for a model; None is the agent's own."""
@@ -155,13 +158,16 @@ class Engines:
 
     def _make(self, config: CompressorConfig) -> ContextCompressor:
         before = self._made.get(config.model)
-        return ContextCompressor(
+        made = ContextCompressor(
             config,
             summarizer=self._summarizer(),
             store=self.ledger,
             tokens=before.tokens if before is not None else TokenCounter(config.model),
             on_event=self._listener,
         )
+        # What was paid in the background is owed to the agent's next result, whichever gives it.
+        made.bills = self._bills
+        return made
 
     @property
     def ledger(self) -> Store:

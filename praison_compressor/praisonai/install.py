@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..messages.forks import renewed
 from . import identity, slash
 from . import probe as reads
 from .agent_patches import patch_attribute, patch_clones, patch_teams, patch_workflow_files
@@ -63,7 +64,7 @@ class _Process:
     """The one installation of this process: the host's classes are the process's too."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = renewed(threading.RLock())
         self._installation: Installation | None = None
 
     @property

@@ -22,6 +22,7 @@ from ..compressor.result import CompressResult
 from ..events import Event, Listener
 from ..messages import Message
 from ..messages.display import one_line
+from ..messages.forks import renewed
 from ..summaries.threads import apart
 from .requests import HostRequest
 from .status import Status, line, short
@@ -47,7 +48,7 @@ class Display:
     def __init__(self, agent: weakref.ref[Any]) -> None:
         self._agent = agent
         self._spinner: Any = None
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
 
     def __call__(self, event: Event) -> None:
         """Show how far a compression is."""

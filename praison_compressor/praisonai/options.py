@@ -65,6 +65,7 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     auxiliary_api_base: str | None = None
     auxiliary_api_key: str | None = field(default=None, repr=False)
     fallback_models: tuple[str, ...] = ()
+    shown_message_tokens: int = CompressorConfig.shown_message_tokens
     summary_instructions: str | None = None
     summary_max_retries: int = CompressorConfig.summary_max_retries
     timeout_seconds: float = CompressorConfig.timeout_seconds

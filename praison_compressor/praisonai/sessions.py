@@ -21,6 +21,7 @@ from ..ledger.segments import Epoch, Store
 from ..ledger.sql.erasure import Erased
 from ..ledger.sql.store import SqlStore
 from ..messages import Message, text_of
+from ..messages.forks import renewed
 from ..view.frame import unframe
 
 __all__ = [
@@ -273,7 +274,7 @@ class Mirror:
     def __init__(self, agent: weakref.ref[Any], ledger: Callable[[], Store]) -> None:
         self._agent = agent
         self._ledger = ledger
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._shown: str | None = None
         self._failed = False
 

@@ -36,6 +36,8 @@ class Brief:
     """Tokens of facts beside a model's text."""
     prose: int
     """Tokens asked of the model."""
+    words: int = 0
+    """Tokens that the facts may take where the user's words fill them."""
     by_model: bool = True
     """False: not worth a call, the static summary will do."""
     folded: tuple[str, ...] = ()
@@ -48,8 +50,10 @@ class Brief:
     """The whole transcript: a name in it is not made up, whether the model was shown it or not."""
     tools: tuple[Mapping[str, Any], ...] = ()
     """The schemas of the agent's tools, whose names are known too."""
-    recall: str | None = None
-    """The reference by which the recall tool reads the originals, where that tool exists."""
+    reference: str = ""
+    """The name that its segment will have in the session."""
+    recall: bool = False
+    """Whether the recall tool, which reads the originals by that name, exists."""
     prefix: Prefix | None = None
     """What the agent's last request began with, where a summary may be asked on it."""
 
@@ -60,6 +64,8 @@ class Written:
 
     message: Message
     method: str
+    prose: str = ""
+    """The model's own text."""
     model: str | None = None
     usage: Usage = field(default_factory=Usage)
     parts: tuple[int, ...] = ()

@@ -9,6 +9,7 @@ import asyncio
 import functools
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..config import CompressorConfig
@@ -35,10 +36,10 @@ PART_CONCURRENCY = 4
 WINDOW_MARGIN = 0.9  # the summarizer may count tokens otherwise than we do
 
 
-SMALLER_TRIES = 8  # by halves from the largest window there is down to the smallest of any use
-
-
 LEAST_SPACE = 0.25  # of its window for the transcript: with less, parts become many and small
+
+
+LEAST_PROSE = 50  # tokens
 
 
 SummaryRequest = Callable[[Sequence[Piece]], "list[Message]"]
@@ -68,14 +69,14 @@ class Drafter:
         Raises:
             SummaryError: there is none.
         """
-        tries = 0
+        carefully = False
         while True:
             window = self._window(order)
             try:
-                return await self._drafted(brief, order, carefully=tries > 0)
+                return await self._drafted(brief, order, carefully=carefully)
             except SummarizerUnavailable:
-                tries += 1
-                if tries > SMALLER_TRIES or self._window(order) == window:
+                carefully = True
+                if self._window(order) == window:
                     raise
 
     async def _drafted(self, brief: Brief, order: Order, *, carefully: bool) -> str:
@@ -85,7 +86,8 @@ class Drafter:
             order.spent.parts.append(len(brief.shown))
             return text
         tokens = await asyncio.to_thread(self._counter, order)
-        make, parts = await asyncio.to_thread(self._in_parts, brief, tokens, self._window(order))
+        brief, order = self._fitting(brief, order, tokens)
+        make, parts = await asyncio.to_thread(self._in_parts, brief, order, tokens)
         if len(parts) == 1:
             order.spent.parts.append(len(brief.shown))
             return await self._ask(make(parts[0]), order, tokens)
@@ -154,14 +156,14 @@ class Drafter:
         extra = self._config.summary_instructions
         make = functools.partial(merge_request, target_tokens=brief.prose, extra=extra)
         window = self._window(order)
-        while len(texts) > 1:
+        while len(texts) > 1 and order.spent.calls:
             taken = len(texts)
             if window is not None:
                 space = int(window * WINDOW_MARGIN) - 2 * brief.prose
                 while taken > 2 and tokens.messages(make(texts[:taken])) > space:
                     taken -= 1
             texts = [await self._ask(make(texts[:taken]), order, tokens), *texts[taken:]]
-        return texts[0]
+        return "\n\n".join(texts)
 
     # -------------------------------------------------------------- on the live prefix
 
@@ -192,24 +194,53 @@ class Drafter:
 
     # -------------------------------------------------------------- in parts
 
+    def _fitting(self, brief: Brief, order: Order, tokens: TokenCounter) -> tuple[Brief, Order]:
+        """The brief asking for no more prose than the model's window has room for.
+
+        Raises:
+            SummarizerUnavailable: it has room for none.
+        """
+        window = self._window(order)
+        if window is None:
+            return brief, order
+        # To merge, it reads two texts of twice the length asked for, and writes a third.
+        most = _room(window, self._request(brief, ()), tokens) // 6
+        if most < LEAST_PROSE:
+            raise SummarizerUnavailable(
+                f"it reads and writes {window} tokens, and the instructions leave no room; name an "
+                "auxiliary model that reads more at once",
+                kind="context",
+            )
+        prose = min(brief.prose, most)
+        return replace(brief, prose=prose), replace(order, most=2 * prose)
+
     def _in_parts(
-        self, brief: Brief, tokens: TokenCounter, window: int | None
+        self, brief: Brief, order: Order, tokens: TokenCounter
     ) -> tuple[SummaryRequest, list[list[Piece]]]:
-        """What makes a request, and the texts for each, as many as the model's window asks."""
-        groups = by_step(brief.shown)
-        make, space = self._request(brief, brief.folded or brief.earlier, tokens, window)
-        if space is not None and space < int((window or 0) * LEAST_SPACE):
+        """What makes a request, and the texts for each, as many as the model's window asks.
+
+        Raises:
+            SummarizerUnavailable: the calls there are would show next to nothing of the messages.
+        """
+        window, groups = self._window(order), by_step(brief.shown)
+        make = self._request(brief, brief.folded or brief.earlier)
+        fit = functools.partial(
+            packed, count=tokens.texts, longest=self._config.shown_message_tokens
+        )
+        if window is None:
+            return make, fit(groups, None)
+        answer = 2 * brief.prose
+        space = _room(window, make, tokens) - answer
+        if space < window * LEAST_SPACE:
             # Earlier summaries that leave no room: replaced ones are read like messages, in parts
             # of their own; the others stay in the view and need not be shown.
             groups = [*([(text, 0)] for text in brief.folded), *groups]
-            make, space = self._request(brief, (), tokens, window)
-        return make, packed(groups, space, tokens.texts)
+            make = self._request(brief, ())
+            space = _room(window, make, tokens) - answer
+        merged = (_room(window, self._request(brief, ()), tokens) - answer) // brief.prose
+        return make, fit(groups, space, most=_affordable(order.spent.calls, merged))
 
-    def _request(
-        self, brief: Brief, earlier: Sequence[str], tokens: TokenCounter, window: int | None
-    ) -> tuple[SummaryRequest, int | None]:
-        """What makes a request, and the tokens of transcript that one can carry; None: any."""
-
+    def _request(self, brief: Brief, earlier: Sequence[str]) -> SummaryRequest:
         def make(part: Sequence[Piece]) -> list[Message]:
             return request(
                 [text for text, _ in part],
@@ -219,11 +250,18 @@ class Drafter:
                 extra=self._config.summary_instructions,
             )
 
-        if window is None:
-            return make, None
-        empty = tokens.messages(make([("", 0)]))
-        least = 200 if not earlier else 0
-        return make, max(least, int(window * WINDOW_MARGIN) - empty - 2 * brief.prose)
+        return make
+
+
+def _room(window: int, make: SummaryRequest, tokens: TokenCounter) -> int:
+    """Tokens that the window has for what is shown and for the answer."""
+    return int(window * WINDOW_MARGIN) - tokens.messages(make([("", 0)]))
+
+
+def _affordable(calls: int, merged: int) -> int:
+    """How many parts that many calls can read, and merge where one call takes `merged` texts."""
+    merges = {n: -(-(n - 1) // (merged - 1)) for n in range(1, calls + 1)}
+    return max((n for n in merges if n + merges[n] <= calls), default=1)
 
 
 async def _all_or_none(asked: Iterable[Coroutine[Any, Any, str]]) -> list[str]:

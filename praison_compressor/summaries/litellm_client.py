@@ -24,6 +24,7 @@ from ..errors import ConfigError, SummarizerUnavailable
 from ..ledger.segments import Usage
 from ..messages import Message
 from ..messages.digests import unmarked
+from ..messages.forks import undivided
 from ..tokens.models import bare_names, model_limits
 from ..tokens.overflow import overflow_of
 from .cache_marks import marked, takes_marks
@@ -75,7 +76,8 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     while cause is not None and id(cause) not in seen:
         seen.add(id(cause))
         yield cause
-        cause = cause.__cause__ or cause.__context__
+        hidden = cause.__suppress_context__  # by `from None`
+        cause = cause.__cause__ or (None if hidden else cause.__context__)
 
 
 def retry_after(error: BaseException) -> float | None:
@@ -365,7 +367,8 @@ def _litellm() -> Any:
     Only if nobody imported it before, its fetch of the price map is stopped.
     """
     if "litellm" not in sys.modules:
-        _first_import()
+        with undivided:  # a child that is forked in mid-import could never import it
+            _first_import()
     litellm: Any = importlib.import_module("litellm")
     # Also where the host has imported it, to look up a price: each failure would print two lines
     # between the agent's words.

@@ -15,20 +15,22 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from ..config import CompressorConfig
 from ..errors import SummarizerUnavailable, SummaryError, SummaryRejected
 from ..events import Event
 from ..ledger.segments import Usage
 from ..messages import Message
+from ..messages.forks import renewed
 from ..tokens.overflow import overflow_of
 from .litellm_client import kind_of, retry_after
 from .protocol import Summarizer, SummaryReply
 from .threads import within
-from .validation import accept
+from .validation import accept, is_about
 
 __all__ = [
+    "MOST_CALLS",
     "Asker",
     "Breaker",
     "LearnedWindows",
@@ -60,7 +62,6 @@ REMEMBERED = 1_024
 
 @dataclass(frozen=True)
 class _Failure:
-    at: float
     until: float
     tokens: int
     step: int
@@ -71,7 +72,7 @@ class Breaker:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._failures: OrderedDict[tuple[str, str | None], _Failure] = OrderedDict()
 
     def allows(self, session_id: str, model: str | None, tokens: int) -> bool:
@@ -82,34 +83,14 @@ class Breaker:
             return True
         return tokens >= GROWTH * failure.tokens
 
-    def now(self) -> float:
-        """The time, as its clock tells it: since when a model is being asked."""
-        return self._clock()
-
-    def failed(
-        self,
-        session_id: str,
-        model: str | None,
-        tokens: int,
-        kind: str,
-        *,
-        since: float | None = None,
-    ) -> float:
-        """Note a failure of a model that is asked `since` then (None: since just now); returns the
-        seconds for which it is left alone.
-
-        Stretches of one compression are asked for at once: where all fail, that is one failure.
-        """
+    def failed(self, session_id: str, model: str | None, tokens: int, kind: str) -> float:
+        """Note a failure; returns the seconds for which the model is left alone."""
         key, now = (session_id, model), self._clock()
         with self._lock:
             before = self._failures.pop(key, None)
-            step = 0
-            if before is not None:
-                is_same = since is not None and since <= before.at
-                step = before.step if is_same else before.step + 1
-                tokens = max(tokens, before.tokens) if is_same else tokens
+            step = 0 if before is None else before.step + 1
             step = min(max(step, FIRST.get(kind, 0)), len(COOLDOWNS) - 1)
-            self._failures[key] = _Failure(now, now + COOLDOWNS[step], tokens, step)
+            self._failures[key] = _Failure(now + COOLDOWNS[step], tokens, step)
             while len(self._failures) > REMEMBERED:
                 self._failures.popitem(last=False)
             return COOLDOWNS[step]
@@ -132,7 +113,7 @@ class LearnedWindows:
     """The windows that refusals told of, by model; thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._learned: dict[str | None, int] = {}
 
     def of(self, model: str | None, listed: int | None) -> int | None:
@@ -170,29 +151,36 @@ def _told(error: Exception, sent: int, most: int) -> int | None:
     """The window that a refusal tells of, in tokens as we count them; None: it is about other
     things.
 
-    Half of what was tried where it names none, or one that the request was within.
+    Where it names none, or one that the request was within: room for half of what was sent.
     """
     refused = overflow_of(error)
     if refused is None:
         return None
-    tried = sent + most
+    half = sent // 2 + most
     window = refused.window
     if window is None:
-        return tried // 2
+        return half
     # Models that think are allowed a longer answer than we reckon with.
     window -= max(0, (refused.answer or 0) - most)
     if refused.asked is not None and refused.asked > sent:
         window = window * sent // refused.asked  # it counts more in the same words than we do
-    return window if 0 < window < tried else tried // 2
+    return window if 0 < window < sent + most else half
 
 
 # -------------------------------------------------------------- asking
+
+
+MOST_CALLS = 16
+"""Requests for one compression, refused and repeated ones included: a summary is worth no more."""
 
 
 REJECTED_TRIES = 2  # a second text from one model may be good, a third is paid for nothing
 
 
 Tools = Sequence[Mapping[str, Any]]
+
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -203,6 +191,8 @@ class Spent:
     model: str | None = None
     parts: list[int] = field(default_factory=list)
     """How many messages each call was shown."""
+    calls: int = MOST_CALLS
+    """Requests that may still be made."""
 
     def add(self, reply: SummaryReply) -> None:
         """One more answer."""
@@ -273,29 +263,38 @@ class Asker:
                 await asyncio.sleep(wait)
 
     async def _once(self, messages: list[Message], order: Order, tools: Tools | None) -> str:
+        if order.spent.calls <= 0:
+            raise SummarizerUnavailable(
+                f"the requests that one compression may make ({MOST_CALLS}) are spent; name an "
+                "auxiliary model that reads more at once",
+                kind="context",
+            )
+        order.spent.calls -= 1
         reply = await self._reply(messages, order, tools)
         order.spent.add(reply)
-        return accept(reply, messages)
+        return await asyncio.to_thread(_accepted, reply, messages)
 
     async def _reply(
         self, messages: list[Message], order: Order, tools: Tools | None
     ) -> SummaryReply:
-        """One answer, and an event that tells what it took."""
+        """One answer; an event before it, and one after that tells what it took."""
         prepare = getattr(self._summarizer, "prepare", None)
         if prepare is not None:
-            await prepare()
-        began = time.monotonic()
+            await _in_time(prepare())
         told: dict[str, Any] = {"model": self.model_of(order)}
+        self._emit(Event("model_called", order.session_id, dict(told)))
+        began = time.monotonic()
         try:
             reply = await self._answer(messages, order, tools)
-        except SummaryError as error:
+        except BaseException as error:
             told["error"] = getattr(error, "kind", type(error).__name__)
-            self._emit(Event("model_called", order.session_id, {**told, **_took(began)}))
             raise
-        told |= asdict(reply.usage)
-        told["model"] = reply.model or told["model"]
-        self._emit(Event("model_called", order.session_id, {**told, **_took(began)}))
-        return reply
+        else:
+            told |= {**asdict(reply.usage), "model": reply.model or told["model"]}
+            return reply
+        finally:
+            told["seconds"] = time.monotonic() - began
+            self._emit(Event("model_answered", order.session_id, told))
 
     async def _answer(
         self, messages: list[Message], order: Order, tools: Tools | None
@@ -305,28 +304,44 @@ class Asker:
         ask: Callable[..., Awaitable[SummaryReply]] = summarizer.summarize
         if tools is not None:
             ask = functools.partial(summarizer.summarize_on_prefix, tools=tools)
-        try:
-            answer = ask(
+
+        async def answered() -> SummaryReply:
+            return await ask(
                 messages, max_tokens=order.most, model=order.model, timeout_seconds=seconds
             )
-            reply = await within(answer, seconds)
-        except SummaryError:
-            raise
-        except (asyncio.TimeoutError, TimeoutError) as error:
-            raise SummarizerUnavailable(f"no answer in {seconds:g} s", kind="timeout") from error
-        except Exception as error:
-            raise SummarizerUnavailable(
-                f"{type(error).__name__}: {error}",
-                kind=kind_of(error),
-                retry_after=retry_after(error),
-            ) from error
+
+        reply = await _in_time(answered(), seconds)
         if not isinstance(reply, SummaryReply):
             raise SummarizerUnavailable(f"it gave {type(reply).__name__}, not a SummaryReply")
         return reply
 
 
-def _took(began: float) -> dict[str, float]:
-    return {"seconds": time.monotonic() - began}
+def _accepted(reply: SummaryReply, asked: list[Message]) -> str:
+    text = accept(reply, asked)
+    if not is_about(text, asked):
+        raise SummaryRejected("unrelated", "it says nothing of what it was to summarize")
+    return text
+
+
+async def _in_time(work: Awaitable[T], seconds: float | None = None) -> T:
+    """What a summarizer's work gives in that time.
+
+    Raises:
+        SummaryError: whatever it raises itself.
+    """
+    try:
+        return await within(work, seconds)
+    except SummaryError:
+        raise
+    except (asyncio.TimeoutError, TimeoutError) as error:
+        late = "it timed out" if seconds is None else f"no answer in {seconds:g} s"
+        raise SummarizerUnavailable(late, kind="timeout") from error
+    except Exception as error:
+        raise SummarizerUnavailable(
+            f"{type(error).__name__}: {error}",
+            kind=kind_of(error),
+            retry_after=retry_after(error),
+        ) from error
 
 
 _PASSING_ON_PREFIX = frozenset({"network", "quota"})

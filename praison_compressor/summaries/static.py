@@ -10,6 +10,7 @@ from dataclasses import replace
 from ..facts import Domain, Facts, extract, missing, render
 from ..facts.sections import still_failing
 from ..messages import Message
+from ..messages.forks import renewed
 
 __all__ = [
     "FactFinder",
@@ -75,8 +76,12 @@ def repair(
     budget_tokens: int,
     count: Callable[[str], int],
     visible: str = "",
+    words_of: int = 0,
 ) -> str:
-    """The facts section that `summary` lacks, within the budget; the summary itself stays whole."""
+    """The facts section that `summary` lacks, within the budget; the summary itself stays whole.
+
+    Up to `words_of` tokens, where that is more, are for the user's words.
+    """
     known = facts or extract(messages)
     left = missing(known, summary)
     # What the user took back is told though the summary has the words: it has them as if they held.
@@ -89,9 +94,16 @@ def repair(
     # Whether it fails still is known of all the commands, not of those alone that it lacks.
     fails = [item for item in still_failing(known) if item in left.commands]
     body = render(
-        lacking, budget_tokens=room, count=count, visible=shown, beside_prose=True, failing=fails
+        lacking,
+        budget_tokens=room,
+        count=count,
+        visible=shown,
+        beside_prose=True,
+        failing=fails,
+        words_of=words_of,
     )
-    return _within(f"{ADDED}\n{body}", budget_tokens, count) if body else ""
+    most = max(budget_tokens, words_of)
+    return _within(f"{ADDED}\n{body}", most, count) if body else ""
 
 
 def without_added(summary: str) -> str:
@@ -129,7 +141,7 @@ class FactFinder:
 
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._found: deque[tuple[tuple[Message, ...], Facts]] = deque(maxlen=REMEMBERED)
 
     def of(self, messages: tuple[Message, ...]) -> Facts:

@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import Future
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Generic, TypeVar
 
@@ -88,14 +89,15 @@ CLEANING_UP = 2.0
 """Seconds that work has to end when it is cancelled: to hang up, to give a connection back."""
 
 
-async def within(work: Awaitable[T], seconds: float) -> T:
-    """What the work gives, if it is done in time; else, or where we are cancelled, it is too.
+async def within(work: Awaitable[T], seconds: float | None) -> T:
+    """What the work gives, if it is done in time (None: whenever); else, or where we are cancelled,
+    it is too.
 
     Raises:
         TimeoutError: it was not done in time.
-        SummarizerUnavailable: it was cancelled, but not by us.
+        SummarizerUnavailable: it was cancelled, but not by us, or tried to end more than itself.
     """
-    task = asyncio.ensure_future(work)
+    task = asyncio.ensure_future(_contained(work))
     # Nobody asks any more how work ended that was given up.
     task.add_done_callback(lambda ended: None if ended.cancelled() else ended.exception())
     try:
@@ -109,7 +111,26 @@ async def within(work: Awaitable[T], seconds: float) -> T:
         raise TimeoutError
     if task.cancelled():
         raise SummarizerUnavailable("the summarizer was cancelled, and not by us")
-    return task.result()
+    done = task.result()
+    if isinstance(done, _Ended):
+        words = f"{type(done.error).__name__}: {done.error}"
+        raise SummarizerUnavailable(words) from done.error
+    return done
+
+
+@dataclass(frozen=True)
+class _Ended:
+    error: BaseException
+
+
+async def _contained(work: Awaitable[T]) -> T | _Ended:
+    """The work; its SystemExit would end the loop that runs us, its GeneratorExit the caller."""
+    try:
+        return await work
+    except (Exception, asyncio.CancelledError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        return _Ended(error)  # not raised: who closes this coroutine throws GeneratorExit too
 
 
 # -------------------------------------------------------------- hangup

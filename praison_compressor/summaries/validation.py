@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterator, Sequence
 
 from ..errors import SummaryRejected
-from ..facts import Facts
 from ..facts.identifiers import Classifier
+from ..facts.language import UNSPACED
 from ..messages import Message, text_of
-from .brief import Brief
-from .claims import sources
+from ..messages.display import in_words
 from .prompts import INSTRUCTIONS, without_summaries
 from .protocol import SummaryReply
 from .static import ADDED
 
 __all__ = [
     "accept",
-    "is_unrelated",
+    "is_about",
     "unreserved",
 ]
 
@@ -28,10 +28,39 @@ MANY_IDENTIFIERS = 10  # a segment with fewer may well be told without one of th
 OWN_IDENTIFIERS = 3  # fewer that are not in the segment may be a model's own way to write a number
 
 
-_OPENED = re.compile(r"<(think|thinking|reasoning|reflection|analysis|scratchpad)>", re.IGNORECASE)
+# What stands in backticks is spoken of; a fence round the whole answer is no code.
+_CODE = r"(?<=.)```.*?```|`[^`\n]+`"
 
 
-_CLOSED = re.compile(r"</(?:think|thinking|reasoning)\s*>", re.IGNORECASE)
+_THOUGHTS = r"(?:seed:)?think|thinking|thoughts?|reasoning"
+
+
+_TAG = re.IGNORECASE | re.DOTALL
+
+
+_OPENED = re.compile(
+    rf"{_CODE}|(?:[<◁]|\[(?=\s?think))\s?"
+    rf"({_THOUGHTS}|reflection|analysis|scratchpad)\s?[>▷\]]",
+    _TAG,
+)
+
+
+_CLOSING = r"[<◁\[]\s?/\s?({})\s*[>▷\]]"
+
+
+_CLOSED = re.compile(rf"{_CODE}|{_CLOSING.format(_THOUGHTS)}", _TAG)
+
+
+# The channel of the harmony format that is meant for the reader; some servers drop its brackets.
+_FINAL = re.compile(
+    r"(?<!`)<\|channel\|>\s*final\b[^\n]{0,40}?<\|message\|>|\Aanalysis.*assistantfinal", re.DOTALL
+)
+
+
+_CHANNEL = re.compile(r"(?:<\|start\|>\w*)?\s*<\|channel\|>")
+
+
+_ENDED = re.compile(r"<\|(?:end|return|call)\|>")
 
 
 _FENCE = re.compile(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
@@ -47,7 +76,17 @@ _REFUSAL = re.compile(
 _ERROR = re.compile(
     r"\A\W*(?:error\b|an? (?:internal |unexpected )?error\b|exception\b|traceback\b|litellm\.|"
     r"rate limit|internal server error|service unavailable|\d{3} |https? ?\d{3}|"
-    r"too many requests|request timed out|<!doctype|<html|\{\s*\"(?:error|detail)\")",
+    r"too many requests|request timed out)",
+    re.IGNORECASE,
+)
+
+
+_NO_PROSE = re.compile(r"\s*(?:<!doctype|<html|\{\s*\"(?:error|detail)\")", re.IGNORECASE)
+
+
+_CALL = re.compile(
+    r"\s*(?:<\|?(?:tool_?call|function_?call|function=|invoke\b|python_tag)|\[TOOL_CALLS\]|"
+    r"(?:```\w*\s*)?[\[{\s]*\"(?:name|function|tool|arguments|tool_calls)\"\s*:)",
     re.IGNORECASE,
 )
 
@@ -59,6 +98,9 @@ _BLOCKED = frozenset({"content_filter", "refusal", "safety"})
 
 
 _LONGEST = 1_000_000  # characters: more than any model writes, and not worth the time to read
+
+
+_LOOP = 20  # times that a text deflates which is the same again and again; a summary's do 4
 
 
 _SHORT = 400  # characters: a refusal or an error text is short, a summary that mentions one is not
@@ -79,34 +121,56 @@ def accept(reply: SummaryReply, asked: Sequence[Message]) -> str:
         raise SummaryRejected("tool call", "the model called a tool instead of writing")
     if len(reply.text or "") > _LONGEST:
         raise SummaryRejected("too long", f"{len(reply.text)} characters")
-    text = _strip_reasoning(reply.text or "")
+    text = _strip_reasoning(_encodable(reply.text or ""))
     if reply.finish_reason in _CUT:
         raise SummaryRejected("cut off", f"stopped by {reply.finish_reason}")
     if not re.search(r"\w", text):
         raise SummaryRejected("empty")
     if len(text) <= _SHORT and _REFUSAL.match(text):
         raise SummaryRejected("refusal", text[:80])
-    if len(text) <= _SHORT and _ERROR.match(text):
+    if _CALL.match(text):
+        raise SummaryRejected("tool call", text[:80])
+    if _NO_PROSE.match(text) or (len(text) <= _SHORT and _ERROR.match(text)):
         raise SummaryRejected("error text", text[:80])
     if _is_echo(text, asked):
         raise SummaryRejected("echo", "it repeats the request")
+    if len(text) > _SHORT and _LOOP * len(zlib.compress(text.encode())) < len(text.encode()):
+        raise SummaryRejected("repetition", f"{len(text)} characters that repeat themselves")
     return text
+
+
+def _encodable(text: str) -> str:
+    """The text with half characters made whole where both halves stand, else marked: a request
+    that holds one cannot be sent."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _strip_reasoning(text: str) -> str:
     """The text without reasoning blocks, closed, unclosed or half open, and without a fence."""
+    text = _final_channel(text.strip())
     kept: list[str] = []
     at = 0
-    while opened := _OPENED.search(text, at):
+    while opened := _outside_code(_OPENED, text, at):
         kept.append(text[at : opened.start()])
-        closing = re.compile(rf"</{opened[1]}\s*>", re.IGNORECASE)
-        closed = closing.search(text, opened.end())
+        closed = re.compile(_CLOSING.format(opened[1]), _TAG).search(text, opened.end())
         at = closed.end() if closed else len(text)
     text = "".join([*kept, text[at:]])
-    closed = _CLOSED.search(text)
+    closed = _outside_code(_CLOSED, text, 0)
     text = (text[closed.end() :] if closed else text).strip()
     fenced = _FENCE.match(text)
     return fenced.group(1).strip() if fenced else text
+
+
+def _outside_code(tag: re.Pattern[str], text: str, start: int) -> re.Match[str] | None:
+    return next((found for found in tag.finditer(text, start) if found[1]), None)
+
+
+def _final_channel(text: str) -> str:
+    """What an answer in the harmony format says to its reader; any other answer as it is."""
+    finals = list(_FINAL.finditer(text))
+    if not finals:
+        return "" if _CHANNEL.match(text) else text
+    return _ENDED.split(text[finals[-1].end() :])[0]
 
 
 def _is_echo(text: str, asked: Sequence[Message]) -> bool:
@@ -140,16 +204,97 @@ _RESERVED = re.compile(
 )
 
 
-def is_unrelated(text: str, brief: Brief, facts: Facts) -> bool:
-    """Whether the text names things, and nothing that stands in what it should summarize.
+def is_about(text: str, asked: Sequence[Message]) -> bool:
+    """Whether the text says something of what it was asked to summarize, in whatever language.
 
-    Prose without names may be an honest short summary: only names of its own convict a text.
+    Two of five of its words and names must stand there, or a third of its names where it is in
+    another language; the more was shown, the more of them. One that names things, and nothing
+    that stands in a source full of names, is about another conversation.
     """
-    if len(facts.identifiers) < MANY_IDENTIFIERS:
+    shown = "\n".join(map(in_words, asked))
+    words = {word for word in _words(text) if f" {word}" not in _TALK}
+    identifiers = {name.casefold() for name in Classifier().names(text)}
+    if not words and not identifiers:
         return False
-    named = {key.casefold() for key, *_ in Classifier().keys(text)}
-    if len(named) < OWN_IDENTIFIERS:
+    source, known = shown.casefold(), " " + " ".join(set(_words(shown, whole=True)))
+    written = (found[0] for found in _NAME.finditer(text))
+    names = identifiers | {name.casefold() for name in written if not name[0].islower()}
+    named = sum(name in source for name in names)
+    told = named + sum(f" {word}" in known for word in words)
+    if told < LEAST_TOLD + len(source) // CHARACTERS_FOR_ONE_MORE:
         return False
-    # One by one: most often the first ones tell.
-    known = map(str.casefold, sources(brief))
-    return not any(name in source for source in known for name in named)
+    if len(identifiers) >= OWN_IDENTIFIERS and not any(name in source for name in identifiers):
+        return len(Classifier().names(shown)) < MANY_IDENTIFIERS
+    return 5 * told >= 2 * len(words | names) or (named > 1 and 3 * named >= len(names))
+
+
+LEAST_TOLD = 1  # words and names of the source in a text about it
+
+
+CHARACTERS_FOR_ONE_MORE = 100_000  # of the source: a line is no summary of a day's work
+
+
+def _words(text: str, *, whole: bool = False) -> Iterator[str]:
+    """The stems of a text's words; pieces of them where no spaces part the words."""
+    for word in _WORD.findall(text.casefold()):
+        size = 2 if _PAIRED.match(word) else 4 if _RUN.match(word) else 0
+        if size:
+            yield from (word[at : at + size] for at in range(len(word) - size + 1))
+        elif len(word) > 3:
+            yield word if whole else word[: max(4, len(word) - 2)]
+
+
+_PAIRED = re.compile(f"[{UNSPACED}]+")
+
+
+_RUN = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]+")  # Thai and its neighbours
+
+
+# Vowel signs of Indian scripts are no letters to a regular expression.
+_WORD = re.compile(
+    rf"{_PAIRED.pattern}|{_RUN.pattern}|(?:[^\W\d_{UNSPACED}][\u0300-\u036f\u0900-\u0dff]*)+"
+)
+
+
+_NAME = re.compile(r"(?<!\w)\d{2,}(?!\w)|(?<=[\w,;:(] )[^\W\d_]\w{2,}")
+
+
+# What is said of summaries, and by those who write none, tells nothing of a conversation.
+_TALK = " " + " ".join(
+    _words(
+        INSTRUCTIONS
+        + """
+I apologize for any inconvenience; unfortunately I am not comfortable, cannot comply, am unable and
+not allowed to assist or help with this request, feel free. Sorry, that would violate my guidelines,
+content or usage policy and could not be processed, because it contains or may contain sensitive,
+private, harmful, inappropriate material or information. As a language model, your assistant, I have
+no access; is there something, anything else? Sure, certainly, understood, thank you, thanks, hello:
+today I will be happy, glad to provide and write, generate a summary, an overview of this chat,
+discussion, dialogue and context, here is what was discussed between the user and the assistant.
+Please provide, insert, paste, share the document, article or text that you would like, want me to
+summarize, then I can help, let me know if you need more. Nothing, none, null, true, false, okay,
+placeholder, completed: based on their previous, above, following points, about which, therefore,
+there were some, these, those, could, should, does, doesn't, when.
+Tut mir leid, leider kann ich dieses diese Gespräch Unterhaltung Anfrage nicht zusammenfassen oder
+bearbeiten, aber gerne helfen, bitte, hier ist eine Zusammenfassung, Entschuldigung, verstanden.
+Désolé, je ne peux, puis pas résumer cette conversation, demande, mais voici un résumé, plaisir.
+Lo siento, pero no puedo resumir esta conversación, solicitud, ayudar con este resumen, aquí, claro.
+Desculpe, lamento, sinto muito, mas não posso, consigo resumir esta conversa, pedido, aqui está.
+Mi dispiace, spiacente, ma non posso riassumere questa conversazione, richiesta, ecco il riassunto.
+Het spijt mij, helaas, maar ik kan dit gesprek, verzoek niet samenvatten, hier is de samenvatting.
+Przepraszam, niestety, ale nie mogę podsumować streścić tej rozmowy, prośby, oto podsumowanie.
+Üzgünüm, maalesef, ama bu konuşmayı, sohbeti, isteği özetleyemem, yardımcı olamam, işte özet.
+Извините, к сожалению, но я не могу обобщить, резюмировать этот разговор, беседу, запрос, вот.
+آسف، عذرا، أعتذر، لكن لا يمكنني لا أستطيع تلخيص هذه المحادثة، الطلب، إليك الملخص
+क्षमा करें, मुझे खेद है, लेकिन मैं इस बातचीत अनुरोध का सारांश नहीं सकता
+抱歉，对不起，我无法不能为您总结概括这段对话内容请求，以下是摘要，好的，作为人工智能助手很遗憾提供帮助
+申し訳ありませんが、申し訳ございません、この会話を要約することはできません。以下は要約です、ご依頼、お手伝い
+죄송합니다, 죄송하지만 이 대화를 요약할 수 없습니다, 요청, 도와드릴 다음은 요약입니다
+ขออภัย ขอโทษ ฉันไม่สามารถสรุปบทสนทนานี้ได้ คำขอ
+Maaf, saya tidak dapat bisa meringkas percakapan ini, permintaan. Xin lỗi, tôi không thể tóm tắt
+cuộc trò chuyện này. Jag kan tyvärr inte sammanfatta denna konversation, samtalet,
+ledsen, beklagar, men
+""",
+        whole=True,
+    )
+)

@@ -16,13 +16,14 @@ from ..messages import Message
 from ..messages.secrets import Redactor, wants_redaction
 from ..tokens.counter import TokenCounter
 from ..view.frame import frame, unframe
+from ..view.masks import MASK, masked_by_policy
 from .brief import Brief, Written
 from .claims import doubted, ungrounded
 from .drafting import Drafter
 from .protocol import Summarizer
-from .retries import Asker, Breaker, LearnedWindows, Order, Spent
+from .retries import MOST_CALLS, Asker, Breaker, LearnedWindows, Order, Spent
 from .static import FactFinder, repair, static_summary
-from .validation import is_unrelated, unreserved
+from .validation import unreserved
 
 __all__ = [
     "SummaryWriter",
@@ -56,25 +57,39 @@ class SummaryWriter:
         self._on_disk = on_disk
 
     async def write(
-        self, brief: Brief, *, model: str | None, session_id: str, force: bool = False
+        self,
+        brief: Brief,
+        *,
+        model: str | None,
+        session_id: str,
+        force: bool = False,
+        calls: int = MOST_CALLS,
     ) -> Written:
         """A summary that fits the brief's room; never raises for what a model does.
 
         `force`: a person asks now, so that no model is left alone for having failed before.
+        `calls`: requests that models may be sent, all together.
         """
-        brief = await asyncio.to_thread(self._redacted, brief, model, session_id)
+        brief, secrets = await asyncio.to_thread(self._redacted, brief, model)
+        if secrets:
+            self._emit(Event("redacted", session_id, {"secrets": secrets}))
         facts = await asyncio.to_thread(self._finder.of, brief.messages)
-        spent, began = Spent(), self._breaker.now()
+        spent = Spent(calls=calls)
         for name in self._models(model) if brief.by_model else []:
+            if not spent.calls:
+                break  # the model before has told why
             if not force and not self._breaker.allows(session_id, name, brief.tokens):
                 self._emit(Event("skipped", session_id, {"model": name, "reason": "cooldown"}))
                 continue
+            left = spent.calls
             try:
                 written = await self._by_model(
                     brief, facts, Order(session_id, name, 2 * brief.prose, spent)
                 )
             except SummaryError as error:
-                self._failed(brief, session_id, name, error, began)
+                # Not of one that was not asked, because those before have spent its calls.
+                if left == calls or spent.calls < left:
+                    self._failed(brief, session_id, name, error)
                 continue
             self._breaker.succeeded(session_id, name)
             return _audited(written, facts)
@@ -86,31 +101,51 @@ class SummaryWriter:
         session_id: str,
         model: str | None,
         error: SummaryError,
-        since: float,
     ) -> None:
         kind = error.kind if isinstance(error, SummarizerUnavailable) else "rejected"
-        rest = self._breaker.failed(session_id, model, brief.tokens, kind, since=since)
+        rest = self._breaker.failed(session_id, model, brief.tokens, kind)
         who = model or "the auxiliary model"
         logger.warning("no summary from %s, left alone for %g s: %s", who, rest, error)
         self._emit(Event("fell_back", session_id, {"model": model, "reason": str(error)}))
 
-    def _redacted(self, brief: Brief, model: str | None, session_id: str) -> Brief:
-        """The brief without secrets: neither a summarizer nor a stored summary is to have them."""
+    def _redacted(self, brief: Brief, model: str | None) -> tuple[Brief, int]:
+        """The brief without secrets, and how many it had: neither a summarizer nor a stored summary
+        is to have them."""
         if not wants_redaction(self._config, model, on_disk=self._on_disk):
-            return brief
+            return brief, 0
         redactor = Redactor(self._config.namespace)
         messages, count = redactor.messages(brief.messages)
+        # Earlier summaries may have been written by the agent's own model, from everything.
+        texts = [[redactor.text(text) for text in each] for each in (brief.folded, brief.earlier)]
+        count += sum(found for each in texts for _, found in each)
         if not count:
-            return brief
-        self._emit(Event("redacted", session_id, {"secrets": count}))
-        # The live prefix has them: it is not what the summary is written from.
+            return brief, 0
+        folded, earlier = (tuple(text for text, _ in each) for each in texts)
         shown = redactor.messages(brief.shown).messages
-        return replace(brief, messages=messages, shown=shown, prefix=None)
+        # The live prefix has them: it is not what the summary is written from.
+        safe = replace(
+            brief, messages=messages, shown=shown, folded=folded, earlier=earlier, prefix=None
+        )
+        return safe, count
 
     def _models(self, model: str | None) -> list[str | None]:
         if self._summarizer is None:
             return []
         return [model or self._config.auxiliary_model, *self._config.fallback_models]
+
+    def again(self, brief: Brief, written: Written, model: str | None) -> Written:
+        """The text for a brief of fewer messages, without its price: the model's prose as it is,
+        the facts beside it read anew.
+
+        Raises:
+            SummaryRejected: the prose is too long for it.
+        """
+        if written.method == "static":
+            return self.static(brief)
+        brief, _ = self._redacted(brief, model)
+        facts = self._finder.of(brief.messages)
+        spent = Spent(model=written.model, parts=list(written.parts))
+        return _audited(self._finish(brief, facts, written.prose, spent), facts)
 
     # -------------------------------------------------------------- without a model
 
@@ -147,18 +182,29 @@ class SummaryWriter:
         assert self._summarizer is not None
         asker = Asker(self._config, self._summarizer, self._emit)
         drafter = Drafter(self._config, asker, self._tokens, self._emit, self._windows)
-        text = unreserved(await drafter.draft(brief, order))
+        masked = await asyncio.to_thread(self._masked, brief)
+        text = unreserved(await drafter.draft(masked, order))
         return await asyncio.to_thread(self._finish, brief, facts, text, order.spent)
+
+    def _masked(self, brief: Brief) -> Brief:
+        """The brief as a model may see it: outputs whose tool's policy is to mask, as their lines.
+
+        Made after secrets were taken out: a line that cuts one in two would hide half of it.
+        """
+        if MASK not in self._config.tool_policies.values():
+            return brief
+        tokens = list(map(self._tokens.message, brief.shown))
+        shown = masked_by_policy(brief.shown, tokens, self._config)
+        whole = [old for old, new in zip(brief.shown, shown, strict=True) if new is not old]
+        has_them = brief.prefix and any(message in brief.prefix.messages for message in whole)
+        return replace(brief, shown=shown, prefix=None if has_them else brief.prefix)
 
     def _finish(self, brief: Brief, facts: Facts, text: str, spent: Spent) -> Written:
         """The model's text, audited, repaired within the room, and framed.
 
         Raises:
-            SummaryRejected: the text is another conversation's, does not fit, or is no smaller than
-                its messages.
+            SummaryRejected: the text does not fit, or is no smaller than its messages.
         """
-        if is_unrelated(text, brief, facts):
-            raise SummaryRejected("unrelated", "not one of its identifiers is in the messages")
         size = self._tokens.message(self._framed(brief, text, "model"))
         if size > brief.most:
             raise SummaryRejected("not smaller", f"{size} tokens, there is room for {brief.most}")
@@ -167,10 +213,10 @@ class SummaryWriter:
         least = self._tokens.message(self._framed(brief, marked, "model"))
         if least > brief.most:
             marked, least = text, size
-        limit = max(least, min(brief.room, size + brief.facts))
         return Written(
-            message=self._repaired(brief, facts, marked, limit),
+            message=self._repaired(brief, facts, marked, least),
             method="model",
+            prose=text,
             model=spent.model,
             usage=spent.usage,
             parts=tuple(spent.parts),
@@ -178,11 +224,12 @@ class SummaryWriter:
             ungrounded=tuple(names),
         )
 
-    def _repaired(self, brief: Brief, facts: Facts, text: str, limit: int) -> Message:
-        """The text with the facts that it lacks, framed: in `limit` tokens, which it fits alone."""
+    def _repaired(self, brief: Brief, facts: Facts, text: str, size: int) -> Message:
+        """The text, `size` tokens when framed, with the facts that it lacks: within the room, but
+        the user's words as if no prose were there, up to what a text may have at most."""
         bare = self._framed(brief, text, "model")
-        budget = limit - self._tokens.message(bare)
-        while budget > 0:
+        budget, words = min(brief.facts, brief.room - size), min(brief.words, brief.most - size)
+        while max(budget, words) > 0:
             added = repair(
                 text,
                 facts,
@@ -190,17 +237,20 @@ class SummaryWriter:
                 budget_tokens=budget,
                 count=self._tokens.text,
                 visible=brief.visible,
+                words_of=words,
             )
             message = self._framed(brief, f"{text}\n\n{added}", "model")
-            over = self._tokens.message(message) - limit
+            over = self._tokens.message(message) - size - max(budget, words)
             if over <= 0 or not added:
                 return message if added else bare
-            budget -= over
+            budget, words = budget - over, words - over
         return bare
 
     def _framed(self, brief: Brief, text: str, method: str) -> Message:
         count = len(brief.messages)
-        content = frame(text, count=count, method=method, recall=brief.recall)
+        content = frame(
+            text, count=count, method=method, reference=brief.reference, recall=brief.recall
+        )
         return {"role": "user", "content": content}
 
     def _frame_tokens(self, brief: Brief, method: str) -> int:

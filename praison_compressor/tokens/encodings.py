@@ -25,6 +25,7 @@ from itertools import accumulate, compress
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ..messages.forks import renewed, undivided
 from .models import bare_names, litellm_folder
 
 __all__ = [
@@ -75,12 +76,12 @@ def file_of_litellm(name: str) -> Path | None:
 
 def loaded_once(load: Callable[[Key], Loaded]) -> Callable[[Key], Loaded]:
     """Load each vocabulary once, also for threads that ask together: each has some 40 MB."""
-    lock = threading.Lock()
+    lock = renewed(threading.Lock())
     cached = lru_cache(maxsize=4)(load)
 
     @wraps(load)
     def loaded(key: Key) -> Loaded:
-        with lock:
+        with undivided, lock:
             return cached(key)
 
     loaded.cache_clear = cached.cache_clear  # type: ignore[attr-defined]

@@ -7,11 +7,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import accumulate
 
 from ..ledger.segments import Segment
 from ..messages import Message, Transcript
+from ..messages.forks import lazy
 
 __all__ = [
     "Layout",
@@ -133,7 +133,7 @@ class Layout:
         """Tokens of a stretch of messages as they stand outside summaries."""
         return self._sums[max(start, end)] - self._sums[start]
 
-    @cached_property
+    @lazy
     def _sums(self) -> tuple[int, ...]:
         """Tokens of the messages before each index: a plan asks for many stretches."""
         return (0, *accumulate(map(self.message_tokens, range(len(self.tokens)))))

@@ -34,6 +34,7 @@ __all__ = [
     "kept_steps",
     "mask",
     "maskable",
+    "masked_by_policy",
     "policy_of",
     "reference_of",
     "unreferenced",
@@ -72,11 +73,14 @@ MASK, SUMMARIZE, KEEP = "mask", "summarize", "keep"
 
 def policy_of(tool: str, config: CompressorConfig) -> str:
     """ "mask", "summarize" or "keep" for a tool: by its name, else the first pattern that fits."""
+    return _named_policy(tool, config) or MASK
+
+
+def _named_policy(tool: str, config: CompressorConfig) -> str | None:
     policies = config.tool_policies
     if tool in policies:
         return policies[tool]
-    found = (policy for name, policy in policies.items() if fnmatchcase(tool, name))
-    return next(found, MASK)
+    return next((policy for name, policy in policies.items() if fnmatchcase(tool, name)), None)
 
 
 def answered(messages: Sequence[Message]) -> Iterator[tuple[int, Calls]]:
@@ -110,6 +114,22 @@ def maskable(
             if free:
                 found[index] = free
     return found
+
+
+def masked_by_policy(
+    messages: Sequence[Message], tokens: Sequence[int], config: CompressorConfig
+) -> tuple[Message, ...]:
+    """The messages with each large output as its line whose tool `tool_policies` says to mask.
+
+    A tool that no policy names is masked to save a call: where one is made its outputs are read.
+    """
+    shown = list(messages)
+    for index, calls in maskable(messages, tokens, config).items():
+        named = {id: call for id, call in calls.items() if _named_policy(call.name, config)}
+        if named:
+            # Without a reference: what reads it writes a summary, whose frame has one for all.
+            shown[index] = mask(named, messages[index], host_prefixes=config.host_prefixes)
+    return tuple(shown)
 
 
 class MaskLines:
@@ -224,14 +244,26 @@ def _ends(text: str) -> str:
 def unreferenced(segment: Segment) -> Segment:
     """The segment with a rendering that names no recall tool; itself where it names none."""
     content = segment.rendered.get("content")
-    if not isinstance(content, str) or _TOOL not in content:
+    plain = _plain(content, segment.kind)
+    if plain == content:
         return segment
-    if segment.kind == "mask":
-        plain = _MASKED.sub(lambda _: WHOLE, content)
-    else:
-        first, newline, rest = content.partition("\n")
-        plain = _FRAMED.sub("", first) + newline + rest
     return replace(segment, rendered={**segment.rendered, "content": plain})
+
+
+def _plain(content: Any, kind: str) -> Any:
+    if isinstance(content, list):  # results in blocks: a line in each that is masked
+        return [
+            {**part, "content": _plain(part.get("content"), kind)}
+            if is_answer_block(part)
+            else part
+            for part in content
+        ]
+    if not isinstance(content, str) or _TOOL not in content:
+        return content
+    if kind == "mask":
+        return _MASKED.sub(lambda _: WHOLE, content)
+    first, newline, rest = content.partition("\n")
+    return _FRAMED.sub("", first) + newline + rest
 
 
 _TOOL = "read_conversation_archive("

@@ -3,22 +3,23 @@ starts), or None.
 
     view = head + summaries + tail
 
-The tail is chosen first, between steps and on a turn start where that costs little; what lies
-between head and tail and is not yet represented becomes jobs, one segment each. Nothing here
-calls a model, reads a clock or writes.
+The summaries are given what they need, half of the target less the head at most; the tail is the
+longest that was asked for and fits beside them, between steps and on a turn start where that costs
+little. What lies between head and tail and is not yet represented becomes jobs, one segment each.
+Nothing here calls a model, reads a clock or writes.
 
 Pure. A policy is a wish, the window is not; what is still wanted most is the newest.
 """
 
 from __future__ import annotations
 
-import functools
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from ..config import CompressorConfig
 from ..errors import BudgetTooSmall
 from ..ledger.segments import Segment
 from .budget import Budget
@@ -43,13 +44,17 @@ SMALLEST_SUMMARY = 80
 """Tokens below which a framed summary says nothing."""
 
 
-TIGHT_TAIL = 0.25
-"""Share of a tight target that the tail takes at most: what it leaves buys the summary depth
-(tests/benchmarks/retention.py)."""
+TAIL_SHARE = 0.5
+"""Of the target less the head: as much the summaries leave to a tail that asks for it."""
 
 
-TAIL_FLOOR = 0.25
-"""Share of a tight target below which no turn start is worth moving the cut."""
+PLENTY = CompressorConfig.protect_last_n_tokens
+"""Who asks for as many newest tokens as are kept by default has that share in any window."""
+
+
+EXACT_TAIL_SHARE = 0.25
+"""Of a size asked for, where not all that the tail asks for fits: what it leaves buys the summary
+depth (tests/benchmarks/retention.py)."""
 
 
 TURN_START_COST = 0.2
@@ -78,7 +83,7 @@ leave there. A summary needs some, the turns to come the rest."""
 
 
 MAJOR_SHARE = 0.5
-"""Share of the largest stretch below which another one is not worth a call of its own."""
+"""Share of the largest stretch below which another one stays as it is while there is room."""
 
 
 MOST_SAID = 1_000
@@ -87,6 +92,11 @@ MOST_SAID = 1_000
 
 WORTH_A_FRAME = 5 * SMALLEST_SUMMARY
 """Tokens below which a small stretch says more by itself than in a frame."""
+
+
+WAYS = ((False, None), (False, WORTH_A_FRAME), (True, None), (True, WORTH_A_FRAME), (True, 0))
+"""To make a view smaller, the mildest first: whether old summaries are folded into the new one, and
+from what size on a stretch is replaced that is small beside another (None: it stays)."""
 
 
 @dataclass(frozen=True)
@@ -103,9 +113,11 @@ class Job:
     """Tokens of facts beside a model's prose."""
     source_tokens: int
     by_model: bool = True
-    """False: a small stretch beside a larger one, not worth a call of its own."""
+    """False: another stretch is the larger one, and a compression is one call of the model."""
     folds: tuple[Segment, ...] = ()
     """Segments that it replaces; their texts are carried on."""
+    words: int = 0
+    """Tokens that the facts may take where the user's words fill them."""
 
 
 @dataclass(frozen=True)
@@ -161,10 +173,10 @@ def plan(
     # Where what cannot be dropped leaves no room under the target, the limit is what counts.
     least = size
     for goal in (target, budget.limit):
-        for attempt in _attempts(layout, budget, goal, by_model):
-            if attempt.jobs and attempt.expected <= goal:
-                return _if_it_pays(replace(attempt, is_short=goal > target), size, budget)
-            least = min(least, attempt.expected)
+        found = _best(layout, budget, goal, by_model)
+        if found.jobs and found.expected <= goal:
+            return _if_it_pays(replace(found, is_short=goal > target), size, budget)
+        least = min(least, found.expected)
         if size <= budget.limit:
             return None
     raise BudgetTooSmall(least, budget.limit)
@@ -227,29 +239,44 @@ def _if_it_pays(found: Plan, size: int, budget: Budget) -> Plan | None:
     return found if pays or size > budget.limit else None
 
 
-def _attempts(layout: Layout, budget: Budget, target: int, by_model: bool) -> Iterator[Plan]:
-    """From the plan that keeps most to the one that keeps only what cannot be dropped."""
-    summaries = sum(tile.segment.tokens for tile in layout.tiles if tile.segment is not None)
-    full = max(budget.tail, _turn_tokens(layout, budget.recent_turns))
-    wanted = budget.prose_for(layout.size()) + budget.facts
-    most = max(target, _between(budget, 0.5))
-    facts = target if budget.exact else budget.facts
-    prose = budget.prose_for(layout.size()) if by_model else 0
-    attempt = functools.partial(_attempt, layout, target=target, most=most, prose=prose)
-    tight = min(full, int(target * TIGHT_TAIL) + budget.spare_tail)
-    # Before summaries are written again the newest tokens give way.
-    tails = ((full, None), (tight, WORTH_A_FRAME))[: 2 if summaries else 1]
+def _best(layout: Layout, budget: Budget, goal: int, by_model: bool) -> Plan:
+    """The mildest way down to the goal that leaves the tail its share; else what leaves it most."""
+    asked, share, is_tight = _tail_sizes(layout, budget, goal)
+    enough = _oldest(layout, min(asked, share))
+    old = sum(tile.segment.tokens for tile in layout.tiles if tile.segment is not None)
+    prose = budget.prose_for(layout.size())
     # A fold may fill its share, and prose twice what was asked: the next summary must still stand
     # beside it, or each is a fold.
-    if summaries <= budget.fold + max(wanted, 2 * budget.prose_for(layout.size())):
-        for tail, minor in tails:
-            yield attempt(tail, wanted, facts, fold=False, minor=minor)
-    # A fold stands for all that came before it, so its facts may take what summaries may.
-    folded = wanted - budget.facts + max(budget.facts, budget.fold)
-    for tail, minor in tails:
-        yield attempt(tail, folded, max(facts, budget.fold), fold=True, minor=minor)
-    for tail, minor in ((tight, WORTH_A_FRAME), (0, WORTH_A_FRAME), (0, 0)):
-        yield attempt(tail, None, target, fold=True, minor=minor)
+    beside = budget.fold + max(prose + budget.facts, 2 * prose)
+    found: list[Plan] = []
+    for fold, minor in WAYS:
+        if (fold or 0 < old <= beside) and not (is_tight and minor is None):
+            way = _Way(layout, budget, goal, prose, old, by_model, fold, minor)
+            found.append(way.longest(asked, share))
+            if found[-1].tail_start <= enough and _is_good(found[-1], goal):
+                return found[-1]
+    fitting = [made for made in found if _is_good(made, goal)]
+    if fitting:
+        return min(fitting, key=lambda made: made.tail_start)
+    return min(found, key=lambda made: made.expected)
+
+
+def _is_good(made: Plan, goal: int) -> bool:
+    return bool(made.jobs) and made.expected <= goal
+
+
+def _tail_sizes(layout: Layout, budget: Budget, goal: int) -> tuple[int, int, bool]:
+    """Tokens that the tail asks for, its share, and whether an exact goal has no room for all."""
+    asked = max(budget.tail, _turn_tokens(layout, budget.recent_turns))
+    if not budget.exact:
+        share = int(max(0, goal - layout.span(0, layout.head_end)) * TAIL_SHARE)
+        return max(asked, share) if budget.tail >= PLENTY else asked, share, False
+    share = int(goal * EXACT_TAIL_SHARE) + budget.spare_tail
+    spans = _spans(layout, _cut(layout, asked, 0), fold=True, refold=False)
+    gone = sum(view_tokens(layout, start, end) for start, end in spans)
+    texts = budget.prose_for(layout.size()) + budget.facts
+    is_tight = layout.size() - gone + texts > goal
+    return min(asked, share) if is_tight else asked, share, is_tight
 
 
 def _turn_tokens(layout: Layout, turns: int) -> int:
@@ -259,52 +286,102 @@ def _turn_tokens(layout: Layout, turns: int) -> int:
     return layout.span(users[max(0, len(users) - turns)], len(layout.tokens))
 
 
-def _attempt(
-    layout: Layout,
-    tail: int,
-    wanted: int | None,
-    facts: int,
-    *,
-    fold: bool,
-    target: int,
-    most: int,
-    prose: int,
-    minor: int | None = None,
-) -> Plan:
-    """One plan with a tail of at most `tail` tokens; `wanted` None: all that `target` leaves.
+@dataclass(frozen=True)
+class _Way:
+    """One way to come down to a goal: with a place for the cut it makes a plan."""
 
-    A stretch that is small beside another is left as it is below `minor` tokens; None: always.
-    """
-    tail_start = _cut(layout, tail, int(target * TAIL_FLOOR) if wanted is None else 0)
-    spans = _spans(layout, tail_start, fold=fold, refold=wanted is None)
-    spans = _worthwhile(layout, spans, minor)
-    kept = layout.size() - sum(view_tokens(layout, start, end) for start, end in spans)
-    room = max(0, target - kept)
-    jobs = tuple(_jobs(layout, spans, room, max(0, most - kept), facts, prose))
-    least = SMALLEST_SUMMARY * len(spans)
-    taken = max(least, room) if wanted is None else max(least, wanted)
-    return Plan(jobs, tail_start, kept + taken)
+    layout: Layout
+    budget: Budget
+    goal: int
+    prose: int
+    """Tokens to ask of a model."""
+    old: int
+    """Tokens of the summaries that are there."""
+    by_model: bool
+    fold: bool
+    minor: int | None
+
+    def longest(self, asked: int, share: int) -> Plan:
+        """The plan with the longest tail that is asked for and fits."""
+        layout, starts = self.layout, _starts(self.layout)
+        if not starts:
+            return self._at(len(layout.tokens), 0)
+        reserve = self._reserve(starts[-1])
+        at = bisect_left(starts, True, key=lambda s: self._at(s, reserve).expected <= self.goal)
+        fits = layout.span(starts[min(at, len(starts) - 1)], len(layout.tokens))
+        floor = share if asked >= share else 0
+        made = self._at(_cut(layout, min(asked, fits), floor), reserve)
+        if fits <= asked or self.budget.exact:
+            return made
+        # More is free than was asked for: summaries that took it would soon be folded.
+        jobs = (replace(job, words=min(job.words, reserve)) for job in made.jobs)
+        return replace(made, jobs=tuple(jobs))
+
+    def _reserve(self, newest: int) -> int:
+        """Tokens that the tail leaves to what is written: half of what is free at most, and where
+        there are summaries so little that a fold and two more can stand beside each other."""
+        budget, wanted = self.budget, self.prose + self._facts()
+        if budget.exact:
+            return wanted if self._is_mild() else 0
+        tail = self.layout.span(newest, len(self.layout.tokens))
+        free = self.goal - self._kept(self._spans(newest)) + tail
+        beside = self.goal - self.layout.span(0, self.layout.head_end)
+        most = beside // ((5 if self.fold else 10) if self.old else 2)
+        return max(0, min(wanted, free // 2, most))
+
+    def _is_mild(self) -> bool:
+        """Whether old summaries, or small stretches, stay as they are."""
+        return not self.fold or self.minor is None
+
+    def _facts(self) -> int:
+        """Tokens of facts: a fold stands for all before it, so it may take what summaries may."""
+        return max(self.budget.facts, self.budget.fold if self.fold and self.old else 0)
+
+    def _at(self, tail_start: int, reserve: int) -> Plan:
+        layout, spans = self.layout, self._spans(tail_start)
+        kept = self._kept(spans)
+        room = max(0, self.goal - kept)
+        most = max(self.goal, _between(self.budget, 0.5)) - kept
+        if self.budget.exact:
+            facts, taken = self.goal, reserve if self._is_mild() else room
+        else:
+            facts, taken = self._facts(), max(0, reserve - self.budget.spare_tail)
+        prose = self.prose if self.by_model else 0
+        jobs = tuple(_jobs(layout, spans, room, max(0, most), facts, prose))
+        return Plan(jobs, tail_start, kept + max(SMALLEST_SUMMARY * len(spans), taken))
+
+    def _spans(self, tail_start: int) -> list[tuple[int, int]]:
+        refold = self.minor is not None
+        spans = _spans(self.layout, tail_start, fold=self.fold, refold=refold)
+        return _worthwhile(self.layout, spans, self.minor)
+
+    def _kept(self, spans: Iterable[tuple[int, int]]) -> int:
+        """Tokens of the view without these stretches."""
+        gone = sum(view_tokens(self.layout, start, end) for start, end in spans)
+        return self.layout.size() - gone
+
+
+def _starts(layout: Layout) -> list[int]:
+    """Where a tail may start: at the steps after the head and the last summary."""
+    last_tile_end = max((t.end for t in layout.tiles if t.segment is not None), default=0)
+    earliest = max(layout.head_end, last_tile_end)
+    return [step.start for step in layout.transcript.steps if step.start >= earliest]
+
+
+def _oldest(layout: Layout, room: int) -> int:
+    """The start of the longest tail of whole steps within `room`; of the newest step at least."""
+    starts = _starts(layout)
+    fits = (start for start in starts if layout.span(start, len(layout.tokens)) <= room)
+    return next(fits, starts[-1] if starts else len(layout.tokens))
 
 
 def _cut(layout: Layout, room: int, floor: int) -> int:
     """Where the tail starts: a step boundary, a turn start where that costs little."""
-    last_tile_end = max((t.end for t in layout.tiles if t.segment is not None), default=0)
-    earliest = max(layout.head_end, last_tile_end)
-    starts = [step.start for step in layout.transcript.steps if step.start >= earliest]
-    if not starts:
-        return len(layout.tokens)
-    cut, used = starts[-1], layout.span(starts[-1], len(layout.tokens))
-    tail_sizes = {cut: used}
-    for start in reversed(starts[:-1]):
-        used += layout.span(start, cut)
-        if used > room:
-            break
-        cut = start
-        tail_sizes[cut] = used
-    least = max(floor, tail_sizes[cut] * (1 - TURN_START_COST))
+    cut, end = _oldest(layout, room), len(layout.tokens)
+    least = max(floor, layout.span(cut, end) * (1 - TURN_START_COST))
     users = set(layout.transcript.users)
-    turns = [start for start, size in tail_sizes.items() if start in users and size >= least]
-    return min(turns, default=cut)
+    turns = (start for start in _starts(layout) if start >= cut and start in users)
+    return next((start for start in turns if layout.span(start, end) >= least), cut)
 
 
 def _spans(layout: Layout, tail_start: int, *, fold: bool, refold: bool) -> list[tuple[int, int]]:
@@ -369,8 +446,9 @@ def _jobs(
     """A job for each span: the least that says something, a model's prose and the user's words
     first, the rest by size."""
     sizes = [layout.source(start, end) for start, end in spans]
-    major = [size >= MAJOR_SHARE * max(sizes) for size in sizes]
-    proses = [prose if large else 0 for large in major]
+    # Of equal ones the newest: what was done last is where the agent goes on.
+    told = max(range(len(sizes)), key=lambda n: (sizes[n], n), default=0)
+    proses = [prose if number == told else 0 for number in range(len(sizes))]
     users = layout.transcript.users
     said = [_said(layout, users, start, end) for start, end in spans]
     rooms, mosts = _shares(room, sizes, proses, said), _shares(most, sizes, proses, said)
@@ -382,8 +460,9 @@ def _jobs(
             room=min(rooms[number], present - 1),
             most=min(mosts[number], present - 1),
             facts=facts * sizes[number] // max(1, sum(sizes)),
+            words=min(rooms[number], present - 1),
             source_tokens=sizes[number],
-            by_model=major[number],
+            by_model=number == told,
             folds=_inside(layout.tiles, start, end),
         )
 

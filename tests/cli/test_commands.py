@@ -133,6 +133,42 @@ def test_an_impossible_option_is_one_line_and_exit_code_2(file: Path, run: Run) 
     assert "context_window" in done.err
 
 
+@pytest.mark.parametrize(
+    ("code", "command"),
+    [
+        (2, ("compress", "FILE", "--window", "9" * 400)),
+        (2, ("inspect", "FILE", "--target", "9" * 400)),
+        (2, ("report", "FILE", "--window", "9" * 400)),
+        (2, ("compress", "FILE", "--window", 8_000, "--out", "x" * 300)),
+        (2, ("mask", "FILE", "--out", "x" * 300)),
+        (4, ("report", "x" * 300)),
+        (4, ("report", "half \udcff")),
+        (4, ("show", "half \udcff")),
+        (4, ("sessions", "--namespace", "half \udcff")),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else str(value),
+)
+def test_odd_numbers_names_and_paths_are_one_line(
+    code: int, command: tuple[Any, ...], file: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the documented exit code, without a traceback."""
+    store = file.parent / "ledger.db"
+    monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", str(store))
+    assert run("compress", file, "--window", 8_000, "--session", "s").code == 0
+    done = run(*(file if word == "FILE" else word for word in command))
+    assert (done.code, done.out, len(done.err.splitlines())) == (code, "", 1), done.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_one_line(file: Path) -> None:
+    """Also where standard output is on it."""
+    command = [sys.executable, "-m", "praison_compressor.cli", "compress", str(file), "--out", "-"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "praison-compressor: output: No space left on device\n"
+
+
 def test_what_cannot_fit_is_exit_code_3(file: Path, run: Run) -> None:
     """With the numbers, in one line."""
     done = run("compress", file, "--target", 50)

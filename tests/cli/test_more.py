@@ -115,7 +115,8 @@ def test_a_slow_model_is_waited_for_as_long_as_one_says(
     model = ("--model", "writer", "--api-base", provider.base_url)
     assert "no answer in 0.5 s" in run(command, file, *options, *model, "--timeout", 0.5).out
     assert "no answer" not in run(command, file, *options, *model, "--timeout", 30).out
-    assert run(command, file, *options, *model, "--timeout", 0).code == 2
+    for wrong in (0, "inf", 1e300):
+        assert run(command, file, *options, *model, "--timeout", wrong).code == 2
 
 
 def test_eval_needs_something_to_measure(tmp_path: Path, run: Run) -> None:
@@ -124,6 +125,7 @@ def test_eval_needs_something_to_measure(tmp_path: Path, run: Run) -> None:
     short.write_text(json.dumps(transcript(1)[:3]))
     assert run("eval", short).code == 2
     assert run("eval", short, "--share", 1.5).code == 2
+    assert "--limit -1: expected" in run("eval", short, "--limit", -1).err
 
 
 # ---------------------------------------------------------------- stored sessions
@@ -143,6 +145,7 @@ def test_a_fork_shares_what_was_compressed(run: Run, stored: Path) -> None:
     done = run("new", "audit-2", "--from", SESSION, "--json")
     assert done.json["segments"] == len(run("show", SESSION, "--json").json)
     assert run("new", "audit-2", "--from", SESSION).code == 2
+    assert run("new", run("status", SESSION, "--json").json["epoch"], "--from", SESSION).code == 2
     assert run("new", "audit-3", "--from", "nobody").code == 4
     again = run("compress", stored, "--window", 8_000, "--session", "audit-2", "--json").json
     assert again["messages"] == json.loads((stored.parent / "view.json").read_text())

@@ -165,7 +165,7 @@ def test_the_figures_are_a_table_too() -> None:
 
 def test_a_models_own_words_and_what_was_added_are_told_apart(provider: LocalProvider) -> None:
     """The bars show what the model held alone; the addition is marked."""
-    provider.answer_with(Summarizer(text="The audit goes on. Nothing else to say."))
+    provider.answer_with(Summarizer(text="The ledgers balance so far."))
     life = lived(transcript(), auxiliary_model="writer", auxiliary_api_base=provider.base_url)
     by_model = [card for card in life.cards if card.segment.method == "model"]
     assert by_model
@@ -295,7 +295,7 @@ def test_a_compression_of_many_segments_is_one_cut(tmp_path: Path) -> None:
     )
 
     async def says(messages: list[dict[str, object]]) -> str:
-        return "The audit goes on."
+        return "The ledgers balance so far, row by row, in cents."
 
     made = ContextCompressor(config, summarizer=says)
     messages = transcript(40)

@@ -104,12 +104,70 @@ def test_what_was_compressed_can_be_read_and_searched(run: Run, view: Path) -> N
     assert run("search", "zebra crossing").out == "Nothing found.\n"
 
 
+def test_what_is_shown_of_a_session_is_found(run: Run, view: Path) -> None:
+    """The task and the newest turn too; how many hits are wanted must be a number above 0."""
+    for words in ("never change LEDGER-7", "FACT-0", "FACT-29"):
+        for where in ((), ("--session", SESSION)):
+            assert run("search", words, *where, "--json").json[0]["session_id"] == SESSION
+    for limit in (0, -1):
+        refused = run("search", "FACT-3", "--limit", limit)
+        assert (refused.code, refused.out, len(refused.err.splitlines())) == (2, "", 1)
+        assert f"limit={limit}: expected" in refused.err
+
+
 def test_the_originals_come_back_exactly(run: Run, view: Path, tmp_path: Path) -> None:
     """A view restored is the transcript it was made from, byte for byte as JSON."""
     out = tmp_path / "back.json"
     assert run("restore", SESSION, "--view", view, "--out", out).code == 0
     assert json.loads(out.read_text()) == transcript()
     assert json.loads(run("restore", SESSION).out) == transcript()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("restore", SESSION), ("export", SESSION), ("report", SESSION), ("mask", "transcript.json")],
+    ids=lambda command: command[0],
+)
+def test_no_command_writes_over_a_ledger(
+    command: tuple[str, str],
+    run: Run,
+    view: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Or over the transcript that it reads: what is named by mistake is not lost."""
+    monkeypatch.chdir(tmp_path)
+    refused = run(*command, "--out", "ledger.db")
+    assert (refused.code, refused.out) == (2, "")
+    assert "is a database" in refused.err
+    assert run("verify", SESSION).code == 0
+    assert run("report", "transcript.json", "--out", "transcript.json").code == 2
+    assert json.loads(Path("transcript.json").read_text()) == transcript()
+
+
+@pytest.mark.parametrize("command", ["report", "eval"])
+def test_what_only_looks_at_a_transcript_leaves_no_session(
+    command: str, run: Run, view: Path, tmp_path: Path
+) -> None:
+    """Neither a session of its own in the user's store, nor a need of one."""
+    before = run("sessions", "--json").json
+    out = ("--out", tmp_path / "page.html") if command == "report" else ()
+    assert run(command, tmp_path / "transcript.json", *out).code == 0
+    assert run("sessions", "--json").json == before
+
+
+def test_an_imported_time_outside_the_calendar_is_none(
+    run: Run, view: Path, tmp_path: Path
+) -> None:
+    """What another store wrote is shown without it."""
+    exported = json.loads(run("export", SESSION).out)
+    for epoch in exported["epochs"]:
+        epoch["created"] = 1e300
+    (tmp_path / "odd.json").write_text(json.dumps(exported))
+    store = ("--store", tmp_path / "other.db")
+    assert run("import", tmp_path / "odd.json", *store).code == 0
+    assert "(began -)" in run("lineage", SESSION, *store).out
+    assert run("report", SESSION, *store, "--out", tmp_path / "page.html").code == 0
 
 
 def test_a_sound_ledger_verifies_and_a_damaged_one_does_not(

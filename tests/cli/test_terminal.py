@@ -111,6 +111,28 @@ def test_commands_show_hostile_transcripts_harmlessly(
     assert "\u202e" not in shown
 
 
+@pytest.mark.parametrize("command", [("restore", "s"), ("resume", "s"), ("mask", "hostile.json")])
+def test_a_transcript_that_is_written_is_harmless_and_the_same(
+    command: tuple[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """What a terminal would obey is escaped in the JSON; who reads that has every character."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", f"sqlite:///{tmp_path / 'ledger.db'}")
+    run: Run = runner(monkeypatch, capfd)
+    path = hostile_transcript(tmp_path / "hostile.json")
+    path.write_text(path.read_text().replace(r"\ud83d", ""))  # with it all would be escaped
+    assert run("compress", path, "--window", 4_000, "--session", "s").code == 0
+    assert run(*command, "--out", "lines.jsonl").code == 0
+    lines = Path("lines.jsonl").read_text(encoding="utf-8")
+    shown = run(*command, "--out", "-").out
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]", shown + lines)
+    whole = json.loads(path.read_text())
+    assert json.loads(shown) == [json.loads(line) for line in lines.splitlines()] == whole
+
+
 def test_an_error_that_quotes_a_transcript_is_harmless(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

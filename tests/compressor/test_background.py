@@ -107,7 +107,12 @@ def test_a_summary_begun_at_the_soft_mark_is_found_at_the_trigger():
     result = ours.compress_sync(late, session_id="s")
     assert (result.summary_method, len(gate.requests)) == ("reused", 1)
     assert result.tokens_after <= 4_800
-    assert [event.name for event in events] == ["started", "model_called", "committed"]
+    assert [event.name for event in events] == [
+        "started",
+        "model_called",
+        "model_answered",
+        "committed",
+    ]
     assert ours.verbatim(result.messages, session_id="s") == late
     ours.close()
 

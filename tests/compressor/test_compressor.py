@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from praison_compressor.compressor.context_compressor import ContextCompressor
 from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import BudgetTooSmall, InvalidMessages
+from praison_compressor.errors import BudgetTooSmall, ConfigError, InvalidMessages
 from praison_compressor.ledger.chain import verify
 from praison_compressor.ledger.memory import MemoryStore
 from praison_compressor.ledger.segments import Usage
@@ -82,7 +82,12 @@ def test_what_is_called_is_what_is_reported():
     usage = Usage(prompt_tokens=900, completion_tokens=80, cost=0.001)
 
     async def model(messages, *, max_tokens, model):
-        return SummaryReply(f"## Done\nall of it, {model}, {max_tokens}", usage, "m-1", "stop")
+        return SummaryReply(
+            f"## Done\nModules, parts and ports are in order, {model}, {max_tokens}",
+            usage,
+            "m-1",
+            "stop",
+        )
 
     ours = compressor(model, auxiliary_model="gpt-4o-mini")
     messages = session(20)
@@ -169,6 +174,42 @@ def test_a_fork_shares_the_segments_of_its_parent_and_not_the_other_way_round():
     assert len(model.requests) == 1
 
 
+def test_a_preview_before_a_fork_leaves_it_a_fork():
+    """A look at a name without its parent does not make it a session of its own."""
+    ours = compressor(Model())
+    messages = session(20)
+    parent = ours.compress_sync(messages, session_id="parent")
+    ours.preview(messages, session_id="fork")
+    fork = ours.compress_sync(messages, session_id="fork", parent_session_id="parent")
+    assert (fork.messages, fork.summary_method) == (parent.messages, "reused")
+
+
+@pytest.mark.parametrize("recall", [False, True])
+def test_a_view_leads_back_to_its_own_transcript_however_equal_its_summaries(recall):
+    """The view of every epoch, also of one long past or forked from, gives its own originals."""
+    says = "so it goes on and on " * 40
+    whole = [
+        {"role": role, "content": f"turn {n:03}: {says}"}
+        for n in range(80)
+        for role in ("user", "assistant")
+    ]
+    options = {"context_window": 12_000, "fold_ratio": 1.0, "facts_budget_tokens": 0}
+    ours = compressor(Model(), recall=recall, **options, protect_last_n_tokens=500)
+    ends = range(21, 160, 20)
+    views = {end: ours.compress_sync(whole[:end], session_id="s", force=True) for end in ends}
+    fork = {"session_id": "fork", "parent_session_id": views[81].session_id}
+    forked = ours.compress_sync([*whole[:81], *whole[:40]], **fork, force=True)
+    texts = [text_of(segment.rendered) for segment in views[141].segments]
+    assert len(texts) == len(set(texts)) == 7
+    assert len({text.partition("\n")[2] for text in texts}) == 1
+    for end, view in views.items():
+        assert ours.verbatim(view.messages, session_id="s") == whole[:end]
+    assert len(forked.segments) == 5
+    for end in (21, 81):
+        assert ours.verbatim(views[end].messages, session_id="fork") == whole[:end]
+    assert ours.verbatim(forked.messages, session_id="fork") == [*whole[:81], *whole[:40]]
+
+
 def test_equal_words_in_another_session_or_namespace_open_nothing():
     """Look-ups stay within (namespace, session), however equal the words."""
     store = MemoryStore()
@@ -202,6 +243,26 @@ def test_bad_input_is_refused_with_index_or_numbers():
         compressor().compress_sync(session(9), target_tokens=20)
     with pytest.raises(TypeError, match="unexpected keyword argument 'tokens'"):
         compressor().compress_sync(session(1), tokens=3)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [float("nan"), float("inf"), "x", "900", True, 900.5, 10**400, -(10**5_000), [9]],
+    ids=type,
+)
+def test_what_is_no_number_of_tokens_is_refused(wrong):
+    """A `ConfigError` that names the option, wherever a number of tokens is taken."""
+    ours = compressor()
+    ours.compress_sync(session(20), session_id="s")
+    for name in ("target_tokens", "overhead_tokens", "protect_last_n_tokens"):
+        with pytest.raises(ConfigError, match=rf"^{name}=.{{1,70}}: expected"):
+            ours.compress_sync(session(20), **{name: wrong})
+    with pytest.raises(ConfigError, match=r"^token_budget=.{1,70}: expected"):
+        ours.resume("s", wrong)
+    with pytest.raises(InvalidMessages):
+        ours.verbatim(3, session_id="s")
+    with pytest.raises(ConfigError, match=r"^context_window=.{1,70}: expected"):
+        CompressorConfig(context_window=wrong)
 
 
 def test_a_listener_that_fails_harms_nothing():

@@ -7,8 +7,12 @@ import threading
 
 import pytest
 
-from tests.helpers.compressing import Model, compressor
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.ledger.segments import Store
+from tests.helpers.compressing import SMALL, Model, compressor
 from tests.helpers.transcripts import session
+
+pytest_plugins = ["tests.helpers.stores"]
 
 
 def test_two_threads_pay_for_one_summary():
@@ -40,6 +44,21 @@ async def test_tasks_pay_for_one_summary_and_sync_works_inside_a_loop():
     assert compressor(model).compress_sync(messages).summary_method == "model"
 
 
+async def test_two_compressors_on_one_store_pay_for_one_summary(store: Store):
+    """A store in memory has leases too: the second takes the first one's segment."""
+    asked = []
+
+    async def slow(messages):
+        asked.append(messages)
+        await asyncio.sleep(0.3)
+        return "## Done\nThe modules up to here are in order; their ports stay as they are."
+
+    both = [ContextCompressor(SMALL, summarizer=slow, store=store) for _ in range(2)]
+    one, two = await asyncio.gather(*(o.compress(session(20), session_id="s") for o in both))
+    assert len(asked) == 1
+    assert (one.messages, one.session_id) == (two.messages, two.session_id)
+
+
 async def test_a_cancelled_turn_cancels_its_summary_and_frees_the_session():
     """The next turn is not kept waiting by one that is gone."""
     started = asyncio.Event()
@@ -65,7 +84,7 @@ async def test_a_cancelled_waiter_takes_nothing_from_the_others():
     async def slow(messages):
         begun.set()
         await go_on.wait()
-        return "## Done\nall of it"
+        return "## Done\nall modules"
 
     ours = compressor(slow)
     messages = session(20)

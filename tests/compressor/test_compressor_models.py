@@ -55,7 +55,7 @@ def test_a_model_that_is_down_costs_the_turn_nothing():
         ours = ContextCompressor(config, summarizer=down, on_event=events.append)
         assert ours.compress_sync(session(20)).summary_method == "static"
         names = [event.name for event in events]
-        assert names == ["started", "model_called", "fell_back", "committed"]
+        assert names == ["started", "model_called", "model_answered", "fell_back", "committed"]
 
 
 def test_a_model_that_hangs_is_left_after_its_time():
@@ -74,7 +74,7 @@ def test_the_next_model_is_tried_before_the_static_summary():
 
     async def by_name(messages, *, model):
         tried.append(model)
-        return "" if model == "first" else "## Done\neverything"
+        return "" if model == "first" else "## Done\nevery module"
 
     ours = compressor(by_name, auxiliary_model="first", fallback_models=("second",))
     assert ours.compress_sync(session(20)).summary_method == "model"
@@ -83,11 +83,11 @@ def test_the_next_model_is_tried_before_the_static_summary():
 
 def test_reasoning_and_fences_are_not_part_of_a_summary():
     """What a reasoning model thinks aloud stays out of the view."""
-    model = Model("<think>secret plan</think>\n```markdown\n## Done\nparser fixed\n```")
+    model = Model("<think>secret plan</think>\n```markdown\n## Done\nmodule parser fixed\n```")
     text = text_of(compressor(model).compress_sync(session(20)).segments[0].rendered)
     assert "secret plan" not in text
     assert "```" not in text
-    assert "parser fixed" in text
+    assert "module parser fixed" in text
 
 
 def test_a_summarizer_with_a_small_window_gets_the_segment_in_parts():
@@ -104,17 +104,26 @@ def test_a_summarizer_with_a_small_window_gets_the_segment_in_parts():
     assert [end for end in ends if shown.count(end) != 1] == []
 
 
+class Quoting(Model):
+    """Answers with the beginning of what it is shown: a part may be nothing but values."""
+
+    async def __call__(self, messages):
+        await super().__call__(messages)
+        return text_of(messages[-1]).partition(">\n")[2][:150]
+
+
 def test_one_message_larger_than_the_window_is_split_inside():
-    """No text is too long to be shown whole."""
-    model = Model()
+    """No text is too long to be shown whole, where the options say that it is to be."""
+    model = Quoting()
     model.window = 2_500
     messages = session(3)
-    messages[3] = {**messages[3], "content": " ".join(f"w{n}" for n in range(4_000))}
+    messages[3] = {**messages[3], "content": " ".join(f"w{n}" for n in range(2_000))}
     messages = [*messages[:2], *messages[2:4], *session(8)[2:]]
-    result = compressor(model, head_tokens=0).compress_sync(messages, target_tokens=2_500)
+    ours = compressor(model, head_tokens=0, shown_message_tokens=50_000)
+    result = ours.compress_sync(messages, target_tokens=2_500)
     assert result.summary_method == "model"
     shown = "\n".join(model.requests)
-    assert all(f"w{n}" in shown for n in range(0, 4_000, 97))
+    assert all(f"w{n}" in shown for n in range(0, 2_000, 97))
 
 
 def test_domain_instructions_reach_the_model_and_tools_do_not():

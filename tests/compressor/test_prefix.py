@@ -176,6 +176,21 @@ def test_secrets_are_never_asked_for_on_the_prefix(provider: LocalProvider) -> N
     assert [recorded.tools for recorded in provider.requests] == [[]]
 
 
+def test_outputs_that_a_policy_masks_are_not_read_on_the_prefix(provider: LocalProvider) -> None:
+    """Where the view still has them whole, the summary is written from their lines."""
+    answered(provider)
+    turns = session(24, steps=2, words=90)
+    for message in turns:
+        if message["role"] == "assistant" and message["content"]:
+            message["content"] *= 10
+    ours = at(provider, tool_policies={"read_*": "mask"})
+    assert ours.compress_sync(turns, tools=TOOLS).summary_method == "model"
+    (asked,) = provider.requests
+    assert asked.tools == []
+    text = asked.messages[-1]["content"]
+    assert ("[masked] read_file" in text, "lorem ipsum dolor " * 90 in text) == (True, False)
+
+
 class Named:
     """A user's function that says by its keyword that it can send tools."""
 

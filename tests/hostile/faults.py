@@ -128,7 +128,7 @@ def faults() -> list[Fault]:
         Fault("refusal in its own field", _plays("refusal_field"), "refusal", calls=2),
         Fault("error text as content", _says(error_text), "error text", calls=2),
         Fault("echo of the prompt", _plays("echo_prompt"), "echo", calls=2),
-        Fault("ten times the target", _plays("verbose"), "not smaller"),
+        Fault("ten times the target", _plays("verbose"), "repetition", calls=2),
         Fault("cut off by length", _plays("cut_off"), "cut off", calls=2),
         Fault("a tool call instead of text", _plays("tool_call"), "tool call", calls=2),
         Fault("reasoning only", _plays("thinking_only"), "empty", calls=2),
@@ -136,7 +136,7 @@ def faults() -> list[Fault]:
         Fault("invalid UTF-8", _plays("invalid_utf8"), "aux:"),
         Fault("not JSON", _plays("not_json"), "aux:"),
         Fault("a stream that stalls", _plays("stall"), "no answer", seconds=STALLED),
-        Fault("another conversation's summary", _says(ANOTHERS), "unrelated"),
+        Fault("another conversation's summary", _says(ANOTHERS), "unrelated", calls=2),
     ]
 
 

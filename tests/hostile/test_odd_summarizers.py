@@ -86,6 +86,97 @@ async def test_a_summarizer_that_cancels_itself_ends_no_turn() -> None:
     assert ["not by us" in reason for reason in reasons] == [True]
 
 
+class Fatal(BaseException):
+    """What is no Exception, as PyO3's panics are none."""
+
+
+class Unready:
+    """Of the protocol; it fails before it is asked."""
+
+    window = None
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    async def prepare(self) -> None:
+        raise self.error
+
+    async def summarize(self, messages: list[Message], **given: Any) -> SummaryReply:
+        return SummaryReply(MARK)
+
+
+def raising(error: BaseException, how: str) -> Any:
+    """A summarizer that ends with the error: a coroutine, a plain function, or before it starts."""
+
+    async def at_once(messages: list[Message]) -> str:
+        raise error
+
+    async def later(messages: list[Message]) -> str:
+        await asyncio.sleep(0)
+        raise error
+
+    def plain(messages: list[Message]) -> str:
+        raise error
+
+    found = {"at once": at_once, "later": later, "plain": plain, "prepare": Unready(error)}
+    return found[how]
+
+
+@pytest.mark.parametrize("how", ["at once", "later", "plain", "prepare"])
+@pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit(), Fatal("core")], ids=repr)
+def test_a_summarizer_that_ends_more_than_itself_ends_no_turn(
+    error: BaseException, how: str
+) -> None:
+    """It falls back like any failure, with a loop running and without; the reason names it."""
+    result, reasons = asyncio.run(compressed(raising(error, how)))
+    assert result.summary_method == "static"
+    assert [type(error).__name__ in reason for reason in reasons] == [True]
+    ours = ContextCompressor(CONFIG, summarizer=raising(error, how))
+    assert ours.compress_sync(session(9)).summary_method == "static"
+
+
+@pytest.mark.parametrize("how", ["at once", "later", "plain", "prepare"])
+def test_what_the_person_at_the_keyboard_wants_passes(how: str) -> None:
+    """Ctrl+C while a summary is written ends the program, as it does anywhere else."""
+    ours = ContextCompressor(CONFIG, summarizer=raising(KeyboardInterrupt(), how))
+    with pytest.raises(KeyboardInterrupt):
+        ours.compress_sync(session(9))
+
+
+async def test_a_model_is_told_of_before_it_is_asked_and_after_it_has_answered() -> None:
+    """So that who listens can say that a turn waits for it; one that fails is told of as well."""
+    events: list[Event] = []
+    heard: list[list[str]] = []
+
+    async def model(messages: list[Message]) -> str:
+        heard.append([event.name for event in events])
+        return "" if len(heard) == 1 else "## Done\nThe modules so far are in order."
+
+    ours = ContextCompressor(CONFIG, summarizer=model, on_event=events.append)
+    await ours.compress(session(9))
+    once = ["started", "model_called"]
+    assert heard == [once, [*once, "model_answered", "model_called"]]
+    answered = [event.data for event in events if event.name == "model_answered"]
+    assert [sorted(data) for data in answered] == [sorted(answered[0])] * 2
+    assert "seconds" in answered[0]
+
+
+@pytest.mark.parametrize(("is_hidden", "kind"), [(True, "provider"), (False, "network")])
+async def test_what_an_error_hides_is_not_its_cause(is_hidden: bool, kind: str) -> None:
+    """`raise ... from None` says that what came before has nothing to do with it."""
+    events: list[Event] = []
+
+    async def model(messages: list[Message]) -> str:
+        error = ValueError("the prompt has no template")
+        error.__context__ = ConnectionError("the cache is gone")
+        error.__suppress_context__ = is_hidden  # as `from None` sets it
+        raise error
+
+    ours = ContextCompressor(CONFIG, summarizer=model, on_event=events.append)
+    await ours.compress(session(9))
+    assert [e.data["error"] for e in events if e.name == "model_answered"] == [kind]
+
+
 async def test_a_summarizer_that_will_not_be_cancelled_holds_up_no_turn() -> None:
     """It is told to end, given a moment, and left to itself."""
     cancelled: list[str] = []
@@ -137,6 +228,19 @@ def test_an_answer_without_end_is_read_once(answer: str, reason: str) -> None:
     """A megabyte of tags takes no longer than a megabyte of words."""
     with pytest.raises(SummaryRejected, match=reason):
         accept(SummaryReply(answer), [])
+
+
+async def test_half_a_character_in_a_summary_ends_no_session() -> None:
+    """What a model writes can be sent: both halves of a character are one, a lone one is marked."""
+
+    async def odd(messages: list[Message]) -> str:
+        return "## Done\nAll modules \ud83d\ude00 are in order \udc80."
+
+    result, reasons = await compressed(odd)
+    assert (result.summary_method, reasons) == ("model", [])
+    sent = "".join(map(text_of, result.messages))
+    assert "modules \U0001f600 are in order \ufffd" in sent
+    assert sent.encode("utf-8")
 
 
 BLOCK = re.compile(r"<(think|reasoning|analysis)>.*?</\1\s*>", re.DOTALL | re.I)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from praison_compressor.config import CompressorConfig
 from praison_compressor.events import Event
 from praison_compressor.messages import Message, text_of
 from praison_compressor.messages.secrets import Redactor, wants_redaction
+from praison_compressor.testing import LocalProvider, Reply
 from tests.helpers.transcripts import session, step
 
 # Put together here, so that no scanner takes this file for a leak.
@@ -173,6 +175,49 @@ def test_nothing_secret_goes_to_another_model(options: dict[str, Any]) -> None:
     assert [list(numbers) for numbers in told] == [["secrets"]]
     assert told[0]["secrets"] >= len(SECRETS)
     assert [s for s in SECRETS.values() if s in str(events)] == []
+
+
+def test_an_auxiliary_model_of_one_call_is_asked_in_that_call_alone(
+    provider: LocalProvider,
+) -> None:
+    """Masked, as the option table promises; the next call, which names none, sends it nothing."""
+    provider.answer_with(lambda asked: Reply("## Done\nThe modules so far are in order."))
+    config = CompressorConfig(
+        model="gpt-4o",
+        context_window=6_000,
+        protect_last_n_tokens=1_000,
+        auxiliary_api_key="sk-of-the-user",
+    )
+    ours = ContextCompressor(replace(config, auxiliary_api_base=provider.base_url))
+    messages = with_secrets()
+    first = ours.compress_sync(messages, auxiliary_model="openai/other", session_id="one")
+    assert first.summary_method == "model"
+    asked = "".join(record.text for record in provider.requests)
+    assert [s for s in (*SECRETS.values(), *PIECES) if s in asked] == []
+    made = len(provider.requests)
+    second = ours.compress_sync(messages, session_id="two")
+    assert second.summary_method == "static"
+    assert len(provider.requests) == made > 0
+
+
+def test_an_earlier_summary_is_masked_for_another_model() -> None:
+    """The agent's own model wrote it from everything; the model that one call names reads less."""
+    secret = SECRETS["github-token"]
+    asked: dict[Any, list[str]] = {}
+
+    async def either(messages: list[Message], model: Any) -> str:
+        asked.setdefault(model, []).append(text_of(messages[-1]))
+        return f"## Done\nThe modules so far are in order, with the token {secret}."
+
+    config = CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)
+    ours = ContextCompressor(config, summarizer=either)
+    messages = [*session(6)[:4], {"role": "user", "content": f"Use {secret}"}, *session(40)[4:]]
+    ours.compress_sync(messages[:120], session_id="s", force=True)
+    result = ours.compress_sync(messages, session_id="s", auxiliary_model="other", force=True)
+    assert result.summary_method == "model"
+    assert secret in asked[None][0]
+    assert "[secret:github-token:" in asked["other"][0]
+    assert [text for text in asked["other"] if secret in text] == []
 
 
 def test_the_agents_own_model_is_shown_what_it_has_seen() -> None:

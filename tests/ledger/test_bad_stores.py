@@ -8,20 +8,25 @@ import logging
 import os
 import re
 import resource
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor.ledger.sql import database
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
 from tests.cli.test_commands import transcript
 from tests.helpers.command import Run, runner
 from tests.helpers.hosting import OPENAI, agent, at_home, context, of_agent, turn
+
+pytest_plugins = ["tests.helpers.stores"]
 
 TURNS = 16
 ROOT = Path(__file__).parent.parent.parent
@@ -83,7 +88,7 @@ def test_the_command_says_it_in_one_line(bad: Any, run: Run, tmp_path: Path) -> 
 def test_the_command_on_a_full_disk(tmp_path: Path) -> None:
     """One line, and what was there before is whole."""
     (tmp_path / "transcript.json").write_text(json.dumps(transcript()))
-    (tmp_path / "longer.json").write_text(json.dumps(transcript(60)))
+    (tmp_path / "longer.json").write_text(json.dumps(transcript(240)))
     store = str(tmp_path / "ledger.db")
     options = ("--window", "8000", "--store", store, "--session")
     assert _command("compress", str(tmp_path / "transcript.json"), *options, "s").returncode == 0
@@ -244,6 +249,58 @@ def test_a_store_that_is_damaged_under_way(
     assert host.refused == []
     assert len(of_agent(host)[-1].messages) < 2 * TURNS
     assert len([text for text in said(caplog) if "sent as well as it fits" in text]) == 1
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_a_store_that_another_keeps_locked(
+    background: bool,
+    host: LocalProvider,
+    tmp_path: Path,
+    statements: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """One wait, then turns go on at once with the summaries there are; the log says it once."""
+    monkeypatch.setattr(database, "_REST", 1_000)
+    told = tmp_path / "told.db"
+    options = {"store_url": str(told), "background": background}
+    made = agent(host, OPENAI, context(host, **options))
+    for n in range(TURNS):
+        made.chat(turn(n))
+    assert made.context_compressor.engine().background.wait(60)
+    before = open_store(told).sessions("default")[0]
+    with closing(sqlite3.connect(told)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        statements.clear()
+        for n in range(TURNS, 2 * TURNS):
+            assert made.chat(turn(n)) is not None
+        assert made.context_compressor.engine().background.wait(60)
+        assert statements.count("BEGIN IMMEDIATE") == 1
+        assert open_store(told).sessions("default")[0] == before
+    assert host.refused == []
+    assert len(of_agent(host)[-1].messages) < 2 * TURNS
+    assert len([text for text in said(caplog) if "kept it locked" in text]) == 1
+
+
+def test_a_store_whose_file_is_deleted(
+    host: LocalProvider, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next compression is on disk again, and the log says once that the file was lost."""
+    told = tmp_path / "told.db"
+    made = agent(host, OPENAI, context(host, store_url=str(told)))
+    for n in range(TURNS):
+        made.chat(turn(n))
+    for file in tmp_path.glob("told.db*"):
+        file.unlink()
+    for n in range(TURNS, 2 * TURNS):
+        assert made.chat(turn(n)) is not None
+    assert host.refused == []
+    store = open_store(told)
+    session = store.open("default", made.context_compressor.session_id)
+    assert session.entries
+    assert session.tip == made.context_compressor.last_result.session_id
+    assert store.verify() == []
+    assert len([text for text in said(caplog) if "deleted or replaced" in text]) == 1
 
 
 IN_A_PROCESS = """

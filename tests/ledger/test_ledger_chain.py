@@ -9,6 +9,7 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from praison_compressor.errors import LedgerConflict, LedgerCorrupt, SessionNotFound
+from praison_compressor.ledger import memory
 from praison_compressor.ledger.chain import (
     FORGOTTEN,
     archive_digest,
@@ -264,12 +265,28 @@ def test_a_parent_is_looked_for_in_the_same_namespace_only() -> None:
         store.lineage(NAMESPACE, "p")
 
 
-def test_one_process_needs_no_lease() -> None:
-    """Every holder gets it: the compressor's own single flight is enough."""
+def test_memory_holds_the_sessions_used_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The least used one goes, with all its epochs; whoever still writes to it reads it again."""
+    monkeypatch.setattr(memory, "MOST_SESSIONS", 2)
     store = MemoryStore()
-    session = store.open(NAMESPACE, "s")
-    assert store.claim(session, "a", 9.0)
-    assert store.claim(session, "b", 9.0)
-    store.release(session, "a")
-    store.close()
-    assert store.open(NAMESPACE, "s") == session
+    run = talk(2)
+    first, second = (
+        store.commit(store.open(NAMESPACE, name), [(segment(run), run)]) for name in "ab"
+    )
+    assert store.open(NAMESPACE, "a") == first
+    third = store.commit(store.open(NAMESPACE, "c"), [(segment(run), run)])
+    assert [store.open(NAMESPACE, name) for name in "ac"] == [first, third]
+    for name in ("b", second.tip):
+        assert store.open(NAMESPACE, name).entries == ()
+        with pytest.raises(SessionNotFound):
+            store.lineage(NAMESPACE, name)
+    with pytest.raises(LedgerConflict, match="gone"):
+        store.commit(second, [(segment(run), run)])
+
+
+def test_a_look_at_a_name_holds_nothing() -> None:
+    """Opening is no beginning: nothing is to be found under the name afterwards."""
+    store = MemoryStore()
+    store.open(NAMESPACE, "s")
+    with pytest.raises(SessionNotFound):
+        store.lineage(NAMESPACE, "s")

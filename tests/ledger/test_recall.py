@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from praison_compressor.ledger.segments import Session, Store
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.messages import content_digest, digest
 from praison_compressor.view.masks import reference_of
+from tests.helpers.native import to_native
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 from tests.helpers.transcripts import step
 
@@ -127,6 +128,17 @@ def test_a_wrong_reference_is_answered_with_how(store: Store, reference: str) ->
     """A model that invents a reference learns the form of one."""
     committed(store, "s", talk(4))
     assert "is no reference; expected one like" in tools(store)[1](reference)
+
+
+@pytest.mark.parametrize("wrong", [None, "3", "many", 2.5, float("inf"), ["hello"], {}], ids=repr)
+def test_arguments_of_a_wrong_type_are_answered_in_words(store: Store, wrong: Any) -> None:
+    """A model that writes a number as text, or none at all, does not end the turn."""
+    committed(store, "s", talk(4))
+    search, read = tools(store)
+    assert "s1." in search("hello", wrong)
+    assert "[s1." in read("s1", wrong)
+    assert search(wrong)
+    assert read(wrong)
 
 
 @pytest.mark.parametrize("reference", ["s0", "s9", "s1.9", "s1.0"])
@@ -265,21 +277,23 @@ def test_a_message_of_a_segment_is_read_by_its_digest_too(store: Store) -> None:
 # ---------------------------------------------------------------- resumed without the tools
 
 
-@pytest.mark.parametrize("turns", [20, 60])
+@pytest.mark.parametrize("shape", [list, to_native], ids=["texts", "blocks"])
+@pytest.mark.parametrize(("turns", "status"), [(20, "masked"), (60, "summarized")])
 def test_who_has_no_recall_tool_is_not_told_of_it_by_older_summaries(
-    store: Store, turns: int
+    store: Store, turns: int, status: str, shape: Callable[..., list[dict[str, Any]]]
 ) -> None:
     """Written for an agent with the tools, sent to one without; each knows the other's view."""
     config = CompressorConfig(
         model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, namespace=NAMESPACE
     )
     having = ContextCompressor(replace(config, recall=True), summarizer=model, store=store)
-    messages = outputs(turns)
-    told = having.compress_sync(messages, session_id="s", force=True)
+    messages = shape(outputs(turns))
+    told = having.compress_sync(messages, session_id="s", force=status == "summarized")
     assert "read_conversation_archive" in str(told.messages)
     without = ContextCompressor(config, store=store)
     view = without.compress_sync(messages, session_id="s")
     assert (view.context_status, view.written) == (told.context_status, ())
+    assert view.context_status == status
     assert len(view.messages) == len(told.messages)
     assert "read_conversation_archive" not in str(view.messages)
     assert without.compress_sync(messages, session_id="s").messages == view.messages

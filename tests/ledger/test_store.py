@@ -13,7 +13,7 @@ import pytest
 
 from praison_compressor.errors import LedgerConflict, LedgerError, SessionNotFound, StoreUnavailable
 from praison_compressor.ledger.chain import verify
-from praison_compressor.ledger.segments import GENESIS, Usage
+from praison_compressor.ledger.segments import GENESIS, Store, Usage
 from praison_compressor.ledger.sql.database import MIGRATIONS, default_path
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from tests.helpers.stores import Execute
@@ -109,23 +109,23 @@ def test_a_tree_has_every_fork(sql_store: SqlStore) -> None:
 # ---------------------------------------------------------------- leases
 
 
-def test_a_lease_has_one_holder(sql_store: SqlStore) -> None:
+def test_a_lease_has_one_holder(store: Store) -> None:
     """A second holder waits until the first gives back; the first may renew."""
-    session = sql_store.open(NAMESPACE, "s")
-    assert sql_store.claim(session, "one", 60)
-    assert not sql_store.claim(session, "two", 60)
-    assert sql_store.claim(session, "one", 60)
-    sql_store.release(session, "two")
-    assert not sql_store.claim(session, "two", 60)
-    sql_store.release(session, "one")
-    assert sql_store.claim(session, "two", 60)
+    session = store.open(NAMESPACE, "s")
+    assert store.claim(session, "one", 60)
+    assert not store.claim(session, "two", 60)
+    assert store.claim(session, "one", 60)
+    store.release(session, "two")
+    assert not store.claim(session, "two", 60)
+    store.release(session, "one")
+    assert store.claim(session, "two", 60)
 
 
-def test_a_crashed_holder_does_not_keep_the_lease(sql_store: SqlStore) -> None:
-    """A lease that ran out by the database's clock goes to the next who asks."""
-    session = sql_store.open(NAMESPACE, "s")
-    assert sql_store.claim(session, "crashed", -1)
-    assert sql_store.claim(session, "next", 60)
+def test_a_crashed_holder_does_not_keep_the_lease(store: Store) -> None:
+    """A lease that ran out by the store's clock goes to the next who asks."""
+    session = store.open(NAMESPACE, "s")
+    assert store.claim(session, "crashed", -1)
+    assert store.claim(session, "next", 60)
 
 
 def test_a_lease_from_a_clock_that_ran_ahead_does_not_count(sql_store: SqlStore) -> None:
@@ -136,11 +136,11 @@ def test_a_lease_from_a_clock_that_ran_ahead_does_not_count(sql_store: SqlStore)
     assert not sql_store.claim(session, "two", 6)
 
 
-def test_leases_are_per_session(sql_store: SqlStore) -> None:
+def test_leases_are_per_session(store: Store) -> None:
     """A lease on one session keeps nobody from another, nor from another tenant's."""
-    assert sql_store.claim(sql_store.open(NAMESPACE, "s"), "one", 60)
-    assert sql_store.claim(sql_store.open(NAMESPACE, "t"), "two", 60)
-    assert sql_store.claim(sql_store.open("other", "s"), "three", 60)
+    assert store.claim(store.open(NAMESPACE, "s"), "one", 60)
+    assert store.claim(store.open(NAMESPACE, "t"), "two", 60)
+    assert store.claim(store.open("other", "s"), "three", 60)
 
 
 # ---------------------------------------------------------------- processes and threads

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
+import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
-from praison_compressor.errors import ConfigError, LedgerCorrupt, StoreUnavailable
+from praison_compressor.errors import ConfigError, LedgerConflict, LedgerCorrupt, StoreUnavailable
+from praison_compressor.ledger.sql import database
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from tests.helpers.stores import Postgres
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
@@ -105,11 +112,109 @@ def test_a_directory_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
         open_store(tmp_path / "file" / "ledger.db").open(NAMESPACE, "s")
 
 
-@pytest.mark.parametrize("name", ["", "nul\0", "\udc80", "x" * 5_000])
+@pytest.mark.parametrize("name", ["", "nul\0", "\udc80", "x" * 5_000, 3, b"s"])
 def test_a_name_that_no_database_can_hold_is_refused(sql_store: SqlStore, name: str) -> None:
     """An id that is empty or no text is an error of the caller, on every database."""
     with pytest.raises(ConfigError, match=r"cannot name a session|a name of 5000 bytes"):
         sql_store.open(NAMESPACE, name)
+
+
+# ---------------------------------------------------------------- locked, lost
+
+
+WAITS = re.compile("^BEGIN IMMEDIATE$|FOR UPDATE$")
+"""Statements that wait for a lock."""
+
+
+@contextmanager
+def locked(url: str) -> Iterator[None]:
+    """Another program that keeps everybody else from writing."""
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as other:
+            other.execute("BEGIN IMMEDIATE")
+            yield
+    else:
+        with psycopg.connect(url) as other:
+            other.execute("LOCK TABLE compressor_sessions IN EXCLUSIVE MODE")
+            yield
+            other.rollback()
+
+
+def test_a_locked_store_is_waited_for_once(
+    store_url: str, statements: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once in a cooldown a write waits, two seconds at most; reads go on, and openings."""
+    assert (database._LOCK_SECONDS, database._CONNECT_SECONDS) == (2, 2)
+    monkeypatch.setattr(database, "_LOCK_SECONDS", 1)
+    monkeypatch.setattr(database, "_REST", 1_000)
+    store = open_store(store_url)
+    session = committed(store, "s", talk(3, "a"))
+    with locked(store_url):
+        statements.clear()
+        told = set()
+        for _ in range(4):
+            with pytest.raises(StoreUnavailable, match="kept it locked") as caught:
+                store.commit(session, [(segment(talk(3, "b")), talk(3, "b"))])
+            told.add(str(caught.value))
+            assert store.open(NAMESPACE, "s") == session
+        assert open_store(store_url).open(NAMESPACE, "s").tip == session.tip
+    assert len(told) == 1
+    assert len([sent for sent in statements if WAITS.search(sent)]) == 1
+    store.close()
+
+
+def test_a_store_that_was_locked_is_used_again(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the cooldown the same object writes as before."""
+    monkeypatch.setattr(database, "_LOCK_SECONDS", 1)
+    monkeypatch.setattr(database, "_REST", 0.1)
+    store = open_store(store_url)
+    session = committed(store, "s", talk(3, "a"))
+    with locked(store_url), pytest.raises(StoreUnavailable):
+        store.commit(session, [(segment(talk(3, "b")), talk(3, "b"))])
+    time.sleep(1)
+    assert len(store.commit(session, [(segment(talk(3, "b")), talk(3, "b"))]).entries) == 2
+    assert store.verify() == []
+    store.close()
+
+
+def _deleted(path: Path) -> None:
+    path.unlink()
+
+
+def _deleted_with_its_log(path: Path) -> None:
+    for file in path.parent.glob(path.name + "*"):
+        file.unlink()
+
+
+def _another_in_its_place(path: Path) -> None:
+    with closing(open_store(path.with_name("other.db"))) as other:
+        committed(other, "other", talk(3))
+    _deleted_with_its_log(path)
+    path.with_name("other.db").replace(path)
+
+
+@pytest.mark.parametrize("lose", [_deleted, _deleted_with_its_log, _another_in_its_place])
+def test_a_file_that_went_away_is_made_anew(
+    lose: Callable[[Path], None], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next commit is in the file at the path, whole, and the log says once what happened."""
+    path = tmp_path / "ledger.db"
+    store = open_store(path)
+    lost = committed(store, "s", talk(3, "a"), talk(3, "b"))
+    lose(path)
+    with pytest.raises(LedgerConflict, match="read it again"):
+        store.commit(lost, [(segment(talk(3, "c")), talk(3, "c"))])
+    session = committed(store, "s", talk(3, "c"))
+    with closing(open_store(path)) as other:
+        assert other.open(NAMESPACE, "s") == session
+        assert other.verify() == []
+    assert [entry.segment.run for entry in session.entries] == [segment(talk(3, "c")).run]
+    said = [r.getMessage() for r in caplog.records if "deleted or replaced" in r.getMessage()]
+    assert len(said) == 1
+    assert str(path) in said[0]
+    store.close()
 
 
 FULL = """

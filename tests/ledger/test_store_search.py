@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from praison_compressor.errors import SessionNotFound
+from praison_compressor.errors import ConfigError, SessionNotFound
 from praison_compressor.ledger.sql.store import SqlStore
 from praison_compressor.ledger.words import rank, snippet, words
 from praison_compressor.messages import content_digest
-from tests.helpers.talks import NAMESPACE, committed, talk
+from tests.helpers.talks import NAMESPACE, committed, segment, talk
 
 pytest_plugins = ["tests.helpers.stores"]
 
@@ -48,6 +48,33 @@ def test_a_search_stays_in_its_session(sql_store: SqlStore) -> None:
         sql_store.search(NAMESPACE, "secret", "nobody")
 
 
+@pytest.mark.parametrize("name", ["s", "fork", None])
+def test_every_message_of_a_transcript_is_found(sql_store: SqlStore, name: str | None) -> None:
+    """Also those that no summary stands for, by the digest that forgets them; of these recall,
+    whose agent has them before it, lists none."""
+    whole = talk(8)
+    session = sql_store.open(NAMESPACE, "s")
+    outline = (whole[0], 0, whole[6], whole[7])
+    sql_store.commit(session, [(segment(whole[1:6]), whole[1:6])], outline)
+    committed(sql_store, "t", whole[1:6])
+    sql_store.open(NAMESPACE, "fork", "s")
+    for number, word in {0: "number0", 3: "number3", 6: "result6", 7: "number7"}.items():
+        (hit,) = sql_store.search(NAMESPACE, f"topic {word}", name)
+        assert (hit.message, hit.digest) == (whole[number], content_digest(whole[number]))
+        archived = sql_store.search(NAMESPACE, word, name, archived_only=True)
+        assert [found.message for found in archived] == [whole[3]] * (number == 3)
+    sql_store.forget(NAMESPACE, content_digest(whole[7]))
+    assert sql_store.search(NAMESPACE, "number7", name) == []
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_below_one_is_refused(sql_store: SqlStore, limit: int) -> None:
+    """Rather than answered with hits that were not asked for."""
+    committed(sql_store, "s", talk(8))
+    with pytest.raises(ConfigError, match=f"limit={limit}"):
+        sql_store.search(NAMESPACE, "hello", limit=limit)
+
+
 def test_any_word_is_enough_where_no_message_has_all(sql_store: SqlStore) -> None:
     """A query with one wrong word still finds; the rarer word counts for more."""
     committed(sql_store, "s", talk(8))
@@ -63,6 +90,13 @@ def test_no_query_is_a_syntax_error(sql_store: SqlStore, query: str) -> None:
     """What a database would read as an operator is only words."""
     committed(sql_store, "s", talk(4))
     assert sql_store.search(NAMESPACE, query, "s") == []
+
+
+def test_a_whole_document_is_a_query(sql_store: SqlStore) -> None:
+    """However many words a model pastes, the first of them are looked for."""
+    committed(sql_store, "s", talk(8))
+    pasted = " ".join(f"{'word' * 10}{number}" for number in range(40_000))
+    assert sql_store.search(NAMESPACE, f"number3 {pasted}", "s")[0].ordinal == 3
 
 
 def test_a_phrase_ranks_before_its_words() -> None:

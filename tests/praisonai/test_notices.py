@@ -114,7 +114,7 @@ def test_events_the_line_and_the_stream(
         MODES[mode](made, [turn(n) for n in range(12)])
 
     names = [event.name for event in events]
-    assert names[:3] == ["started", "model_called", "committed"]
+    assert names[:4] == ["started", "model_called", "model_answered", "committed"]
     assert events[0].data["tokens"] > 0
     assert LINE.fullmatch(made.context_compressor.notice)
     assert made.context_compressor.notice in caplog.text

@@ -136,7 +136,9 @@ def test_no_name_of_a_transcript_is_ever_doubted(messages: list[Message]) -> Non
 def test_the_summary_says_it_and_the_result_lists_it() -> None:
     """Below the model's text and above the facts that it lacks, within the room."""
     messages = session(30)[1:]
-    written = write(Paid("## Done\nAll of it, in made_up_module.py."), brief(messages))
+    written = write(
+        Paid("## Done\nAll modules are in order, in made_up_module.py."), brief(messages)
+    )
     lines = unframe(written.message).split("\n")
     assert written.ungrounded == ("made_up_module.py",)
     assert lines[3] == f"{DOUBTS}made_up_module.py"
@@ -146,7 +148,11 @@ def test_the_summary_says_it_and_the_result_lists_it() -> None:
 
 def test_where_there_is_no_room_for_it_the_summary_stands() -> None:
     """A model's text is worth more than a line about it."""
-    answer = "## Done\n" + "Much was looked at and written down. " * 40 + "See made_up_module.py."
+    answer = (
+        "## Done\n"
+        + "Each module and part was looked at and put in order. " * 18
+        + "See made_up_module.py."
+    )
     messages = session(30)[1:]
     roomy = write(Paid(answer), brief(messages, facts=0))
     size = TokenCounter("gpt-4o").message(roomy.message)
@@ -160,7 +166,9 @@ def test_where_there_is_no_room_for_it_the_summary_stands() -> None:
 def test_a_fold_carries_the_doubt_on() -> None:
     """Through a whole compressor: three rounds of a model that repeats what it once made up."""
     talk = session(90, words=120)
-    subject = compressor(lambda _: "## Done\nAll in made_up_module.py.", fold_ratio=0.05)
+    subject = compressor(
+        lambda _: "## Done\nAll modules are in order, in made_up_module.py.", fold_ratio=0.05
+    )
     results = [subject.compress_sync(talk[: 1 + 90 * n]) for n in range(1, 5)]
     told = [result for result in results if result.written]
     assert len(told) >= 3
@@ -178,7 +186,9 @@ def test_a_static_summary_and_a_quiet_turn_have_none() -> None:
 def test_the_event_counts_them() -> None:
     """For who watches a fleet: a model that makes up much is the wrong one."""
     heard = []
-    subject = compressor(lambda _: "All in made_up_module.py.", on_event=heard.append)
+    subject = compressor(
+        lambda _: "All modules are in order, in made_up_module.py.", on_event=heard.append
+    )
     asyncio.run(subject.compress(session(30)))
     counts = [e.data["ungrounded"] for e in heard if e.name == "committed"]
     assert counts == [1]

@@ -44,7 +44,7 @@ def test_a_static_summary_says_that_no_model_wrote_it():
 def test_recall_is_named_only_where_it_exists():
     """A tool that is not there must not be asked for."""
     assert "archive" not in frame("x", count=1, method="model")
-    named = frame("x", count=1, method="model", recall="s2")
+    named = frame("x", count=1, method="model", reference="s2", recall=True)
     assert 'read_conversation_archive("s2")' in named
 
 
@@ -190,10 +190,28 @@ def test_a_summary_may_be_carried_on_as_it_was():
         ("<reasoning>x</reasoning><analysis>y</analysis>kept", "kept"),
         ("```markdown\n## Done\nkept\n```", "## Done\nkept"),
         ("kept <think>never closed", "kept"),
+        ("<thought>x</thought>kept", "kept"),
+        ("<seed:think>x</seed:think>kept", "kept"),
+        ("< think >x</ think >kept", "kept"),
+        ("◁think▷x◁/think▷kept", "kept"),
+        ("[THINK]x[/THINK]kept", "kept"),
+        ("x◁/think▷kept", "kept"),
+        (
+            "<|channel|>analysis<|message|>x<|end|><|start|>assistant<|channel|>final<|message|>"
+            "kept<|return|>",
+            "kept",
+        ),
+        ("analysisWe need a summary.assistantfinalkept", "kept"),
+        ("<think>it`s so</think>kept", "kept"),
+        (
+            "Wrote `<think>` out; also `</think>`.\nkept",
+            "Wrote `<think>` out; also `</think>`.\nkept",
+        ),
+        ("a\n```\n<think>\n```\nkept", "a\n```\n<think>\n```\nkept"),
     ],
 )
 def test_reasoning_and_fences_are_stripped(text, left):
-    """Closed, unclosed, half open, of every usual name."""
+    """Closed, unclosed, half open, of every usual name; what stands in backticks is no tag."""
     assert accept(SummaryReply(text), ASKED) == left
 
 

@@ -11,9 +11,11 @@ import pytest
 from praison_compressor.compressor.context_compressor import ContextCompressor
 from praison_compressor.config import CompressorConfig
 from praison_compressor.errors import SummarizerUnavailable
+from praison_compressor.events import Event
 from praison_compressor.messages import text_of
 from praison_compressor.summaries.retries import LEAST_WINDOW, LearnedWindows
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply
+from praison_compressor.tokens.counter import TokenCounter
 from tests.helpers.hosting import LITELLM, agent, context, turn
 from tests.helpers.transcripts import session
 
@@ -136,11 +138,88 @@ def test_a_function_of_the_users_own_is_learned_from_too() -> None:
             raise RuntimeError("This model's maximum context length is 5000 tokens.")
         return SUMMARY
 
-    config = CompressorConfig(model="gpt-4o", context_window=30_000, summary_max_retries=0)
+    # A tail that is as long as asked: what a text leaves makes no segment shorter than was shown.
+    small = {"context_window": 30_000, "summary_max_retries": 0, "protect_last_n_tokens": 1_000}
+    config = CompressorConfig(model="gpt-4o", **small)
     result = ContextCompressor(config, summarizer=model).compress_sync(session(60), force=True)
     assert result.summary_method == "model"
     assert sum(result.written[0].parts) == len(result.segments[0].run)
     assert len(result.written[0].parts) > 2
+
+
+def storms(window: int | None, answers: str, **options: Any) -> tuple[Any, list[Any], list[Event]]:
+    """A long stretch compressed by a function of that window; what it was asked, and events."""
+    asked: list[Any] = []
+    events: list[Event] = []
+
+    async def model(messages: list[dict[str, Any]]) -> str:
+        asked.append(messages)
+        return answers
+
+    model.window = window  # type: ignore[attr-defined]
+    given = {"model": "gpt-4o", "context_window": 30_000, "tool_policies": {"*": "summarize"}}
+    config = CompressorConfig(**{**given, "summary_max_retries": 0, **options})
+    ours = ContextCompressor(config, summarizer=model, on_event=events.append)
+    return ours.compress_sync(session(60, words=100)), asked, events
+
+
+@pytest.mark.parametrize(
+    ("window", "answers", "options", "method"),
+    [
+        (4_096, SUMMARY, {"summary_target_tokens": 2_000}, "model"),
+        (4_096, "", {"fallback_models": ("a", "b", "c", "d", "e", "f", "g", "h")}, "static"),
+        (4_096, f"{SUMMARY} {'All of it is as it should be. ' * 200}", {}, "model"),
+        (1_000, SUMMARY, {}, "static"),
+        (300, SUMMARY, {}, "static"),
+    ],
+    ids=["long prose", "refused texts", "long texts", "1k", "no room"],
+)
+def test_one_compression_makes_no_storm_of_calls(
+    window: int, answers: str, options: dict[str, Any], method: str
+) -> None:
+    """However little the model reads: 16 calls at most, each within its window; then the static
+    text, and one word on why."""
+    result, asked, events = storms(window, answers, **options)
+    sizes = [TokenCounter("gpt-4o").messages(messages) for messages in asked]
+    assert len(asked) <= 16
+    assert max(sizes, default=0) <= window
+    assert result.summary_method == method
+    told = [event.data["reason"] for event in events if event.name == "fell_back"]
+    assert len(told) == (method == "static"), told
+    assert result.tokens_after < 17_000
+
+
+def test_a_refusal_without_a_number_makes_no_storm_of_calls() -> None:
+    """A model of 4,096 tokens whose server does not say so: found, and read in, by 16 calls."""
+    tokens = TokenCounter("gpt-4o")
+
+    def answer(asked: Asked) -> Reply | Failure:
+        if tokens.text(asked.text) > 4_096:
+            return Failure(400, "Input is too long for requested model.", "invalid_request_error")
+        return Reply(SUMMARY)
+
+    with LocalProvider(answer) as provider:
+        result = at(provider).compress_sync(session(60, words=100))
+        assert len(provider.requests) <= 16
+        assert result.summary_method == "model"
+        assert sum(result.written[0].parts) == len(result.segments[0].run)
+
+
+@pytest.mark.parametrize("size", [60_000, 300_000])
+def test_a_huge_result_is_shown_in_one_request_of_bounded_size(size: int) -> None:
+    """What fails and is named in it stands there, and how much is left out; an option says more."""
+    messages = session(6)
+    lines = ["compiling the next unit of the second stage, nothing to tell"] * (size // 12)
+    lines[size // 24] = "NameError: name 'retry_budget' is not defined in billing/refunds.py"
+    messages[11] = {**messages[11], "content": "\n".join(lines)}
+    with LocalProvider(lambda asked: Reply(SUMMARY)) as provider:
+        assert at(provider).compress_sync(messages).summary_method == "model"
+        (request,) = provider.requests
+        assert request.prompt_tokens < 10_000
+        assert "NameError: name 'retry_budget'" in request.text
+        assert "characters left out" in request.text
+        at(provider, shown_message_tokens=40_000).compress_sync(messages)
+        assert 30_000 < provider.requests[-1].prompt_tokens < 50_000
 
 
 def unavailable(words: str) -> SummarizerUnavailable:
@@ -160,12 +239,12 @@ def unavailable(words: str) -> SummarizerUnavailable:
             6_000,
         ),
         # By that number it would have fit.
-        ("This model's maximum context length is 64000 tokens.", 9_000, 5_000),
-        ("Input is too long for requested model.", 9_000, 5_000),
+        ("This model's maximum context length is 64000 tokens.", 9_000, 5_500),
+        ("Input is too long for requested model.", 9_000, 5_500),
     ],
 )
 def test_what_a_refusal_tells(words: str, sent: int, window: int) -> None:
-    """In tokens as we count them; half of what was tried where it tells nothing of use."""
+    """In tokens as we count them; room for half of what was sent where it tells nothing of use."""
     windows = LearnedWindows()
     windows.learn("aux", unavailable(words), sent=sent, most=1_000)
     assert windows.of("aux", 128_000) == window

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 
 import pytest
 
@@ -22,6 +23,17 @@ ANSWER = "## Done\nThe modules so far are in order."
 ONE = Usage(prompt_tokens=900, completion_tokens=80, cache_read_tokens=100, cost=0.5)
 
 
+def rambling(words: int) -> str:
+    """That many words, none of them a name, of which some are the session's."""
+    known = "module part lorem ipsum dolor careful please look after must stay port so on".split()
+    return " ".join(random.Random(7).choices(known, k=words))
+
+
+def quoting(messages) -> str:
+    """A little of what is to be summarized."""
+    return text_of(messages[-1]).partition(">\n")[2][300:420]
+
+
 class Paid:
     """A summarizer that answers from a list, the last one for ever, and charges for each."""
 
@@ -38,6 +50,8 @@ class Paid:
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):
             raise answer
+        if callable(answer):
+            answer = answer(messages)
         return SummaryReply(answer, ONE, model, "stop")
 
 
@@ -76,7 +90,7 @@ def shown(request) -> str:
 # ---------------------------------------------------------------- in parts
 
 
-@pytest.mark.parametrize("window", [1_500, 3_000, 6_000, None])
+@pytest.mark.parametrize("window", [2_000, 3_000, 6_000, None])
 def test_every_message_is_in_exactly_one_part(window):
     """The proof in the result: the parts' counts sum up, each message is shown in one request."""
     messages = session(30)[1:]
@@ -96,6 +110,22 @@ def test_no_request_exceeds_the_summarizers_window():
     write(model, brief(session(40)[1:]))
     assert max(counter.messages(request) + 400 for request in model.requests) <= 2_000
     assert len(model.requests) > 10
+
+
+def test_the_stretches_of_one_compression_share_its_calls():
+    """What a policy keeps parts the middle in many stretches: all of them make 16 calls at most."""
+    messages = session(60)
+    for number in range(12, len(messages) - 3, 48):
+        for call in messages[number].get("tool_calls") or ():
+            call["function"]["name"] = "alpha"
+    model = Paid(window=3_000)
+    ours = compressor(
+        model, context_window=20_000, tool_policies={"alpha": "keep", "*": "summarize"}
+    )
+    result = ours.compress_sync(messages)
+    assert len(result.written) > 4
+    assert 4 < len(model.requests) <= 16
+    assert result.usage.prompt_tokens == 900 * len(model.requests)
 
 
 def test_parts_are_cut_between_steps():
@@ -131,7 +161,7 @@ def test_earlier_summaries_never_crowd_out_the_transcript():
     long = " ".join(f"earlier-{n}" for n in range(700))
     messages = session(10)[1:]
     for changes, seen in (({"earlier": (long,)}, 0), ({"folded": (long,)}, 1)):
-        model = Paid(window=2_000)
+        model = Paid(quoting, window=2_000)
         written = write(model, brief(messages, **changes))
         asked = "\n".join(text_of(request[-1]) for request in model.requests)
         assert max(counter.messages(request) + 400 for request in model.requests) <= 2_000
@@ -232,7 +262,7 @@ def test_a_text_that_lost_a_race_is_on_the_bill_of_the_next():
 
 def test_a_text_that_is_too_long_is_refused_once_and_counted():
     """It would not get shorter by asking again."""
-    model = Paid("word " * 5_000)
+    model = Paid(rambling(5_000))
     result = compressor(model).compress_sync(session(20))
     assert (result.summary_method, len(model.requests)) == ("static", 1)
     assert result.usage == ONE
@@ -332,7 +362,7 @@ def test_overhead_above_the_trigger_is_said_once(caplog):
 def test_overhead_above_the_trigger_is_not_fought():
     """A compression that only the next turns need waits until they do, and then frees room for
     several: not one every other turn, each too small for a model's text."""
-    model, events = Paid("## Done\nAll of it is in order so far."), []
+    model, events = Paid("## Done\nWord for word."), []
     ours = compressor(model, events.append, context_window=16_000)
     talk = [{"role": "user", "content": "Task: " + "detail " * 9_800}]
     assert 9_600 < ours.tokens.messages(talk) < 12_000
@@ -354,7 +384,7 @@ class Rambling:
     """A weak model: it writes until it is stopped."""
 
     async def summarize(self, messages, *, max_tokens, model, timeout_seconds):
-        return SummaryReply("so " * (max_tokens - 1), ONE, model, "stop")
+        return SummaryReply(rambling(max_tokens // 2), ONE, model, "stop")
 
 
 def test_a_model_that_writes_twice_what_it_is_asked_leaves_room_for_facts():

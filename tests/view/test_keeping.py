@@ -104,6 +104,28 @@ def test_the_newest_kept_outputs_stay_over_a_long_conversation() -> None:
     assert [(size, count) for size, count in after if size < 10_000 or count < 25] == []
 
 
+def test_kept_outputs_between_others_cost_one_call_of_the_model() -> None:
+    """They divide the middle: the largest stretch is told by the model, the others by facts."""
+    asked = []
+
+    async def counting(messages: list[dict[str, Any]]) -> str:
+        asked.append(messages)
+        return await model(messages)
+
+    options: dict[str, Any] = {"protect_last_n_tokens": 1_000, "context_window": 16_000}
+    options["tool_policies"] = {"alpha": "keep", "ask_*": "summarize"}
+    config = CompressorConfig(model="gpt-4o", **options)
+    messages = outputs(41)
+    kept = [step(f"k_{t}", f"The expert said {t}.", name="alpha") for t in range(10)]
+    for t in reversed(range(10)):  # every four turns, before the user speaks
+        messages[16 * t + 17 : 16 * t + 17] = kept[t]
+    result = ContextCompressor(config, summarizer=counting).compress_sync(messages)
+    assert len(asked) == 1
+    assert len(result.written) >= 5
+    assert [text.method for text in result.written].count("model") == 1
+    assert [m for pair in kept for m in pair if m not in result.messages] == []
+
+
 def is_valid(ours: ContextCompressor, messages: list[dict[str, Any]]) -> bool:
     try:
         result = ours.compress_sync(messages, session_id="s")

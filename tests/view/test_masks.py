@@ -36,6 +36,9 @@ def config(**options) -> CompressorConfig:
     return CompressorConfig(**{**small, **options})
 
 
+LONG = "lorem ipsum dolor " * 100
+
+
 def outputs(turns: int, words: int = 100, name: str = "read_file"):
     """A session of little talk and large outputs, one step a turn."""
     messages = [{"role": "system", "content": "You are a coding agent."}]
@@ -280,6 +283,29 @@ def test_what_is_to_be_summarized_is_never_masked():
     ours = ContextCompressor(config(tool_policies={"read_*": "summarize"}), summarizer=model)
     result = ours.compress_sync(outputs(20))
     assert (result.summary_method, result.masked, len(model.requests)) == ("model", 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("policies", "lines"),
+    [({"read_*": "mask"}, True), ("keep_none", True), ({"bash": "mask"}, False), ({}, False)],
+)
+def test_a_summary_is_written_from_the_lines_of_what_a_policy_masks(policies, lines):
+    """Not from its outputs; those of a tool that no policy names are read whole."""
+    model = Model()
+    messages = outputs(20)
+    talk = "The task goes on as it was said. " * 60
+    messages = [
+        {**m, "content": talk + str(n)} if m["role"] == "assistant" and m["content"] else m
+        for n, m in enumerate(messages)
+    ]
+    ours = ContextCompressor(config(tool_policies=policies), summarizer=model)
+    result = ours.compress_sync(messages)
+    read = sum(f"Look at part {t}." in model.requests[0] for t in range(20))
+    assert (result.summary_method, len(model.requests)) == ("model", 1)
+    assert read >= 10
+    counted = [model.requests[0].count(words) for words in ("[masked] read_file", LONG)]
+    assert counted == ([read, 0] if lines else [0, read])
+    assert ours.verbatim(result.messages) == messages
 
 
 def test_kept_outputs_stay_verbatim_while_the_window_takes_them():

@@ -105,14 +105,17 @@ def test_room_for_more_than_there_is_is_cut_to_one_token_less() -> None:
     assert (first.room, first.most) == (199, 199)
 
 
-def test_a_stretch_of_half_the_largest_deserves_a_model_of_its_own() -> None:
-    """Below that it is written without one, where it is replaced at all."""
-    half = laid("s10 u20 a2000 u30 a1000 a40")
-    made = found(half, budget(9_000, 3_000, 1_500))
-    assert [job.by_model for job in made.jobs] == [True, True]
-    less = laid("s10 u20 a2002 u30 a1000 a40")
-    made = found(less, budget(1_000, 1_000, 1_000, exact=True))
-    assert [job.by_model for job in made.jobs] == [True, False]
+@pytest.mark.parametrize(
+    ("sizes", "by_model"),
+    [((2000, 1000), [True, False]), ((1000, 2000), [False, True]), ((999, 999), [False, True])],
+)
+def test_a_model_is_asked_for_the_largest_stretch_and_of_equal_ones_for_the_newest(
+    sizes: tuple[int, int], by_model: list[bool]
+) -> None:
+    """A compression is one call: what else is replaced is told without a model."""
+    layout = laid("s10 u20 a{} u30 a{} a40".format(*sizes))
+    made = found(layout, budget(9_000, 1_900, 1_500))
+    assert [job.by_model for job in made.jobs] == by_model
 
 
 def test_a_small_stretch_beside_a_large_one_stays_while_there_is_room() -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ...compressor.context_compressor import ContextCompressor
+from ...ledger.memory import MemoryStore
 from .. import transcripts
-from ..failures import Unusable, guarded, unlogged
+from ..failures import guarded, unlogged
 from ..options import (
     ApiBase,
     AsJson,
@@ -65,8 +67,11 @@ def report(
     and the facts it holds, masked outputs, lineage, cost. A transcript is sent again as it grew,
     with these options, to the compressor only: without --model no model is asked.
     """
+    from .page import render
+
     with unlogged():
-        if Path(what).is_file():
+        is_file = os.path.isfile(what)  # never raises, whatever a session is called
+        if is_file:
             config = config_of(
                 model=for_model,
                 context_window=window_of(window, for_model),
@@ -76,10 +81,12 @@ def report(
                 timeout_seconds=timeout,
                 namespace=namespace,
             )
-            life = _of_file(what, conversation, ContextCompressor(config))
+            # Not the user's store: a report leaves no session behind.
+            compressor = ContextCompressor(config, store=MemoryStore())
+            life = _of_file(what, conversation, compressor)
         else:
             life = _of_session(what, store, namespace, for_model)
-    _write(out, life)
+    transcripts.put(out, render(life), source=what if is_file else "-")
     screen = Screen()
     if as_json:
         last = life.points[-1] if life.points else None
@@ -112,12 +119,3 @@ def _of_session(session: str, store: str | None, namespace: str, model: str | No
 
     with open_at(store) as opened:
         return life_of_session(opened, namespace, session, TokenCounter(model))
-
-
-def _write(out: str, life: Life) -> None:
-    from .page import render
-
-    try:
-        Path(out).write_text(render(life), encoding="utf-8")
-    except OSError as error:
-        raise Unusable(f"{out}: {error.strerror or error}") from error

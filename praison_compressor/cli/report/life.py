@@ -276,7 +276,9 @@ def life_of_transcript(
         facts.update(_counted(done.written))
         if on_request is not None:
             on_request(number, len(ends))
-    told, _ = _told(compressor.store, compressor.config.namespace, session, facts)
+    told = Life(title, "", (), (), (), ())
+    if len(epochs) > 1:  # a store knows no session that was never compressed
+        told, _ = _told(compressor.store, compressor.config.namespace, session, facts)
     every = f", every {stride} steps" if stride > 1 else ""
     note = f"The transcript, sent again as it grew{every}, with these options."
     return replace(

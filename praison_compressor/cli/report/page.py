@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from ...messages.display import clean
+from ...messages.display import clean, when
 from .life import Life, Point, lines
 
 __all__ = [
@@ -26,7 +25,7 @@ def render(life: Life) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(clean=clean, number=_number, when=_when, share=_share, money=_money)
+    environment.filters.update(clean=clean, number=_number, when=when, share=_share, money=_money)
     template = environment.get_template("page.html")
     return template.render(
         life=life,
@@ -72,9 +71,3 @@ def _money(value: float | None) -> str:
     if value is None:
         return "-"
     return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
-
-
-def _when(seconds: float) -> str:
-    if not seconds:
-        return ""
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")

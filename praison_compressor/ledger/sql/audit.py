@@ -254,6 +254,8 @@ def _index_faults(connection: Connection) -> Iterator[Fault]:
             connection.exec_driver_sql(
                 "INSERT INTO compressor_search(compressor_search) VALUES ('integrity-check')"
             )
+        except exc.OperationalError:
+            raise  # it is locked: that is no damage
         except exc.DatabaseError as error:
             yield Fault("the full-text index", f"it is damaged: {error.orig}")
         return

@@ -4,6 +4,7 @@ errors in our words.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import secrets
@@ -11,7 +12,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,6 +34,7 @@ from sqlalchemy import (
 from sqlalchemy import exc as sa_exc
 
 from ...errors import LedgerConflict, LedgerCorrupt, LedgerError, StoreUnavailable
+from ...messages.forks import renewed, undivided
 from .archive import Codec, Packer
 from .index import create_index
 from .schema import CONTENT, meta, metadata, migrations, transcripts
@@ -41,11 +43,14 @@ __all__ = [
     "MIGRATIONS",
     "Database",
     "default_path",
+    "is_migrated",
     "is_transient",
     "migrate",
     "parse",
     "translated",
 ]
+
+logger = logging.getLogger(__name__)
 
 
 # -------------------------------------------------------------- faults
@@ -92,6 +97,10 @@ def translated(where: str) -> Iterator[None]:
         raise LedgerConflict(f"{where}: another writer was first ({_short(error)})") from error
     except exc.SQLAlchemyError as error:
         raise _translation(where, error) from error
+    except UnicodeEncodeError as error:
+        # Names and notes only: messages are stored as bytes.
+        said = f"{where} cannot hold {error.object[:60]!r}: no text in UTF-8"
+        raise LedgerError(f"{said}; name it otherwise") from error
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise StoreUnavailable(f"{where}: {reason}; check the path and its rights") from error
@@ -163,6 +172,12 @@ MIGRATIONS = (
     ("0003 transcripts", _transcripts),
     ("0004 no statistics", _no_statistics),
 )
+
+
+def is_migrated(connection: Connection) -> bool:
+    """Whether the schema is up to date, so that nothing has to be written to open the store."""
+    with connection.begin():
+        return {name for name, _ in MIGRATIONS} <= set(_applied(connection))
 
 
 def migrate(
@@ -237,20 +252,23 @@ def _packer(connection: Connection, codec: Codec | None, place: str, plain_too: 
 T = TypeVar("T")
 
 
+_READ, _WRITE = "BEGIN", "BEGIN IMMEDIATE"
+
+
 _LOCKED_PAUSE = 0.01  # seconds between two tries
 
 
-_LOCK_SECONDS = 30
+_LOCK_SECONDS = 2
 
 
-_CONNECT_SECONDS = 5
+_CONNECT_SECONDS = 2
 
 
 _TRIES = 3
 
 
-# After a connection that failed slowly, fail at once for this many times as long: an agent's turn
-# must not wait for a dead server again and again.
+# After what failed slowly, fail at once for this many times as long: an agent's turn must not wait
+# for a locked file or a dead server again and again.
 _REST = 10
 
 
@@ -316,26 +334,33 @@ class Database:
         *,
         codec: Codec | None = None,
         plain_too: bool = False,
+        on_open: Callable[[], None] = lambda: None,
     ) -> None:
+        """`on_open` hears of every opening: what was read before may be of another file."""
         self.url = parse(url)
         self.place = _place(self.url)
         self._codec = codec
         self._plain_too = plain_too
-        self._start()
-
-    def _start(self) -> None:
-        self._pid = os.getpid()
-        self._lock = threading.RLock()
+        self._on_open = on_open
+        self._lock = renewed(threading.RLock())
         # SQLite takes one writer at a time and serves those who wait in no order: of hundreds of
         # threads some would wait too long. Only one of a process asks it.
-        self._writing = threading.Lock()
+        self._writing = renewed(threading.Lock())
         self._engine: Engine | None = None
         self._packer: Packer | None = None
-        self._rest_until = 0.0
-        self._refused: LedgerError | None = None
-        # Engines of a parent process: kept, never closed, for closing one here would end the
-        # parent's connections (PostgreSQL) or drop its locks (SQLite).
-        self._inherited: list[Engine] = getattr(self, "_inherited", [])
+        self._file: tuple[int, int] | None = None
+        # By kind of transaction: until when it is refused, and in which words.
+        self._rests: dict[str, tuple[float, str]] = {}
+        renewed(self)
+
+    def _at_fork_close(self) -> None:
+        # SQLite and PostgreSQL both forbid a connection on two sides of a fork.
+        engine = self._engine
+        if engine is not None:
+            engine.dispose()
+
+    def _at_fork_reinit(self) -> None:
+        self._engine = None
 
     @property
     def is_sqlite(self) -> bool:
@@ -369,17 +394,19 @@ class Database:
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """The outcome of work that only reads."""
-        return self._run(work, "BEGIN")
+        return self._run(work, _READ)
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """The outcome of work that writes, all of it or nothing."""
-        self._check_process()
-        with self._writing if self.is_sqlite else nullcontext():
-            return self._run(work, "BEGIN IMMEDIATE")
+        if not self.is_sqlite:
+            return self._run(work, _WRITE)
+        with self._writing:
+            self._leave_lost_file()
+            return self._run(work, _WRITE)
 
     def maintain(self, *statements: str) -> list[Any]:
         """Run statements that may not be in a transaction; the last one's rows."""
-        with translated(self.place), self._ready().connect() as connection:
+        with translated(self.place), undivided, self._ready().connect() as connection:
             connection = connection.execution_options(isolation_level="AUTOCOMMIT", begin="")
             *first, last = statements
             for statement in first:
@@ -389,15 +416,15 @@ class Database:
 
     def close(self) -> None:
         """Close the connections of this process."""
-        with self._lock:
-            if self._engine is not None and self._pid == os.getpid():
+        with undivided, self._lock:
+            if self._engine is not None:
                 self._engine.dispose()
             self._engine = None
 
     # -------------------------------------------------------------- inside
 
     def _run(self, work: Callable[[Connection], T], begin: str) -> T:
-        with translated(self.place):
+        with self._resting(begin):
             for _ in range(_TRIES - 1):
                 try:
                     return self._once(work, begin)
@@ -408,48 +435,66 @@ class Database:
             return self._once(work, begin)
 
     def _once(self, work: Callable[[Connection], T], begin: str) -> T:
-        with self._ready().connect() as connection:
+        with undivided, self._ready().connect() as connection:
             connection = connection.execution_options(begin=begin)
             with connection.begin():
                 return work(connection)
 
     def _ready(self) -> Engine:
-        self._check_process()
         with self._lock:
             if self._engine is None:
-                with self._resting():
+                with self._resting(_READ):  # here too: others wait for the lock to do the same
                     self._engine = self._opened()
+                self._on_open()
             return self._engine
 
-    def _check_process(self) -> None:
-        if self._pid != os.getpid():
-            if self._engine is not None:
-                self._inherited.append(self._engine)
-            self._start()
+    def _leave_lost_file(self) -> None:
+        """Go on in the file at the path, where the one that is open was deleted or replaced: what
+        is written to that one nobody finds again."""
+        if self._engine is None or self._file == _identity(self.url):
+            return
+        logger.warning(
+            "%s: its file was deleted or replaced; what it held is gone, the file at its path is "
+            "used from now on, and made anew if there is none",
+            self.place,
+        )
+        self.close()
 
     @contextmanager
-    def _resting(self) -> Iterator[None]:
+    def _resting(self, begin: str) -> Iterator[None]:
         started = time.monotonic()
-        if self._refused is not None and started < self._rest_until:
-            # In the same words: it is the same failure.
-            raise type(self._refused)(str(self._refused))
+        # What cannot be read cannot be written; what another keeps from writing can be read.
+        for kind in (_READ, begin):
+            until, told = self._rests.get(kind, (0.0, ""))
+            if started < until:
+                raise StoreUnavailable(told)  # in the same words: it is the same failure
         try:
             with translated(self.place):
                 yield
-        except LedgerError as error:
+        except StoreUnavailable as error:
             now = time.monotonic()
-            self._rest_until = now + _REST * (now - started)
-            self._refused = type(error)(str(error))
+            self._rests[begin] = now + _REST * (now - started), str(error)
             raise
 
     def _opened(self) -> Engine:
+        path = str(self.url.database)
+        if self.is_sqlite and os.path.isfile(path) and not os.access(path, os.W_OK):
+            # At once: SQLite says so at the first word that is written.
+            raise StoreUnavailable(
+                f"{self.place}: it is read-only; make the file and its directory writable"
+            )
         engine = _sqlite(self.url) if self.is_sqlite else _postgresql(self.url)
         try:
             with engine.connect() as connection:
-                connection = connection.execution_options(begin="BEGIN IMMEDIATE")
+                # The one lock of SQLite only to write: what is up to date opens while others do.
+                begin = _READ if is_migrated(connection) else _WRITE
                 self._packer = migrate(
-                    connection, self._codec, self.place, plain_too=self._plain_too
+                    connection.execution_options(begin=begin),
+                    self._codec,
+                    self.place,
+                    plain_too=self._plain_too,
                 )
+            self._file = _identity(self.url)
         except BaseException:
             engine.dispose()
             raise
@@ -479,6 +524,15 @@ def _sqlite(url: URL) -> Engine:
     return engine
 
 
+def _identity(url: URL) -> tuple[int, int] | None:
+    """Which file is at the path of a SQLite store."""
+    try:
+        found = os.stat(str(url.database))
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def _private(path: Path) -> None:
     """Make the file and the directories to it for this user only; what exists is left alone."""
     missing = [path.parent, *path.parent.parents]
@@ -493,9 +547,11 @@ def _pragmas(connection: Any, _record: object) -> None:
     # The driver's own, late BEGIN would make two writers read first and then fail both.
     connection.isolation_level = None
     cursor = connection.cursor()
+    if cursor.execute("PRAGMA auto_vacuum").fetchone() == (0,):
+        # Before the first table: it cannot be switched on later without rewriting the file. Only
+        # then: it waits for whoever writes.
+        _until_it_is_free(cursor, "PRAGMA auto_vacuum = INCREMENTAL")
     for pragma in (
-        # Before the first table: it cannot be switched on later without rewriting the file.
-        "auto_vacuum = INCREMENTAL",
         "journal_mode = WAL",
         # A commit is rare and holds what a model was paid for: worth one fsync.
         "synchronous = FULL",

@@ -58,9 +58,14 @@ def check_names(*names: str | None) -> None:
     for name in names:
         if name is None:
             continue
-        size = len(name.encode("utf-8", "surrogatepass"))
-        if not name or "\0" in name or any("\ud800" <= c <= "\udfff" for c in name):
+        if (
+            not isinstance(name, str)
+            or not name
+            or "\0" in name
+            or any("\ud800" <= c <= "\udfff" for c in name)
+        ):
             raise ConfigError(f"{name!r} cannot name a session or namespace; expected text")
+        size = len(name.encode("utf-8"))
         if size > _LONGEST_NAME:
             raise ConfigError(
                 f"a name of {size} bytes, {name[:20]!r}…; expected at most {_LONGEST_NAME}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -13,6 +12,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, and_, or_, select
 
 from ...errors import LedgerCorrupt, SessionNotFound
+from ...messages.forks import renewed
 from ..chain import FORGOTTEN
 from ..segments import Entry, Epoch, Segment, Session, Usage
 from .archive import Archive, Packer
@@ -53,17 +53,16 @@ class Snapshots:
 
     def __init__(self, most: int = 256) -> None:
         self._most = most
-        self.clear()
+        self._lock = renewed(threading.Lock())
+        self._kept: OrderedDict[tuple[str, str], Snapshot] = OrderedDict()
 
     def clear(self) -> None:
-        """Forget all; after a fork a new lock too, for another thread may have held the old."""
-        self._pid = os.getpid()
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, str], Snapshot] = OrderedDict()
+        """Forget all."""
+        with self._lock:
+            self._kept.clear()
 
     def keep(self, found: Snapshot) -> Session:
         """Remember a session that was read."""
-        self._check_process()
         key = (found.session.namespace, found.session.id)
         with self._lock:
             self._kept[key] = found
@@ -74,13 +73,8 @@ class Snapshots:
 
     def get(self, row: Row[Any]) -> Snapshot | None:
         """What was read of that session before."""
-        self._check_process()
         with self._lock:
             return self._kept.get((row.namespace, row.id))
-
-    def _check_process(self) -> None:
-        if self._pid != os.getpid():
-            self.clear()
 
 
 # ---------------------------------------------------------------- sessions

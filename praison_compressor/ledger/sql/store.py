@@ -70,8 +70,10 @@ class SqlStore:
         mask_secrets: bool = True,
     ) -> None:
         self.mask_secrets = mask_secrets
-        self._database = Database(url, codec=codec, plain_too=plain_too)
         self._snapshots = Snapshots()
+        self._database = Database(
+            url, codec=codec, plain_too=plain_too, on_open=self._snapshots.clear
+        )
 
     def __repr__(self) -> str:
         return f"<{self.place}>"
@@ -209,17 +211,29 @@ class SqlStore:
         return self._read(lambda archive: _archived(archive, namespace, session_id))
 
     def search(
-        self, namespace: str, query: str, session_id: str | None = None, limit: int = 10
+        self,
+        namespace: str,
+        query: str,
+        session_id: str | None = None,
+        limit: int = 10,
+        *,
+        archived_only: bool = False,
     ) -> list[Hit]:
-        """Archived messages that hold the words of the query, best first.
+        """Messages that hold the words of the query, best first.
 
         Those with all words; where none has, those with any. With a `session_id` only of that
-        session and what it inherits, else of the namespace.
+        session and what it inherits, else of the namespace. `archived_only`: none of those that no
+        summary stands for, as a session's first and newest ones.
 
         Raises:
+            ConfigError: a limit below 1.
             SessionNotFound: no such session in this namespace.
         """
-        return self._read(lambda archive: search(archive, namespace, query, session_id, limit))
+        return self._read(
+            lambda archive: search(
+                archive, namespace, query, session_id, limit, archived_only=archived_only
+            )
+        )
 
     def verify(self, namespace: str | None = None, session_id: str | None = None) -> list[Fault]:
         """Everything whose hash, place or archive disagrees; empty when the ledger is sound.

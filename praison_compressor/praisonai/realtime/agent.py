@@ -426,4 +426,4 @@ def _url(url: str, model: str) -> str:
 def _summarizer(config: CompressorConfig, given: Any) -> Summarizer | None:
     if given is not None or config.auxiliary_model is None:
         return as_summarizer(given)
-    return default_summarizer(config, None)
+    return default_summarizer(config)

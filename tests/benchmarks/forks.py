@@ -1,0 +1,193 @@
+"""Forks at random moments, while other threads compress: how many children hang?
+
+    python -m tests.benchmarks.forks           200 forks on memory, SQLite and PostgreSQL each
+
+Two threads send one conversation after the other through one compressor, half of them with
+summaries in the background. Meanwhile the main thread forks; each child sends the conversations
+that its parent is at work on, and one of its own, through the compressor that it inherited.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import faulthandler
+import functools
+import os
+import random
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor.ledger.segments import Store
+from praison_compressor.ledger.sql.store import SqlStore, open_store
+from tests.helpers.stores import Postgres
+from tests.helpers.talks import NAMESPACE
+from tests.helpers.transcripts import session
+
+WORKERS = 2
+DEADLINE = 30.0
+"""Seconds after which a child hangs: it needs less than one."""
+
+
+@dataclass(frozen=True)
+class Forked:
+    """What came of the children."""
+
+    forks: int
+    hung: int
+    failed: int
+    rounds: int
+    """Conversations that the parent sent meanwhile."""
+    faults: int
+    seconds: float
+
+
+async def _model(messages: Sequence[dict[str, Any]]) -> str:
+    await asyncio.sleep(random.uniform(0, 0.02))
+    return "## Done\nThe modules up to here are in order; their ports stay as they are."
+
+
+class Parent:
+    """One compressor at work in threads, each always on a new conversation."""
+
+    def __init__(self, store: Store) -> None:
+        options: dict[str, Any] = {"context_window": 8_000, "protect_last_n_tokens": 1_000}
+        configs = [
+            CompressorConfig(**options, namespace=NAMESPACE, background=background)
+            for background in (False, True)
+        ]
+        self.engines = [ContextCompressor(c, summarizer=_model, store=store) for c in configs]
+        self.rounds = [0] * WORKERS
+        self.errors: list[BaseException] = []
+        self._over = threading.Event()
+
+    def name(self, worker: int) -> str:
+        """The conversation that a worker is at."""
+        return f"s{worker}-{self.rounds[worker]}"
+
+    def send(self, worker: int, name: str) -> None:
+        """Send a conversation turn by turn, in the background where the worker does."""
+        ours = self.engines[worker % 2]
+        for turns in (8, 12, 16):
+            ours.compress_sync(session(turns, words=20), session_id=name)
+        assert ours.background.wait(DEADLINE)
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Threads that send while the caller forks."""
+        threads = [threading.Thread(target=self._work, args=(n,)) for n in range(WORKERS)]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+            for thread in threads:
+                thread.join()
+
+    def _work(self, worker: int) -> None:
+        try:
+            while not self._over.is_set():
+                self.send(worker, self.name(worker))
+                self.rounds[worker] += 1
+        except BaseException as error:
+            self.errors.append(error)
+            raise
+
+
+def forked(store: Store, forks: int) -> Forked:
+    """Fork that many times, at random moments."""
+    parent = Parent(store)
+    parent.send(0, "warm")  # what is read once from disk is
+    parent.send(1, "warm")
+    started, codes = time.monotonic(), []
+    with parent.at_work():
+        for number in range(forks):
+            time.sleep(random.uniform(0, 0.1))
+            codes.append(in_child(functools.partial(_send, parent, number)))
+    assert not parent.errors, parent.errors
+    faults = store.verify() if isinstance(store, SqlStore) else []
+    print(*faults, sep="\n", end="\n" if faults else "", file=sys.stderr)
+    return Forked(
+        forks=forks,
+        hung=codes.count(None),
+        failed=sum(code not in (None, 0) for code in codes),
+        rounds=sum(parent.rounds),
+        faults=len(faults),
+        seconds=time.monotonic() - started,
+    )
+
+
+def _send(parent: Parent, number: int) -> None:
+    for worker in range(WORKERS):
+        parent.send(worker, parent.name(worker))
+        parent.send(worker, f"child-{number}")
+
+
+def in_child(work: Callable[[], object]) -> int | None:
+    """Fork and do it in the child: its exit code, 0 where nothing was raised; None if it hung."""
+    child = os.fork()
+    if child:
+        return _ended(child)
+    faulthandler.dump_traceback_later(DEADLINE - 5)
+    code = 1
+    try:
+        work()
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def _ended(child: int) -> int | None:
+    """The child's exit code; None where it had to be killed."""
+    until = time.monotonic() + DEADLINE
+    while time.monotonic() < until:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
+
+
+def main() -> None:
+    """Print a table."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--forks", type=int, default=200)
+    options.add_argument("--stores", nargs="+", default=["memory", "sqlite", "postgresql"])
+    given = options.parse_args()
+    print("store       forks  hung  failed  rounds  faults  seconds", flush=True)
+    for name in given.stores:
+        with tempfile.TemporaryDirectory() as directory:
+            server = Postgres() if name == "postgresql" else None
+            store: Store = MemoryStore()
+            if name != "memory":
+                store = open_store(server.empty() if server else Path(directory) / "ledger.db")
+            found = forked(store, given.forks)
+            store.close()
+            if server:
+                server.close()
+        print(
+            f"{name:<10} {found.forks:6} {found.hung:5} {found.failed:7} {found.rounds:7} "
+            f"{found.faults:7} {found.seconds:8.1f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

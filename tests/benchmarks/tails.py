@@ -1,0 +1,149 @@
+"""What a compression keeps verbatim: the tail and the view, at windows from 8k to 128k.
+
+    python -m tests.benchmarks.tails [--words 60]
+
+A generated session of twice the window, without a model and with one that answers in 100 words,
+compressed once and again and again as it grows. "half" is half of what the target leaves beside
+the head; a tail below it is red unless the next older step would pass it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+from praison_compressor.messages import Message, steps
+from praison_compressor.tokens.counter import TokenCounter
+from praison_compressor.view.budget import Budget
+from praison_compressor.view.frame import is_framed
+from tests.helpers.transcripts import session
+
+WINDOWS = (8_000, 12_000, 16_000, 24_000, 32_000, 48_000, 64_000, 96_000, 128_000)
+ASKED = (None, 1_000, 4_000, 40_000)
+TOKENS = TokenCounter("gpt-4o")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One compressed view, measured."""
+
+    target: int
+    head: int
+    tail: int
+    view: int
+    step: int
+    """Tokens of the step before the tail."""
+    calls: int
+
+    @property
+    def half(self) -> int:
+        """What the tail is to have at least."""
+        return (self.target - self.head) // 2
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether it has that, or could not have it without a step that passes it."""
+        return self.tail >= self.half or self.tail + self.step > self.half
+
+
+def compressed(
+    messages: list[Message],
+    window: int,
+    asked: int | None = None,
+    *,
+    by_model: bool = False,
+    grows: bool = False,
+    **options: Any,
+) -> Kept:
+    """What a compressor with that window keeps of the session, `grows`: turn for turn."""
+    calls = 0
+
+    async def model(_: list[Message]) -> str:
+        nonlocal calls
+        calls += 1
+        return "## Done\n" + "The modules so far are in order and were read with care. " * 8
+
+    if asked is not None:
+        options["protect_last_n_tokens"] = asked
+    config = CompressorConfig(
+        model="gpt-4o", context_window=window, tool_policies={"*": "summarize"}, **options
+    )
+    ours = ContextCompressor(config, summarizer=model if by_model else None, tokens=TOKENS)
+    for request in _requests(messages) if grows else (messages,):
+        result = ours.compress_sync(request)
+        if result.summary_method in ("model", "static"):
+            found = _measured(result.messages, request, Budget.of(config, window).target, calls)
+    return found
+
+
+def _requests(messages: list[Message]) -> Iterator[list[Message]]:
+    ends = (i + 1 for i, message in enumerate(messages) if message["role"] == "user")
+    return (messages[:end] for end in (*ends, len(messages)))
+
+
+def _measured(view: list[Message], messages: list[Message], target: int, calls: int) -> Kept:
+    """The sizes of a view; its tail is what follows its last summary."""
+    framed = [i for i, message in enumerate(view) if is_framed(message)]
+    first, last = framed[0], framed[-1]
+    tail = view[last + 1 :]
+    start = len(messages) - len(tail)
+    before = next(step for step in reversed(steps(messages)) if step.start < start)
+    return Kept(
+        target=target,
+        head=_tokens(view[:first]),
+        tail=_tokens(tail),
+        view=TOKENS.messages(view),
+        step=_tokens(messages[before.start : start]),
+        calls=calls,
+    )
+
+
+def _tokens(messages: list[Message]) -> int:
+    return sum(map(TOKENS.message, messages))
+
+
+def twice(window: int, words: int) -> list[Message]:
+    """A session of about twice the window."""
+    each = _tokens(session(3, words=words)[1:]) // 3
+    return session(2 * window // each + 1, words=words)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("--words", type=int, default=60, help="thirds of a tool output's words")
+    words = parser.parse_args().words
+    columns = ("window", "by", "asked", "target", "head", "half", "tail", "view", "grown", "view")
+    table = Table(*columns, "calls", title="tail kept and view, once and as the session grows")
+    for window in WINDOWS:
+        messages = twice(window, words)
+        for by_model in (False, True):
+            for asked in ASKED:
+                once = compressed(messages, window, asked, by_model=by_model)
+                grown = compressed(messages, window, asked, by_model=by_model, grows=True)
+                numbers = (once.target, once.head, once.half, once, once.view, grown, grown.view)
+                by = "model" if by_model else "static"
+                table.add_row(
+                    f"{window:,}",
+                    by,
+                    "default" if asked is None else f"{asked:,}",
+                    *(_shown(n) if isinstance(n, Kept) else f"{n:,}" for n in numbers),
+                    str(grown.calls),
+                )
+        table.add_section()
+    Console(width=120).print(table)
+
+
+def _shown(kept: Kept) -> str:
+    return f"{kept.tail:,}" if kept.is_enough else f"[red]{kept.tail:,}[/]"
+
+
+if __name__ == "__main__":
+    main()

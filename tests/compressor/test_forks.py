@@ -1,0 +1,137 @@
+"""A forked child: it waits for no thread of its parent, and its parent for none of it."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import praison_compressor
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.facts import Facts
+from praison_compressor.ledger.segments import Store
+from praison_compressor.ledger.sql.store import SqlStore
+from praison_compressor.messages import forks
+from tests.benchmarks.forks import forked, in_child
+from tests.compressor.test_background import Gate
+from tests.helpers.compressing import SMALL, Model, compressor
+from tests.helpers.transcripts import session
+
+pytest_plugins = ["tests.helpers.stores"]
+
+WAIT = 30.0
+
+
+@contextmanager
+def beside(work: Callable[[], Any]) -> Iterator[None]:
+    """Work in another thread, which the caller lets end."""
+    thread = threading.Thread(target=work)
+    thread.start()
+    yield
+    thread.join(WAIT)
+    assert not thread.is_alive()
+
+
+def test_children_of_a_compressor_at_work_end(store: Store) -> None:
+    """Forked at random moments while summaries are written: each gets its views."""
+    found = forked(store, 4)
+    assert (found.hung, found.failed, found.faults) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_a_child_waits_for_no_summary_of_its_parent(background: bool) -> None:
+    """Neither one that a turn is waiting for nor one in the background: it begins its own."""
+    gate = Gate()
+    ours = compressor(gate, background=background)
+
+    def turn() -> None:
+        gate.open.set()
+        assert not ours.background.busy(("default", "s"))
+        ours.compress_sync(session(20), session_id="s")
+        assert ours.background.wait(WAIT)
+        assert ours.compress_sync(session(20), session_id="s").summary_method == "reused"
+
+    with beside(lambda: ours.compress_sync(session(20), session_id="s")):
+        assert gate.asked.wait(WAIT)
+        assert in_child(turn) == 0
+        assert ours.store.open("default", "s").entries == ()  # the parent's own is still written
+        gate.open.set()
+    assert ours.background.wait(WAIT)
+    assert len(ours.store.open("default", "s").entries) == 1
+
+
+def test_a_child_gets_locks_that_nobody_holds(store: Store) -> None:
+    """Whatever lock of ours another thread holds at that moment, the child goes on."""
+    ours = ContextCompressor(SMALL, summarizer=Model(), store=store)
+    ours.compress_sync(session(12), session_id="s")
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        known = [reference() for reference in forks._known.values()]
+        locks = [each for each in known if hasattr(each, "acquire") and each.acquire(False)]
+        assert len(locks) > 10
+        held.set()
+        done.wait(WAIT)
+        for lock in locks:
+            lock.release()
+
+    with beside(hold):
+        assert held.wait(WAIT)
+        assert in_child(lambda: ours.compress_sync(session(20), session_id="s")) == 0
+        done.set()
+
+
+def test_every_lock_of_the_package_is_one_that_a_fork_renews() -> None:
+    """No lock is made beside `renewed`, none hides in a `cached_property`."""
+    root = Path(praison_compressor.__file__).parent
+    texts = {
+        path.relative_to(root): path.read_text()
+        for path in root.rglob("*.py")
+        if path.name != "forks.py" and "testing" not in path.parts
+    }
+    bare = re.compile(r"(?<!renewed\()threading\.(R?Lock|Condition)\(|@(functools\.)?cached_")
+    assert [path for path, text in texts.items() if bare.search(text)] == []
+
+
+def test_what_is_computed_once_holds_no_lock_over_a_fork() -> None:
+    """A child may ask for facts' worth while another thread of its parent computes others'."""
+    computing, go = threading.Event(), threading.Event()
+
+    class Slow(tuple):
+        """Identifiers that take a while."""
+
+        def __iter__(self) -> Iterator[Any]:
+            computing.set()
+            go.wait(WAIT)
+            return super().__iter__()
+
+    with beside(lambda: Facts(1, identifiers=Slow()).worth):
+        assert computing.wait(WAIT)
+        assert in_child(lambda: Facts(1).worth) == 0
+        go.set()
+
+
+def test_a_fork_waits_until_no_thread_is_in_the_database(sql_store: SqlStore) -> None:
+    """SQLite's own locks would stay held in the child: it is forked after the transaction."""
+    sql_store.check()
+    inside, ended = threading.Event(), threading.Event()
+    late = threading.Timer(0.5, lambda: ended.set())
+
+    def read(_: object) -> None:
+        inside.set()
+        ended.wait(WAIT)
+
+    def first() -> None:
+        assert ended.is_set()
+        sql_store.open("default", "s")
+
+    with beside(lambda: sql_store._database.read(read)):
+        assert inside.wait(WAIT)
+        late.start()
+        assert in_child(first) == 0
+    sql_store.open("default", "s")

@@ -1,0 +1,125 @@
+"""What a compression keeps verbatim: the newest messages, and the user's words of the others."""
+
+from __future__ import annotations
+
+import functools
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+from praison_compressor.ledger.segments import Usage
+from praison_compressor.messages import text_of
+from praison_compressor.summaries.protocol import SummaryReply
+from tests.benchmarks.tails import TOKENS, WINDOWS, compressed, twice
+from tests.helpers.compressing import requests_of
+from tests.helpers.transcripts import session
+
+CACHED = functools.cache(twice)
+
+
+@pytest.mark.parametrize("by_model", [False, True])
+@pytest.mark.parametrize("window", WINDOWS)
+def test_the_tail_is_half_of_what_the_head_leaves_and_the_view_fills_its_target(window, by_model):
+    """By default, in any window, with a model and without, unless the next step would pass it."""
+    kept = compressed(CACHED(window, 60), window, by_model=by_model)
+    assert kept.is_enough
+    assert kept.view <= kept.target
+    # A cut on a turn start may cost a fifth of the tail; more than was asked for is not kept.
+    filled = kept.view + kept.tail / 4 >= 0.95 * kept.target
+    assert filled or kept.tail + kept.step > 20_000
+
+
+@given(
+    window=st.integers(6_000, 40_000),
+    turns=st.integers(10, 40),
+    words=st.integers(20, 120),
+    asked=st.lists(st.integers(0, 25_000), min_size=2, max_size=3, unique=True).map(sorted),
+    by_model=st.booleans(),
+)
+@settings(max_examples=25, deadline=None)
+def test_more_asked_never_gives_less_kept(window, turns, words, asked, by_model):
+    """A larger `protect_last_n_tokens` keeps as much or more, the default as much as any below."""
+    messages = session(max(turns, 2 * window // (14 * words)), words=words)
+    kept = [compressed(messages, window, n, by_model=by_model) for n in asked]
+    tails = [each.tail for each in kept]
+    assert tails == sorted(tails)
+    assert all(each.is_enough for n, each in zip(asked, kept, strict=True) if n >= 20_000)
+
+
+@pytest.mark.parametrize("by_model", [False, True])
+@pytest.mark.parametrize("window", [8_000, 16_000, 32_000])
+def test_the_tail_keeps_its_half_as_a_session_grows(window, by_model):
+    """Summaries that stand already give way to it by a fold."""
+    kept = compressed(CACHED(window, 60), window, by_model=by_model, grows=True)
+    assert kept.is_enough
+
+
+def test_a_text_that_makes_room_for_a_longer_tail_is_paid_once():
+    """Its facts are read anew without another call, and the bill stays what the call cost."""
+    shown = []
+
+    class Paid:
+        window = None
+
+        async def summarize(self, messages, **_):
+            shown.append(messages)
+            usage = Usage(prompt_tokens=1_000, completion_tokens=10)
+            return SummaryReply("## Done\nThe modules so far are in order.", usage, "paid")
+
+    config = CompressorConfig(model="gpt-4o", context_window=24_000)
+    ours = ContextCompressor(config, summarizer=Paid(), tokens=TOKENS)
+    result = ours.compress_sync(CACHED(24_000, 60))
+    assert sum(result.written[0].parts) > len(result.segments[0].run)
+    assert (len(shown), result.usage.prompt_tokens) == (1, 1_000)
+
+
+TALK = ("the meeting", "our customer", "a colleague", "the old report", "the board")
+DID = ("talked about the trip", "wrote about the weather", "asked for some older papers")
+
+
+def told() -> tuple[list[dict], list[str]]:
+    """24 messages of the user's, of 2,000 tokens each, and the sentence that each opens with."""
+    chance = random.Random(3)
+    messages = [
+        {"role": "system", "content": "You are a coding agent."},
+        {"role": "user", "content": "Help me with the migration of the platform."},
+        {"role": "assistant", "content": "Gladly."},
+    ]
+    keys = [
+        f"The service of customer {7_000 + n} is the one that broke on day {n}." for n in range(24)
+    ]
+    for key in keys:
+        rest = " ".join(
+            f"On day {chance.randrange(900)} {chance.choice(TALK)} {chance.choice(DID)}."
+            for _ in range(170)
+        )
+        messages.append({"role": "user", "content": f"{key} {rest}"})
+        messages.append({"role": "assistant", "content": "I will take that into account."})
+    return [*messages, {"role": "user", "content": "Go on now."}], keys
+
+
+@pytest.mark.parametrize("prose", [1, 40])
+@pytest.mark.parametrize(
+    ("window", "grows"), [(8_000, False), (16_000, False), (16_000, True), (32_000, True)]
+)
+def test_with_a_model_no_fewer_of_the_users_words_are_kept_than_without(window, grows, prose):
+    """A short text of the model's leaves them the room, and a long one stands beside them."""
+
+    async def model(messages):
+        return "## Done\n" + "The migration goes on; the customers were heard. " * prose
+
+    messages, keys = told()
+
+    def kept(summarizer) -> int:
+        config = CompressorConfig(model="gpt-4o", context_window=window)
+        ours = ContextCompressor(config, summarizer=summarizer, tokens=TOKENS)
+        for request in requests_of(messages) if grows else [messages]:
+            result = ours.compress_sync(request)
+        flat = " ".join(" ".join(text_of(message).split()) for message in result.messages)
+        return sum(key in flat for key in keys)
+
+    assert kept(model) >= max(kept(None), 23)

@@ -1,0 +1,188 @@
+"""What a model answers instead of a summary, kind by kind: none is taken for one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor.config import CompressorConfig
+from praison_compressor.events import Event
+
+LOREM = (
+    "Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut "
+    "labore et dolore magna aliqua. Ut enim ad minim veniam, quis nostrud exercitation ullamco "
+    "laboris nisi ut aliquip ex ea commodo consequat. "
+)
+
+GARBAGE = {
+    "ok": "OK",
+    "null": "null",
+    "none": "None.",
+    "not applicable": "N/A",
+    "done": "Done.",
+    "a yes": "True",
+    "an empty object": "{}",
+    "a thumb": "👍👍👍",
+    "replacement characters": "\ufffd\ufffd\ufffd \ufffd\ufffd\ufffd",
+    "headings alone": "## Goal and constraints\n## Done\n## In progress\n## Next step",
+    "placeholders": "## Done\n- [insert completed work here]\n## Next step\n- [insert next step]",
+    "an acknowledgement": "Understood. I will write the summary of the conversation now.",
+    "an announcement": "Sure! Here is a summary of the conversation:",
+    "a greeting": "Hello! How can I help you today?",
+    "a request for input": "Please provide the conversation that you would like me to summarize.",
+    "a summary of nothing": "The conversation between the user and the assistant was summarized.",
+    "apology": "I apologize, but I don't feel comfortable summarizing this conversation, because "
+    "it may contain sensitive information. Is there something else I can help you with?",
+    "inability": "I'm unable to help with this request. As a language model I follow guidelines.",
+    "policy": "This request violates our usage policy and was therefore not processed.",
+    "German": "Es tut mir leid, aber ich kann dieses Gespräch leider nicht zusammenfassen.",
+    "French": "Je suis désolé, mais je ne peux pas résumer cette conversation.",
+    "Spanish": "Lo siento, pero no puedo resumir esta conversación.",
+    "Portuguese": "Desculpe, mas não posso resumir esta conversa.",
+    "Italian": "Mi dispiace, ma non posso riassumere questa conversazione.",
+    "Dutch": "Het spijt me, maar ik kan dit gesprek niet samenvatten.",
+    "Polish": "Przepraszam, ale nie mogę podsumować tej rozmowy.",
+    "Turkish": "Üzgünüm, bu konuşmayı özetleyemem.",
+    "Russian": "Извините, но я не могу обобщить этот разговор.",
+    "Arabic": "أعتذر، لكن لا يمكنني تلخيص هذه المحادثة.",
+    "Hindi": "मुझे खेद है, मैं इस बातचीत का सारांश नहीं दे सकता।",
+    "Chinese": "很抱歉，我无法总结这段对话。",
+    "Japanese": "申し訳ありませんが、この会話を要約することはできません。",
+    "Korean": "죄송하지만 이 대화를 요약해 드릴 수 없습니다.",
+    "filler text": LOREM * 4,
+    "a tool call": '<tool_call>\n{"name": "read_file", "arguments": {"path": "src/app.py"}}\n'
+    "</tool_call>",
+    "a bare tool call": '{"name": "read_file", "arguments": {"path": "src/app.py"}}',
+    "a call in brackets": '[TOOL_CALLS][{"name": "read_file", "arguments": {"path": "a.py"}}]',
+    "one word 1,200 times": "parser " * 1_200,
+    "one sentence 200 times": "The parser in src/app.py was fixed. " * 200,
+    "numbers": " ".join(map(str, range(1, 400))),
+    "random letters": "qwzx vbrtk plmnj xkcdf zzyqw " * 3 + "ghjtr mnbvc lkjhg poiuy trewq",
+    "another conversation's": "The user wants a recipe for leek soup for six people. Onions, two "
+    "kilos of leeks and cream were bought; the oven stays cold. Next: peel the potatoes.",
+    "a page of an error": "<html><head><title>503 Service Temporarily Unavailable</title></head>"
+    + "<body><center><h1>503</h1></center><hr>" * 12 + "</body></html>",
+    "an error in JSON": '{"error": {"message": "You exceeded your current quota", "code": 429, '
+    '"details": "' + "billing " * 60 + '"}}',
+    "control words": "<|im_end|><|im_start|>assistant<|im_end|>",
+}  # fmt: skip
+
+# Three turns of talk each; what a model may write of it; the same in another language.
+TALKS = {
+    "English": (
+        "Please look why the invoice export fails for customers in Norway.",
+        "The export fails because the VAT table has no row for Norway: rate 25 is missing there.",
+        "Add the row with rate 25 and run the export for March again, order 88213 first.",
+        "The export of invoices failed for Norway: VAT rate 25 was missing. Order 88213 next.",
+        "Der Export scheiterte für Norway, weil der Satz 25 fehlte. Auftrag 88213 kommt zuerst.",
+    ),
+    "German": (
+        "Bitte prüfe, warum die Heizung im Lager nachts ausgeht; leider frieren die Pflanzen.",
+        "Die Zeitschaltuhr steht auf 22 Uhr; sie ist auf 6 Uhr gestellt, aber der Fühler fehlt.",
+        "Dieses Gespräch bitte merken: Herr Brandt liefert den Fühler KTY84 am Donnerstag.",
+        "Heizung im Lager: Zeitschaltuhr von 22 auf 6 Uhr gestellt. Brandt liefert Fühler KTY84.",
+        "The heating timer was moved from 22 to 6 o'clock; Herr Brandt brings the KTY84 sensor.",
+    ),
+    "French": (
+        "Je ne peux pas ouvrir la serrure du bureau de Lyon, pouvez-vous résumer la procédure ?",
+        "Le badge 4471 est bloqué ; le gardien Moreau débloque la serrure avec le code du coffre.",
+        "D'accord, mais le coffre est fermé jusqu'à lundi, il faut appeler Moreau avant 18 heures.",
+        "Serrure du bureau de Lyon : badge 4471 bloqué, appeler le gardien Moreau avant 18 heures.",
+        "Badge 4471 for the Lyon office is blocked; call Moreau before 18 h, the safe is shut.",
+    ),
+    "Spanish": (
+        "No puedo reservar el hotel en Sevilla, lo siento, la tarjeta fue rechazada otra vez.",
+        "El hotel Alcázar acepta transferencia: 340 euros antes del viernes, referencia AX-9921.",
+        "Entonces haz la transferencia y pide una habitación tranquila para la conversación.",
+        "Hotel Alcázar en Sevilla: tarjeta rechazada, transferencia de 340 euros, AX-9921.",
+        "The card was refused; 340 euros go to the Alcázar in Sevilla by transfer, AX-9921.",
+    ),
+    "Russian": (
+        "Извините, но сервер печати в Казани не отвечает с утра, посмотрите журнал.",
+        "В журнале ошибка 0x6d9: служба остановлена после обновления, диск полон на 98 процентов.",
+        "Очистите диск и запустите службу, потом напишите Ольге про этот разговор.",
+        "Сервер печати в Казани: ошибка 0x6d9, диск полон на 98 процентов; очистить, запустить.",
+        "Print server: error 0x6d9, the disk is 98 percent full; clean it and start the service.",
+    ),
+    "Arabic": (
+        "أعتذر، لكن شاحنة الدواء لم تصل إلى مستودع الرباط، هل يمكنك معرفة السبب؟",
+        "الشاحنة 7714 متوقفة في طنجة لأن شهادة التبريد انتهت؛ درجة الحرارة 12 بدل 8.",
+        "جدد شهادة التبريد واتصل بالسائق حسن قبل المساء.",
+        "شاحنة الدواء 7714 متوقفة في طنجة: شهادة التبريد انتهت، والسائق حسن ينتظر.",
+        "Truck 7714 is held because its cooling certificate ended: 12 degrees instead of 8.",
+    ),
+    "Hindi": (
+        "मुझे खेद है, जयपुर की दुकान का बिल गलत छपा है, कृपया देखें।",
+        "बिल 5521 में कर 18 प्रतिशत के बजाय 28 प्रतिशत लगा था; छपाई मशीन सही है।",
+        "कर ठीक करके नया बिल रमेश को भेजें, और इस बातचीत को याद रखें।",
+        "जयपुर की दुकान के बिल 5521 में कर गलत था: 18 प्रतिशत चाहिए; नया बिल रमेश को।",
+        "Bill 5521 was printed with a tax of 28 instead of 18 percent; send a new one.",
+    ),
+    "Chinese": (
+        "很抱歉，我无法登录成都仓库的系统，请帮我检查账号。",
+        "账号 wh_0317 因为密码过期被锁定，管理员李伟可以解锁，有效期改为 90 天。",
+        "请联系李伟解锁账号，然后盘点三号货架的电池库存。",
+        "成都仓库账号 wh_0317 密码过期被锁定，联系管理员李伟解锁，之后盘点电池库存。",
+        "The account wh_0317 was locked, its password had ended; it lasts 90 days now.",
+    ),
+    "Japanese": (
+        "申し訳ありませんが、大阪工場の温度計が表示されません。確認してください。",
+        "温度計 TM-204 の電池が切れています。交換用の電池は倉庫の棚 17 にあります。",
+        "電池を交換して、佐藤さんに報告してください。この会話も残してください。",
+        "大阪工場の温度計 TM-204 は電池切れ。棚 17 の電池に交換し、佐藤さんに報告する。",
+        "Thermometer TM-204 has an empty battery; a new one is on shelf 17.",
+    ),
+    "Korean": (
+        "죄송하지만 부산 창고의 카메라가 꺼져 있어요. 이유를 알려 주세요.",
+        "카메라 CX-55의 전원 어댑터가 고장났습니다. 새 어댑터는 30일에 도착합니다.",
+        "어댑터가 오면 김민수 씨가 교체하고 영상을 저장해 주세요.",
+        "부산 창고의 카메라 CX-55는 전원 어댑터 고장. 새 어댑터는 30일 도착, 김민수 씨가 교체.",
+        "Camera CX-55 needs a new power adapter, which comes on the 30th.",
+    ),
+    "Thai": (
+        "ขออภัย ตู้เย็นที่สาขาเชียงใหม่เสีย ช่วยตรวจสอบด้วย",
+        "คอมเพรสเซอร์รุ่น RK-88 หยุดทำงาน อุณหภูมิขึ้นถึง 14 องศา ช่างสมชายมีอะไหล่",
+        "โทรหาช่างสมชายให้เปลี่ยนคอมเพรสเซอร์ก่อนวันศุกร์",
+        "ตู้เย็นสาขาเชียงใหม่เสีย คอมเพรสเซอร์ RK-88 หยุดทำงาน ช่างสมชายจะเปลี่ยนก่อนวันศุกร์",
+        "The compressor RK-88 stopped and it is 14 degrees; a technician changes it.",
+    ),
+}  # fmt: skip
+
+
+def compressed(language: str, answer: str) -> tuple[str | None, list[str]]:
+    """How a talk was summarized by a model that answers so, and why it was not."""
+
+    async def model(messages: list[dict[str, Any]]) -> str:
+        return answer
+
+    *said, _, _ = TALKS[language]
+    messages = [{"role": "user", "content": "Go."}, {"role": "assistant", "content": "Yes."}]
+    for number in range(4):
+        for text in said:
+            messages += [
+                {"role": "user", "content": text},
+                {"role": "assistant", "content": f"{said[1]} ({number})"},
+            ]
+    events: list[Event] = []
+    config = CompressorConfig(model="gpt-4o", token_floor=0, protect_last_n_tokens=50)
+    ours = ContextCompressor(config, summarizer=model, on_event=events.append)
+    result = ours.compress_sync([*messages, {"role": "user", "content": "?"}], target_tokens=600)
+    return result.summary_method, [str(e.data) for e in events if e.name == "fell_back"]
+
+
+@pytest.mark.parametrize("kind", GARBAGE)
+def test_what_says_nothing_of_a_talk_is_no_summary_of_it(kind: str) -> None:
+    """Whatever the talk's language is, the static text stands in for it, and it is said why."""
+    found = {language: compressed(language, GARBAGE[kind]) for language in TALKS}
+    assert {k: method for k, (method, _) in found.items()} == dict.fromkeys(TALKS, "static")
+    assert {len(reasons) for _, reasons in found.values()} == {1}
+
+
+@pytest.mark.parametrize("language", TALKS)
+def test_what_says_something_of_a_talk_is_its_summary(language: str) -> None:
+    """In one sentence, in the talk's language or in another, by names and numbers."""
+    *_, own, other = TALKS[language]
+    assert compressed(language, own) == ("model", [])
+    assert compressed(language, other) == ("model", [])
