@@ -33,7 +33,7 @@ from praison_compressor.compressor.context_compressor import ContextCompressor
 from praison_compressor.config import CompressorConfig
 from praison_compressor.messages import Message
 from praison_compressor.summaries import static as finder
-from praison_compressor.summaries import writer
+from praison_compressor.summaries import retries, writer
 from praison_compressor.tokens.counter import TokenCounter
 from praison_compressor.tokens.encodings import Vocabulary, vocabulary_for
 from tests.benchmarks.facts import transcript as recorded
@@ -46,7 +46,7 @@ FACTS = (
     (writer, "coverage"),
     (writer, "repair"),
     (writer, "static_summary"),
-    (writer, "is_unrelated"),
+    (retries, "is_about"),
     (writer, "ungrounded"),
 )
 """Where the functions of the facts are called from; the last two look the model's own up."""
@@ -56,7 +56,9 @@ SUMMARY = "## Done\n" + "\n".join(
     f"- src/f{n}.py: read, mended and tested; the report about it is in order." for n in range(40)
 )
 """As long as was asked for, and of this conversation: looked at in full before it is taken."""
-NAMELESS = "## Done\n" + "- It was read, mended and tested; the report about it is in order.\n" * 40
+NAMELESS = "## Done\n" + "".join(
+    f"- Item {n} was read, mended and tested; the report about it is in order.\n" for n in range(40)
+)
 """The same of any conversation."""
 
 
