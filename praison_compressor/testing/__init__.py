@@ -1,8 +1,7 @@
 """A strict local provider: real HTTP, real refusals, scripted replies, every request recorded.
 
 ```python
-from praison_compressor import Summarizer
-from praison_compressor.testing import LocalProvider, Worker
+from praison_compressor.testing import LocalProvider, Summarizer, Worker
 
 with LocalProvider(Worker(calls=3), window=8000) as provider:
     provider.route("summarizer", Summarizer(facts=r"FACT-\\d+"))
