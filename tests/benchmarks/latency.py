@@ -32,8 +32,8 @@ from rich.table import Table
 from praison_compressor.compressor.context_compressor import ContextCompressor
 from praison_compressor.config import CompressorConfig
 from praison_compressor.messages import Message
-from praison_compressor.summaries import static as finder
 from praison_compressor.summaries import retries, writer
+from praison_compressor.summaries import static as finder
 from praison_compressor.tokens.counter import TokenCounter
 from praison_compressor.tokens.encodings import Vocabulary, vocabulary_for
 from tests.benchmarks.facts import transcript as recorded
