@@ -91,7 +91,7 @@ Answers: TypeAlias = Answerer | Sequence[Answer | str]
 
 
 class Counter(Protocol):
-    """What the provider counts tokens with; `praison_compressor.tokens.TokenCounter` is one."""
+    """What the provider counts tokens with; `praison_compressor.TokenCounter` is one."""
 
     def text(self, text: str) -> int:
         """Return the tokens of a text."""

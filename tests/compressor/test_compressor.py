@@ -187,11 +187,11 @@ def test_a_preview_before_a_fork_leaves_it_a_fork():
 @pytest.mark.parametrize("recall", [False, True])
 def test_a_view_leads_back_to_its_own_transcript_however_equal_its_summaries(recall):
     """The view of every epoch, also of one long past or forked from, gives its own originals."""
-    says = "so it goes on and on " * 40
+    says = "the modules go on in order " * 40
+    # The user's words would stand below each summary, and tell them apart.
     whole = [
-        {"role": role, "content": f"turn {n:03}: {says}"}
-        for n in range(80)
-        for role in ("user", "assistant")
+        {"role": "assistant" if n else "user", "content": f"turn {n:03}: {says}"}
+        for n in range(160)
     ]
     options = {"context_window": 12_000, "fold_ratio": 1.0, "facts_budget_tokens": 0}
     ours = compressor(Model(), recall=recall, **options, protect_last_n_tokens=500)

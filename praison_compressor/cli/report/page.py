@@ -19,7 +19,7 @@ __all__ = [
 def render(life: Life) -> str:
     """The page, as HTML."""
     environment = Environment(
-        loader=PackageLoader("praison_compressor.report", "templates"),
+        loader=PackageLoader("praison_compressor.cli.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -43,7 +43,7 @@ def render(life: Life) -> str:
 
 def _part(name: str) -> Markup:
     """A file of ours: the only thing on the page that is not escaped."""
-    return Markup((files("praison_compressor.report") / name).read_text(encoding="utf-8"))
+    return Markup((files("praison_compressor.cli.report") / name).read_text(encoding="utf-8"))
 
 
 def _columns(life: Life) -> dict[str, Any]:
