@@ -140,9 +140,9 @@ class SummaryWriter:
         Raises:
             SummaryRejected: the prose is too long for it.
         """
+        brief, _ = self._redacted(brief, model)
         if written.method == "static":
             return self.static(brief)
-        brief, _ = self._redacted(brief, model)
         facts = self._finder.of(brief.messages)
         spent = Spent(model=written.model, parts=list(written.parts))
         return _audited(self._finish(brief, facts, written.prose, spent), facts)

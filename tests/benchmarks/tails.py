@@ -68,7 +68,7 @@ def compressed(
     async def model(_: list[Message]) -> str:
         nonlocal calls
         calls += 1
-        return "## Done\n" + "The modules so far are in order and were read with care. " * 8
+        return "## Done\n" + "Looked after each module: lorem ipsum dolor, with thanks. " * 8
 
     if asked is not None:
         options["protect_last_n_tokens"] = asked
