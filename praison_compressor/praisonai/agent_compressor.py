@@ -1,4 +1,4 @@
-"""One agent's compression: the view of each of its requests, its recall tools and its commands."""
+"""`agent.context_compressor`: the view of each of an agent's requests, and what a user may ask."""
 
 from __future__ import annotations
 
@@ -8,26 +8,23 @@ import operator
 import re
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
-from ..compressor.work import mask_segment
 from ..config import CompressorConfig
 from ..errors import CompressorError, StoreUnavailable
 from ..events import Listener
 from ..ledger.recall import recall_tools
-from ..ledger.segments import Segment, Store
-from ..messages import Message, Transcript, digest, read, to_plain
+from ..ledger.segments import Store
+from ..messages import Message
 from ..summaries.threads import off_loop
 from ..tokens.overflow import overflow_of
-from ..view.layout import lay
-from ..view.masks import MaskLines
-from .engines import Engines
+from .engines import Engines, bill, prune
 from .host_compaction import PassThroughManager, manager_for
-from .notices import Notices
+from .notices import Notices, Status, status_of
 from .options import RequestedContext
 from .requests import (
     HostRequest,
@@ -39,137 +36,31 @@ from .requests import (
     replace_conversation,
     without_window,
 )
-from .sessions import Mirror, SessionName, place_of
-from .status import Status, status_of
-from .wire import bill
-
-if TYPE_CHECKING:
-    from .sessions import Forgotten
-
-__all__ = [
-    "AgentCompressor",
-    "RecallTools",
-    "prune",
-]
-
-
-# -------------------------------------------------------------- pruning
-
-
-def prune(engine: ContextCompressor, messages: Sequence[Any], session_id: str) -> int:
-    """Record a mask for every large output before the newest turn; returns how many.
-
-    Raises:
-        LedgerError: the store cannot be read or written.
-    """
-    session = engine.store.open(engine.config.namespace, session_id)
-    segments = [entry.segment for entry in session.entries]
-    known = {segment.run[0] for segment in segments if segment.kind == "mask"}
-    transcript = read(messages)
-    found = [
-        (segment, [to_plain(original)])
-        for segment, original in _masks(engine, transcript, segments, len(messages))
-        if segment.run[0] not in known
-    ]
-    if found:
-        engine.store.commit(session, found)
-        engine.save(messages, session_id=session_id)
-    return len(found)
-
-
-def _masks(
-    engine: ContextCompressor, transcript: Transcript, segments: Sequence[Segment], length: int
-) -> Iterator[tuple[Segment, Message]]:
-    messages, count = transcript.messages, engine.tokens.message
-    users = [index for index, message in enumerate(messages) if message["role"] == "user"]
-    newest = users[-1] if users else 0
-    tiles = lay(list(map(digest, messages)), segments, [True] * len(messages))
-    summarized = {i for t in tiles if t.segment is not None for i in range(t.start, t.end)}
-    tokens = [count(message) for message in messages]
-    for index, line in MaskLines(engine.tokens.cache)(messages, tokens, engine.config):
-        size = count(line)
-        if index < newest and index not in summarized and size < tokens[index]:
-            segment = mask_segment(
-                digest(messages[index]),
-                line,
-                tokens=size,
-                source_tokens=tokens[index],
-                transcript_length=length,
-            )
-            yield segment, messages[index]
-
-
-# -------------------------------------------------------------- recalling
-
+from .sessions import Forgotten, Mirror, new_session_id, place_of, session_id_of
 
 log = logging.getLogger(__name__)
 
-
-class RecallTools:
-    """Gives an agent its tools, and takes back exactly those."""
-
-    def __init__(self, agent: Any, compressor: AgentCompressor) -> None:
-        self._agent = weakref.ref(agent)
-        taken = {getattr(tool, "__name__", None) for tool in _tools_of(agent)}
-        self._given = [tool for tool in _made(compressor) if tool.__name__ not in taken]
-        if self._given:
-            agent.tools = [*_tools_of(agent), *self._given]
-
-    def take_back(self) -> None:
-        """The agent's tools as they were."""
-        agent = self._agent()
-        if agent is not None and self._given:
-            agent.tools = [tool for tool in _tools_of(agent) if tool not in self._given]
-
-
-def _tools_of(agent: Any) -> list[Any]:
-    tools = getattr(agent, "tools", None)
-    if isinstance(tools, (list, tuple)):
-        return list(tools)
-    return [] if tools is None else [tools]
-
-
-def _made(compressor: AgentCompressor) -> list[Callable[..., str]]:
-    if not compressor.config.recall:
-        return []
-    weak = weakref.ref(compressor)  # the agent holds its tools, and must not hold its compressor
-
-    def ours() -> AgentCompressor:
-        found = weak()
-        if found is None:
-            raise StoreUnavailable("the conversation's archive is closed")
-        return found
-
-    try:
-        store = compressor.ledger
-    except CompressorError as error:
-        log.warning("no recall tools: %s", error)
-        return []
-    return recall_tools(
-        store,
-        # Asked at each call: a command may have changed the session.
-        lambda: store.open(ours().config.namespace, ours().session_id),
-        lambda text: ours().engine().tokens.text(text),
-    )
-
-
-# -------------------------------------------------------------- agent compressor
-
-
 ROLES = "two messages of one role in a row"
+
+
+class _Work(NamedTuple):
+    """What is asked of which compressor; tokens that are sent beside the messages."""
+
+    engine: ContextCompressor
+    options: dict[str, Any]
+    beside: int
 
 
 class AgentCompressor:
     """What `agent.context_compressor` is. Nothing in it raises into a turn of the agent."""
 
-    def __init__(self, agent: Any, asked: RequestedContext, defaults: Mapping[str, Any]) -> None:
+    def __init__(self, agent: Any, asked: RequestedContext, config: CompressorConfig) -> None:
         self._agent = weakref.ref(agent)
         self._asked = asked
-        self._session = SessionName()
+        self._session_id: str | None = None
+        self._own_id = new_session_id()
         self._notices = Notices(self._agent)
-        self._engines = Engines(
-            asked.config(_model_of(agent), defaults), self._agent, asked.own_model, self._notices
-        )
+        self._engines = Engines(config, self._agent, asked.own_model, self._notices)
         self._mirror = Mirror(self._agent, lambda: self._engines.ledger)
         self._failures: set[str] = set()
         self._refused: set[tuple[str | None, str]] = set()
@@ -189,8 +80,8 @@ class AgentCompressor:
 
     @property
     def session_id(self) -> str:
-        """The agent's session id, or a random one of its own."""
-        return self._session.of(self._agent())
+        """The one that a command set, the agent's own, or a random one."""
+        return self._session_id or session_id_of(self._agent()) or self._own_id
 
     @property
     def context_status(self) -> str:
@@ -270,19 +161,7 @@ class AgentCompressor:
             request = self._without_window(request)
             if not self._compresses(request):
                 return self._projected(request)
-            with self._notices.during(request):
-                engine = self.engine(request.model)
-                overhead = self._engines.overhead(request)
-                result = off_loop(
-                    lambda: engine.compress_sync(
-                        request.messages,
-                        session_id=self.session_id,
-                        overhead_tokens=overhead,
-                        tools=request.chat_tools,
-                    )
-                )
-                self._mirror.show(engine.config.namespace, result)
-                return self._sent(result, self._engines.measured(request))
+            return self._run(request, lambda: self._work_of(request)).messages
         except Exception as error:
             return self._best(request, error)
 
@@ -291,18 +170,7 @@ class AgentCompressor:
             request = self._without_window(request)
             if not self._compresses(request):
                 return await asyncio.to_thread(self._projected, request)
-            async with self._notices.during(request):
-                engine = await asyncio.to_thread(self.engine, request.model)
-                overhead = await asyncio.to_thread(self._engines.overhead, request)
-                result = await engine.compress(
-                    request.messages,
-                    session_id=self.session_id,
-                    overhead_tokens=overhead,
-                    tools=request.chat_tools,
-                )
-                await asyncio.to_thread(self._mirror.show, engine.config.namespace, result)
-                beside = await asyncio.to_thread(self._engines.measured, request)
-                return self._sent(result, beside)
+            return (await self._arun(request, lambda: self._work_of(request))).messages
         except Exception as error:
             return await asyncio.to_thread(self._best, request, error)
 
@@ -361,12 +229,34 @@ class AgentCompressor:
             self._last, self._last_overhead = result, self._engines.measured(request)
         return result.messages
 
-    def _sent(self, result: CompressResult, overhead: int) -> Sequence[Message]:
-        self._last, self._last_overhead = result, overhead
+    def _work_of(self, request: HostRequest) -> _Work:
+        options = {
+            "session_id": self.session_id,
+            "overhead_tokens": self._engines.overhead(request),
+            "tools": request.chat_tools,
+        }
+        return _Work(self.engine(request.model), options, self._engines.measured(request))
+
+    def _run(self, request: HostRequest, prepare: Callable[[], _Work]) -> CompressResult:
+        with self._notices.during(request):
+            work = prepare()
+            result = off_loop(lambda: work.engine.compress_sync(request.messages, **work.options))
+        self._mirror.show(self.config.namespace, result)
+        return self._sent(result, work.beside)
+
+    async def _arun(self, request: HostRequest, prepare: Callable[[], _Work]) -> CompressResult:
+        async with self._notices.during(request):
+            work = await asyncio.to_thread(prepare)  # it opens the store
+            result = await work.engine.compress(request.messages, **work.options)
+        await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
+        return self._sent(result, work.beside)
+
+    def _sent(self, result: CompressResult, beside: int) -> CompressResult:
+        self._last, self._last_overhead = result, beside
         bill(self._agent(), result.usage)
         if result.written or result.newly_masked:
             self._notices.compressed(self.status(), result)
-        return result.messages
+        return result
 
     def _best(self, request: HostRequest, error: Exception) -> Sequence[Message]:
         """Our own failure must not end the turn: said once with its cause, the best view sent."""
@@ -433,26 +323,15 @@ class AgentCompressor:
         Raises:
             CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
         """
-        request = self._now()
-        with self._notices.during(request):
-            result = off_loop(
-                lambda: self._engines.focused(focus).compress_sync(
-                    request.messages, session_id=self.session_id, force=True
-                )
-            )
-        self._mirror.show(self.config.namespace, result)
-        self._sent(result, self._last_overhead)
-        return result
+        return self._run(self._now(), lambda: self._work_now(focus))
 
     async def acompress(self, focus: str | None = None) -> CompressResult:
         """The same on the event loop."""
-        request = self._now()
-        async with self._notices.during(request):
-            engine = await asyncio.to_thread(self._engines.focused, focus)  # it opens the store
-            result = await engine.compress(request.messages, session_id=self.session_id, force=True)
-        await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
-        self._sent(result, self._last_overhead)
-        return result
+        return await self._arun(self._now(), lambda: self._work_now(focus))
+
+    def _work_now(self, focus: str | None) -> _Work:
+        options = {"session_id": self.session_id, "force": True}
+        return _Work(self._engines.focused(focus), options, self._last_overhead)
 
     def mask(self) -> int:
         """Turn the large tool outputs before the newest turn into one line each; returns how many.
@@ -469,7 +348,8 @@ class AgentCompressor:
         if agent is not None:
             agent.clear_history()
         self._last, self._last_overhead = None, 0
-        return self._session.renew()
+        self._session_id = new_session_id()
+        return self._session_id
 
     def resume(self, session_id: str, token_budget: int | None = None) -> str:
         """Go on with a session that the store has; any of its epochs' ids names it.
@@ -487,7 +367,8 @@ class AgentCompressor:
         if agent is not None and not (root == self.session_id and agent.chat_history):
             replace_conversation(agent, self.engine().resume(root, token_budget).messages)
             self._last, self._last_overhead = None, 0
-        return self._session.take(root)
+        self._session_id = root
+        return root
 
     def save(self) -> int:
         """Record the conversation as it was last sent, for `resume` in another process.
@@ -513,6 +394,58 @@ def _state(agent: Any) -> tuple[Any, Any, Any]:
     return agent._context_param, agent._context_manager, agent._context_manager_initialized
 
 
-def _model_of(agent: Any) -> str | None:
+def model_of(agent: Any) -> str | None:
+    """The agent's own model, by the name that the host gives it."""
     model = getattr(agent, "llm", None)
     return model if isinstance(model, str) else None
+
+
+# ------------------------------------------------------------ recall tools
+
+
+class RecallTools:
+    """The tools by which an agent reads its archive: given to it, and exactly those taken back."""
+
+    def __init__(self, agent: Any, compressor: AgentCompressor) -> None:
+        self._agent = weakref.ref(agent)
+        self._given: list[Callable[..., str]] = []
+        if not compressor.config.recall:
+            return
+        taken = {getattr(tool, "__name__", None) for tool in _tools_of(agent)}
+        try:
+            self._given = [tool for tool in _made(compressor) if tool.__name__ not in taken]
+        except CompressorError as error:
+            log.warning("no recall tools: %s", error)
+            return
+        agent.tools = [*_tools_of(agent), *self._given]
+
+    def take_back(self) -> None:
+        """The agent's tools as they were."""
+        agent = self._agent()
+        if agent is not None and self._given:
+            agent.tools = [tool for tool in _tools_of(agent) if tool not in self._given]
+
+
+def _tools_of(agent: Any) -> list[Any]:
+    tools = getattr(agent, "tools", None)
+    if isinstance(tools, (list, tuple)):
+        return list(tools)
+    return [] if tools is None else [tools]
+
+
+def _made(compressor: AgentCompressor) -> list[Callable[..., str]]:
+    store = compressor.ledger
+    weak = weakref.ref(compressor)  # the agent holds its tools, and must not hold its compressor
+
+    def ours() -> AgentCompressor:
+        found = weak()
+        if found is None:
+            raise StoreUnavailable("the conversation's archive is closed")
+        return found
+
+    return recall_tools(
+        store,
+        # Asked at each call: a command may have changed the session.
+        lambda: store.open(ours().config.namespace, ours().session_id),
+        lambda text: ours().engine().tokens.text(text),
+    )

@@ -16,7 +16,7 @@ NAMES = [name.partition("[")[0] for fault in FAULTS for name in fault.tests]
 def test_a_listed_test_is_there(name: str) -> None:
     """A renamed test would otherwise leave its fault behind, expected and never met."""
     file, _, function = name.partition("::")
-    module: Any = importlib.import_module(f"tests.{file.removesuffix('.py')}")
+    module: Any = importlib.import_module("tests." + file.removesuffix(".py").replace("/", "."))
     assert callable(getattr(module, function))
 
 

@@ -210,7 +210,7 @@ def test_any_window_of_the_conversation_is_the_conversation(
     """Whole, cut or in another order; one of its messages among other words is not."""
     made = agent(host, OPENAI, context(host))
     made.chat_history = list(TALK)
-    assert conversation.carries(made, sent) == carried
+    assert conversation.carries_conversation(made, sent) == carried
 
 
 def test_achat_goes_on_too(host: LocalProvider) -> None:

@@ -14,7 +14,7 @@ from praisonaiagents import Agent
 from praisonaiagents.compaction import ContextCompactor
 from praisonaiagents.llm.llm import LLM
 
-from praison_compressor.praisonai import identity
+from praison_compressor.praisonai import agents
 from praison_compressor.testing import Asked, LocalProvider, Reply, Worker
 from tests.benchmarks import session
 from tests.helpers.hosting import (
@@ -127,7 +127,7 @@ def test_interleaved_streams_do_not_meet(host: LocalProvider, path: str) -> None
             for stream in list(streams):
                 if next(stream, None) is None:
                     streams.remove(stream)
-                seen.add(identity.current())
+                seen.add(agents.current())
     assert seen == {None}
     assert max(len(r.messages) for r in asked_by(host, "Ann")) < LONG / 2
     assert max(len(r.messages) for r in asked_by(host, "Ben")) >= LONG - 2
@@ -140,7 +140,7 @@ def test_an_abandoned_stream_leaves_nothing(host: LocalProvider, path: str) -> N
     stream = made.iter_stream(turn(0))
     assert next(stream, None) is not None
     stream.close()
-    assert identity.current() is None
+    assert agents.current() is None
     assert made.chat(turn(1)) is not None
 
 
@@ -151,7 +151,7 @@ def test_a_stream_takes_what_is_thrown(host: LocalProvider) -> None:
     next(stream)
     with pytest.raises(KeyError):
         stream.throw(KeyError("stop"))
-    assert identity.current() is None
+    assert agents.current() is None
 
 
 def test_a_shared_model_object(host: LocalProvider) -> None:
