@@ -141,36 +141,3 @@ def test_the_environments_strategy(elsewhere: Path) -> None:
     script = "print(json.dumps([asked(True), asked(None)]))"
     environment = {"PRAISONAI_PLUGINS": "true", "PRAISONAI_CONTEXT_STRATEGY": "summarize"}
     assert told(elsewhere, script, **environment) == [DEFAULT, None]
-
-
-WORKFLOW = """
-name: books
-context:
-  strategy: summarize
-agents:
-  keeper:
-    role: Keeper
-    goal: Keep the books
-    instructions: Keep the books.
-steps:
-  - agent: keeper
-    action: Look after the ledger.
-"""
-
-
-def test_agents_of_a_yaml_workflow(elsewhere: Path) -> None:
-    """`context: {strategy: summarize}` in a workflow's file reaches its agents."""
-    (elsewhere / "books.yaml").write_text(WORKFLOW)
-    script = """
-        from praisonaiagents.workflows.yaml_parser import YAMLWorkflowParser
-        from praison_compressor.testing import LocalProvider, Worker
-        import os
-        with LocalProvider(Worker(answer="Done.")) as provider:
-            os.environ["OPENAI_BASE_URL"] = provider.base_url
-            workflow = YAMLWorkflowParser().parse_file("books.yaml")
-            workflow.run("Begin.")
-            agents = [s.agent if hasattr(s, "agent") and s.agent else s for s in workflow.steps]
-            print(json.dumps([len(provider.requests), *(
-                getattr(a, "context_compressor", None) is not None for a in agents)]))
-    """
-    assert told(elsewhere, script, PRAISONAI_PLUGINS="praison-compressor") == [1, True]
