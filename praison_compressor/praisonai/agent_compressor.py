@@ -69,7 +69,7 @@ class AgentCompressor:
         self._last_overhead = 0
         self._found = _state(agent)
         self._manager: PassThroughManager | None = None
-        self._recall = RecallTools(agent, self)
+        self._recall = give_recall_tools(agent, self)
 
     # ------------------------------------------------------------ what it is
 
@@ -137,9 +137,11 @@ class AgentCompressor:
 
     def leave(self) -> None:
         """Give the agent back what it had; the host builds its own manager where it had none."""
-        self._recall.take_back()
         agent = self._agent()
-        if agent is None or self._manager is None or not self.is_in_place:
+        if agent is None:
+            return
+        take_back(agent, self._recall)
+        if self._manager is None or not self.is_in_place:
             return
         _, manager, initialized = self._found
         ours = isinstance(manager, PassThroughManager)  # of the agent that this one was copied from
@@ -150,29 +152,29 @@ class AgentCompressor:
 
     def view(self, request: HostRequest) -> Sequence[Message]:
         """What to send instead of the request's messages."""
-        return self._in_its_roles(request, self._view(request))
+        try:
+            request = self._without_window(request)
+            if self._compresses(request):
+                result = self._run(request, lambda: self._work_of(request))
+                view: Sequence[Message] = result.messages
+            else:
+                view = self._projected(request)
+        except Exception as error:
+            view = self._best(request, error)
+        return self._in_its_roles(request, view)
 
     async def aview(self, request: HostRequest) -> Sequence[Message]:
         """The same on the event loop, which is never held up."""
-        return self._in_its_roles(request, await self._aview(request))
-
-    def _view(self, request: HostRequest) -> Sequence[Message]:
         try:
             request = self._without_window(request)
-            if not self._compresses(request):
-                return self._projected(request)
-            return self._run(request, lambda: self._work_of(request)).messages
+            if self._compresses(request):
+                result = await self._arun(request, lambda: self._work_of(request))
+                view: Sequence[Message] = result.messages
+            else:
+                view = await asyncio.to_thread(self._projected, request)
         except Exception as error:
-            return self._best(request, error)
-
-    async def _aview(self, request: HostRequest) -> Sequence[Message]:
-        try:
-            request = self._without_window(request)
-            if not self._compresses(request):
-                return await asyncio.to_thread(self._projected, request)
-            return (await self._arun(request, lambda: self._work_of(request))).messages
-        except Exception as error:
-            return await asyncio.to_thread(self._best, request, error)
+            view = await asyncio.to_thread(self._best, request, error)
+        return self._in_its_roles(request, view)
 
     def used(self, request: HostRequest, sent: Sequence[Message], reported: int) -> None:
         """Learn from the prompt tokens that the provider reports for what was sent."""
@@ -205,16 +207,14 @@ class AgentCompressor:
         """Whether the request may move the session on: the conversation itself, unless told not."""
         if not self._asked.automatic:
             return False
-        carries = carries_conversation(self._agent(), request.messages)
-        if not carries:
-            log.debug(
-                "agent %s: a request of %d messages to %s has fewer than two of the "
-                "conversation's and starts otherwise: made to fit, not recorded",
-                self._name(),
-                len(request.messages),
-                request.model,
-            )
-        return carries
+        if carries_conversation(self._agent(), request.messages):
+            return True
+        log.debug(
+            "agent %s: a request of %d messages to %s has fewer than two of the conversation's and "
+            "starts otherwise: made to fit, not recorded",
+            *(self._name(), len(request.messages), request.model),
+        )
+        return False
 
     def _projected(self, request: HostRequest) -> Sequence[Message]:
         """The request through the ledger as it is; only what would be refused is made to fit."""
@@ -291,9 +291,7 @@ class AgentCompressor:
         window = self._engines.shrink(request, sent, refused)
         log.warning(
             "agent %s: %s refused the request as too long; its window is now taken as %d tokens",
-            self._name(),
-            request.model,
-            window,
+            *(self._name(), request.model, window),
         )
         return True
 
@@ -339,8 +337,7 @@ class AgentCompressor:
         Raises:
             LedgerError: the store cannot be read or written.
         """
-        request = self._now()
-        return prune(self.engine(), request.messages, self.session_id)
+        return prune(self.engine(), self._now().messages, self.session_id)
 
     def new_session(self) -> str:
         """Begin a new conversation under a new session id, which is returned."""
@@ -403,27 +400,26 @@ def model_of(agent: Any) -> str | None:
 # ------------------------------------------------------------ recall tools
 
 
-class RecallTools:
-    """The tools by which an agent reads its archive: given to it, and exactly those taken back."""
+def give_recall_tools(agent: Any, compressor: AgentCompressor) -> list[Callable[..., str]]:
+    """Give an agent the tools that read its archive; returns those, to be taken back."""
+    if not compressor.config.recall:
+        return []
+    has = _tools_of(agent)
+    names = {getattr(tool, "__name__", None) for tool in has}
+    try:
+        given = [tool for tool in _recall_tools(compressor) if tool.__name__ not in names]
+    except CompressorError as error:
+        log.warning("no recall tools: %s", error)
+        return []
+    if given:
+        agent.tools = [*has, *given]
+    return given
 
-    def __init__(self, agent: Any, compressor: AgentCompressor) -> None:
-        self._agent = weakref.ref(agent)
-        self._given: list[Callable[..., str]] = []
-        if not compressor.config.recall:
-            return
-        taken = {getattr(tool, "__name__", None) for tool in _tools_of(agent)}
-        try:
-            self._given = [tool for tool in _made(compressor) if tool.__name__ not in taken]
-        except CompressorError as error:
-            log.warning("no recall tools: %s", error)
-            return
-        agent.tools = [*_tools_of(agent), *self._given]
 
-    def take_back(self) -> None:
-        """The agent's tools as they were."""
-        agent = self._agent()
-        if agent is not None and self._given:
-            agent.tools = [tool for tool in _tools_of(agent) if tool not in self._given]
+def take_back(agent: Any, given: Sequence[Callable[..., str]]) -> None:
+    """The agent's tools as they were."""
+    if given:
+        agent.tools = [tool for tool in _tools_of(agent) if tool not in given]
 
 
 def _tools_of(agent: Any) -> list[Any]:
@@ -433,7 +429,7 @@ def _tools_of(agent: Any) -> list[Any]:
     return [] if tools is None else [tools]
 
 
-def _made(compressor: AgentCompressor) -> list[Callable[..., str]]:
+def _recall_tools(compressor: AgentCompressor) -> list[Callable[..., str]]:
     store = compressor.ledger
     weak = weakref.ref(compressor)  # the agent holds its tools, and must not hold its compressor
 

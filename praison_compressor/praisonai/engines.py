@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,8 +16,8 @@ from ..compressor.context_compressor import ContextCompressor
 from ..compressor.work import mask_segment
 from ..config import CompressorConfig
 from ..events import Listener
-from ..ledger.segments import Segment, Store, Usage
-from ..messages import Message, Transcript, digest, read, to_plain
+from ..ledger.segments import Store, Usage
+from ..messages import Message, digest, read, to_plain
 from ..summaries.protocol import Summarizer
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
@@ -32,27 +32,9 @@ from .sessions import ledger_of
 
 # What shapes an answer of the agent; a summary has its own.
 _OF_THE_ANSWER = frozenset(
-    {
-        "frequency_penalty",
-        "logit_bias",
-        "logprobs",
-        "max_completion_tokens",
-        "max_tokens",
-        "messages",
-        "presence_penalty",
-        "response_format",
-        "seed",
-        "stop",
-        "stream",
-        "stream_options",
-        "temperature",
-        "timeout",
-        "tool_choice",
-        "tools",
-        "top_logprobs",
-        "top_p",
-        "web_search_options",
-    }
+    "frequency_penalty logit_bias logprobs max_completion_tokens max_tokens messages "
+    "presence_penalty response_format seed stop stream stream_options temperature timeout "
+    "tool_choice tools top_logprobs top_p web_search_options".split()
 )
 
 
@@ -80,9 +62,6 @@ def own_summarizer(agent: Any, window: int | None) -> Summarizer | None:
 
 
 # ------------------------------------------------------------ one compressor per model
-
-
-SHRINK = 0.5  # of the window, where a refusal explains itself no further
 
 
 class Engines:
@@ -118,12 +97,9 @@ class Engines:
         if not focus:
             return self.of(None)
         config = self._config_for(self.config.model)
-        words = f"Keep most of all what concerns this: {focus}"
-        given = config.summary_instructions
+        words = f"{config.summary_instructions or ''}\nKeep most of all what concerns this: {focus}"
         with self._lock:
-            return self._make(
-                replace(config, summary_instructions=f"{given}\n{words}" if given else words)
-            )
+            return self._make(replace(config, summary_instructions=words.strip()))
 
     def _name(self, model: str | None) -> str | None:
         own = self.config.model
@@ -207,7 +183,9 @@ class Engines:
                 room = window - self._reserve(window)
             needed = engine.tokens.messages(sent) + self.overhead(request, window)
             if needed <= room:  # by what we know now it would have fit, and it did not
-                window = self._below(needed, window)
+                window //= 2
+                while needed <= window - self._reserve(window):
+                    window //= 2
             self._learned[name] = window
             self._made[name] = self._make(self._config_for(name))
             return window
@@ -223,12 +201,6 @@ class Engines:
         reserve = self.config.output_reserve
         return room + (min(8_000, room // 3) if reserve is None else reserve)
 
-    def _below(self, needed: int, window: int) -> int:
-        """The window, halved until so many tokens have no room in it."""
-        smaller = int(window * SHRINK)
-        fits = needed <= smaller - self._reserve(smaller)
-        return self._below(needed, smaller) if fits else smaller
-
 
 # ------------------------------------------------------------ by hand, and paid for
 
@@ -242,38 +214,33 @@ def prune(engine: ContextCompressor, messages: Sequence[Any], session_id: str) -
     session = engine.store.open(engine.config.namespace, session_id)
     segments = [entry.segment for entry in session.entries]
     known = {segment.run[0] for segment in segments if segment.kind == "mask"}
-    transcript = read(messages)
+    transcript = read(messages).messages
+    digests, count = list(map(digest, transcript)), engine.tokens.message
+    tokens = [count(message) for message in transcript]
+    newest = max((i for i, m in enumerate(transcript) if m["role"] == "user"), default=0)
+    tiles = lay(digests, segments, [True] * len(digests))
+    summarized = {i for t in tiles if t.segment is not None for i in range(t.start, t.end)}
     found = [
-        (segment, [to_plain(original)])
-        for segment, original in _masks(engine, transcript, segments, len(messages))
-        if segment.run[0] not in known
+        (
+            mask_segment(
+                digests[index],
+                line,
+                tokens=count(line),
+                source_tokens=tokens[index],
+                transcript_length=len(messages),
+            ),
+            [to_plain(transcript[index])],
+        )
+        for index, line in MaskLines(engine.tokens.cache)(transcript, tokens, engine.config)
+        if index < newest
+        and index not in summarized
+        and digests[index] not in known
+        and count(line) < tokens[index]
     ]
     if found:
         engine.store.commit(session, found)
         engine.save(messages, session_id=session_id)
     return len(found)
-
-
-def _masks(
-    engine: ContextCompressor, transcript: Transcript, segments: Sequence[Segment], length: int
-) -> Iterator[tuple[Segment, Message]]:
-    messages, count = transcript.messages, engine.tokens.message
-    users = [index for index, message in enumerate(messages) if message["role"] == "user"]
-    newest = users[-1] if users else 0
-    tiles = lay(list(map(digest, messages)), segments, [True] * len(messages))
-    summarized = {i for t in tiles if t.segment is not None for i in range(t.start, t.end)}
-    tokens = [count(message) for message in messages]
-    for index, line in MaskLines(engine.tokens.cache)(messages, tokens, engine.config):
-        size = count(line)
-        if index < newest and index not in summarized and size < tokens[index]:
-            segment = mask_segment(
-                digest(messages[index]),
-                line,
-                tokens=size,
-                source_tokens=tokens[index],
-                transcript_length=length,
-            )
-            yield segment, messages[index]
 
 
 def bill(agent: Any, usage: Usage) -> None:

@@ -9,7 +9,7 @@ import inspect
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from types import CodeType
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 from ..errors import CompressorError
@@ -29,18 +29,9 @@ class HostMoved(CompressorError):
     def __init__(self, seam: str, wanted: str) -> None:
         self.seam = seam
         super().__init__(
-            f"praisonaiagents {_host_version()} has no {wanted} at {seam}; "
+            f"praisonaiagents {version('praisonaiagents')} has no {wanted} at {seam}; "
             "use a host release that this version supports (>=1.7.4,<1.8)"
         )
-
-
-def _host_version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("praisonaiagents")
-    except PackageNotFoundError:
-        return "(unknown version)"
 
 
 # ------------------------------------------------------------ what is replaced
@@ -163,16 +154,9 @@ def _has(owner: Any, name: str) -> bool:
     """Whether it is there: on the owner, as a field of its, or set when one is made."""
     if hasattr(owner, name) or name in getattr(owner, "__dataclass_fields__", ()):
         return True
-    return any(name in code.co_names for code in _constructors(owner))
-
-
-def _constructors(owner: Any) -> Iterator[CodeType]:
-    """The code that makes an instance: names of its attributes are in it."""
-    for kind in getattr(owner, "__mro__", ()):
-        init = vars(kind).get("__init__")
-        code = getattr(inspect.unwrap(init), "__code__", None) if callable(init) else None
-        if code is not None:
-            yield code
+    makers = [vars(kind).get("__init__") for kind in getattr(owner, "__mro__", ())]
+    codes = [getattr(inspect.unwrap(f), "__code__", None) for f in makers if callable(f)]
+    return any(name in code.co_names for code in codes if code is not None)
 
 
 # ------------------------------------------------------------ putting it in place

@@ -13,7 +13,6 @@ import time
 import weakref
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from ..compressor.context_compressor import ContextCompressor
@@ -167,12 +166,7 @@ class _Request:
         self._on_loop = True
         self.__enter__()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *failure: object) -> None:
         self.__exit__()
         if kind is not None:
             for task in self._telling:
@@ -354,10 +348,6 @@ def _words(event: Event) -> str:
     data = event.data
     if event.name == "started":
         return f"compressing {short(data['tokens'])} tokens"
-    if event.name == "part_summarized":
-        return f"compressing, part {data['part']} of {data['parts']} read"
-    if event.name == "fell_back":
-        return f"compressing; {one_line(str(data['model']))} gave no summary"
     if event.name == "abandoned":
         return "given up"
     if event.name != "skipped":

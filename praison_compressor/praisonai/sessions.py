@@ -18,8 +18,9 @@ from ..config import CompressorConfig
 from ..errors import ConfigError, LedgerError, StoreUnavailable
 from ..ledger.memory import MemoryStore
 from ..ledger.segments import Epoch, Store
+from ..ledger.sql.database import default_path
 from ..ledger.sql.erasure import Erased
-from ..ledger.sql.store import SqlStore
+from ..ledger.sql.store import SqlStore, open_store
 from ..messages import Message, text_of
 from ..view.frame import unframe
 
@@ -99,9 +100,6 @@ def _opened(config: CompressorConfig, agent: Any) -> Store:
     session = host_session(agent)
     if config.store_url is None and session is None:
         return MemoryStore()
-    from ..ledger.sql.database import default_path
-    from ..ledger.sql.store import open_store
-
     url, codec = config.store_url, None
     keeper = session.store if session is not None else getattr(agent, "_session_store", None)
     if is_encrypted(keeper):
@@ -165,7 +163,18 @@ def forget(ledger: SqlStore, namespace: str, target: str, host: Any = None) -> F
     kept = [child for child in children if _is_there(host, child)]
     gone = tuple(child for child in kept if _removed(host, child))
     left = [f"the host's session {c} could not be removed" for c in kept if c not in gone]
-    return Forgotten(erased, gone, (*left, *_left(host, erased.sessions, any_gone=bool(gone))))
+    left += [
+        f"the host's own session {name} has its transcript; delete it there"
+        for name in erased.sessions
+        if _is_there(host, name)
+    ]
+    database = getattr(host, "db_path", None)
+    if gone and database:
+        # The host's databases do not clear what they free.
+        left.append(f"freed pages of {database} may hold old bytes; VACUUM it")
+    if gone and getattr(host, "_mirror_writer", None) is not None:
+        left.append("the host copies its sessions elsewhere (its own mirror); remove them there")
+    return Forgotten(erased, gone, tuple(left))
 
 
 def _is_there(host: Any, session_id: str) -> bool:
@@ -182,18 +191,6 @@ def _removed(host: Any, session_id: str) -> bool:
     except Exception:
         log.warning("the host's session %s was not removed", session_id, exc_info=True)
         return False
-
-
-def _left(host: Any, sessions: Sequence[str], *, any_gone: bool) -> Iterator[str]:
-    for name in sessions:
-        if _is_there(host, name):
-            yield f"the host's own session {name} has its transcript; delete it there"
-    database = getattr(host, "db_path", None)
-    if any_gone and database:
-        # The host's databases do not clear what they free.
-        yield f"freed pages of {database} may hold old bytes; VACUUM it"
-    if any_gone and getattr(host, "_mirror_writer", None) is not None:
-        yield "the host copies its sessions elsewhere (its own mirror); remove them there"
 
 
 def default_host() -> Any:
@@ -245,8 +242,6 @@ class Mirror:
         Raises:
             LedgerError: as `SqlStore.forget` does, or the ledger is this process's memory.
         """
-        from ..ledger.sql.store import SqlStore
-
         ledger = self._ledger()
         if not isinstance(ledger, SqlStore):
             raise StoreUnavailable(
@@ -276,7 +271,12 @@ class Mirror:
             "lineage_id": stable,
             "title": f"{stable}, compressed ({len(chain)})",
         }
-        _create(store, child.id, known)
+        if hasattr(store, "create_session"):
+            store.create_session(
+                session_id=child.id, parent_id=parent, title=known["title"], metadata=known
+            )
+        else:
+            store.update_session_metadata(child.id, **known)
         for role, text in _said(result):
             store.add_message(child.id, role, text)
         # The host's search shows one hit for a lineage.
@@ -306,14 +306,6 @@ def _hierarchical(store: Any) -> Any:
     wrapped = object.__new__(type(store))
     wrapped.__dict__.update({**store.__dict__, "_store": files})
     return wrapped
-
-
-def _create(store: Any, child: str, known: dict[str, str]) -> None:
-    create = getattr(store, "create_session", None)
-    if create is not None:
-        create(session_id=child, parent_id=known["parent_id"], title=known["title"], metadata=known)
-    else:
-        store.update_session_metadata(child, **known)
 
 
 def _said(result: CompressResult) -> Iterator[tuple[str, str]]:

@@ -40,7 +40,7 @@ def send(
                 raise
             view = other
     asked = sent.get("extra_body") != params.get("extra_body")
-    return watched(answer, lambda told: compressor.used(request, view, told), asked=asked)
+    return watched(answer, lambda told: compressor.used(request, view, told), _Pieces, asked=asked)
 
 
 async def asend(
@@ -65,7 +65,9 @@ async def asend(
                 raise
             view = other
     asked = sent.get("extra_body") != params.get("extra_body")
-    return awatched(answer, lambda told: compressor.used(request, view, told), asked=asked)
+    return watched(
+        answer, lambda told: compressor.used(request, view, told), _AsyncPieces, asked=asked
+    )
 
 
 Transmit = Callable[[AgentCompressor, Shape, Mapping[str, Any], Callable[..., Any]], Any]
@@ -99,27 +101,15 @@ def _field(holder: Any, name: str) -> Any:
     return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
 
 
-def watched(answer: Any, learn: Learn, *, asked: bool) -> Any:
-    """The answer, whose usage is learned now, or when it comes by in a stream.
+def watched(answer: Any, learn: Learn, kind: type[_Watch], *, asked: bool) -> Any:
+    """The answer, whose usage is learned now, or when it comes by in a stream of that kind.
 
     `asked`: the stream's usage was our wish. A piece that carries nothing else is then not passed
     on: some of the host's readers take the first choice of every piece.
     """
-    if _learned(answer, learn) or not _is_stream(answer):
-        return answer
-    return _Pieces(answer, learn, asked)
-
-
-def awatched(answer: Any, learn: Learn, *, asked: bool) -> Any:
-    """The same where the stream is asynchronous."""
-    if _learned(answer, learn) or not hasattr(answer, "__aiter__"):
-        return answer
-    return _AsyncPieces(answer, learn, asked)
-
-
-def _is_stream(answer: Any) -> bool:
-    """Whether it comes in pieces; a response that is whole can be iterated too, by its fields."""
-    return hasattr(answer, "__next__") or hasattr(answer, "__anext__")
+    # A response that is whole can be iterated too, by its fields.
+    is_stream = hasattr(answer, kind.step)
+    return answer if _learned(answer, learn) or not is_stream else kind(answer, learn, asked)
 
 
 def _learned(answer: Any, learn: Learn) -> bool:
@@ -131,6 +121,8 @@ def _learned(answer: Any, learn: Learn) -> bool:
 
 class _Watch:
     """A stream that is itself in everything else; the first report in it is learned."""
+
+    step: str
 
     def __init__(self, stream: Any, learn: Learn, asked: bool) -> None:
         self._stream = stream
@@ -154,6 +146,7 @@ class _Watch:
 
 
 class _Pieces(_Watch):
+    step = "__next__"
     _pieces: Iterator[Any] | None = None
 
     def __iter__(self) -> _Pieces:
@@ -177,6 +170,7 @@ class _Pieces(_Watch):
 
 
 class _AsyncPieces(_Watch):
+    step = "__anext__"
     _pieces: AsyncIterator[Any] | None = None
 
     def __aiter__(self) -> _AsyncPieces:
