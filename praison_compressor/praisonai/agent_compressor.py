@@ -16,7 +16,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
 from ..config import CompressorConfig
 from ..errors import CompressorError, StoreUnavailable
-from ..events import Listener
+from ..events import Event, Listener
 from ..ledger.recall import recall_tools
 from ..ledger.segments import Store
 from ..messages import Message
@@ -27,20 +27,18 @@ from .host_compaction import PassThroughManager, manager_for
 from .notices import Notices, Status, status_of
 from .options import RequestedContext
 from .requests import (
+    ROLES,
     HostRequest,
     alternating,
     carries_conversation,
     conversation_now,
-    refused_key,
-    refuses_roles,
+    refused_in,
     replace_conversation,
     without_window,
 )
-from .sessions import Forgotten, Mirror, new_session_id, place_of, session_id_of
+from .sessions import Forgotten, Mirror, new_session_id, session_id_of
 
 log = logging.getLogger(__name__)
-
-ROLES = "two messages of one role in a row"
 
 
 class _Work(NamedTuple):
@@ -70,8 +68,6 @@ class AgentCompressor:
         self._found = _state(agent)
         self._manager: PassThroughManager | None = None
         self._recall = give_recall_tools(agent, self)
-
-    # ------------------------------------------------------------ what it is
 
     @property
     def config(self) -> CompressorConfig:
@@ -140,7 +136,8 @@ class AgentCompressor:
         agent = self._agent()
         if agent is None:
             return
-        take_back(agent, self._recall)
+        if self._recall:
+            agent.tools = [tool for tool in _tools_of(agent) if tool not in self._recall]
         if self._manager is None or not self.is_in_place:
             return
         _, manager, initialized = self._found
@@ -148,12 +145,10 @@ class AgentCompressor:
         agent._context_manager = None if ours else manager
         agent._context_manager_initialized = initialized and not ours
 
-    # ------------------------------------------------------------ views
-
     def view(self, request: HostRequest) -> Sequence[Message]:
         """What to send instead of the request's messages."""
         try:
-            request = self._without_window(request)
+            request = replace(request, messages=without_window(self._agent(), request.messages))
             if self._compresses(request):
                 result = self._run(request, lambda: self._work_of(request))
                 view: Sequence[Message] = result.messages
@@ -166,7 +161,7 @@ class AgentCompressor:
     async def aview(self, request: HostRequest) -> Sequence[Message]:
         """The same on the event loop, which is never held up."""
         try:
-            request = self._without_window(request)
+            request = replace(request, messages=without_window(self._agent(), request.messages))
             if self._compresses(request):
                 result = await self._arun(request, lambda: self._work_of(request))
                 view: Sequence[Message] = result.messages
@@ -199,9 +194,6 @@ class AgentCompressor:
         """The same on the event loop."""
         learned = await asyncio.to_thread(self._learned, request, sent, error)
         return await self.aview(request) if learned else None
-
-    def _without_window(self, request: HostRequest) -> HostRequest:
-        return replace(request, messages=without_window(self._agent(), request.messages))
 
     def _compresses(self, request: HostRequest) -> bool:
         """Whether the request may move the session on: the conversation itself, unless told not."""
@@ -267,7 +259,7 @@ class AgentCompressor:
             self._failures.add(kind)
         if is_new:
             log.warning("agent %s: sent as well as it fits: %s", self._name(), cause)
-        self._notices.failed(self.session_id, cause)
+        self._notices(Event("failed", self.session_id, {"reason": cause}))
         try:
             overhead = self._engines.overhead(request)
             return self._fitted(request, told=error, overhead_tokens=overhead)
@@ -280,7 +272,7 @@ class AgentCompressor:
 
     def _learned(self, request: HostRequest, sent: Sequence[Message], error: Exception) -> bool:
         """Take from a refusal what the model wants; False when it says nothing of that."""
-        what = ROLES if refuses_roles(error) else refused_key(error)
+        what = refused_in(error)
         if what is not None and what not in self.refused(request):
             log.info("agent %s: %s does not take %s", self._name(), request.model, what)
             self._refused.add((request.model, what))
@@ -306,14 +298,7 @@ class AgentCompressor:
 
     def status(self) -> Status:
         """Where the conversation stands: its tokens, its window, its session."""
-        return status_of(
-            self._last,
-            self.engine(),
-            session_id=self.session_id,
-            overhead=self._last_overhead,
-            window=self._engines.window(None),
-            store=place_of(self.ledger),
-        )
+        return status_of(self._last, self._last_overhead, self.engine(), self.session_id)
 
     def compress(self, focus: str | None = None) -> CompressResult:
         """Compress the agent's conversation now, with `focus` as what to keep most of all.
@@ -414,12 +399,6 @@ def give_recall_tools(agent: Any, compressor: AgentCompressor) -> list[Callable[
     if given:
         agent.tools = [*has, *given]
     return given
-
-
-def take_back(agent: Any, given: Sequence[Callable[..., str]]) -> None:
-    """The agent's tools as they were."""
-    if given:
-        agent.tools = [tool for tool in _tools_of(agent) if tool not in given]
 
 
 def _tools_of(agent: Any) -> list[Any]:

@@ -30,14 +30,10 @@ def read(agent: Any, prompt: Any) -> Command | None:
     if not isinstance(prompt, str) or not prompt.startswith("/"):
         return None
     name, _, argument = prompt[1:].strip().partition(" ")
-    if name not in COMMANDS or _is_skill(agent, name):
+    skill = getattr(getattr(agent, "skill_manager", None), "get_skill", lambda name: None)
+    if name not in COMMANDS or skill(name) is not None:
         return None
     return Command(name, argument.strip())
-
-
-def _is_skill(agent: Any, name: str) -> bool:
-    get = getattr(getattr(agent, "skill_manager", None), "get_skill", None)
-    return bool(callable(get) and get(name) is not None)
 
 
 def answer(compressor: AgentCompressor, command: Command) -> str:
@@ -89,8 +85,7 @@ def chat(original: Any, agents: Ours, *, is_turn: bool = True) -> Any:
 
     @functools.wraps(original)
     def chat(self: Any, prompt: Any, *args: Any, **kwargs: Any) -> Any:
-        compressor = agents.of(self)
-        command = read(self, prompt)
+        compressor, command = agents.of(self), read(self, prompt)
         if compressor is not None and command is not None:
             return answer(compressor, command)
         with turn_of(compressor) if is_turn else nullcontext():
@@ -109,8 +104,7 @@ def achat(original: Any, agents: Ours) -> Any:
 
     @functools.wraps(original)
     async def achat(self: Any, prompt: Any, *args: Any, **kwargs: Any) -> Any:
-        compressor = agents.of(self)
-        command = read(self, prompt)
+        compressor, command = agents.of(self), read(self, prompt)
         if compressor is not None and command is not None:
             return await aanswer(compressor, command)
         with turn_of(compressor):
@@ -124,8 +118,7 @@ def start_stream(original: Any, agents: Ours) -> Any:
 
     @functools.wraps(original)
     def _start_stream(self: Any, prompt: Any, *args: Any, **kwargs: Any) -> Any:
-        compressor = agents.of(self)
-        command = read(self, prompt)
+        compressor, command = agents.of(self), read(self, prompt)
         if compressor is not None and command is not None:
             return _one_piece(compressor, command)
         return each_step_in_turn(compressor, original(self, prompt, *args, **kwargs))

@@ -27,9 +27,6 @@ from ..view.masks import MaskLines
 from .requests import HostRequest, same_model
 from .sessions import ledger_of
 
-# ------------------------------------------------------------ the agent's own model
-
-
 # What shapes an answer of the agent; a summary has its own.
 _OF_THE_ANSWER = frozenset(
     "frequency_penalty logit_bias logprobs max_completion_tokens max_tokens messages "
@@ -59,9 +56,6 @@ def own_summarizer(agent: Any, window: int | None) -> Summarizer | None:
         # The SDK's client knows what the environment adds to an unset base_url.
         base, key, extra = str(client.sync_client.base_url), client.api_key, {}
     return LiteLLMSummarizer(model, api_base=base, api_key=key, extra=extra, context_window=window)
-
-
-# ------------------------------------------------------------ one compressor per model
 
 
 class Engines:
@@ -137,8 +131,6 @@ class Engines:
         window = self._learned.get(self.config.model, self.config.context_window)
         return own_summarizer(agent, window)
 
-    # ------------------------------------------------------------ measures
-
     def window(self, model: str | None) -> int:
         """Tokens that the model takes, as far as we know."""
         engine = self.of(model)
@@ -164,8 +156,6 @@ class Engines:
         if self.config.output_reserve is not None:
             return self.config.output_reserve
         return min(8_000, window // 4)
-
-    # ------------------------------------------------------------ learning
 
     def shrink(self, request: HostRequest, sent: Sequence[Message], refused: Overflow) -> int:
         """Take a smaller window for the model from a refusal of `sent`; returns it."""
@@ -200,9 +190,6 @@ class Engines:
         room = max(1, window - answer)
         reserve = self.config.output_reserve
         return room + (min(8_000, room // 3) if reserve is None else reserve)
-
-
-# ------------------------------------------------------------ by hand, and paid for
 
 
 def prune(engine: ContextCompressor, messages: Sequence[Any], session_id: str) -> int:

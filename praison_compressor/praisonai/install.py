@@ -162,13 +162,6 @@ def _has(owner: Any, name: str) -> bool:
 # ------------------------------------------------------------ putting it in place
 
 
-class _Patch(NamedTuple):
-    owner: Any
-    name: str
-    before: Any
-    after: Any
-
-
 class Installation:
     """What one `install()` did: the agents that asked, and every name that was replaced."""
 
@@ -181,11 +174,12 @@ class Installation:
         self.defaults: dict[str, Any] = {}
         """Options of `CompressorConfig` where an agent says nothing."""
         self.agents = agents.Agents(self._compressor_for)
-        self.patches: list[_Patch] = []
+        self.patches: list[tuple[Any, str, Any, Any]] = []
+        """Owner, name, what was there and what we put there."""
         for row, owner, before in list(_originals()):
             after = row.by(before, self.agents)
             setattr(owner, row.name, after)
-            self.patches.append(_Patch(owner, row.name, before, after))
+            self.patches.append((owner, row.name, before, after))
 
     def _compressor_for(
         self, agent: Any, team_context: Any, had_asked: bool

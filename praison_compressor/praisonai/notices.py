@@ -21,11 +21,11 @@ from ..events import Event, Listener
 from ..messages import Message, is_system
 from ..messages.display import one_line
 from ..summaries.threads import apart
+from ..tokens.models import model_limits
 from .requests import HostRequest
+from .sessions import place_of
 
 log = logging.getLogger(__name__)
-
-# ------------------------------------------------------------ status
 
 
 @dataclass(frozen=True)
@@ -68,15 +68,12 @@ class Status:
 
 
 def status_of(
-    result: CompressResult | None,
-    engine: ContextCompressor,
-    *,
-    session_id: str,
-    overhead: int,
-    window: int,
-    store: str,
+    result: CompressResult | None, beside: int, engine: ContextCompressor, session_id: str
 ) -> Status:
-    """The status after a result; before the first request nothing is used."""
+    """The status after a result; before the first request nothing is used. `beside` are the tokens
+    that were sent beside its messages."""
+    window = model_limits(engine.config.model, engine.config.context_window).window
+    store = place_of(engine.store)
     if result is None:
         return Status(session_id, session_id, "full", engine.config.model, window, 0, store=store)
     count = engine.tokens.message
@@ -88,11 +85,11 @@ def status_of(
         context_status=result.context_status,
         model=engine.config.model,
         window=window,
-        tokens_before=result.tokens_before + overhead,
+        tokens_before=result.tokens_before + beside,
         system_tokens=system,
         summary_tokens=summaries,
         kept_tokens=max(0, result.tokens_after - system - summaries),
-        tool_tokens=overhead,
+        tool_tokens=beside,
         summaries=len(result.segments),
         masked_secrets=result.masked_secrets,
         store=store,
@@ -224,16 +221,10 @@ class Notices:
         numbers = {"tokens_before": result.tokens_before, "tokens_after": result.tokens_after}
         self._on_stream(Event("committed", status.session_id, numbers), str(self.line))
 
-    def failed(self, session_id: str, cause: str) -> None:
-        """Say that a request went out without us."""
-        self(Event("failed", session_id, {"reason": cause}))
-
     def _say(self, words: str) -> None:
         self.line = words
         log.info("%s", words)
         self._print(words)
-
-    # -------------------------------------------------------- the host's hooks and memory
 
     def _calls(self, event: Event, messages: Sequence[Message]) -> list[Call]:
         """Who of the host is told of an event, in this order."""
@@ -263,8 +254,6 @@ class Notices:
             extra=dict(event.data),
         )
         return HookEvent[name], told
-
-    # -------------------------------------------------------- the stream and the screen
 
     def _on_stream(self, event: Event, words: str) -> None:
         """The host has no event type of its own for this: its progress of a tool is nearest."""

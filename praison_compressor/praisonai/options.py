@@ -57,21 +57,17 @@ def asked_by(agent: Any, team_context: Any, had_asked: bool) -> RequestedContext
     if agent._context_manager_initialized:
         # None: it has no manager, one of another strategy, or one of the user's own making.
         by_manager = read(manager)
+        # The host drops all of a dictionary with a key of ours, in a turn before `install()`.
+        dropped = manager is None and isinstance(param, Mapping) and not set(param) <= HOSTS
         if by_manager is not None:
             asked = asked or by_manager
-        elif had_asked or manager is not None or not _went_unheard(param):
+        elif had_asked or not dropped:
             asked = None
     # The host makes `True` of nothing where an agent has tools.
     says_nothing = param is None or (param is True and bool(agent.tools))
     if asked is None and manager is None and says_nothing:
         return read(team_context)
     return asked
-
-
-def _went_unheard(param: Any) -> bool:
-    """Whether the host made no manager of it: it drops all of a dictionary with a key of ours, if
-    the agent had a turn before `install()`."""
-    return isinstance(param, Mapping) and not set(param) <= HOSTS
 
 
 def read(param: Any) -> RequestedContext | None:
@@ -112,8 +108,8 @@ def _asked(
     if not isinstance(context.strategy, OptimizerStrategy):
         # The host reads `.strategy.value`, so a string there breaks its own reports.
         context = replace(context, strategy=SUMMARIZE)
-    automatic = bool(context.auto_compact)
-    return RequestedContext(context, options_in(context, more), automatic, own_model)
+    options = options_in(context, more)
+    return RequestedContext(context, options, bool(context.auto_compact), own_model)
 
 
 def options_in(context: Any, more: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 conversation; roles in strict turns.
 
 Two keys are added where the provider takes them: cache marks, and the wish to be told the usage of
-a stream. A provider that refuses one by its name is not sent it again (`refused_key`).
+a stream. A provider that refuses one by its name is not sent it again (`refused_in`).
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from ..messages import Message, digest, is_system, responses, text_of, tool_call
 from ..summaries.cache_marks import marked, takes_marks
 from ..summaries.litellm_client import provider_of
 
-# ------------------------------------------------------------ shapes
-
-
 MARKS, USAGE = "cache_control", "stream_options"
+ROLES = "two messages of one role in a row"
+_ROLES_REFUSED = re.compile(r"roles must alternate|must alternate user", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -30,11 +29,11 @@ class HostRequest:
     """What a request says, whatever its shape."""
 
     messages: Sequence[Message]
-    model: str | None
-    tools: Sequence[Mapping[str, Any]]
-    output_tokens: int
+    model: str | None = None
+    tools: Sequence[Mapping[str, Any]] = ()
+    output_tokens: int = 0
     """How long an answer it asks for; 0 where it does not say."""
-    schema: str
+    schema: str = ""
     """The JSON of the answer's format, which the provider counts as input; "" without one."""
 
     @property
@@ -108,8 +107,10 @@ LITELLM_CHAT = Shape(_read_chat, _write_litellm)
 RESPONSES = Shape(_read_responses, _write_responses)
 
 
-def refused_key(error: BaseException) -> str | None:
-    """Which of the keys that we add a provider refuses, by its name in the refusal."""
+def refused_in(error: BaseException) -> str | None:
+    """What a provider refuses: one of the keys that we add, by its name, or the order of roles."""
+    if _ROLES_REFUSED.search(str(error)):
+        return ROLES
     return next((key for key in (MARKS, USAGE) if key in str(error)), None)
 
 
@@ -224,8 +225,7 @@ def conversation_now(agent: Any, sent: Sequence[Message]) -> HostRequest:
     """The agent's conversation as it stands between two turns, with the system messages of what
     was sent last: the host keeps none in its history."""
     said = itertools.dropwhile(is_system, getattr(agent, "chat_history", None) or ())
-    messages = [*itertools.takewhile(is_system, sent), *said]
-    return HostRequest(messages=messages, model=None, tools=(), output_tokens=0, schema="")
+    return HostRequest([*itertools.takewhile(is_system, sent), *said])
 
 
 def replace_conversation(agent: Any, messages: Sequence[Message]) -> None:
@@ -250,19 +250,11 @@ def _first_said(messages: Sequence[Message]) -> Message | None:
 # ------------------------------------------------------------ roles in strict turns
 
 
-# A summary is a user message, and what follows it may be one too; most providers take that, the
-# templates of many local models do not.
-
-_REFUSAL = re.compile(r"roles must alternate|must alternate user", re.IGNORECASE)
-
-
-def refuses_roles(error: BaseException) -> bool:
-    """Whether a provider refused the order of roles."""
-    return bool(_REFUSAL.search(str(error)))
-
-
 def alternating(messages: Sequence[Message]) -> list[Message]:
-    """The messages with neighbours of one role made one; tool steps stay as they are."""
+    """The messages with neighbours of one role made one; tool steps stay as they are.
+
+    What follows a summary may be a user message too: templates of many local models refuse that.
+    """
     merged: list[Message] = []
     for message in messages:
         if merged and _may_join(merged[-1], message):
@@ -282,10 +274,8 @@ def _joined(one: Message, two: Message) -> Any:
     first, second = one.get("content"), two.get("content")
     if isinstance(first, str) and isinstance(second, str):
         return f"{first}\n\n{second}"
-    return [*_parts(first), *_parts(second)]
-
-
-def _parts(content: Any) -> list[Any]:
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return list(content or ())
+    parts = [
+        [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
+        for content in (first, second)
+    ]
+    return [*parts[0], *parts[1]]

@@ -27,9 +27,6 @@ from ..view.frame import unframe
 log = logging.getLogger(__name__)
 
 
-# ------------------------------------------------------------ the agent's session
-
-
 def session_id_of(agent: Any) -> str | None:
     """The agent's own session id."""
     for name in ("_history_session_id", "_session_id"):
@@ -78,9 +75,6 @@ def is_encrypted(store: Any) -> bool:
     return any("encrypt" in kind.__name__.lower() for kind in type(store).__mro__)
 
 
-# ------------------------------------------------------------ the ledger
-
-
 def ledger_of(config: CompressorConfig, agent: Any) -> Store:
     """The store for an agent's ledger; which one it is, is logged.
 
@@ -123,9 +117,6 @@ def _codec_of(keeper: Any) -> Any:
 def place_of(store: Store) -> str:
     """Where a ledger is, in words that hold no secret."""
     return str(getattr(store, "place", "memory"))
-
-
-# ------------------------------------------------------------ forgetting
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ A stream of chat completions is asked for its usage (`requests`), others tell it
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
 from .agent_compressor import AgentCompressor
@@ -19,10 +19,7 @@ ATTEMPTS = 3
 
 
 def send(
-    compressor: AgentCompressor,
-    shape: Shape,
-    params: Mapping[str, Any],
-    go: Callable[[dict[str, Any]], Any],
+    compressor: AgentCompressor, shape: Shape, params: Mapping[str, Any], go: Callable[..., Any]
 ) -> Any:
     """Send the request as the view that fits; again, as a refusal of it wants, if it says how."""
     request = shape.read(params)
@@ -44,10 +41,7 @@ def send(
 
 
 async def asend(
-    compressor: AgentCompressor,
-    shape: Shape,
-    params: Mapping[str, Any],
-    go: Callable[[dict[str, Any]], Awaitable[Any]],
+    compressor: AgentCompressor, shape: Shape, params: Mapping[str, Any], go: Callable[..., Any]
 ) -> Any:
     """The same, without ever blocking the loop it runs on."""
     request = shape.read(params)
@@ -227,7 +221,7 @@ def _client(transmit: Transmit, original: property, agents: Agents[Any]) -> prop
     def client(self: Any) -> Any:
         found = original.__get__(self, type(self))
         compressor = current()
-        return found if compressor is None else Through(found, _SENDS, compressor, transmit)
+        return found if compressor is None else Through(compressor, _SENDS, found, transmit)
 
     return property(client, original.fset, original.fdel, original.__doc__)
 
@@ -252,17 +246,16 @@ class Through:
 
     __slots__ = ("_compressor", "_routes", "_target", "_transmit")
 
-    def __init__(self, target: Any, routes: Routes, compressor: Any, transmit: Transmit) -> None:
-        for name, value in zip(self.__slots__, (compressor, routes, target, transmit), strict=True):
-            object.__setattr__(self, name, value)
+    def __init__(self, *parts: Any) -> None:
+        for name, part in zip(self.__slots__, parts, strict=True):
+            object.__setattr__(self, name, part)
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._target, name)
-        route = self._routes.get(name)
+        found, route = getattr(self._target, name), self._routes.get(name)
         if route is None:
             return found
         if isinstance(route, Mapping):
-            return Through(found, route, self._compressor, self._transmit)
+            return Through(self._compressor, route, found, self._transmit)
         return _passing(found, route, self._compressor, self._transmit)
 
     def __setattr__(self, name: str, value: Any) -> None:
