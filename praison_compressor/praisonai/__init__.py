@@ -1,10 +1,24 @@
-"""The host, praisonaiagents: `Agent(context=CompressorContext(...))` and `install()`."""
+"""The host, praisonaiagents: `Agent(context=CompressorContext(...))` and `install()`.
+
+In the order in which a turn passes them:
+
+- `context`, `plugin`, `install`: switching it on; what is replaced in the host, in one table
+- `options`: what an agent asks for by `context=`
+- `agents`: which agents asked, and whose turn is running
+- `commands`: slash commands; every other prompt begins a turn
+- `host_compaction`: the host's own compaction, out of the way
+- `wire`, `requests`: every request on its way out, as messages and back
+- `agent_compressor`: `agent.context_compressor`, the view of each request
+- `engines`: one `ContextCompressor` per model, and the agent's own model as summarizer
+- `sessions`: where the ledger is, and compressions in the host's session store
+- `notices`: hooks, stream, display and status
+- `realtime`: voice conversations
+"""
 
 from __future__ import annotations
 
-from .install import Installation, install, installed, uninstall
-from .options import CompressorContext
-from .patches import HostMoved
+from .context import CompressorContext
+from .install import HostMoved, Installation, install, installed, uninstall
 
 __all__ = [
     "CompressorContext",

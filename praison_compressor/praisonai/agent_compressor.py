@@ -1,4 +1,4 @@
-"""One agent's compression: the view of each of its requests, its recall tools and its commands."""
+"""`agent.context_compressor`: the view of each of an agent's requests, and what a user may ask."""
 
 from __future__ import annotations
 
@@ -8,169 +8,58 @@ import operator
 import re
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
-from ..compressor.work import mask_segment
 from ..config import CompressorConfig
 from ..errors import CompressorError, StoreUnavailable
-from ..events import Listener
+from ..events import Event, Listener
 from ..ledger.recall import recall_tools
-from ..ledger.segments import Segment, Store
-from ..messages import Message, Transcript, digest, read, to_plain
+from ..ledger.segments import Store
+from ..messages import Message
 from ..messages.forks import renewed
 from ..summaries.threads import off_loop
 from ..tokens.overflow import overflow_of
-from ..view.layout import lay
-from ..view.masks import MaskLines
-from .engines import Engines
+from .engines import Engines, bill, prune
 from .host_compaction import PassThroughManager, manager_for
-from .notices import Notices
+from .notices import Notices, Status, status_of
 from .options import RequestedContext
 from .requests import (
+    ROLES,
     HostRequest,
     alternating,
     carries_conversation,
     conversation_now,
-    refused_key,
-    refuses_roles,
+    refused_in,
     replace_conversation,
     without_window,
 )
-from .sessions import Mirror, SessionName, place_of
-from .status import Status, status_of
-from .wire import bill
-
-if TYPE_CHECKING:
-    from .sessions import Forgotten
-
-__all__ = [
-    "AgentCompressor",
-    "RecallTools",
-    "prune",
-]
-
-
-# -------------------------------------------------------------- pruning
-
-
-def prune(engine: ContextCompressor, messages: Sequence[Any], session_id: str) -> int:
-    """Record a mask for every large output before the newest turn; returns how many.
-
-    Raises:
-        LedgerError: the store cannot be read or written.
-    """
-    session = engine.store.open(engine.config.namespace, session_id)
-    segments = [entry.segment for entry in session.entries]
-    known = {segment.run[0] for segment in segments if segment.kind == "mask"}
-    transcript = read(messages)
-    found = [
-        (segment, [to_plain(original)])
-        for segment, original in _masks(engine, transcript, segments, len(messages))
-        if segment.run[0] not in known
-    ]
-    if found:
-        engine.store.commit(session, found)
-        engine.save(messages, session_id=session_id)
-    return len(found)
-
-
-def _masks(
-    engine: ContextCompressor, transcript: Transcript, segments: Sequence[Segment], length: int
-) -> Iterator[tuple[Segment, Message]]:
-    messages, count = transcript.messages, engine.tokens.message
-    users = [index for index, message in enumerate(messages) if message["role"] == "user"]
-    newest = users[-1] if users else 0
-    tiles = lay(list(map(digest, messages)), segments, [True] * len(messages))
-    summarized = {i for t in tiles if t.segment is not None for i in range(t.start, t.end)}
-    tokens = [count(message) for message in messages]
-    for index, line in MaskLines(engine.tokens.cache)(messages, tokens, engine.config):
-        size = count(line)
-        if index < newest and index not in summarized and size < tokens[index]:
-            segment = mask_segment(
-                digest(messages[index]),
-                line,
-                tokens=size,
-                source_tokens=tokens[index],
-                transcript_length=length,
-            )
-            yield segment, messages[index]
-
-
-# -------------------------------------------------------------- recalling
-
+from .sessions import Forgotten, Mirror, new_session_id, session_id_of
 
 log = logging.getLogger(__name__)
 
 
-class RecallTools:
-    """Gives an agent its tools, and takes back exactly those."""
+class _Work(NamedTuple):
+    """What is asked of which compressor; tokens that are sent beside the messages."""
 
-    def __init__(self, agent: Any, compressor: AgentCompressor) -> None:
-        self._agent = weakref.ref(agent)
-        taken = {getattr(tool, "__name__", None) for tool in _tools_of(agent)}
-        self._given = [tool for tool in _made(compressor) if tool.__name__ not in taken]
-        if self._given:
-            agent.tools = [*_tools_of(agent), *self._given]
-
-    def take_back(self) -> None:
-        """The agent's tools as they were."""
-        agent = self._agent()
-        if agent is not None and self._given:
-            agent.tools = [tool for tool in _tools_of(agent) if tool not in self._given]
-
-
-def _tools_of(agent: Any) -> list[Any]:
-    tools = getattr(agent, "tools", None)
-    if isinstance(tools, (list, tuple)):
-        return list(tools)
-    return [] if tools is None else [tools]
-
-
-def _made(compressor: AgentCompressor) -> list[Callable[..., str]]:
-    if not compressor.config.recall:
-        return []
-    weak = weakref.ref(compressor)  # the agent holds its tools, and must not hold its compressor
-
-    def ours() -> AgentCompressor:
-        found = weak()
-        if found is None:
-            raise StoreUnavailable("the conversation's archive is closed")
-        return found
-
-    try:
-        store = compressor.ledger
-    except CompressorError as error:
-        log.warning("no recall tools: %s", error)
-        return []
-    return recall_tools(
-        store,
-        # Asked at each call: a command may have changed the session.
-        lambda: store.open(ours().config.namespace, ours().session_id),
-        lambda text: ours().engine().tokens.text(text),
-    )
-
-
-# -------------------------------------------------------------- agent compressor
-
-
-ROLES = "two messages of one role in a row"
+    engine: ContextCompressor
+    options: dict[str, Any]
+    beside: int
 
 
 class AgentCompressor:
     """What `agent.context_compressor` is. Nothing in it raises into a turn of the agent."""
 
-    def __init__(self, agent: Any, asked: RequestedContext, defaults: Mapping[str, Any]) -> None:
+    def __init__(self, agent: Any, asked: RequestedContext, config: CompressorConfig) -> None:
         self._agent = weakref.ref(agent)
         self._asked = asked
-        self._session = SessionName()
+        self._session_id: str | None = None
+        self._own_id = new_session_id()
         self._notices = Notices(self._agent)
-        self._engines = Engines(
-            asked.config(_model_of(agent), defaults), self._agent, asked.own_model, self._notices
-        )
+        self._engines = Engines(config, self._agent, asked.own_model, self._notices)
         self._mirror = Mirror(self._agent, lambda: self._engines.ledger)
         self._failures: set[str] = set()
         self._refused: set[tuple[str | None, str]] = set()
@@ -179,9 +68,7 @@ class AgentCompressor:
         self._last_overhead = 0
         self._found = _state(agent)
         self._manager: PassThroughManager | None = None
-        self._recall = RecallTools(agent, self)
-
-    # ------------------------------------------------------------ what it is
+        self._recall = give_recall_tools(agent, self)
 
     @property
     def config(self) -> CompressorConfig:
@@ -190,8 +77,8 @@ class AgentCompressor:
 
     @property
     def session_id(self) -> str:
-        """The agent's session id, or a random one of its own."""
-        return self._session.of(self._agent())
+        """The one that a command set, the agent's own, or a random one."""
+        return self._session_id or session_id_of(self._agent()) or self._own_id
 
     @property
     def context_status(self) -> str:
@@ -247,65 +134,43 @@ class AgentCompressor:
 
     def leave(self) -> None:
         """Give the agent back what it had; the host builds its own manager where it had none."""
-        self._recall.take_back()
         agent = self._agent()
-        if agent is None or self._manager is None or not self.is_in_place:
+        if agent is None:
+            return
+        if self._recall:
+            agent.tools = [tool for tool in _tools_of(agent) if tool not in self._recall]
+        if self._manager is None or not self.is_in_place:
             return
         _, manager, initialized = self._found
         ours = isinstance(manager, PassThroughManager)  # of the agent that this one was copied from
         agent._context_manager = None if ours else manager
         agent._context_manager_initialized = initialized and not ours
 
-    # ------------------------------------------------------------ views
-
     def view(self, request: HostRequest) -> Sequence[Message]:
         """What to send instead of the request's messages."""
-        return self._in_its_roles(request, self._view(request))
+        try:
+            request = replace(request, messages=without_window(self._agent(), request.messages))
+            if self._compresses(request):
+                result = self._run(request, lambda: self._work_of(request))
+                view: Sequence[Message] = result.messages
+            else:
+                view = self._projected(request)
+        except Exception as error:
+            view = self._best(request, error)
+        return self._in_its_roles(request, view)
 
     async def aview(self, request: HostRequest) -> Sequence[Message]:
         """The same on the event loop, which is never held up."""
-        return self._in_its_roles(request, await self._aview(request))
-
-    def _view(self, request: HostRequest) -> Sequence[Message]:
         try:
-            request = self._without_window(request)
-            if not self._compresses(request):
-                return self._projected(request)
-            with self._notices.during(request):
-                engine = self.engine(request.model)
-                overhead = self._engines.overhead(request)
-                result = off_loop(
-                    lambda: engine.compress_sync(
-                        request.messages,
-                        session_id=self.session_id,
-                        overhead_tokens=overhead,
-                        tools=request.chat_tools,
-                    )
-                )
-                self._mirror.show(engine.config.namespace, result)
-                return self._sent(result, self._engines.measured(request))
+            request = replace(request, messages=without_window(self._agent(), request.messages))
+            if self._compresses(request):
+                result = await self._arun(request, lambda: self._work_of(request))
+                view: Sequence[Message] = result.messages
+            else:
+                view = await asyncio.to_thread(self._projected, request)
         except Exception as error:
-            return self._best(request, error)
-
-    async def _aview(self, request: HostRequest) -> Sequence[Message]:
-        try:
-            request = self._without_window(request)
-            if not self._compresses(request):
-                return await asyncio.to_thread(self._projected, request)
-            async with self._notices.during(request):
-                engine = await asyncio.to_thread(self.engine, request.model)
-                overhead = await asyncio.to_thread(self._engines.overhead, request)
-                result = await engine.compress(
-                    request.messages,
-                    session_id=self.session_id,
-                    overhead_tokens=overhead,
-                    tools=request.chat_tools,
-                )
-                await asyncio.to_thread(self._mirror.show, engine.config.namespace, result)
-                beside = await asyncio.to_thread(self._engines.measured, request)
-                return self._sent(result, beside)
-        except Exception as error:
-            return await asyncio.to_thread(self._best, request, error)
+            view = await asyncio.to_thread(self._best, request, error)
+        return self._in_its_roles(request, view)
 
     def used(self, request: HostRequest, sent: Sequence[Message], reported: int) -> None:
         """Learn from the prompt tokens that the provider reports for what was sent."""
@@ -331,23 +196,18 @@ class AgentCompressor:
         learned = await asyncio.to_thread(self._learned, request, sent, error)
         return await self.aview(request) if learned else None
 
-    def _without_window(self, request: HostRequest) -> HostRequest:
-        return replace(request, messages=without_window(self._agent(), request.messages))
-
     def _compresses(self, request: HostRequest) -> bool:
         """Whether the request may move the session on: the conversation itself, unless told not."""
         if not self._asked.automatic:
             return False
-        carries = carries_conversation(self._agent(), request.messages)
-        if not carries:
-            log.debug(
-                "agent %s: a request of %d messages to %s has fewer than two of the "
-                "conversation's and starts otherwise: made to fit, not recorded",
-                self._name(),
-                len(request.messages),
-                request.model,
-            )
-        return carries
+        if carries_conversation(self._agent(), request.messages):
+            return True
+        log.debug(
+            "agent %s: a request of %d messages to %s has fewer than two of the conversation's and "
+            "starts otherwise: made to fit, not recorded",
+            *(self._name(), len(request.messages), request.model),
+        )
+        return False
 
     def _projected(self, request: HostRequest) -> Sequence[Message]:
         """The request through the ledger as it is; only what would be refused is made to fit."""
@@ -362,12 +222,34 @@ class AgentCompressor:
             self._last, self._last_overhead = result, self._engines.measured(request)
         return result.messages
 
-    def _sent(self, result: CompressResult, overhead: int) -> Sequence[Message]:
-        self._last, self._last_overhead = result, overhead
+    def _work_of(self, request: HostRequest) -> _Work:
+        options = {
+            "session_id": self.session_id,
+            "overhead_tokens": self._engines.overhead(request),
+            "tools": request.chat_tools,
+        }
+        return _Work(self.engine(request.model), options, self._engines.measured(request))
+
+    def _run(self, request: HostRequest, prepare: Callable[[], _Work]) -> CompressResult:
+        with self._notices.during(request):
+            work = prepare()
+            result = off_loop(lambda: work.engine.compress_sync(request.messages, **work.options))
+        self._mirror.show(self.config.namespace, result)
+        return self._sent(result, work.beside)
+
+    async def _arun(self, request: HostRequest, prepare: Callable[[], _Work]) -> CompressResult:
+        async with self._notices.during(request):
+            work = await asyncio.to_thread(prepare)  # it opens the store
+            result = await work.engine.compress(request.messages, **work.options)
+        await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
+        return self._sent(result, work.beside)
+
+    def _sent(self, result: CompressResult, beside: int) -> CompressResult:
+        self._last, self._last_overhead = result, beside
         bill(self._agent(), result.usage)
         if result.written or result.newly_masked:
             self._notices.compressed(self.status(), result)
-        return result.messages
+        return result
 
     def _best(self, request: HostRequest, error: Exception) -> Sequence[Message]:
         """Our own failure must not end the turn: said once with its cause, the best view sent."""
@@ -378,7 +260,7 @@ class AgentCompressor:
             self._failures.add(kind)
         if is_new:
             log.warning("agent %s: sent as well as it fits: %s", self._name(), cause)
-        self._notices.failed(self.session_id, cause)
+        self._notices(Event("failed", self.session_id, {"reason": cause}))
         try:
             overhead = self._engines.overhead(request)
             return self._fitted(request, told=error, overhead_tokens=overhead)
@@ -391,7 +273,7 @@ class AgentCompressor:
 
     def _learned(self, request: HostRequest, sent: Sequence[Message], error: Exception) -> bool:
         """Take from a refusal what the model wants; False when it says nothing of that."""
-        what = ROLES if refuses_roles(error) else refused_key(error)
+        what = refused_in(error)
         if what is not None and what not in self.refused(request):
             log.info("agent %s: %s does not take %s", self._name(), request.model, what)
             self._refused.add((request.model, what))
@@ -402,9 +284,7 @@ class AgentCompressor:
         window = self._engines.shrink(request, sent, refused)
         log.warning(
             "agent %s: %s refused the request as too long; its window is now taken as %d tokens",
-            self._name(),
-            request.model,
-            window,
+            *(self._name(), request.model, window),
         )
         return True
 
@@ -419,14 +299,7 @@ class AgentCompressor:
 
     def status(self) -> Status:
         """Where the conversation stands: its tokens, its window, its session."""
-        return status_of(
-            self._last,
-            self.engine(),
-            session_id=self.session_id,
-            overhead=self._last_overhead,
-            window=self._engines.window(None),
-            store=place_of(self.ledger),
-        )
+        return status_of(self._last, self._last_overhead, self.engine(), self.session_id)
 
     def compress(self, focus: str | None = None) -> CompressResult:
         """Compress the agent's conversation now, with `focus` as what to keep most of all.
@@ -434,26 +307,15 @@ class AgentCompressor:
         Raises:
             CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
         """
-        request = self._now()
-        with self._notices.during(request):
-            result = off_loop(
-                lambda: self._engines.focused(focus).compress_sync(
-                    request.messages, session_id=self.session_id, force=True
-                )
-            )
-        self._mirror.show(self.config.namespace, result)
-        self._sent(result, self._last_overhead)
-        return result
+        return self._run(self._now(), lambda: self._work_now(focus))
 
     async def acompress(self, focus: str | None = None) -> CompressResult:
         """The same on the event loop."""
-        request = self._now()
-        async with self._notices.during(request):
-            engine = await asyncio.to_thread(self._engines.focused, focus)  # it opens the store
-            result = await engine.compress(request.messages, session_id=self.session_id, force=True)
-        await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
-        self._sent(result, self._last_overhead)
-        return result
+        return await self._arun(self._now(), lambda: self._work_now(focus))
+
+    def _work_now(self, focus: str | None) -> _Work:
+        options = {"session_id": self.session_id, "force": True}
+        return _Work(self._engines.focused(focus), options, self._last_overhead)
 
     def mask(self) -> int:
         """Turn the large tool outputs before the newest turn into one line each; returns how many.
@@ -461,8 +323,7 @@ class AgentCompressor:
         Raises:
             LedgerError: the store cannot be read or written.
         """
-        request = self._now()
-        return prune(self.engine(), request.messages, self.session_id)
+        return prune(self.engine(), self._now().messages, self.session_id)
 
     def new_session(self) -> str:
         """Begin a new conversation under a new session id, which is returned."""
@@ -470,7 +331,8 @@ class AgentCompressor:
         if agent is not None:
             agent.clear_history()
         self._last, self._last_overhead = None, 0
-        return self._session.renew()
+        self._session_id = new_session_id()
+        return self._session_id
 
     def resume(self, session_id: str, token_budget: int | None = None) -> str:
         """Go on with a session that the store has; any of its epochs' ids names it.
@@ -488,7 +350,8 @@ class AgentCompressor:
         if agent is not None and not (root == self.session_id and agent.chat_history):
             replace_conversation(agent, self.engine().resume(root, token_budget).messages)
             self._last, self._last_overhead = None, 0
-        return self._session.take(root)
+        self._session_id = root
+        return root
 
     def save(self) -> int:
         """Record the conversation as it was last sent, for `resume` in another process.
@@ -514,6 +377,51 @@ def _state(agent: Any) -> tuple[Any, Any, Any]:
     return agent._context_param, agent._context_manager, agent._context_manager_initialized
 
 
-def _model_of(agent: Any) -> str | None:
+def model_of(agent: Any) -> str | None:
+    """The agent's own model, by the name that the host gives it."""
     model = getattr(agent, "llm", None)
     return model if isinstance(model, str) else None
+
+
+# ------------------------------------------------------------ recall tools
+
+
+def give_recall_tools(agent: Any, compressor: AgentCompressor) -> list[Callable[..., str]]:
+    """Give an agent the tools that read its archive; returns those, to be taken back."""
+    if not compressor.config.recall:
+        return []
+    has = _tools_of(agent)
+    names = {getattr(tool, "__name__", None) for tool in has}
+    try:
+        given = [tool for tool in _recall_tools(compressor) if tool.__name__ not in names]
+    except CompressorError as error:
+        log.warning("no recall tools: %s", error)
+        return []
+    if given:
+        agent.tools = [*has, *given]
+    return given
+
+
+def _tools_of(agent: Any) -> list[Any]:
+    tools = getattr(agent, "tools", None)
+    if isinstance(tools, (list, tuple)):
+        return list(tools)
+    return [] if tools is None else [tools]
+
+
+def _recall_tools(compressor: AgentCompressor) -> list[Callable[..., str]]:
+    store = compressor.ledger
+    weak = weakref.ref(compressor)  # the agent holds its tools, and must not hold its compressor
+
+    def ours() -> AgentCompressor:
+        found = weak()
+        if found is None:
+            raise StoreUnavailable("the conversation's archive is closed")
+        return found
+
+    return recall_tools(
+        store,
+        # Asked at each call: a command may have changed the session.
+        lambda: store.open(ours().config.namespace, ours().session_id),
+        lambda text: ours().engine().tokens.text(text),
+    )

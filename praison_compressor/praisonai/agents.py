@@ -1,135 +1,184 @@
-"""The agents that asked for compression, found again by the object, in clones and in teams."""
+"""The agents that asked for compression, what each of them was given, and whose turn is running.
+
+Knows nothing of what an agent is given: `install` says how it is made.
+"""
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
-from typing import Any
-
-from praisonaiagents.context.models import ContextConfig
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from ..messages.forks import renewed
-from .agent_compressor import AgentCompressor
-from .options import RequestedContext, read
-
-__all__ = [
-    "Agents",
-]
-
 
 log = logging.getLogger(__name__)
 
 
-class Agents:
-    """Which agents asked, and the compressor that each has to itself; no agent is kept alive."""
+# ------------------------------------------------------------ whose turn is running
 
-    def __init__(self) -> None:
-        self.defaults: dict[str, Any] = {}
-        """Options of `CompressorConfig` where an agent says nothing."""
+
+_current: ContextVar[Any] = ContextVar("praison_compressor_turn", default=None)
+
+
+def current() -> Any:
+    """What the agent whose turn is running here was given; None if it did not ask."""
+    return _current.get()
+
+
+@contextmanager
+def turn_of(given: Any) -> Iterator[None]:
+    """Run a block as a turn of the agent that was given this.
+
+    None is set too: an agent called from a tool of ours must not be taken for its caller.
+    """
+    token = _current.set(given)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def each_step_in_turn(given: Any, stream: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """The stream, with the turn set around every step of it and never between two.
+
+    A generator runs in the context of whoever asks for its next item: set once at its start, the
+    turn would leak into the consumer, and two interleaved streams would swap theirs.
+    """
+    failure: BaseException | None = None
+    sent: Any = None
+    try:
+        while True:
+            with turn_of(given):
+                try:
+                    item = stream.send(sent) if failure is None else stream.throw(failure)
+                except StopIteration as stop:
+                    return stop.value
+            failure, sent = None, None
+            try:
+                sent = yield item
+            except GeneratorExit:
+                raise
+            except BaseException as error:
+                failure = error
+    finally:
+        with turn_of(given):
+            stream.close()
+
+
+# ------------------------------------------------------------ who asked
+
+
+class Given(Protocol):
+    """What an agent that asked is given."""
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the agent still asks as it did."""
+
+    def leave(self) -> None:
+        """Give the agent back what it had."""
+
+
+G = TypeVar("G", bound=Given)
+
+
+class Agents(Generic[G]):
+    """Which agents asked, and what each was given; no agent is kept alive."""
+
+    def __init__(self, make: Callable[[Any, Any, bool], G | None]) -> None:
+        """`make` is told the agent, its team's `context=`, and whether it had asked before; it
+        returns None for an agent that does not ask."""
         self.gate: Callable[[], bool] | None = None
         """Asked at each turn where a plugin switched us on: it may be switched off again."""
+        self._make = make
         self._lock = renewed(threading.RLock())
         self._open = True
-        self._known: weakref.WeakKeyDictionary[Any, AgentCompressor] = weakref.WeakKeyDictionary()
+        self._given: weakref.WeakKeyDictionary[Any, G] = weakref.WeakKeyDictionary()
         self._failed: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._of_team: weakref.WeakKeyDictionary[Any, RequestedContext] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._of_team: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
     @property
     def are_served(self) -> bool:
-        """Whether agents get compressors at all: installed, and not switched off."""
+        """Whether agents are given anything: installed, and not switched off."""
         return self._open and (self.gate is None or self.gate())
 
-    def of(self, agent: Any) -> AgentCompressor | None:
-        """The agent's compressor; None when it did not ask for one."""
+    def of(self, agent: Any) -> G | None:
+        """What the agent was given; None when it did not ask."""
         with self._lock:
-            if not self.are_served:
-                self._leave(agent)
-                return None
-            known = self._known.get(agent)
-            if known is not None and known.is_in_place:
-                return known
-            return None if agent in self._failed else self._tried(agent)
+            given = self._given.get(agent)
+            if self.are_served and given is not None and given.is_in_place:
+                return given
+            if given is not None:
+                given.leave()
+                del self._given[agent]
+            return self._made(agent, given is not None) if self.are_served else None
 
-    def join(self, members: Iterable[Any], param: Any) -> None:
+    def _made(self, agent: Any, had_asked: bool) -> G | None:
+        if agent in self._failed:
+            return None
+        try:
+            made = self._make(agent, self._of_team.get(agent), had_asked)
+        except Exception:  # a host in an unknown state
+            self._failed.add(agent)
+            log.exception("agent %s goes on uncompressed", getattr(agent, "display_name", None))
+            return None
+        if made is not None:
+            self._given[agent] = made
+        return made
+
+    def join(self, members: Iterable[Any], context: Any) -> None:
         """Take a team's `context=` for those of its members that say nothing of their own."""
-        asked = read(param)
-        if asked is not None:
-            with self._lock:
-                self._of_team.update(dict.fromkeys(members, asked))
+        with self._lock:
+            self._of_team.update(dict.fromkeys(members, context))
 
     def copied(self, agent: Any, copy: Any) -> None:
-        """Let a copy of an agent ask for what the agent asks, if the host lost that."""
-        if self.of(agent) is None or copy._context_manager_initialized:
-            return
-        copy._context_param = agent._context_param
+        """Let a copy of an agent be in the same team."""
         with self._lock:
             if agent in self._of_team:
                 self._of_team[copy] = self._of_team[agent]
 
-    def _tried(self, agent: Any) -> AgentCompressor | None:
-        try:
-            return self._made(agent)
-        except Exception:  # a store that cannot be opened, a host in an unknown state
-            self._failed.add(agent)
-            log.exception("agent %s goes on uncompressed", getattr(agent, "display_name", None))
-            return None
-
-    def _made(self, agent: Any) -> AgentCompressor | None:
-        before = self._known.pop(agent, None)
-        asked = _asked(agent)
-        if asked is None and before is None and _went_unheard(agent):
-            asked = read(agent._context_param)
-        if asked is None and _says_nothing(agent):
-            asked = self._of_team.get(agent)
-        if before is not None:
-            before.leave()
-        if asked is None:
-            return None
-        made = AgentCompressor(agent, asked, self.defaults)
-        self._known[agent] = made
-        return made
-
-    def _leave(self, agent: Any) -> None:
-        known = self._known.pop(agent, None)
-        if known is not None:
-            known.leave()
-
     def close(self) -> None:
-        """Let every agent go back to the host's own manager."""
+        """Take back from every agent what it was given."""
         with self._lock:
             self._open = False
-            for compressor in list(self._known.values()):
-                compressor.leave()
-            self._known.clear()
+            for given in list(self._given.values()):
+                given.leave()
+            self._given.clear()
 
 
-def _asked(agent: Any) -> RequestedContext | None:
-    """What the agent asks now: by its manager where it has one, else by its `context=`."""
-    param = getattr(agent, "_context_param", None)
-    if not getattr(agent, "_context_manager_initialized", False):
-        return read(param)
-    manager = agent._context_manager
-    if read(manager) is None:  # none, another strategy, or a manager of the user's own making
-        return None
-    return read(param) or read(manager)
+# ------------------------------------------------------------ replaced in the host
 
 
-def _went_unheard(agent: Any) -> bool:
-    """Whether the host, in a turn before `install()`, made no manager of a dictionary of options:
-    it drops all of one with a key of ours."""
-    param = agent._context_param
-    host = {item.name for item in fields(ContextConfig)}
-    return agent._context_manager is None and isinstance(param, Mapping) and not host >= set(param)
+def context_compressor(original: object, agents: Agents[G]) -> property:
+    """`agent.context_compressor`; None on an agent that did not ask."""
+    return property(agents.of)
 
 
-def _says_nothing(agent: Any) -> bool:
-    """Whether the agent was given no `context=`: the host takes its tools for a `True`."""
-    param = getattr(agent, "_context_param", None)
-    return agent._context_manager is None and (
-        param is None or (param is True and bool(getattr(agent, "tools", None)))
-    )
+def clone_for_channel(original: Any, agents: Agents[G]) -> Any:
+    """The host passes on an attribute that no agent has, so the clone's `context=` got lost."""
+
+    @functools.wraps(original)
+    def clone_for_channel(self: Any) -> Any:
+        clone = original(self)
+        if agents.of(self) is not None and not clone._context_manager_initialized:
+            clone._context_param = self._context_param
+            agents.copied(self, clone)
+        return clone
+
+    return clone_for_channel
+
+
+def team_init(original: Any, agents: Agents[G]) -> Any:
+    """The host makes a manager of a team's `context=` that none of its agents is given."""
+
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        agents.join(self.agents, self._context_param)
+
+    return __init__

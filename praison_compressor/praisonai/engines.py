@@ -9,100 +9,55 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.remembered import Bills
+from ..compressor.work import mask_segment
 from ..config import CompressorConfig
 from ..events import Listener
-from ..ledger.segments import Store
-from ..messages import Message
+from ..ledger.segments import Store, Usage
+from ..messages import Message, digest, read, to_plain
 from ..messages.forks import renewed
 from ..summaries.protocol import Summarizer
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from ..tokens.overflow import Overflow
+from ..view.layout import lay
+from ..view.masks import MaskLines
 from .requests import HostRequest, same_model
 from .sessions import ledger_of
 
-__all__ = [
-    "Endpoint",
-    "Engines",
-    "endpoint_of",
-]
-
-
-# -------------------------------------------------------------- endpoint
-
-
 # What shapes an answer of the agent; a summary has its own.
 _OF_THE_ANSWER = frozenset(
-    {
-        "frequency_penalty",
-        "logit_bias",
-        "logprobs",
-        "max_completion_tokens",
-        "max_tokens",
-        "messages",
-        "presence_penalty",
-        "response_format",
-        "seed",
-        "stop",
-        "stream",
-        "stream_options",
-        "temperature",
-        "timeout",
-        "tool_choice",
-        "tools",
-        "top_logprobs",
-        "top_p",
-        "web_search_options",
-    }
+    "frequency_penalty logit_bias logprobs max_completion_tokens max_tokens messages "
+    "presence_penalty response_format seed stop stream stream_options temperature timeout "
+    "tool_choice tools top_logprobs top_p web_search_options".split()
 )
 
 
-@dataclass(frozen=True)
-class Endpoint:
-    """Where an agent's requests go, in litellm's words."""
+def own_summarizer(agent: Any, window: int | None) -> Summarizer | None:
+    """The agent's own model where its requests go, with its key; None for a model object of the
+    caller's own, which we cannot call."""
+    from ..summaries.litellm_client import LiteLLMSummarizer
 
-    model: str
-    api_base: str | None
-    api_key: str | None = field(repr=False)
-    extra: dict[str, Any] = field(default_factory=dict, repr=False)
-    """What else the provider needs: api_version, headers, region, num_ctx …"""
-
-
-def endpoint_of(agent: Any) -> Endpoint | None:
-    """The agent's endpoint; None for a model object of the caller's own that we cannot call."""
     if getattr(agent, "_using_custom_llm", False):
-        return _of_llm(getattr(agent, "llm_instance", None))
-    return _of_client(getattr(agent, "_openai_client", None), getattr(agent, "llm", None))
-
-
-def _of_client(client: Any, model: Any) -> Endpoint | None:
-    if client is None or not isinstance(model, str):
-        return None
-    sdk = client.sync_client  # knows what the environment adds to an unset base_url
-    name = model if model.startswith("openai/") else f"openai/{model}"
-    return Endpoint(name, str(sdk.base_url), client.api_key)
-
-
-def _of_llm(llm: Any) -> Endpoint | None:
-    build = getattr(llm, "_build_completion_params", None)
-    if not callable(build):
-        return None
-    params = {key: value for key, value in build().items() if key not in _OF_THE_ANSWER}
-    model = params.pop("model")
-    base = params.pop("base_url", None)
-    base = params.pop("api_base", None) or base
-    return Endpoint(model, base, params.pop("api_key", None), params)
-
-
-# -------------------------------------------------------------- engines
-
-
-SHRINK = 0.5  # of the window, where a refusal explains itself no further
+        build = getattr(getattr(agent, "llm_instance", None), "_build_completion_params", None)
+        if not callable(build):
+            return None
+        extra = {key: value for key, value in build().items() if key not in _OF_THE_ANSWER}
+        model, key = extra.pop("model"), extra.pop("api_key", None)
+        base = extra.pop("base_url", None)
+        base = extra.pop("api_base", None) or base
+    else:
+        client, model = getattr(agent, "_openai_client", None), getattr(agent, "llm", None)
+        if client is None or not isinstance(model, str):
+            return None
+        model = model if model.startswith("openai/") else f"openai/{model}"
+        # The SDK's client knows what the environment adds to an unset base_url.
+        base, key, extra = str(client.sync_client.base_url), client.api_key, {}
+    return LiteLLMSummarizer(model, api_base=base, api_key=key, extra=extra, context_window=window)
 
 
 class Engines:
@@ -120,10 +75,10 @@ class Engines:
         self._own_model = own_model
         self._listener = listener
         self._lock = renewed(threading.RLock())
+        self._bills = Bills()
         self._made: dict[str | None, ContextCompressor] = {}
         self._learned: dict[str | None, int] = {}
         self._store: Store | None = None
-        self._bills = Bills()
 
     def of(self, model: str | None) -> ContextCompressor:
         """The compressor for a model; None is the agent's own."""
@@ -139,12 +94,9 @@ class Engines:
         if not focus:
             return self.of(None)
         config = self._config_for(self.config.model)
-        words = f"Keep most of all what concerns this: {focus}"
-        given = config.summary_instructions
+        words = f"{config.summary_instructions or ''}\nKeep most of all what concerns this: {focus}"
         with self._lock:
-            return self._make(
-                replace(config, summary_instructions=f"{given}\n{words}" if given else words)
-            )
+            return self._make(replace(config, summary_instructions=words.strip()))
 
     def _name(self, model: str | None) -> str | None:
         own = self.config.model
@@ -182,33 +134,18 @@ class Engines:
         agent = self._agent()
         if self.config.auxiliary_model or not self._own_model or agent is None:
             return None  # the compressor makes its own from the configuration, or goes without
-        where = endpoint_of(agent)
-        if where is None:
-            return None
-        from ..summaries.litellm_client import LiteLLMSummarizer
-
-        own = self.config.model
-        return LiteLLMSummarizer(
-            where.model,
-            api_base=where.api_base,
-            api_key=where.api_key,
-            extra=where.extra,
-            context_window=self._learned.get(own, self.config.context_window),
-        )
-
-    # ------------------------------------------------------------ measures
+        window = self._learned.get(self.config.model, self.config.context_window)
+        return own_summarizer(agent, window)
 
     def window(self, model: str | None) -> int:
         """Tokens that the model takes, as far as we know."""
         engine = self.of(model)
         return model_limits(engine.config.model, engine.config.context_window).window
 
-    def overhead(self, request: HostRequest) -> int:
+    def overhead(self, request: HostRequest, window: int | None = None) -> int:
         """Tokens that the request needs beside its messages and the usual answer."""
-        return self._overhead(request, self.window(request.model))
-
-    def _overhead(self, request: HostRequest, window: int) -> int:
-        return self.measured(request) + max(0, request.output_tokens - self._reserve(window))
+        usual = self._reserve(window or self.window(request.model))
+        return self.measured(request) + max(0, request.output_tokens - usual)
 
     def measured(self, request: HostRequest) -> int:
         """Tokens of the request's tools and its answer's format: what is sent beside messages."""
@@ -226,8 +163,6 @@ class Engines:
             return self.config.output_reserve
         return min(8_000, window // 4)
 
-    # ------------------------------------------------------------ learning
-
     def shrink(self, request: HostRequest, sent: Sequence[Message], refused: Overflow) -> int:
         """Take a smaller window for the model from a refusal of `sent`; returns it."""
         with self._lock:
@@ -242,9 +177,11 @@ class Engines:
             if refused.answer is not None:
                 window = self._beside(refused.answer, window, request)
                 room = window - self._reserve(window)
-            needed = engine.tokens.messages(sent) + self._overhead(request, window)
+            needed = engine.tokens.messages(sent) + self.overhead(request, window)
             if needed <= room:  # by what we know now it would have fit, and it did not
-                window = self._below(needed, window)
+                window //= 2
+                while needed <= window - self._reserve(window):
+                    window //= 2
             self._learned[name] = window
             self._made[name] = self._make(self._config_for(name))
             return window
@@ -260,8 +197,51 @@ class Engines:
         reserve = self.config.output_reserve
         return room + (min(8_000, room // 3) if reserve is None else reserve)
 
-    def _below(self, needed: int, window: int) -> int:
-        """The window, halved until so many tokens have no room in it."""
-        smaller = int(window * SHRINK)
-        fits = needed <= smaller - self._reserve(smaller)
-        return self._below(needed, smaller) if fits else smaller
+
+def prune(engine: ContextCompressor, messages: Sequence[Any], session_id: str) -> int:
+    """Record a mask for every large output before the newest turn; returns how many.
+
+    Raises:
+        LedgerError: the store cannot be read or written.
+    """
+    session = engine.store.open(engine.config.namespace, session_id)
+    segments = [entry.segment for entry in session.entries]
+    known = {segment.run[0] for segment in segments if segment.kind == "mask"}
+    transcript = read(messages).messages
+    digests, count = list(map(digest, transcript)), engine.tokens.message
+    tokens = [count(message) for message in transcript]
+    newest = max((i for i, m in enumerate(transcript) if m["role"] == "user"), default=0)
+    tiles = lay(digests, segments, [True] * len(digests))
+    summarized = {i for t in tiles if t.segment is not None for i in range(t.start, t.end)}
+    found = [
+        (
+            mask_segment(
+                digests[index],
+                line,
+                tokens=count(line),
+                source_tokens=tokens[index],
+                transcript_length=len(messages),
+            ),
+            [to_plain(transcript[index])],
+        )
+        for index, line in MaskLines(engine.tokens.cache)(transcript, tokens, engine.config)
+        if index < newest
+        and index not in summarized
+        and digests[index] not in known
+        and count(line) < tokens[index]
+    ]
+    if found:
+        engine.store.commit(session, found)
+        engine.save(messages, session_id=session_id)
+    return len(found)
+
+
+def bill(agent: Any, usage: Usage) -> None:
+    """Add what summaries cost to the agent's `cost_summary`, which its budget is held against."""
+    lock = getattr(agent, "_cost_lock", None)
+    if lock is None or usage == Usage():
+        return
+    with lock:
+        agent._total_cost += usage.cost or 0.0
+        agent._total_tokens_in += usage.prompt_tokens
+        agent._total_tokens_out += usage.completion_tokens

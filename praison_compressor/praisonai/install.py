@@ -1,101 +1,211 @@
-"""Put everything in place, once per process, and take all of it away again."""
+"""What is replaced in the host and what is read of it, a table each; `install()` puts all of it in
+place, once per process, and `uninstall()` takes all of it away again.
+"""
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import logging
 import threading
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
+from typing import Any, NamedTuple
 
+from ..errors import CompressorError
 from ..messages.forks import renewed
-from . import identity, slash
-from . import probe as reads
-from .agent_patches import patch_attribute, patch_clones, patch_teams, patch_workflow_files
-from .agents import Agents
-from .host_compaction import patch_compaction, patch_manager, patch_optimizer
-from .patches import Patches
-from .wire import patch_litellm, patch_openai
+from . import agents, commands, options, wire
+from . import host_compaction as compaction
+from .agent_compressor import AgentCompressor, model_of
 
-__all__ = [
-    "Installation",
-    "install",
-    "install_gated",
-    "installed",
-    "uninstall",
-]
+log = logging.getLogger(__name__)
+
+
+class HostMoved(CompressorError):
+    """A place of the host that we build on is gone or has another shape.
+
+    `seam` is its dotted name. Raised by `install()`, before any agent runs.
+    """
+
+    def __init__(self, seam: str, wanted: str) -> None:
+        self.seam = seam
+        super().__init__(
+            f"praisonaiagents {version('praisonaiagents')} has no {wanted} at {seam}; "
+            "use a host release that this version supports (>=1.7.4,<1.8)"
+        )
+
+
+# ------------------------------------------------------------ what is replaced
+
+
+class Replaced(NamedTuple):
+    """A name of the host that is another thing while we are installed.
+
+    `uninstall` puts back the very object that the owner's own dictionary held, or takes away a name
+    that it did not have. Where somebody wrapped ours since, theirs stays with ours inside, which
+    then does nothing.
+    """
+
+    owner: str
+    """A class below `praisonaiagents`."""
+    name: str
+    why: str
+    by: Callable[..., Any]
+    """Makes the replacement of what was there before and of our `Agents`."""
+    kind: str = "method"
+    """Or "property"; "new": the host has none; "newer": a method that older hosts lack."""
+
+
+_AGENT, _MIXIN, _LLM = "agent.agent.Agent", "agent.chat_mixin.ChatMixin", "llm.llm.LLM"
+_CLIENT = "llm.openai_client.OpenAIClient"
+_PLANNER = "agent.execution_mixin.ExecutionMixin"
+_PARSER = "workflows.yaml_parser.YAMLWorkflowParser"
+
+_TURN = "a turn is known as its agent's; commands are answered without one"
+_SENT = "every request goes out as the view that fits"
+_BEFORE = "the host would cut the transcript before a request reaches us"
+_AFTER = "a refused request is cut to a view by us; the host would drop messages or run tools again"
+_ASKED = "this spelling of context= would not reach the agent"
+
+REPLACED = (
+    Replaced(_AGENT, "context_compressor", "for users", agents.context_compressor, "new"),
+    # Who asks.
+    Replaced(_AGENT, "clone_for_channel", _ASKED, agents.clone_for_channel),
+    Replaced("agents.agents.AgentTeam", "__init__", _ASKED, agents.team_init),
+    Replaced(_PARSER, "_parse_workflow_data", _ASKED, options.parse_workflow_data),
+    # Whose turn it is.
+    Replaced(_MIXIN, "chat", _TURN, commands.chat),
+    Replaced(_MIXIN, "achat", _TURN, commands.achat),
+    Replaced(_MIXIN, "_start_stream", _TURN, commands.start_stream),
+    Replaced(_PLANNER, "_start_with_planning", _TURN, commands.planned),
+    # What it sends.
+    Replaced(_CLIENT, "sync_client", _SENT, wire.client, "property"),
+    Replaced(_CLIENT, "async_client", _SENT, wire.async_client, "property"),
+    Replaced(_LLM, "_completion_with_retry", _SENT, wire.completion),
+    Replaced(_LLM, "_acompletion_with_retry", _SENT, wire.acompletion),
+    Replaced(_LLM, "_call_responses_api", _SENT, wire.response),
+    Replaced(_LLM, "_call_responses_api_async", _SENT, wire.aresponse),
+    Replaced(_LLM, "_stream_responses_api", _SENT, wire.response),
+    Replaced(_LLM, "_stream_responses_api_async", _SENT, wire.aresponse),
+    # The host's own compaction, before a turn, in its tool loop and after a refusal.
+    Replaced(_AGENT, "context_manager", _BEFORE, compaction.context_manager, "property"),
+    Replaced(_MIXIN, "_apply_context_management", _BEFORE, compaction.apply_context_management),
+    Replaced(_MIXIN, "_get_compaction_policy", _BEFORE, compaction.no_policy),
+    Replaced(_MIXIN, "_apply_context_compaction", _BEFORE, compaction.nothing_done),
+    Replaced(_MIXIN, "_apply_context_compaction_async", _BEFORE, compaction.anothing_done),
+    Replaced(_LLM, "_manage_context_in_loop", _BEFORE, compaction.as_they_are),
+    Replaced(_MIXIN, "_can_restart_after_overflow", _AFTER, compaction.nothing_done, "newer"),
+    Replaced(_LLM, "_shrink_on_context_overflow", _AFTER, compaction.nothing_done, "newer"),
+)
+
+_ABSENT = object()
+
+
+def _originals() -> Iterator[tuple[Replaced, Any, Any]]:
+    """Each row with its owner and what that one's own dictionary holds.
+
+    vars(), not getattr(): a function must come back as the function, a property as itself.
+    """
+    for row in REPLACED:
+        owner = _part(row.owner)
+        before = _ABSENT if owner is None else vars(owner).get(row.name, _ABSENT)
+        if before is _ABSENT and row.kind == "newer":
+            continue
+        is_there = isinstance(before, property) if row.kind == "property" else callable(before)
+        if not is_there and row.kind != "new":
+            raise HostMoved(f"praisonaiagents.{row.owner}.{row.name}", row.kind)
+        yield row, owner, before
+
+
+# ------------------------------------------------------------ what is only read
+
+
+NEEDED = {
+    _AGENT: "_context_param _context_manager _context_manager_initialized chat_history "
+    "clear_history",
+    "context.models.ContextConfig": "strategy auto_compact compact_threshold protected_tools "
+    "from_env",
+    "context.manager.ContextManager": "process emergency_truncate _deduplicate_messages "
+    "_optimize_with_benefit_check",
+}
+"""Names of the host that are read or overridden. Where one had moved, nothing would fail: requests
+would leave an agent as if it had not asked. So `install()` refuses."""
+
+
+def missing() -> list[str]:
+    """What the installed host lacks of them."""
+    return [
+        f"praisonaiagents.{owner}.{name}"
+        for owner, names in NEEDED.items()
+        for name in names.split()
+        if not _has(_part(owner), name)
+    ]
+
+
+def _part(path: str) -> Any:
+    """A class of the host; None where it is gone."""
+    module, _, name = path.rpartition(".")
+    try:
+        return getattr(importlib.import_module(f"praisonaiagents.{module}"), name, None)
+    except ImportError:
+        return None
+
+
+def _has(owner: Any, name: str) -> bool:
+    """Whether it is there: on the owner, as a field of its, or set when one is made."""
+    if hasattr(owner, name) or name in getattr(owner, "__dataclass_fields__", ()):
+        return True
+    makers = [vars(kind).get("__init__") for kind in getattr(owner, "__mro__", ())]
+    codes = [getattr(inspect.unwrap(f), "__code__", None) for f in makers if callable(f)]
+    return any(name in code.co_names for code in codes if code is not None)
+
+
+# ------------------------------------------------------------ putting it in place
 
 
 class Installation:
     """What one `install()` did: the agents that asked, and every name that was replaced."""
 
     def __init__(self) -> None:
-        self.agents = Agents()
-        self.patches = Patches()
-
-    def open(self) -> None:
-        """Patch every seam, or none: what a host release moved is named in the error.
-
-        Raises:
-            HostMoved: a seam is gone.
+        """Raises:
+        HostMoved: a place that we build on is gone; nothing was replaced.
         """
-        reads.check()
-        try:
-            identity.patch(self.agents, self.patches)
-            patch_manager(self.agents, self.patches)
-            patch_compaction(self.agents, self.patches)
-            patch_openai(self.patches)
-            patch_litellm(self.patches)
-            patch_optimizer(self.patches)
-            patch_clones(self.agents, self.patches)
-            patch_teams(self.agents, self.patches)
-            patch_workflow_files(self.agents, self.patches)
-            patch_attribute(self.agents, self.patches)
-            slash.patch(self.agents, self.patches)
-        except BaseException:
-            self.patches.undo()
-            raise
+        for seam in missing():
+            raise HostMoved(seam, "attribute")
+        self.defaults: dict[str, Any] = {}
+        """Options of `CompressorConfig` where an agent says nothing."""
+        self.agents = agents.Agents(self._compressor_for)
+        self.patches: list[tuple[Any, str, Any, Any]] = []
+        """Owner, name, what was there and what we put there."""
+        for row, owner, before in list(_originals()):
+            after = row.by(before, self.agents)
+            setattr(owner, row.name, after)
+            self.patches.append((owner, row.name, before, after))
+
+    def _compressor_for(
+        self, agent: Any, team_context: Any, had_asked: bool
+    ) -> AgentCompressor | None:
+        asked = options.asked_by(agent, team_context, had_asked)
+        if asked is None:
+            return None
+        return AgentCompressor(agent, asked, asked.config(model_of(agent), self.defaults))
 
     def close(self) -> None:
         """Give the host its own names and the agents their own managers back."""
         self.agents.close()
-        self.patches.undo()
+        while self.patches:
+            owner, name, before, after = self.patches.pop()
+            if vars(owner).get(name) is not after:
+                log.warning("%s.%s was replaced again after us", owner.__name__, name)
+            elif before is _ABSENT:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, before)
 
 
-class _Process:
-    """The one installation of this process: the host's classes are the process's too."""
-
-    def __init__(self) -> None:
-        self._lock = renewed(threading.RLock())
-        self._installation: Installation | None = None
-
-    @property
-    def installation(self) -> Installation | None:
-        return self._installation
-
-    def install(
-        self, defaults: Mapping[str, Any] | None, gate: Callable[[], bool] | None
-    ) -> Installation:
-        with self._lock:
-            fresh = self._installation is None
-            if self._installation is None:
-                opened = Installation()
-                opened.open()
-                self._installation = opened
-            agents = self._installation.agents
-            if defaults is not None:
-                agents.defaults = dict(defaults)
-            # Who installs in code means it: a plugin's gate neither stays nor comes after that.
-            if gate is None or fresh:
-                agents.gate = gate
-            return self._installation
-
-    def uninstall(self) -> None:
-        with self._lock:
-            if self._installation is not None:
-                self._installation.close()
-                self._installation = None
-
-
-_process = _Process()
+# The host's classes are the process's, so there is one installation of it.
+_lock = renewed(threading.RLock())
+_installation: Installation | None = None
 
 
 def install(defaults: Mapping[str, Any] | None = None) -> Installation:
@@ -108,21 +218,34 @@ def install(defaults: Mapping[str, Any] | None = None) -> Installation:
     Raises:
         HostMoved: this release of praisonaiagents lacks a place that we build on.
     """
-    return _process.install(defaults, None)
+    return install_gated(None, defaults)
 
 
 def install_gated(
-    gate: Callable[[], bool], defaults: Mapping[str, Any] | None = None
+    gate: Callable[[], bool] | None, defaults: Mapping[str, Any] | None = None
 ) -> Installation:
     """The same for a plugin that may be switched off: `gate` is asked at each turn."""
-    return _process.install(defaults, gate)
+    global _installation
+    with _lock:
+        is_first = _installation is None
+        done = _installation = _installation or Installation()
+        if defaults is not None:
+            done.defaults = dict(defaults)
+        # Who installs in code means it: a plugin's gate neither stays nor comes after that.
+        if gate is None or is_first:
+            done.agents.gate = gate
+        return done
 
 
 def uninstall() -> None:
     """Put the host back exactly as it was; agents that compressed go back to its own ways."""
-    _process.uninstall()
+    global _installation
+    with _lock:
+        if _installation is not None:
+            _installation.close()
+            _installation = None
 
 
 def installed() -> Installation | None:
     """The installation of this process, if there is one."""
-    return _process.installation
+    return _installation

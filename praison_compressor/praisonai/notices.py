@@ -1,201 +1,156 @@
-"""Tell of a compression while it happens: the host's hooks, memory, stream and display, a log line.
-
-With `output="verbose"` a spinner while a summary is written and the line that tells of it; in the
-host's modes that trace actions the line alone. An agent that is silent stays silent. A summary in
-the background is told in lines: a spinner would turn where somebody types the next question.
+"""What is told of a conversation: its status, and each compression to the host's hooks, its memory,
+the agent's stream, the log and, with `output="verbose"`, the screen. A silent agent stays silent.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import logging
 import os
-import threading
 import time
 import weakref
-from collections.abc import Awaitable, Callable, Sequence
-from types import TracebackType
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
 from ..events import Event, Listener
-from ..messages import Message
+from ..messages import Message, is_system
 from ..messages.display import one_line
-from ..messages.forks import renewed
 from ..summaries.threads import apart
+from ..tokens.models import model_limits
 from .requests import HostRequest
-from .status import Status, line, short
-
-__all__ = [
-    "Display",
-    "Notices",
-]
-
-
-# -------------------------------------------------------------- display
-
+from .sessions import place_of
 
 log = logging.getLogger(__name__)
 
 
-NAME = "context_compressor"
+@dataclass(frozen=True)
+class Status:
+    """The last request of a conversation. Tokens of the model at hand; `tokens` is their sum."""
+
+    session_id: str
+    epoch: str
+    """The newest; the session's id itself before the first compression."""
+    context_status: str
+    model: str | None
+    window: int
+    tokens_before: int
+    """Of the whole conversation, tool schemas included."""
+    system_tokens: int = 0
+    summary_tokens: int = 0
+    kept_tokens: int = 0
+    tool_tokens: int = 0
+    summaries: int = 0
+    masked_secrets: int = 0
+    """Keys and tokens masked in the archive."""
+    store: str = "memory"
+    """Where the ledger is."""
+    cost_saved: float | None = None
+    """US dollars that the request cost less, at the listed input price; None: no price is known."""
+
+    @property
+    def tokens(self) -> int:
+        """What is sent."""
+        return self.system_tokens + self.summary_tokens + self.kept_tokens + self.tool_tokens
+
+    @property
+    def used(self) -> float:
+        """Share of the window."""
+        return self.tokens / self.window
+
+    def __str__(self) -> str:
+        less = f", ${self.cost_saved:.4f} less a request" if self.cost_saved else ""
+        return f"{_parts(self)} of {short(self.window)} ({self.context_status}){less}"
 
 
-class Display:
-    """One agent's. Nothing in it may fail into a turn."""
-
-    def __init__(self, agent: weakref.ref[Any]) -> None:
-        self._agent = agent
-        self._spinner: Any = None
-        self._lock = renewed(threading.Lock())
-
-    def __call__(self, event: Event) -> None:
-        """Show how far a compression is."""
-        try:
-            words = _words(event)
-            if event.name == "started":
-                self._start(words)
-            elif event.name == "skipped":
-                self.tell(words)
-            elif words:
-                self._say(words)
-        except Exception:
-            log.debug("the display failed at %s", event.name, exc_info=True)
-
-    def aside(self, event: Event) -> None:
-        """Show how far a compression in the background is, between what the host prints."""
-        given_up = "given up" if event.name == "abandoned" else ""
-        words = _words(event) or given_up
-        if words:
-            _quietly(lambda: self._print(f"in the background: {words}"))
-
-    def stop(self) -> None:
-        """Take the spinner away."""
-        with self._lock:
-            spinner, self._spinner = self._spinner, None
-        if spinner is not None:
-            _quietly(spinner.stop)
-
-    def tell(self, line: str) -> None:
-        """Show the line that tells of a compression."""
-        _quietly(lambda: self._print(line))
-        _quietly(lambda: _trace(line))
-
-    def _start(self, words: str) -> None:
-        console = self._console()
-        # In a pipe there is nothing to turn round; the line comes all the same.
-        if console is None or not console.is_terminal:
-            return
-        from rich.errors import LiveError
-        from rich.live import Live
-        from rich.spinner import Spinner
-        from rich.text import Text
-
-        spinner = Live(Spinner("dots", Text(words)), console=console, transient=True)
-        try:
-            spinner.start()
-            # Within the host's own progress it is drawn with that, which may not be soon.
-            spinner.refresh()
-        except LiveError:  # an older rich, where the host shows its own progress just now
-            return
-        with self._lock:
-            before, self._spinner = self._spinner, spinner
-        if before is not None:
-            before.stop()
-
-    def _say(self, words: str) -> None:
-        from rich.spinner import Spinner
-        from rich.text import Text
-
-        with self._lock:
-            spinner = self._spinner
-        if spinner is not None:
-            spinner.update(Spinner("dots", Text(words)), refresh=True)
-
-    def _print(self, line: str) -> None:
-        console = self._console()
-        if console is None:
-            return
-        from rich.text import Text
-
-        console.print(Text(f"▸ {line}", style="dim"))
-
-    def _console(self) -> Any:
-        """The one that the host's own progress is on; None unless it is verbose."""
-        agent = self._agent()
-        if agent is None or not getattr(agent, "verbose", False):
-            return None
-        model = getattr(agent, "_llm_instance", None)
-        return getattr(model, "console", None) or getattr(agent, "console", None)
+def status_of(
+    result: CompressResult | None, beside: int, engine: ContextCompressor, session_id: str
+) -> Status:
+    """The status after a result; before the first request nothing is used. `beside` are the tokens
+    that were sent beside its messages."""
+    window = model_limits(engine.config.model, engine.config.context_window).window
+    store = place_of(engine.store)
+    if result is None:
+        return Status(session_id, session_id, "full", engine.config.model, window, 0, store=store)
+    count = engine.tokens.message
+    system = sum(count(message) for message in result.messages if is_system(message))
+    summaries = sum(segment.tokens for segment in result.segments)
+    return Status(
+        session_id=session_id,
+        epoch=result.session_id,
+        context_status=result.context_status,
+        model=engine.config.model,
+        window=window,
+        tokens_before=result.tokens_before + beside,
+        system_tokens=system,
+        summary_tokens=summaries,
+        kept_tokens=max(0, result.tokens_after - system - summaries),
+        tool_tokens=beside,
+        summaries=len(result.segments),
+        masked_secrets=result.masked_secrets,
+        store=store,
+        cost_saved=result.cost_saved,
+    )
 
 
-def _words(event: Event) -> str:
-    if event.name == "started":
-        return f"compressing {short(event.data['tokens'])} tokens"
-    if event.name == "part_summarized":
-        return f"compressing, part {event.data['part']} of {event.data['parts']} read"
-    if event.name == "fell_back":
-        return f"compressing; {one_line(str(event.data['model']))} gave no summary"
-    if event.name == "skipped":
-        return _skipped(event)
-    return ""
+def line(status: Status) -> str:
+    """`Compressed 157k → 9.1k (system 1.8k, summary 3.2k, kept 2.7k, tools 1.4k) · 6 % of 150k`."""
+    return f"Compressed {short(status.tokens_before)} → {_parts(status)} of {short(status.window)}"
 
 
-def _skipped(event: Event) -> str:
-    if event.data["reason"] == "cooldown":
-        return f"{one_line(str(event.data['model']))} rests after a failure and is not asked"
-    size = f"not compressed at {short(event.data['tokens'])} tokens"
-    if event.data["reason"] == "no gain":
-        return f"{size}: it would free too little"
-    return f"{size}: what cannot be dropped takes more than {short(event.data['trigger'])}"
+def _parts(status: Status) -> str:
+    parts = ", ".join(
+        f"{name} {short(tokens)}"
+        for name, tokens in (
+            ("system", status.system_tokens),
+            ("summary", status.summary_tokens),
+            ("kept", status.kept_tokens),
+            ("tools", status.tool_tokens),
+        )
+    )
+    return f"{short(status.tokens)} ({parts}) · {round(100 * status.used)} %"
 
 
-def _trace(line: str) -> None:
-    """The line as an action, where the host traces actions itself.
-
-    A callback of the application's own is left alone: it counts the tools of its agent.
-    """
-    from praisonaiagents import main
-
-    callback = main.sync_display_callbacks.get("tool_call")
-    if getattr(callback, "__module__", "").startswith("praisonaiagents.output"):
-        callback(message=line, tool_name=NAME, tool_input={}, tool_output=line)
+def short(tokens: int) -> str:
+    """`980`, `9.1k`, `157k`."""
+    if tokens < 1_000:
+        return str(tokens)
+    return f"{tokens / 1_000:.1f}k" if tokens < 10_000 else f"{tokens / 1_000:.0f}k"
 
 
-def _quietly(work: Any) -> None:
-    try:
-        work()
-    except Exception:
-        log.debug("the display failed", exc_info=True)
+# ------------------------------------------------------------ compressions
 
 
-# -------------------------------------------------------------- notices
+class Call(NamedTuple):
+    """One of the host's that is told: by a call, or on an event loop by one to await."""
 
-
-_during: contextvars.ContextVar[_Request | None] = contextvars.ContextVar(
-    "praison_compressor_request", default=None
-)
+    now: Callable[[], Any]
+    awaited: Callable[[], Awaitable[Any]]
 
 
 class _Request:
     """The request that is being compressed here, and what it still has to tell on its loop."""
 
-    def __init__(self, messages: Sequence[Message], display: Display) -> None:
+    def __init__(self, messages: Sequence[Message]) -> None:
         self.messages = messages
-        self.display = display
-        self.on_loop = False
+        self._on_loop = False
         self._telling: list[asyncio.Task[Any]] = []
         self._token: contextvars.Token[_Request | None] | None = None
 
-    def tell(self, work: Callable[[], None], awork: Callable[[], Awaitable[None]]) -> None:
+    def tell(self, calls: Sequence[Call]) -> None:
         """Now and here off the loop; beside the compression, which awaits it, on it."""
-        if self.on_loop:
+        if not calls:
+            return
+        if self._on_loop:
             before = self._telling[-1] if self._telling else None
-            self._telling.append(asyncio.ensure_future(_in_order(before, awork)))
+            self._telling.append(asyncio.ensure_future(_atell(calls, before)))
         else:
             # A private event loop runs here, which hooks must not find.
-            apart(work)
+            apart(lambda: _tell(calls))
 
     def __enter__(self) -> None:
         self._token = _during.set(self)
@@ -203,23 +158,22 @@ class _Request:
     def __exit__(self, *failure: object) -> None:
         assert self._token is not None
         _during.reset(self._token)
-        self.display.stop()
 
     async def __aenter__(self) -> None:
-        self.on_loop = True
+        self._on_loop = True
         self.__enter__()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *failure: object) -> None:
         self.__exit__()
         if kind is not None:
             for task in self._telling:
                 task.cancel()
         await asyncio.gather(*self._telling, return_exceptions=True)
+
+
+_during: contextvars.ContextVar[_Request | None] = contextvars.ContextVar(
+    "praison_compressor_request", default=None
+)
 
 
 class Notices:
@@ -230,7 +184,6 @@ class Notices:
         self._agent = agent
         self._listeners: list[Listener] = []
         self._newest: Sequence[Message] = ()
-        self._display = Display(agent)
 
     def subscribe(self, listener: Listener) -> None:
         """Pass every event on to `listener` too."""
@@ -239,95 +192,60 @@ class Notices:
     def during(self, request: HostRequest) -> _Request:
         """A block, plain or `async with`, in which that request is compressed."""
         self._newest = request.messages
-        return _Request(request.messages, self._display)
+        return _Request(request.messages)
 
     def __call__(self, event: Event) -> None:
         """Take an event of the compressor."""
         for listener in list(self._listeners):
-            try:
-                listener(event)
-            except Exception:
-                log.exception("a listener failed at %s", event.name)
+            _guarded(functools.partial(listener, event))
         if event.name == "started":
             self._on_stream(event, "compressing the conversation")
         request = _during.get()
-        if request is None:
-            self._off_the_request(event)
+        words = _words(event)
+        if request is not None:
+            self._print(words, only_on_terminal=event.name != "skipped")
+            request.tell(self._calls(event, request.messages))
             return
-        request.display(event)
-        if event.name == "started":
-            request.tell(
-                lambda: self._before(event, request.messages),
-                lambda: self._abefore(event, request.messages),
-            )
-        elif event.name == "committed":
-            request.tell(lambda: self._after(event), lambda: self._aafter(event))
-
-    def _off_the_request(self, event: Event) -> None:
-        """A summary written in the background: its own thread may wait for the hooks."""
-        self._display.aside(event)
-        if event.name == "started":
-            apart(lambda: self._before(event, self._newest))
-        elif event.name == "committed":
-            apart(lambda: self._after(event))
+        # In the background. Its own thread may wait for the hooks.
+        self._print(words and f"in the background: {words}")
+        calls = self._calls(event, self._newest)
+        if calls:
+            apart(lambda: _tell(calls))
+        if event.name == "committed":
             before, after = event.data["tokens_before"], event.data["tokens_after"]
-            self.line = f"Compressed {short(before)} → {short(after)} in the background"
-            log.info("%s", self.line)
-            self._display.tell(self.line)
+            self._say(f"Compressed {short(before)} → {short(after)} in the background")
 
     def compressed(self, status: Status, result: CompressResult) -> None:
-        """Say it in one line, in the log and in the agent's stream."""
-        self.line = line(status)
-        log.info("%s", self.line)
-        self._display.tell(self.line)
+        """Say it in one line, and in the agent's stream."""
+        self._say(line(status))
         numbers = {"tokens_before": result.tokens_before, "tokens_after": result.tokens_after}
-        self._on_stream(Event("committed", status.session_id, numbers), self.line)
+        self._on_stream(Event("committed", status.session_id, numbers), str(self.line))
 
-    def failed(self, session_id: str, cause: str) -> None:
-        """Say that a request went out without us."""
-        self(Event("failed", session_id, {"reason": cause}))
+    def _say(self, words: str) -> None:
+        self.line = words
+        log.info("%s", words)
+        self._print(words)
 
-    # ------------------------------------------------------------ the host's hooks
+    def _calls(self, event: Event, messages: Sequence[Message]) -> list[Call]:
+        """Who of the host is told of an event, in this order."""
+        agent = self._agent()
+        calls: list[Call] = []
+        if event.name == "started":
+            calls += _calls_of_memory(getattr(agent, "_memory_instance", None), list(messages))
+        runner, hook = getattr(agent, "_hook_runner", None), _HOOKS.get(event.name)
+        if runner is not None and hook is not None:
+            calls.append(
+                Call(
+                    lambda: runner.execute_sync(*self._input(hook, event)),
+                    lambda: runner.execute(*self._input(hook, event)),
+                )
+            )
+        return calls
 
-    def _before(self, event: Event, messages: Sequence[Message]) -> None:
-        memory = self._memory()
-        if hasattr(memory, "on_pre_compress"):
-            _guarded(lambda: memory.on_pre_compress(list(messages)))
-        self._hook("BEFORE_COMPACTION", event)
+    def _input(self, name: str, event: Event) -> tuple[Any, Any]:
+        from praisonaiagents.hooks.types import HookEvent, HookInput
 
-    def _after(self, event: Event) -> None:
-        self._hook("AFTER_COMPACTION", event)
-
-    async def _abefore(self, event: Event, messages: Sequence[Message]) -> None:
-        memory = self._memory()
-        if hasattr(memory, "aon_pre_compress"):
-            await _aguarded(memory.aon_pre_compress(list(messages)))
-        elif hasattr(memory, "on_pre_compress"):
-            await asyncio.to_thread(_guarded, lambda: memory.on_pre_compress(list(messages)))
-        await self._ahook("BEFORE_COMPACTION", event)
-
-    async def _aafter(self, event: Event) -> None:
-        await self._ahook("AFTER_COMPACTION", event)
-
-    def _hook(self, name: str, event: Event) -> None:
-        runner, kind = self._runner(name)
-        if runner is not None:
-            _guarded(lambda: runner.execute_sync(kind, self._input(name, event)))
-
-    async def _ahook(self, name: str, event: Event) -> None:
-        runner, kind = self._runner(name)
-        if runner is not None:
-            await _aguarded(runner.execute(kind, self._input(name, event)))
-
-    def _runner(self, name: str) -> tuple[Any, Any]:
-        from praisonaiagents.hooks.types import HookEvent
-
-        return getattr(self._agent(), "_hook_runner", None), getattr(HookEvent, name)
-
-    def _input(self, name: str, event: Event) -> Any:
-        from praisonaiagents.hooks.types import HookInput
-
-        return HookInput(
+        told = HookInput(
             session_id=event.session_id,
             cwd=os.getcwd(),
             event_name=name.lower(),
@@ -335,11 +253,7 @@ class Notices:
             agent_name=getattr(self._agent(), "name", None),
             extra=dict(event.data),
         )
-
-    def _memory(self) -> Any:
-        return getattr(self._agent(), "_memory_instance", None)
-
-    # ------------------------------------------------------------ the agent's stream
+        return HookEvent[name], told
 
     def _on_stream(self, event: Event, words: str) -> None:
         """The host has no event type of its own for this: its progress of a tool is nearest."""
@@ -360,22 +274,76 @@ class Notices:
             )
         )
 
+    def _print(self, words: str, *, only_on_terminal: bool = False) -> None:
+        if words:
+            _guarded(lambda: self._write(words, only_on_terminal))
 
-async def _in_order(before: asyncio.Task[Any] | None, work: Callable[[], Awaitable[None]]) -> None:
+    def _write(self, words: str, only_on_terminal: bool) -> None:
+        """On the console that the host's own progress is on, if it is verbose."""
+        agent = self._agent()
+        if agent is None or not getattr(agent, "verbose", False):
+            return
+        model = getattr(agent, "_llm_instance", None)
+        console = getattr(model, "console", None) or getattr(agent, "console", None)
+        if console is not None and (console.is_terminal or not only_on_terminal):
+            from rich.text import Text
+
+            console.print(Text(f"▸ {words}", style="dim"))
+
+
+_HOOKS = {"started": "BEFORE_COMPACTION", "committed": "AFTER_COMPACTION"}
+
+
+def _calls_of_memory(memory: Any, messages: list[Message]) -> Iterator[Call]:
+    def nothing(messages: list[Message]) -> None:
+        """The memory of an agent that is only awaited."""
+
+    async def in_a_thread(messages: list[Message]) -> None:
+        await asyncio.to_thread(now, messages)
+
+    now: Callable[..., Any] = getattr(memory, "on_pre_compress", nothing)
+    awaited = getattr(memory, "aon_pre_compress", in_a_thread)
+    yield Call(lambda: now(messages), lambda: awaited(messages))
+
+
+def _tell(calls: Sequence[Call]) -> None:
+    for call in calls:
+        _guarded(call.now)
+
+
+async def _atell(calls: Sequence[Call], before: asyncio.Task[Any] | None) -> None:
+    """Tell them on the loop, after what was to be told before."""
     if before is not None:
         await asyncio.wait([before])
-    await work()
+    for call in calls:
+        try:
+            await call.awaited()
+        except Exception:
+            log.warning(_FAILED, exc_info=True)
 
 
 def _guarded(work: Callable[[], Any]) -> None:
     try:
         work()
     except Exception:
-        log.warning("a hook of the host failed during a compression", exc_info=True)
+        log.warning(_FAILED, exc_info=True)
 
 
-async def _aguarded(work: Awaitable[Any]) -> None:
-    try:
-        await work
-    except Exception:
-        log.warning("a hook of the host failed during a compression", exc_info=True)
+_FAILED = "who is told of compressions failed"
+
+
+def _words(event: Event) -> str:
+    """What the screen says while a summary is written; "" where that is nothing."""
+    data = event.data
+    if event.name == "started":
+        return f"compressing {short(data['tokens'])} tokens"
+    if event.name == "abandoned":
+        return "given up"
+    if event.name != "skipped":
+        return ""
+    if data["reason"] == "cooldown":
+        return f"{one_line(str(data['model']))} rests after a failure and is not asked"
+    size = f"not compressed at {short(data['tokens'])} tokens"
+    if data["reason"] == "no gain":
+        return f"{size}: it would free too little"
+    return f"{size}: what cannot be dropped takes more than {short(data['trigger'])}"

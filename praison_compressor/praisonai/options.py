@@ -1,85 +1,26 @@
-"""What an agent asked for: every spelling of `context=` (also in workflow files) read into one
-value, or None.
-"""
+"""What an agent asks for: each spelling of `context=`, in code and workflow files, as one value."""
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any
 
+from praisonaiagents.context.manager import ContextManager
 from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 
 from ..config import CompressorConfig
 from ..errors import ConfigError
-
-__all__ = [
-    "CompressorContext",
-    "RequestedContext",
-    "read",
-    "wants",
-]
-
+from .agents import Agents
+from .host_compaction import PassThroughManager
 
 log = logging.getLogger(__name__)
 
-
 SUMMARIZE = OptimizerStrategy.SUMMARIZE
-
-
-@dataclass
-class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships no types
-    """The host's own context configuration with our options: `Agent(context=CompressorContext())`.
-
-    Every field of the host keeps its meaning; `compact_threshold` is our `trigger_ratio`, and
-    `output_reserve` and `keep_recent_turns` count only where they differ from the host's default.
-    The other options are those of `CompressorConfig`, where they are described. Constructing one
-    installs what it needs.
-
-    Raises:
-        ConfigError: a value that cannot work.
-    """
-
-    strategy: OptimizerStrategy = SUMMARIZE
-    context_window: int | None = None
-    target_ratio: float = CompressorConfig.target_ratio
-    token_floor: int = CompressorConfig.token_floor
-    protect_last_n_tokens: int = CompressorConfig.protect_last_n_tokens
-    head_tokens: int | None = None
-    summary_target_tokens: int | None = CompressorConfig.summary_target_tokens
-    facts_budget_tokens: int | None = None
-    fold_ratio: float = CompressorConfig.fold_ratio
-    min_gain_ratio: float = CompressorConfig.min_gain_ratio
-    tool_policies: Mapping[str, str] = field(default_factory=dict)
-    mask_above_tokens: int = CompressorConfig.mask_above_tokens
-    mask_keep_recent_tokens: int | None = None
-    fact_tools: Mapping[str, str] = field(default_factory=dict)
-    fact_patterns: Mapping[str, str] = field(default_factory=dict)
-    host_prefixes: tuple[str, ...] = ()
-    recall: bool = CompressorConfig.recall
-    background: bool = CompressorConfig.background
-    soft_ratio: float = CompressorConfig.soft_ratio
-    summarize_on_prefix: bool = CompressorConfig.summarize_on_prefix
-    auxiliary_model: str | None = None
-    auxiliary_api_base: str | None = None
-    auxiliary_api_key: str | None = field(default=None, repr=False)
-    fallback_models: tuple[str, ...] = ()
-    shown_message_tokens: int = CompressorConfig.shown_message_tokens
-    summary_instructions: str | None = None
-    summary_max_retries: int = CompressorConfig.summary_max_retries
-    timeout_seconds: float = CompressorConfig.timeout_seconds
-    store_url: str | None = None
-    store_key: str | None = field(default=None, repr=False)
-    redact_secrets: bool | None = None
-    redact_archive: bool = CompressorConfig.redact_archive
-    namespace: str = CompressorConfig.namespace
-
-    def __post_init__(self) -> None:
-        from .install import install
-
-        CompressorConfig.from_mapping(_ours(self))
-        install()
+OURS = frozenset(CompressorConfig.names()) - {"model"}
+HOSTS = frozenset(item.name for item in fields(ContextConfig))
 
 
 @dataclass(frozen=True)
@@ -106,89 +47,90 @@ class RequestedContext:
             return CompressorConfig(model=model).with_environment()
 
 
+def asked_by(agent: Any, team_context: Any, had_asked: bool) -> RequestedContext | None:
+    """What an agent asks now; None: nothing, the host goes on as before.
+
+    By its manager where it has one, else by its `context=`, else by its team's.
+    """
+    param, manager = agent._context_param, agent._context_manager
+    asked = read(param)
+    if agent._context_manager_initialized:
+        # None: it has no manager, one of another strategy, or one of the user's own making.
+        by_manager = read(manager)
+        # The host drops all of a dictionary with a key of ours, in a turn before `install()`.
+        dropped = manager is None and isinstance(param, Mapping) and not set(param) <= HOSTS
+        if by_manager is not None:
+            asked = asked or by_manager
+        elif had_asked or not dropped:
+            asked = None
+    # The host makes `True` of nothing where an agent has tools.
+    says_nothing = param is None or (param is True and bool(agent.tools))
+    if asked is None and manager is None and says_nothing:
+        return read(team_context)
+    return asked
+
+
 def read(param: Any) -> RequestedContext | None:
-    """What the agent's `context=` asks of us; None: nothing, the host goes on as before."""
+    """What one `context=` asks of us; None: nothing."""
     if param is True:
-        return _asked(_from_environment())
+        return _asked(ContextConfig.from_env())
     if isinstance(param, str):
-        return _asked(_preset(param))
+        return _asked(ContextConfig(strategy=SUMMARIZE)) if wants(param) else None
     if isinstance(param, Mapping):
         return _from_mapping(param)
-    if isinstance(param, ContextConfig):
-        return _asked(param)
-    return _asked(getattr(_plain_manager(param), "config", None))
+    if type(param) in (ContextManager, PassThroughManager):  # not a subclass of the user's own
+        return _asked(param.config)
+    return _asked(param) if isinstance(param, ContextConfig) else None
 
 
 def wants(strategy: Any) -> bool:
     """Whether that is the SUMMARIZE strategy, as the enum or as any string the host takes."""
     if isinstance(strategy, OptimizerStrategy):
         return strategy is SUMMARIZE
-    return isinstance(strategy, str) and _key(strategy) == SUMMARIZE.value
-
-
-def _key(text: str) -> str:
-    return text.strip().lower().replace("-", "_")
-
-
-def _asked(context: Any, **more: bool) -> RequestedContext | None:
-    if context is None or not wants(context.strategy):
-        return None
-    if not isinstance(context.strategy, OptimizerStrategy):
-        # The host reads `.strategy.value`, so a string there breaks its own reports.
-        context = replace(context, strategy=SUMMARIZE)
-    return RequestedContext(context, _ours(context), automatic=bool(context.auto_compact), **more)
-
-
-def _from_environment() -> Any:
-    return ContextConfig.from_env()
-
-
-def _preset(name: str) -> Any:
-    return ContextConfig(strategy=SUMMARIZE) if _key(name) == SUMMARIZE.value else None
+    return isinstance(strategy, str) and strategy.strip().lower() == SUMMARIZE.value
 
 
 def _from_mapping(param: Mapping[str, Any]) -> RequestedContext | None:
     if not wants(param.get("strategy")):
         return None
-    host = {item.name for item in fields(ContextConfig)}
-    ours = set(CompressorConfig.names()) - {"model"}
-    for key in sorted(set(param) - host - ours):
+    for key in sorted(set(param) - HOSTS - OURS):
         log.warning("context= has no option %r; it is left out", key)
-    context = ContextConfig(**{key: value for key, value in param.items() if key in host})
-    own_model = param.get("llm_summarize") is not False
-    asked = _asked(context, own_model=own_model)
-    given = {key: param[key] for key in ours - host if key in param}
-    if asked is None:
+    context = ContextConfig(**{key: value for key, value in param.items() if key in HOSTS})
+    ours = {key: value for key, value in param.items() if key in OURS - HOSTS}
+    return _asked(context, ours, own_model=param.get("llm_summarize") is not False)
+
+
+def _asked(
+    context: Any, more: Mapping[str, Any] | None = None, own_model: bool = True
+) -> RequestedContext | None:
+    if context is None or not wants(context.strategy):
         return None
-    if "tool_policies" in given:
-        given["tool_policies"] = _protecting(context.protected_tools, given["tool_policies"])
-    return replace(asked, options={**asked.options, **given})
+    if not isinstance(context.strategy, OptimizerStrategy):
+        # The host reads `.strategy.value`, so a string there breaks its own reports.
+        context = replace(context, strategy=SUMMARIZE)
+    options = options_in(context, more)
+    return RequestedContext(context, options, bool(context.auto_compact), own_model)
 
 
-def _plain_manager(param: Any) -> Any:
-    """The host's own manager, or ours; a subclass of the user's knows its own mind."""
-    from praisonaiagents.context.manager import ContextManager
-
-    from .host_compaction import PassThroughManager
-
-    return param if type(param) in (ContextManager, PassThroughManager) else None
-
-
-def _ours(context: Any) -> dict[str, Any]:
-    """Our options in a configuration of the host's: only what differs from its default."""
-    defaults = {item.name: _default(item) for item in fields(context)}
-    names = set(CompressorConfig.names()) - {"model"}
-    changed = {
+def options_in(context: Any, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Our options in a configuration of the host's, where they differ from its defaults, and more
+    of them."""
+    defaults = {
+        item.name: item.default if item.default_factory is MISSING else item.default_factory()
+        for item in fields(context)
+    }
+    found = {
         name: getattr(context, name)
-        for name in names & set(defaults)
+        for name in OURS & set(defaults)
         if getattr(context, name) != defaults[name]
     }
     if context.compact_threshold != defaults["compact_threshold"]:
-        changed["trigger_ratio"] = context.compact_threshold
+        found["trigger_ratio"] = context.compact_threshold
+    found.update(more or {})
     if context.protected_tools:
-        given = changed.get("tool_policies", {})
-        changed["tool_policies"] = _protecting(context.protected_tools, given)
-    return changed
+        policies = found.get("tool_policies", {})
+        found["tool_policies"] = _protecting(context.protected_tools, policies)
+    return found
 
 
 def _protecting(tools: Sequence[str], policies: Any) -> Any:
@@ -200,5 +142,29 @@ def _protecting(tools: Sequence[str], policies: Any) -> Any:
     return {**dict.fromkeys(tools, "keep"), **given}
 
 
-def _default(item: Field[Any]) -> Any:
-    return item.default if item.default_factory is MISSING else item.default_factory()
+# ------------------------------------------------------------ replaced in the host
+
+
+# As the host's parser renames them before it reads them.
+_ALIASES = {
+    "enabled": "auto_compact",
+    "max_tool_output_tokens": "tool_output_max",
+    "threshold": "compact_threshold",
+    "tool_output_limits": "tool_limits",
+}
+
+
+def parse_workflow_data(original: Any, agents: Agents[Any]) -> Any:
+    """The host takes no bare `context: summarize`, and forgets a dictionary with a key of ours."""
+
+    @functools.wraps(original)
+    def _parse_workflow_data(self: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
+        workflow = original(self, data, *args, **kwargs)
+        given = data.get("context") if isinstance(data, Mapping) else None
+        options = given if isinstance(given, Mapping) else {"strategy": given}
+        if agents.are_served and wants(options.get("strategy")):
+            # Each step's agent is given it as its own `context=`.
+            workflow.context = {_ALIASES.get(key, key): value for key, value in options.items()}
+        return workflow
+
+    return _parse_workflow_data

@@ -10,16 +10,9 @@ from praisonaiagents.plugins.plugin import Plugin, PluginInfo
 from ..config import CompressorConfig
 from ..errors import ConfigError
 from .install import install_gated
-
-__all__ = [
-    "NAME",
-    "CompressorPlugin",
-    "plugin",
-]
-
+from .options import OURS
 
 log = logging.getLogger(__name__)
-
 
 NAME = "praison-compressor"
 
@@ -50,9 +43,8 @@ class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
 
     def on_config(self, config: dict[str, Any]) -> dict[str, Any]:
         """Take `plugins: {praison-compressor: {...}}` as defaults for agents that say nothing."""
-        known = set(CompressorConfig.names()) - {"model"}
-        options = {key: value for key, value in config.items() if key in known}
-        for key in sorted(set(config) - known - HOST_OPTIONS):
+        options = {key: value for key, value in config.items() if key in OURS}
+        for key in sorted(set(config) - OURS - HOST_OPTIONS):
             log.warning("plugins.%s has no option %r; it is left out", NAME, key)
         try:
             CompressorConfig.from_mapping(options)
@@ -74,6 +66,5 @@ def is_enabled() -> bool:
     return bool(get_plugin_manager().is_enabled(NAME))
 
 
-def plugin() -> CompressorPlugin:
-    """What the entry point names."""
-    return CompressorPlugin()
+plugin = CompressorPlugin
+"""What the entry point names."""

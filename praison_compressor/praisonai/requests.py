@@ -1,11 +1,8 @@
-"""The shapes of a request, read into messages and written back; which requests are the agent's
+"""A request of the host as messages and back, in each API's shape; which requests carry the agent's
 conversation; roles in strict turns.
 
 Two keys are added where the provider takes them: cache marks, and the wish to be told the usage of
-a stream. A provider that refuses one by its name is not sent it again (`refused_key`).
-
-A summary is a user message, and what follows it may be one too; most providers take that, the
-templates of many local models do not.
+a stream. A provider that refuses one by its name is not sent it again (`refused_in`).
 """
 
 from __future__ import annotations
@@ -14,35 +11,17 @@ import itertools
 import json
 import re
 import sys
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 from ..messages import Message, digest, is_system, responses, text_of, tool_calls_of
 from ..summaries.cache_marks import marked, takes_marks
 from ..summaries.litellm_client import provider_of
 
-__all__ = [
-    "CHAT",
-    "LITELLM_CHAT",
-    "RESPONSES",
-    "HostRequest",
-    "Shape",
-    "alternating",
-    "carries_conversation",
-    "conversation_now",
-    "refused_key",
-    "refuses_roles",
-    "replace_conversation",
-    "same_model",
-    "without_window",
-]
-
-
-# -------------------------------------------------------------- shapes
-
-
 MARKS, USAGE = "cache_control", "stream_options"
+ROLES = "two messages of one role in a row"
+_ROLES_REFUSED = re.compile(r"roles must alternate|must alternate user", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -50,11 +29,11 @@ class HostRequest:
     """What a request says, whatever its shape."""
 
     messages: Sequence[Message]
-    model: str | None
-    tools: Sequence[Mapping[str, Any]]
-    output_tokens: int
+    model: str | None = None
+    tools: Sequence[Mapping[str, Any]] = ()
+    output_tokens: int = 0
     """How long an answer it asks for; 0 where it does not say."""
-    schema: str
+    schema: str = ""
     """The JSON of the answer's format, which the provider counts as input; "" without one."""
 
     @property
@@ -63,83 +42,75 @@ class HostRequest:
         return self.tools if all("function" in tool for tool in self.tools) else None
 
 
-class Shape(Protocol):
+class Shape(NamedTuple):
     """How one API carries messages."""
 
-    def read(self, params: Mapping[str, Any]) -> HostRequest | None:
-        """The request; None where it carries no messages that we know how to read."""
-
-    def write(
-        self, params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
-    ) -> dict[str, Any]:
-        """The parameters with the view in the place of their messages; `params` is not touched.
-
-        `refused`: which of the keys that we add this model's provider does not take.
-        """
+    read: Callable[[Mapping[str, Any]], HostRequest | None]
+    """A request by its parameters; None where it carries no messages that we know how to read."""
+    write: Callable[..., dict[str, Any]]
+    """The parameters with a view in the place of their messages; they are not touched themselves.
+    A third argument names which of the keys that we add the model's provider does not take."""
 
 
-class _Chat:
-    def read(self, params: Mapping[str, Any]) -> HostRequest | None:
-        messages = params.get("messages")
-        if not isinstance(messages, (list, tuple)):
-            return None
-        output = params.get("max_completion_tokens") or params.get("max_tokens")
-        return _request(params, messages, output, params.get("response_format"))
-
-    def write(
-        self, params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
-    ) -> dict[str, Any]:
-        asks = {} if USAGE in refused else _asking_usage(params)
-        return {**params, "messages": list(view), **asks}
+def _read_chat(params: Mapping[str, Any]) -> HostRequest | None:
+    messages = params.get("messages")
+    if not isinstance(messages, (list, tuple)):
+        return None
+    output = params.get("max_completion_tokens") or params.get("max_tokens")
+    return _request(params, messages, output, params.get("response_format"))
 
 
-class _LiteLLMChat(_Chat):
-    def write(
-        self, params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
-    ) -> dict[str, Any]:
-        model = str(params.get("model"))
-        # Not imported for it: who sends by litellm has imported it.
-        litellm = sys.modules.get("litellm")
-        provider = provider_of(litellm, params) if litellm is not None else None
-        takes = takes_marks(provider, model)
-        asks = not takes and _tells_streams(litellm, provider, model)
-        written = super().write(params, view, refused if asks else (USAGE,))
-        if takes and MARKS not in refused:
-            written["messages"] = marked(view, params.get("tools") or None)
-        return written
+def _write_chat(
+    params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
+) -> dict[str, Any]:
+    asks = {} if USAGE in refused else _asking_usage(params)
+    return {**params, "messages": list(view), **asks}
 
 
-class _Responses:
-    def read(self, params: Mapping[str, Any]) -> HostRequest | None:
-        items = params.get("input")
-        # A request that goes on from a stored response carries only what is new.
-        if params.get("previous_response_id") or params.get("conversation"):
-            return None
-        if not isinstance(items, str) and not _all_mappings(items):
-            return None
-        messages = responses.to_messages(params.get("instructions"), items)
-        return _request(params, messages, params.get("max_output_tokens"), params.get("text"))
-
-    def write(
-        self, params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
-    ) -> dict[str, Any]:
-        instructions, items = responses.to_items(view)
-        written = {**params, "input": items}
-        written.pop("instructions", None)
-        return {**written, "instructions": instructions} if instructions else written
+def _write_litellm(
+    params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
+) -> dict[str, Any]:
+    model = str(params.get("model"))
+    # Not imported for it: who sends by litellm has imported it.
+    litellm = sys.modules.get("litellm")
+    provider = provider_of(litellm, params) if litellm is not None else None
+    takes = takes_marks(provider, model)
+    asks = not takes and _tells_streams(litellm, provider, model)
+    written = _write_chat(params, view, refused if asks else (USAGE,))
+    if takes and MARKS not in refused:
+        written["messages"] = marked(view, params.get("tools") or None)
+    return written
 
 
-CHAT: Shape = _Chat()
+def _read_responses(params: Mapping[str, Any]) -> HostRequest | None:
+    items = params.get("input")
+    # A request that goes on from a stored response carries only what is new.
+    if params.get("previous_response_id") or params.get("conversation"):
+        return None
+    if not isinstance(items, str) and not _all_mappings(items):
+        return None
+    messages = responses.to_messages(params.get("instructions"), items)
+    return _request(params, messages, params.get("max_output_tokens"), params.get("text"))
 
 
-LITELLM_CHAT: Shape = _LiteLLMChat()
+def _write_responses(
+    params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
+) -> dict[str, Any]:
+    instructions, items = responses.to_items(view)
+    written = {**params, "input": items}
+    written.pop("instructions", None)
+    return {**written, "instructions": instructions} if instructions else written
 
 
-RESPONSES: Shape = _Responses()
+CHAT = Shape(_read_chat, _write_chat)
+LITELLM_CHAT = Shape(_read_chat, _write_litellm)
+RESPONSES = Shape(_read_responses, _write_responses)
 
 
-def refused_key(error: BaseException) -> str | None:
-    """Which of the keys that we add a provider refuses, by its name in the refusal."""
+def refused_in(error: BaseException) -> str | None:
+    """What a provider refuses: one of the keys that we add, by its name, or the order of roles."""
+    if _ROLES_REFUSED.search(str(error)):
+        return ROLES
     return next((key for key in (MARKS, USAGE) if key in str(error)), None)
 
 
@@ -161,10 +132,6 @@ def _tells_streams(litellm: Any, provider: str | None, model: str) -> bool:
     return USAGE in (litellm.get_supported_openai_params(model, provider) or ())
 
 
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
 def _all_mappings(items: Any) -> bool:
     return isinstance(items, (list, tuple)) and all(isinstance(item, Mapping) for item in items)
 
@@ -172,13 +139,12 @@ def _all_mappings(items: Any) -> bool:
 def _request(
     params: Mapping[str, Any], messages: Sequence[Message], output: Any, form: Any
 ) -> HostRequest:
-    tools = params.get("tools")
+    model, tools = params.get("model"), params.get("tools")
+    given = tools if isinstance(tools, (list, tuple)) else ()
     return HostRequest(
         messages=_said_once(messages),
-        model=_text(params.get("model")),
-        tools=[tool for tool in tools if isinstance(tool, Mapping)]
-        if isinstance(tools, (list, tuple))
-        else (),
+        model=model if isinstance(model, str) else None,
+        tools=[tool for tool in given if isinstance(tool, Mapping)],
         output_tokens=output if isinstance(output, int) else 0,
         schema=_schema(form),
     )
@@ -205,7 +171,7 @@ def _schema(form: Any) -> str:
         return ""
 
 
-# -------------------------------------------------------------- conversation
+# ------------------------------------------------------------ the conversation
 
 
 def carries_conversation(agent: Any, messages: Sequence[Message]) -> bool:
@@ -259,8 +225,7 @@ def conversation_now(agent: Any, sent: Sequence[Message]) -> HostRequest:
     """The agent's conversation as it stands between two turns, with the system messages of what
     was sent last: the host keeps none in its history."""
     said = itertools.dropwhile(is_system, getattr(agent, "chat_history", None) or ())
-    messages = [*itertools.takewhile(is_system, sent), *said]
-    return HostRequest(messages=messages, model=None, tools=(), output_tokens=0, schema="")
+    return HostRequest([*itertools.takewhile(is_system, sent), *said])
 
 
 def replace_conversation(agent: Any, messages: Sequence[Message]) -> None:
@@ -282,19 +247,14 @@ def _first_said(messages: Sequence[Message]) -> Message | None:
     return next((message for message in messages if not is_system(message)), None)
 
 
-# -------------------------------------------------------------- roles
-
-
-_REFUSAL = re.compile(r"roles must alternate|must alternate user", re.IGNORECASE)
-
-
-def refuses_roles(error: BaseException) -> bool:
-    """Whether a provider refused the order of roles."""
-    return bool(_REFUSAL.search(str(error)))
+# ------------------------------------------------------------ roles in strict turns
 
 
 def alternating(messages: Sequence[Message]) -> list[Message]:
-    """The messages with neighbours of one role made one; tool steps stay as they are."""
+    """The messages with neighbours of one role made one; tool steps stay as they are.
+
+    What follows a summary may be a user message too: templates of many local models refuse that.
+    """
     merged: list[Message] = []
     for message in messages:
         if merged and _may_join(merged[-1], message):
@@ -314,10 +274,8 @@ def _joined(one: Message, two: Message) -> Any:
     first, second = one.get("content"), two.get("content")
     if isinstance(first, str) and isinstance(second, str):
         return f"{first}\n\n{second}"
-    return [*_parts(first), *_parts(second)]
-
-
-def _parts(content: Any) -> list[Any]:
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return list(content or ())
+    parts = [
+        [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
+        for content in (first, second)
+    ]
+    return [*parts[0], *parts[1]]

@@ -1,5 +1,5 @@
-"""Where an agent's ledger and session are kept, compressions shown in the host's own session store,
-and `forget` through to it.
+"""Where an agent's ledger is kept, its compressions in the host's own session store, and `forget`
+through to there.
 """
 
 from __future__ import annotations
@@ -18,67 +18,28 @@ from ..config import CompressorConfig
 from ..errors import ConfigError, LedgerError, StoreUnavailable
 from ..ledger.memory import MemoryStore
 from ..ledger.segments import Epoch, Store
+from ..ledger.sql.database import default_path
 from ..ledger.sql.erasure import Erased
-from ..ledger.sql.store import SqlStore
+from ..ledger.sql.store import SqlStore, open_store
 from ..messages import Message, text_of
 from ..messages.forks import renewed
 from ..view.frame import unframe
 
-__all__ = [
-    "Forgotten",
-    "HostSession",
-    "Mirror",
-    "SessionName",
-    "default_host",
-    "forget",
-    "host_session",
-    "is_encrypted",
-    "ledger_of",
-    "place_of",
-]
-
-
-# -------------------------------------------------------------- sessions
-
-
-class SessionName:
-    """The agent's own session id, unless a command set another; random where it has none.
-
-    Random and not its name: agents of one name in one process must not meet in a ledger.
-    """
-
-    def __init__(self) -> None:
-        self._random = _new()
-        self._taken: str | None = None
-
-    def of(self, agent: Any) -> str:
-        """The id in force."""
-        if self._taken is not None:
-            return self._taken
-        for name in ("_history_session_id", "_session_id"):
-            given = getattr(agent, name, None)
-            if isinstance(given, str) and given:
-                return given
-        return self._random
-
-    def take(self, session_id: str) -> str:
-        """Go on under that id."""
-        self._taken = session_id
-        return session_id
-
-    def renew(self) -> str:
-        """Go on under a new random one."""
-        return self.take(_new())
-
-
-def _new() -> str:
-    return f"agent-{secrets.token_hex(8)}"
-
-
-# -------------------------------------------------------------- ledgers
-
-
 log = logging.getLogger(__name__)
+
+
+def session_id_of(agent: Any) -> str | None:
+    """The agent's own session id."""
+    for name in ("_history_session_id", "_session_id"):
+        given = getattr(agent, name, None)
+        if isinstance(given, str) and given:
+            return given
+    return None
+
+
+def new_session_id() -> str:
+    """A random one: agents of one name in one process must not meet in a ledger."""
+    return f"agent-{secrets.token_hex(8)}"
 
 
 class HostSession(NamedTuple):
@@ -94,8 +55,8 @@ def host_session(agent: Any) -> HostSession | None:
     A database adapter (`db=`) or a store without a directory may be on another machine: what is
     said there is no reason to write it to a disk here.
     """
-    session_id = getattr(agent, "_session_id", None) or getattr(agent, "_history_session_id", None)
-    if not isinstance(session_id, str) or getattr(agent, "_db", None) is not None:
+    session_id = session_id_of(agent)
+    if session_id is None or getattr(agent, "_db", None) is not None:
         return None
     store = getattr(agent, "_session_store", None)
     if store is None:
@@ -105,12 +66,9 @@ def host_session(agent: Any) -> HostSession | None:
         from praisonaiagents.session import get_default_session_store
 
         store = get_default_session_store()
-    return HostSession(store, session_id) if _on_disk(store) else None
-
-
-def _on_disk(store: Any) -> bool:
     directory, database = getattr(store, "session_dir", None), getattr(store, "db_path", None)
-    return isinstance(directory, str) and database != ":memory:"
+    on_disk = isinstance(directory, str) and database != ":memory:"
+    return HostSession(store, session_id) if on_disk else None
 
 
 def is_encrypted(store: Any) -> bool:
@@ -121,67 +79,45 @@ def is_encrypted(store: Any) -> bool:
 def ledger_of(config: CompressorConfig, agent: Any) -> Store:
     """The store for an agent's ledger; which one it is, is logged.
 
-    One that can never be opened (a wrong URL, a wrong key) costs an agent what outlives its
-    process, not its compression: the ledger is in memory then, and the log says why.
+    One that cannot be opened (a wrong URL, a wrong key) costs an agent what outlives its process,
+    not its compression: the ledger is in memory then, and the log says why.
     """
-    store = _chosen(config, host_session(agent), getattr(agent, "_session_store", None))
+    try:
+        store = _opened(config, agent)
+    except (ConfigError, LedgerError) as error:
+        log.error("the ledger stays in memory and ends with this process: %s", error)
+        store = MemoryStore()
     log.info("agent %s: its ledger is in %s", getattr(agent, "display_name", None), place_of(store))
     return store
+
+
+def _opened(config: CompressorConfig, agent: Any) -> Store:
+    session = host_session(agent)
+    if config.store_url is None and session is None:
+        return MemoryStore()
+    url, codec = config.store_url, None
+    keeper = session.store if session is not None else getattr(agent, "_session_store", None)
+    if is_encrypted(keeper):
+        codec, url = _codec_of(keeper), url or str(default_path(encrypted=True))
+    elif url is not None:
+        return default_store(config)
+    store = open_store(url, codec=codec, mask_secrets=config.redact_archive)
+    store.check()
+    return store
+
+
+def _codec_of(keeper: Any) -> Any:
+    """What the host's encrypted store encrypts with: a ledger is never plain beside it."""
+    codec = getattr(keeper, "_fernet", None)
+    if hasattr(codec, "encrypt") and hasattr(codec, "decrypt"):
+        return codec
+    kind = type(keeper).__name__
+    raise ConfigError(f"the agent's sessions are encrypted by a {kind} whose key cannot be used")
 
 
 def place_of(store: Store) -> str:
     """Where a ledger is, in words that hold no secret."""
     return str(getattr(store, "place", "memory"))
-
-
-def _chosen(config: CompressorConfig, session: HostSession | None, given: Any) -> Store:
-    keeper = session.store if session is not None else given
-    if config.store_url is None and session is None:
-        return MemoryStore()
-    if keeper is not None and is_encrypted(keeper):
-        return _encrypted(config, keeper)
-    if config.store_url is None:
-        return _reached(config, None, None)
-    try:
-        return default_store(config)
-    except (ConfigError, LedgerError) as error:
-        return _in_memory(error)
-
-
-def _encrypted(config: CompressorConfig, keeper: Any) -> Store:
-    """With the key of the host's store; never plain beside it."""
-    codec = getattr(keeper, "_fernet", None)
-    if not (hasattr(codec, "encrypt") and hasattr(codec, "decrypt")):
-        log.error(
-            "the agent's sessions are encrypted by a %s whose key cannot be used; its ledger "
-            "stays in memory",
-            type(keeper).__name__,
-        )
-        return MemoryStore()
-    from ..ledger.sql.database import default_path
-
-    url = config.store_url or str(default_path(encrypted=True))
-    return _reached(config, url, codec)
-
-
-def _reached(config: CompressorConfig, url: str | None, codec: Any) -> Store:
-    """A store that nobody named must not cost an agent its compression when it fails."""
-    from ..ledger.sql.store import open_store
-
-    try:
-        store = open_store(url, codec=codec, mask_secrets=config.redact_archive)
-        store.check()
-    except LedgerError as error:
-        return _in_memory(error)
-    return store
-
-
-def _in_memory(error: Exception) -> Store:
-    log.error("the ledger stays in memory and ends with this process: %s", error)
-    return MemoryStore()
-
-
-# -------------------------------------------------------------- forgetting
 
 
 @dataclass(frozen=True)
@@ -219,7 +155,18 @@ def forget(ledger: SqlStore, namespace: str, target: str, host: Any = None) -> F
     kept = [child for child in children if _is_there(host, child)]
     gone = tuple(child for child in kept if _removed(host, child))
     left = [f"the host's session {c} could not be removed" for c in kept if c not in gone]
-    return Forgotten(erased, gone, (*left, *_left(host, erased.sessions, any_gone=bool(gone))))
+    left += [
+        f"the host's own session {name} has its transcript; delete it there"
+        for name in erased.sessions
+        if _is_there(host, name)
+    ]
+    database = getattr(host, "db_path", None)
+    if gone and database:
+        # The host's databases do not clear what they free.
+        left.append(f"freed pages of {database} may hold old bytes; VACUUM it")
+    if gone and getattr(host, "_mirror_writer", None) is not None:
+        left.append("the host copies its sessions elsewhere (its own mirror); remove them there")
+    return Forgotten(erased, gone, tuple(left))
 
 
 def _is_there(host: Any, session_id: str) -> bool:
@@ -238,18 +185,6 @@ def _removed(host: Any, session_id: str) -> bool:
         return False
 
 
-def _left(host: Any, sessions: Sequence[str], *, any_gone: bool) -> Iterator[str]:
-    for name in sessions:
-        if _is_there(host, name):
-            yield f"the host's own session {name} has its transcript; delete it there"
-    database = getattr(host, "db_path", None)
-    if any_gone and database:
-        # The host's databases do not clear what they free.
-        yield f"freed pages of {database} may hold old bytes; VACUUM it"
-    if any_gone and getattr(host, "_mirror_writer", None) is not None:
-        yield "the host copies its sessions elsewhere (its own mirror); remove them there"
-
-
 def default_host() -> Any:
     """The host's session store of this user; None where there is no host, or no sessions of it."""
     try:
@@ -261,7 +196,7 @@ def default_host() -> Any:
     return get_default_session_store() if get_sessions_dir().is_dir() else None
 
 
-# -------------------------------------------------------------- mirror
+# ------------------------------------------------------------ compressions in the host's store
 
 
 FILES = ("DefaultSessionStore", "SqliteSessionStore")
@@ -289,7 +224,9 @@ class Mirror:
             try:
                 self._write(namespace, result)
             except Exception:
-                self._say()
+                level = logging.DEBUG if self._failed else logging.WARNING
+                log.log(level, "not shown in the host's session store", exc_info=True)
+                self._failed = True
 
     def forget(self, namespace: str, target: str) -> Forgotten:
         """Remove a session or a message from the ledger, and the children that showed it.
@@ -297,8 +234,6 @@ class Mirror:
         Raises:
             LedgerError: as `SqlStore.forget` does, or the ledger is this process's memory.
         """
-        from ..ledger.sql.store import SqlStore
-
         ledger = self._ledger()
         if not isinstance(ledger, SqlStore):
             raise StoreUnavailable(
@@ -307,11 +242,6 @@ class Mirror:
         session = host_session(self._agent())
         with self._lock:
             return forget(ledger, namespace, target, None if session is None else session.store)
-
-    def _say(self) -> None:
-        if not self._failed:
-            self._failed = True
-            log.warning("compressions are not shown in the host's session store", exc_info=True)
 
     def _write(self, namespace: str, result: CompressResult) -> None:
         session = host_session(self._agent())
@@ -333,7 +263,12 @@ class Mirror:
             "lineage_id": stable,
             "title": f"{stable}, compressed ({len(chain)})",
         }
-        _create(store, child.id, known)
+        if hasattr(store, "create_session"):
+            store.create_session(
+                session_id=child.id, parent_id=parent, title=known["title"], metadata=known
+            )
+        else:
+            store.update_session_metadata(child.id, **known)
         for role, text in _said(result):
             store.add_message(child.id, role, text)
         # The host's search shows one hit for a lineage.
@@ -363,14 +298,6 @@ def _hierarchical(store: Any) -> Any:
     wrapped = object.__new__(type(store))
     wrapped.__dict__.update({**store.__dict__, "_store": files})
     return wrapped
-
-
-def _create(store: Any, child: str, known: dict[str, str]) -> None:
-    create = getattr(store, "create_session", None)
-    if create is not None:
-        create(session_id=child, parent_id=known["parent_id"], title=known["title"], metadata=known)
-    else:
-        store.update_session_metadata(child, **known)
 
 
 def _said(result: CompressResult) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ from praison_compressor.cli.report.page import render
 from praison_compressor.compressor.context_compressor import ContextCompressor
 from praison_compressor.config import CompressorConfig
 from praison_compressor.ledger.segments import Epoch
-from praison_compressor.praisonai.agent_compressor import prune
+from praison_compressor.praisonai.engines import prune
 from praison_compressor.testing import LocalProvider, Summarizer
 from tests.cli.test_commands import transcript
 from tests.helpers.command import Run, runner

@@ -68,7 +68,9 @@ def test_a_text_that_makes_room_for_a_longer_tail_is_paid_once():
         async def summarize(self, messages, **_):
             shown.append(messages)
             usage = Usage(prompt_tokens=1_000, completion_tokens=10)
-            return SummaryReply("## Done\nLooked after each module: lorem ipsum dolor, thanks.", usage, "paid")
+            return SummaryReply(
+                "## Done\nLooked after each module: lorem ipsum dolor, thanks.", usage, "paid"
+            )
 
     config = CompressorConfig(model="gpt-4o", context_window=24_000)
     ours = ContextCompressor(config, summarizer=Paid(), tokens=TOKENS)
@@ -110,7 +112,10 @@ def test_with_a_model_no_fewer_of_the_users_words_are_kept_than_without(window, 
     """A short text of the model's leaves them the room, and a long one stands beside them."""
 
     async def model(messages):
-        return "## Done\n" + "The migration of the platform goes on; the service of each customer broke. " * prose
+        return (
+            "## Done\n"
+            + "The migration of the platform goes on; the service of each customer broke. " * prose
+        )
 
     messages, keys = told()
 

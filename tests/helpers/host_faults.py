@@ -90,7 +90,6 @@ FAULTS = (
         (
             "praisonai/test_sessions_encrypted.py::test_an_encrypted_session_has_an_encrypted_ledger",
             "praisonai/test_sessions_encrypted.py::test_another_key_is_refused_and_nothing_is_plain",
-            "praisonai/test_sessions_encrypted.py::test_the_mirror_of_an_encrypted_session_is_encrypted",
             "praisonai/test_sessions_encrypted.py::test_a_plain_url_is_not_used_beside_an_encrypted_session",
         ),
     ),

@@ -100,30 +100,19 @@ def numbered(tool: str, nth: int) -> dict[str, Any]:
     return {"topic": f"topic-{nth}", "part": nth}
 
 
+Mode = Callable[[Agent, Sequence[str]], list[Any]]
+
+
 def chat(made: Agent, prompts: Sequence[str]) -> list[Any]:
     """All prompts through `chat`."""
     return [made.chat(prompt) for prompt in prompts]
 
 
-def start(made: Agent, prompts: Sequence[str]) -> list[Any]:
-    """All prompts through `start`."""
-    return [made.start(prompt) for prompt in prompts]
-
-
-def achat(made: Agent, prompts: Sequence[str]) -> list[Any]:
-    """All prompts through `achat` on one loop."""
+def achat(made: Agent, prompts: Sequence[str], name: str = "achat") -> list[Any]:
+    """All prompts through `achat`, or another coroutine of the agent, on one loop."""
 
     async def run() -> list[Any]:
-        return [await made.achat(prompt) for prompt in prompts]
-
-    return asyncio.run(run())
-
-
-def astart(made: Agent, prompts: Sequence[str]) -> list[Any]:
-    """All prompts through `astart` on one loop."""
-
-    async def run() -> list[Any]:
-        return [await made.astart(prompt) for prompt in prompts]
+        return [await getattr(made, name)(prompt) for prompt in prompts]
 
     return asyncio.run(run())
 
@@ -142,17 +131,16 @@ def chat_in_a_loop(made: Agent, prompts: Sequence[str]) -> list[Any]:
     """All prompts through `chat`, called on a running event loop."""
 
     async def run() -> list[Any]:
-        return [made.chat(prompt) for prompt in prompts]
+        return chat(made, prompts)
 
     return asyncio.run(run())
 
 
-Mode = Callable[[Agent, Sequence[str]], list[Any]]
 MODES: dict[str, Mode] = {
     "chat": chat,
-    "start": start,
+    "start": lambda made, prompts: [made.start(prompt) for prompt in prompts],
     "achat": achat,
-    "astart": astart,
+    "astart": lambda made, prompts: achat(made, prompts, "astart"),
     "stream": stream,
     "iter_stream": iter_stream,
     "chat in a loop": chat_in_a_loop,

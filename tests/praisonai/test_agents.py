@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from praisonaiagents import ExecutionConfig
 
-from praison_compressor.testing import LocalProvider, Summarizer, Worker
+from praison_compressor.testing import LocalProvider, Worker
 from tests.helpers.hosting import (
     EVERY_PATH,
     MODES,
     OPENAI,
     PATHS,
     agent,
-    at_home,
     cells,
     context,
     look_up,
@@ -29,18 +26,7 @@ from tests.helpers.hosting import (
 # The host's OpenAI streams run one round of tools in a turn.
 ROUNDS = {(OPENAI, "stream"): (1, 24), (OPENAI, "iter_stream"): (1, 24)}
 LONG_TURNS = ExecutionConfig(max_iter=100, max_tool_calls_per_turn=500)
-ANSWER = "Noted, the ledger is in order. " * 4
-
-
-@pytest.fixture
-def host(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, provider: LocalProvider
-) -> Iterator[LocalProvider]:
-    """The strict provider as the host's, and our installation."""
-    with at_home(monkeypatch, tmp_path, provider) as running:
-        running.answer_with(Worker(answer=ANSWER))
-        running.route("aux", Summarizer(r"L-\d+"))
-        yield running
+ANSWER = "Noted. " * 12
 
 
 def no_request_failed(provider: LocalProvider) -> None:

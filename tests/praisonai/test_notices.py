@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
+import io
 import logging
 import re
 from typing import Any
 
 import pytest
+from praisonaiagents import Agent
 from praisonaiagents.hooks import HookEvent, HookRegistry, HookResult
+from rich.console import Console
 
 from praison_compressor.errors import SessionNotFound
 from praison_compressor.events import Event
-from praison_compressor.testing import LocalProvider, Worker
+from praison_compressor.testing import LocalProvider, Summarizer, Worker
 from tests.helpers.hosting import (
     EVERY_PATH,
     MODES,
@@ -38,12 +40,12 @@ LINE = re.compile(
 class Memory:
     """A memory that only wants to see what will be compressed."""
 
-    def __init__(self) -> None:
-        self.seen: list[list[Any]] = []
+    def __init__(self, told: list[tuple[str, Any]]) -> None:
+        self._told = told
 
     def on_pre_compress(self, messages: list[Any]) -> str:
         """Take a look."""
-        self.seen.append(messages)
+        self._told.append(("memory", messages))
         return ""
 
 
@@ -55,30 +57,83 @@ def hooks(hook: Any) -> HookRegistry:
     return registry
 
 
+def listening(
+    provider: LocalProvider, path: str, **options: Any
+) -> tuple[Any, list[tuple[str, Any]]]:
+    """An agent, and all that its compressions tell, in its order."""
+    told: list[tuple[str, Any]] = []
+
+    def hook(data: Any) -> HookResult:
+        told.append((data.event_name, data.to_dict()))
+        return HookResult.allow()
+
+    def listen(event: Event) -> None:
+        if event.name in ("started", "committed", "failed"):
+            told.append((event.name, event.data))
+
+    made = agent(provider, path, context(provider, **options), hooks=hooks(hook))
+    made._memory_instance = Memory(told)
+    made.context_compressor.subscribe(listen)
+    return made, told
+
+
+def check_told(told: list[tuple[str, Any]], compressions: int) -> None:
+    """Each listener once for each compression, with the numbers; the memory sees the transcript."""
+    names = [name for name, _ in told]
+    assert compressions >= 1
+    for begins, ends in (("started", "committed"), ("before_compaction", "after_compaction")):
+        assert [n for n in names if n in (begins, ends)] == [begins, ends] * compressions
+    assert names.count("memory") == compressions
+    first = dict(reversed(told))
+    assert any(message["content"] == turn(0) for message in first["memory"])
+    assert first["before_compaction"]["agent_name"] == "Ada"
+    after, committed = first["after_compaction"], first["committed"]
+    assert after["tokens_before"] == committed["tokens_before"] > committed["tokens_after"] > 0
+    assert after["tokens_after"] == committed["tokens_after"]
+
+
 @pytest.mark.parametrize(("path", "mode"), cells(PATHS))
 def test_the_hosts_hooks_fire_once_for_each_compression(
     host: LocalProvider, path: str, mode: str
 ) -> None:
     """Before and after in pairs, with the numbers, and the memory sees the whole transcript."""
-    told: list[Any] = []
-
-    def hook(data: Any) -> HookResult:
-        told.append(data)
-        return HookResult.allow()
-
-    made = agent(host, path, context(host), hooks=hooks(hook))
-    memory = made._memory_instance = Memory()
+    made, told = listening(host, path)
     MODES[mode](made, [turn(n) for n in range(12)])
+    check_told(told, len(host.for_model("aux")))
 
+
+@pytest.mark.parametrize("mode", ["chat", "achat", "iter_stream"])
+@pytest.mark.parametrize("path", PATHS)
+def test_each_compression_in_the_background_is_told_once(
+    host: LocalProvider, path: str, mode: str
+) -> None:
+    """Started, memory, before; committed, after: once each, in this order; no turn waits."""
+    made, told = listening(host, path, background=True)
+    for number in range(24):
+        assert MODES[mode](made, [turn(number)])[0].strip() == ("Noted. " * 12).strip()
+        assert made.context_compressor.engine().background.wait(60)
     compressions = len(host.for_model("aux"))
-    assert compressions >= 1
-    names = [data.event_name for data in told]
-    assert names == ["before_compaction", "after_compaction"] * compressions
-    first = told[1].to_dict()
-    assert first["agent_name"] == "Ada"
-    assert first["tokens_before"] > first["tokens_after"] > 0
-    assert len(memory.seen) == compressions
-    assert any(m["content"] == turn(0) for m in memory.seen[0])
+    check_told(told, compressions)
+    order = ["started", "memory", "before_compaction", "committed", "after_compaction"]
+    assert [name for name, _ in told] == order * compressions
+    assert made.context_compressor.notice.endswith("in the background")
+    assert made.context_compressor.context_status == "summarized"
+    assert host.refused == []
+
+
+@pytest.mark.parametrize("mode", ["chat", "achat", "iter_stream"])
+def test_a_summary_that_is_cancelled_is_never_told_as_done(host: LocalProvider, mode: str) -> None:
+    """The agent's compressor is closed while one is written: begun, and that was all."""
+    host.route("aux", Summarizer(r"L-\d+", delay_seconds=30.0))
+    made, told = listening(host, PATHS[0], background=True)
+    for number in range(24):
+        MODES[mode](made, [turn(number)])
+        if host.for_model("aux"):
+            break
+    made.context_compressor.engine().close()
+    assert made.context_compressor.engine().background.wait(60)
+    assert [name for name, _ in told] == ["started", "memory", "before_compaction"]
+    assert host.refused == []
 
 
 @pytest.mark.parametrize("mode", ["chat", "achat"])
@@ -93,7 +148,7 @@ def test_a_failing_hook_ends_nothing(host: LocalProvider, mode: str) -> None:
             raise RuntimeError("memory")
 
     made = agent(host, PATHS[0], context(host), hooks=hooks(hook))
-    made._memory_instance = Broken()
+    made._memory_instance = Broken([])
     made.context_compressor.subscribe(lambda event: 1 / 0)  # type: ignore[arg-type, return-value]
     answers = MODES[mode](made, [turn(n) for n in range(12)])
     assert None not in answers
@@ -120,6 +175,80 @@ def test_events_the_line_and_the_stream(
     assert made.context_compressor.notice in caplog.text
     ours = [e.metadata for e in streamed if (e.metadata or {}).get("context_compression")]
     assert [data["context_compression"] for data in ours[:2]] == ["started", "committed"]
+
+
+# ---------------------------------------------------------------- on the screen
+
+SAYS = "▸ compressing "
+TELLS = "▸ Compressed "
+
+
+def shown_on(made: Agent, *, terminal: bool = True) -> io.StringIO:
+    """The screen that the host's console writes to from now on."""
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=terminal, width=160)
+    made._console = console
+    if made._using_custom_llm:
+        made.llm_instance._console = console
+    return screen
+
+
+def shown(made: Agent, mode: str, **how: Any) -> str:
+    """What stands on the host's console after six turns."""
+    screen = shown_on(made, **how)
+    assert None not in MODES[mode](made, [turn(n) for n in range(6)])
+    assert made.context_compressor.context_status == "summarized"
+    return screen.getvalue()
+
+
+@pytest.mark.parametrize("mode", ["chat", "achat", "start"])
+@pytest.mark.parametrize("path", PATHS)
+def test_a_verbose_agent_shows_progress_and_the_line(
+    host: LocalProvider, path: str, mode: str
+) -> None:
+    """One line when a summary is begun, also beside the host's own progress, then one with its
+    numbers."""
+    text = shown(agent(host, path, context(host, context_window=3_000), output="verbose"), mode)
+    assert 0 <= text.index(SAYS) < text.index(TELLS)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_summary_in_the_background_is_told_in_lines(host: LocalProvider, path: str) -> None:
+    """When it begins and when it is there; nothing turns where the next question is typed."""
+    host.route("aux", Summarizer(delay_seconds=0.3))  # longer than a turn
+    options = context(host, context_window=3_000, background=True)
+    made = agent(host, path, options, output="verbose")
+    screen = shown_on(made)
+    between = []
+    for n in range(16):
+        assert made.chat(turn(n)) is not None
+        before = screen.tell()
+        assert made.context_compressor.engine().background.wait(60)
+        between.append(screen.getvalue()[before:])
+    text = screen.getvalue()
+    begun = text.count("▸ in the background: compressing ")
+    done = len([each for each in text.splitlines() if TELLS in each and "background" in each])
+    assert begun == done >= 1
+    assert text.index("▸ in the background") < text.index(TELLS)
+    # What was written while the host showed nothing: whole lines, nothing that moves.
+    assert any(TELLS in each for each in between)
+    assert all(each.count("\n") == each.count("▸") for each in between)
+    assert not any("\x1b[?25" in each or "\x1b[1A" in each for each in between)
+
+
+def test_a_pipe_gets_the_line_alone_and_a_silent_agent_nothing(
+    host: LocalProvider, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """No progress and no control sequence in a pipe; silence is the host's default."""
+    small = context(host, context_window=3_000)
+    piped = shown(agent(host, PATHS[0], small, output="verbose"), "achat", terminal=False)
+    assert TELLS in piped
+    assert SAYS not in piped
+    assert "\x1b" not in piped
+    capfd.readouterr()
+    assert shown(agent(host, PATHS[0], context(host, context_window=3_000)), "chat") == ""
+    out, err = capfd.readouterr()
+    assert "ompress" not in out + err
 
 
 # ---------------------------------------------------------------- commands
@@ -200,6 +329,8 @@ def test_slash_commands_need_no_request_of_the_agent(
     (unknown,) = MODES[mode](made, ["/resume nowhere"])
     assert "nowhere" in unknown
     assert made.context_compressor.session_id == session
+    with pytest.raises(SessionNotFound, match="nowhere"):  # only inside a chat it is an answer
+        made.context_compressor.resume("nowhere")
 
 
 @pytest.mark.parametrize("run", ["start", "run"])
@@ -219,13 +350,6 @@ def test_other_slashes_are_words(host: LocalProvider) -> None:
     agent(host, PATHS[0], name="Bob").chat("/status")
     said = dict.fromkeys(record.messages[-1]["content"] for record in of_agent(host))
     assert list(said) == ["/usr/bin is full", "/status"]
-
-
-def test_resuming_what_is_not_there(host: LocalProvider) -> None:
-    """The method raises; only inside a chat the words are the answer."""
-    made = agent(host, PATHS[0], context(host))
-    with pytest.raises(SessionNotFound, match="nowhere"):
-        made.context_compressor.resume("nowhere")
 
 
 def test_pruning(host: LocalProvider) -> None:
@@ -285,13 +409,3 @@ def test_compacting_by_masks_alone_is_told(host: LocalProvider, mode: str) -> No
     assert made.context_compressor.context_status == "masked"
     assert made.context_compressor.last_result.newly_masked > 0
     assert host.for_model("aux") == []
-
-
-def test_compress_now_on_a_loop(host: LocalProvider) -> None:
-    """The awaitable twin."""
-    made = agent(host, PATHS[0], context(host))
-    for n in range(8):
-        made.chat(turn(n))
-    result = asyncio.run(made.context_compressor.acompress())
-    assert result.summary_method == "model"
-    assert result.tokens_after < result.tokens_before

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +14,7 @@ from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 
 from praison_compressor.config import CompressorConfig
 from praison_compressor.errors import ConfigError
-from praison_compressor.praisonai import CompressorContext, install, installed, uninstall
+from praison_compressor.praisonai import CompressorContext, install, uninstall
 from praison_compressor.praisonai.host_compaction import PassThroughManager
 
 SUMMARIZE = OptimizerStrategy.SUMMARIZE
@@ -120,7 +119,7 @@ def test_agents_made_before_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     uninstall()
     agent = made("summarize")
-    install()
+    CompressorContext()  # installs by itself
     assert agent.context_compressor is not None
     uninstall()
 
@@ -141,15 +140,6 @@ def test_options_that_the_host_dropped_in_a_turn_before_are_found(
     assert other.context_compressor is None
     agent.context_manager = None
     assert agent.context_compressor is None  # taken back
-    uninstall()
-
-
-def test_our_context_installs_by_itself() -> None:
-    """Constructing one is enough."""
-    uninstall()
-    assert installed() is None
-    CompressorContext()
-    assert installed() is not None
     uninstall()
 
 
@@ -193,11 +183,6 @@ def test_options_reach_the_compressor(here: None, how: str) -> None:
     assert config.model == "gpt-4o"
 
 
-def hosts_fields(agent: Agent) -> tuple[Any, ...]:
-    config = agent.context_compressor.config
-    return config.trigger_ratio, config.output_reserve, config.keep_recent_turns
-
-
 def test_the_hosts_own_fields_are_honoured(here: None) -> None:
     """Its threshold is our trigger; its reserve and turns count where they are not its defaults."""
     asked = ContextConfig(
@@ -234,13 +219,7 @@ def test_a_policy_for_all_tools_stands_beside_protected_ones(
         assert policies == {"read": "keep", "*": others}
 
 
-def test_a_policy_that_is_none_is_named(here: None, caplog: pytest.LogCaptureFixture) -> None:
-    """The agent goes on compressing; a context refuses it where it is written."""
-    config = made({"strategy": "summarize", "tool_policies": "keep_some"}).context_compressor.config
-    assert config.tool_policies == {}
-    assert "keep_some" in caplog.text
-    with pytest.raises(ConfigError, match="keep_some"):
-        CompressorContext(protected_tools=["read"], tool_policies="keep_some")  # type: ignore[arg-type]
+SOME = {"protected_tools": ["read"], "tool_policies": "keep_some"}
 
 
 def test_defaults_of_the_installation(here: None) -> None:
@@ -250,28 +229,30 @@ def test_defaults_of_the_installation(here: None) -> None:
     assert (config.auxiliary_model, config.protect_last_n_tokens) == ("aux", 99)
 
 
-def test_an_unknown_option_is_named(here: None, caplog: pytest.LogCaptureFixture) -> None:
-    """A dictionary with a misspelled key still compresses, and says which key it left out."""
-    with caplog.at_level(logging.WARNING, logger="praison_compressor"):
-        agent = made({"strategy": "summarize", "axiliary_model": "aux"})
-        assert agent.context_compressor is not None
-    assert "axiliary_model" in caplog.text
-
-
-def test_a_bad_option_in_our_context_is_an_error_at_once() -> None:
-    """The constructor says what is wrong, before any turn."""
-    with pytest.raises(ConfigError, match="target_ratio"):
-        CompressorContext(target_ratio=7)
-
-
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"axiliary_model": "aux"}, "axiliary_model"),
+        ({"target_ratio": 7}, "target_ratio"),
+        ({"tool_policies": "keep_some"}, "keep_some"),
+    ],
+)
 def test_a_bad_option_in_a_dictionary_ends_no_turn(
-    here: None, caplog: pytest.LogCaptureFixture
+    here: None, caplog: pytest.LogCaptureFixture, given: dict[str, Any], named: str
 ) -> None:
-    """It is logged, and the defaults hold."""
-    with caplog.at_level(logging.ERROR, logger="praison_compressor"):
-        agent = made({"strategy": "summarize", "target_ratio": 7})
-        assert agent.context_compressor.config.target_ratio == CompressorConfig.target_ratio
-    assert "target_ratio" in caplog.text
+    """A misspelled key, or a value that cannot work, is logged, and the defaults hold."""
+    config = made({"strategy": "summarize", **given}).context_compressor.config
+    assert config == CompressorConfig(model=config.model)
+    assert named in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("given", "named"), [({"target_ratio": 7}, "target_ratio"), (SOME, "keep_some")]
+)
+def test_a_bad_option_in_our_context_is_an_error_at_once(given: Any, named: str) -> None:
+    """The constructor says what is wrong, before any turn."""
+    with pytest.raises(ConfigError, match=named):
+        CompressorContext(**given)
 
 
 def test_the_key_is_not_shown() -> None:

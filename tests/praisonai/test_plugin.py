@@ -95,13 +95,22 @@ def test_options_from_the_hosts_file(elsewhere: Path) -> None:
     ]
 
 
-def test_bad_options_are_left_out(elsewhere: Path) -> None:
-    """A value that cannot work is logged; the plugin works with its defaults."""
-    script = """
-        from praisonaiagents import plugins
-        plugins.enable(["praison-compressor"], {"praison-compressor": {"target_ratio": 7}})
-        print(json.dumps(asked("summarize")))
-    """
+BAD_OPTION = """
+    plugins.enable(["praison-compressor"], {"praison-compressor": {"target_ratio": 7}})
+"""
+IN_CODE = """
+    from praison_compressor.praisonai.install import install
+    install()
+    plugins.enable(["praison-compressor"])
+    plugins.disable(["praison-compressor"])
+"""
+
+
+@pytest.mark.parametrize("script", [BAD_OPTION, IN_CODE])
+def test_it_works_with_its_defaults(elsewhere: Path, script: str) -> None:
+    """Where a value cannot work, which is logged; and where `install()` was called in code, which
+    means it, whatever the plugin's switch says."""
+    script = f"    from praisonaiagents import plugins{script}    {ONE}"
     assert told(elsewhere, script) == DEFAULT
 
 
@@ -123,54 +132,8 @@ def test_it_can_be_switched_off_and_on_again(elsewhere: Path) -> None:
     assert said == [True, False, "ContextManager", True]
 
 
-def test_installing_in_code_outlasts_the_plugin(elsewhere: Path) -> None:
-    """Who calls `install()` means it, whatever the plugin's switch says."""
-    script = """
-        from praison_compressor.praisonai.install import install
-        from praisonaiagents import plugins
-        install()
-        plugins.enable(["praison-compressor"])
-        plugins.disable(["praison-compressor"])
-        print(json.dumps(asked("summarize")))
-    """
-    assert told(elsewhere, script) == DEFAULT
-
-
 def test_the_environments_strategy(elsewhere: Path) -> None:
     """With the plugin on, `PRAISONAI_CONTEXT_STRATEGY` is enough for `context=True`."""
     script = "print(json.dumps([asked(True), asked(None)]))"
     environment = {"PRAISONAI_PLUGINS": "true", "PRAISONAI_CONTEXT_STRATEGY": "summarize"}
     assert told(elsewhere, script, **environment) == [DEFAULT, None]
-
-
-WORKFLOW = """
-name: books
-context:
-  strategy: summarize
-agents:
-  keeper:
-    role: Keeper
-    goal: Keep the books
-    instructions: Keep the books.
-steps:
-  - agent: keeper
-    action: Look after the ledger.
-"""
-
-
-def test_agents_of_a_yaml_workflow(elsewhere: Path) -> None:
-    """`context: {strategy: summarize}` in a workflow's file reaches its agents."""
-    (elsewhere / "books.yaml").write_text(WORKFLOW)
-    script = """
-        from praisonaiagents.workflows.yaml_parser import YAMLWorkflowParser
-        from praison_compressor.testing import LocalProvider, Worker
-        import os
-        with LocalProvider(Worker(answer="Done.")) as provider:
-            os.environ["OPENAI_BASE_URL"] = provider.base_url
-            workflow = YAMLWorkflowParser().parse_file("books.yaml")
-            workflow.run("Begin.")
-            agents = [s.agent if hasattr(s, "agent") and s.agent else s for s in workflow.steps]
-            print(json.dumps([len(provider.requests), *(
-                getattr(a, "context_compressor", None) is not None for a in agents)]))
-    """
-    assert told(elsewhere, script, PRAISONAI_PLUGINS="praison-compressor") == [1, True]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import logging
 import os
@@ -85,22 +84,19 @@ def test_an_agent_without_a_session_stays_in_memory(host: LocalProvider) -> None
     assert not default_path().exists()
 
 
-def test_a_url_comes_before_the_default(host: LocalProvider, tmp_path: Path) -> None:
-    """With a session and without one, the ledger is where it was told."""
+@pytest.mark.parametrize("is_option", [True, False])
+def test_a_named_store_comes_before_the_default(
+    host: LocalProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_option: bool
+) -> None:
+    """By `store_url` or `PRAISON_COMPRESSOR_STORE`, with a session and without one."""
     told = tmp_path / "told" / "ledger.db"
-    talk(kept(host, asked=context(host, store_url=str(told))))
-    talk(agent(host, OPENAI, context(host, store_url=str(told)), name="Bob"))
+    options = {"store_url": str(told)} if is_option else {}
+    monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", "" if is_option else str(told))
+    talk(kept(host, asked=context(host, **options)))
+    other = talk(agent(host, OPENAI, context(host, **options), name="Bob"))
+    assert other.status().store == f"store sqlite:{told}"
     assert len(open_store(told).sessions("default")) == 2
     assert not default_path().exists()
-
-
-def test_the_environment_names_the_store(
-    host: LocalProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`PRAISON_COMPRESSOR_STORE` counts for agents without a session too."""
-    told = tmp_path / "told.db"
-    monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", str(told))
-    assert talk(agent(host, OPENAI, context(host))).status().store == f"store sqlite:{told}"
 
 
 def test_a_directory_that_cannot_be_written_costs_no_compression(
@@ -129,13 +125,14 @@ def test_a_database_adapter_is_no_reason_to_write_here(host: LocalProvider) -> N
 # ---------------------------------------------------------------- resumed
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_the_next_agent_of_that_session_goes_on(host: LocalProvider, path: str) -> None:
-    """The same summaries, word for word, and no call of the summarizer."""
+@pytest.mark.parametrize(("path", "mode"), [(path, m) for path in PATHS for m in ("chat", "achat")])
+def test_the_next_agent_of_that_session_goes_on(host: LocalProvider, path: str, mode: str) -> None:
+    """The same summaries, word for word, and no call of the summarizer, whatever it is asked by."""
     before = talk(kept(host, path)).last_result
     asked = summaries_asked(host)
     again = kept(host, path)
-    again.chat("And the next one?")
+    again._init_session_store()  # the host restores a session in `chat` only
+    MODES[mode](again, ["And the next one?"])
     assert summaries_asked(host) == asked > 0
     after = again.context_compressor.last_result
     assert after.summary_method == "reused"
@@ -210,18 +207,7 @@ def test_any_window_of_the_conversation_is_the_conversation(
     """Whole, cut or in another order; one of its messages among other words is not."""
     made = agent(host, OPENAI, context(host))
     made.chat_history = list(TALK)
-    assert conversation.carries(made, sent) == carried
-
-
-def test_achat_goes_on_too(host: LocalProvider) -> None:
-    """The ledger does not depend on the way of asking."""
-    talk(kept(host))
-    asked = summaries_asked(host)
-    again = kept(host)
-    again._init_session_store()  # the host restores a session in `chat` only
-    asyncio.run(again.achat("And the next one?"))
-    assert summaries_asked(host) == asked
-    assert again.context_compressor.last_result.summary_method == "reused"
+    assert conversation.carries_conversation(made, sent) == carried
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -248,22 +234,16 @@ def test_an_agent_takes_up_a_session_that_its_host_has_forgotten(
 
 
 def test_an_agents_last_words_can_be_saved(host: LocalProvider, tmp_path: Path) -> None:
-    """Turns since the last compression are in the store once it is told to."""
+    """Turns since the last compression are in the store once it is told to, and resuming the
+    session that the agent is in does not put an older state back."""
     told = str(tmp_path / "told.db")
     made = agent(host, OPENAI, context(host, store_url=told))
     compressor = talk(made)
     made.chat("One more thing.")
+    history = list(made.chat_history)
+    compressor.resume(compressor.session_id)
+    assert made.chat_history == history
     assert compressor.save() == 1
     session = compressor.ledger.open("default", compressor.session_id)
     said = [m["content"] for m in compressor.ledger.transcript(session) if m["role"] == "user"]
     assert said == [*(turn(n) for n in range(TURNS)), "One more thing."]
-
-
-def test_an_agent_keeps_its_own_newer_words(host: LocalProvider, tmp_path: Path) -> None:
-    """Resuming the session that it is in already does not put the store's older state back."""
-    made = agent(host, OPENAI, context(host, store_url=str(tmp_path / "told.db")))
-    talk(made)
-    made.chat("One more thing.")
-    history = list(made.chat_history)
-    made.context_compressor.resume(made.context_compressor.session_id)
-    assert made.chat_history == history

@@ -26,9 +26,10 @@ def encrypted(store: Any) -> Any:
 def test_an_encrypted_session_has_an_encrypted_ledger(
     host: LocalProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the host's key: not a word of the conversation is plain in any file."""
+    """With the host's key: not a word of the conversation is plain in any file, and the host's
+    store reads the child that shows a compression."""
     plain = get_default_session_store()
-    use_as_default(monkeypatch, encrypted(plain))
+    wrapped = use_as_default(monkeypatch, encrypted(plain))
     compressor = talk(kept(host))
     assert "ledger-encrypted.db" in compressor.status().store
     assert not default_path().exists()
@@ -36,20 +37,11 @@ def test_an_encrypted_session_has_an_encrypted_ledger(
     assert len(written) > 10_000
     assert b"the parser reads each line" not in written
     assert b"L-001" not in written
-    archived = compressor.ledger.archived("default", SESSION)
-    assert turn(1) in [m["content"] for m in archived]  # the first turn is head, never compressed
-
-
-def test_the_mirror_of_an_encrypted_session_is_encrypted(
-    host: LocalProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The child is there, and readable through the host's store."""
-    store = get_default_session_store()
-    wrapped = use_as_default(monkeypatch, encrypted(store))
-    compressor = talk(kept(host))
     child = compressor.ledger.lineage("default", SESSION)[-1].id
     assert "L-001" in wrapped.get_session(child).messages[0].content
-    assert "L-001" not in store.get_session(child).messages[0].content
+    assert "L-001" not in plain.get_session(child).messages[0].content
+    archived = compressor.ledger.archived("default", SESSION)
+    assert turn(1) in [m["content"] for m in archived]  # the first turn is head, never compressed
 
 
 def test_another_key_is_refused_and_nothing_is_plain(

@@ -16,56 +16,30 @@ from tests.helpers.hosting import MODES, OPENAI, agent, context, turn
 from tests.helpers.kept_sessions import SESSION, TURNS, kept, talk
 
 
-def test_the_host_sees_the_child_session(host: LocalProvider) -> None:
-    """By its own API: parent, list, search, export."""
-    compressor = talk(kept(host))
+@pytest.mark.parametrize("mode", ["chat", "achat"])
+def test_the_host_sees_the_child_sessions(host: LocalProvider, mode: str) -> None:
+    """By its own API (parent, list, search, export), each once; of `achat` it keeps nothing else
+    itself, and of `chat` every word of every turn as before."""
+    made = kept(host)
+    MODES[mode](made, [turn(n) for n in range(TURNS)])
+    compressor = made.context_compressor
     store = get_default_session_store()
     tree = HierarchicalSessionStore(store.session_dir)
     chain = [e.id for e in compressor.ledger.lineage("default", SESSION)]
-    child = chain[-1]
-    assert tree.get_parent(chain[1]) == SESSION
-    assert [tree.get_parent(one) for one in chain[1:]] == chain[:-1]
-    listed = {each["session_id"]: each for each in store.list_sessions()}
-    assert set(chain) <= set(listed)
-    assert store.get_session(SESSION).metadata["lineage_id"] == SESSION
-    assert store.get_session(child).metadata["lineage_id"] == SESSION
-    exported = tree.export_session(child)
+    assert [tree.get_parent(one) for one in chain[1:]] == chain[:-1] != []
+    listed = {each["session_id"] for each in store.list_sessions()}
+    assert set(chain) <= listed
+    for one in (SESSION, chain[-1]):
+        assert store.get_session(one).metadata["lineage_id"] == SESSION
+    exported = tree.export_session(chain[-1])
     assert exported["parent_id"] == chain[-2]
     assert exported["messages"][0]["role"] == "system"
     assert "L-001" in exported["messages"][0]["content"]
-    hits = store.search("L-001")
-    assert [hit.session_id in chain for hit in hits] == [True]
-
-
-def test_the_host_sees_the_children_of_an_agent_that_only_awaits(host: LocalProvider) -> None:
-    """The host itself keeps nothing of `achat`; what we compressed is there all the same."""
-    made = kept(host)
-    MODES["achat"](made, [turn(n) for n in range(TURNS)])
-    compressor = made.context_compressor
-    assert compressor.context_status == "summarized"
-    store = get_default_session_store()
-    tree = HierarchicalSessionStore(store.session_dir)
-    chain = [e.id for e in compressor.ledger.lineage("default", SESSION)]
-    assert [tree.get_parent(one) for one in chain[1:]] == chain[:-1]
-    assert "L-001" in tree.export_session(chain[-1])["messages"][0]["content"]
-    assert len(store.search("L-001")) == 1
-
-
-def test_the_host_keeps_its_own_transcript(host: LocalProvider) -> None:
-    """Every word of every turn is still in the agent's session."""
-    talk(kept(host))
-    history = get_default_session_store().get_chat_history(SESSION)
-    asked = [m["content"] for m in history if m["role"] == "user"]
-    assert asked == [turn(n) for n in range(TURNS)]
-
-
-def test_each_compression_is_mirrored_once(host: LocalProvider) -> None:
-    """Turns without a compression, and a new agent on the session, add no child."""
-    talk(kept(host))
-    store = get_default_session_store()
-    before = {each["session_id"] for each in store.list_sessions()}
-    kept(host).chat("And the next one?")
-    assert {each["session_id"] for each in store.list_sessions()} == before
+    assert [hit.session_id in chain for hit in store.search("L-001")] == [True]
+    said = [m["content"] for m in store.get_chat_history(SESSION) if m["role"] == "user"]
+    assert said == ([turn(n) for n in range(TURNS)] if mode == "chat" else [])
+    kept(host).chat("And the next one?")  # no compression: no child
+    assert {each["session_id"] for each in store.list_sessions()} == listed
 
 
 def test_a_failing_mirror_harms_nothing(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import litellm
@@ -28,6 +29,12 @@ from tests.helpers.hosting import (
     turn,
 )
 
+BOTH = pytest.mark.parametrize("mode", [chat, achat], ids=lambda mode: mode.__name__)
+
+
+def turns(count: int) -> list[str]:
+    return [turn(number) for number in range(count)]
+
 
 class Twice(TokenCounter):
     """A provider whose tokenizer makes two tokens of each of ours."""
@@ -42,22 +49,15 @@ class Twice(TokenCounter):
         return 2 * super().tools(tools)
 
 
-def test_the_count_of_an_unknown_tokenizer_follows_the_providers_in_three_turns(
-    monkeypatch, tmp_path
-):
-    """The trigger is measured in the provider's tokens, not in our estimate of them."""
+@pytest.fixture
+def twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Iterator[LocalProvider]:
+    """The host's provider, which counts twice as many tokens as we do."""
+    worker = Worker(answer="In order.")
     with (
-        LocalProvider(
-            Worker(answer="In order."), counter=lambda model: Twice("gpt-4o")
-        ) as provider,
-        at_home(monkeypatch, tmp_path, provider),
+        LocalProvider(worker, counter=lambda model: Twice("gpt-4o")) as running,
+        at_home(monkeypatch, tmp_path, running),
     ):
-        made = agent(provider, LITELLM, context(provider))
-        chat(made, [turn(number) for number in range(3)])
-        tokens = made.context_compressor.engine().tokens
-        last = provider.requests[-1]
-    assert not tokens.exact
-    assert abs(tokens.messages(last.messages) / last.prompt_tokens - 1) < 0.1
+        yield running
 
 
 def off_by(made: Any, provider: LocalProvider) -> float:
@@ -66,6 +66,14 @@ def off_by(made: Any, provider: LocalProvider) -> float:
     counter = made.context_compressor.engine().tokens
     counted = counter.messages(last.messages) + counter.tools(last.tools)
     return abs(counted / last.prompt_tokens - 1)
+
+
+def test_the_count_of_an_unknown_tokenizer_follows_the_providers(twice: LocalProvider) -> None:
+    """The trigger is measured in the provider's tokens after three turns, not in our estimate."""
+    made = agent(twice, LITELLM, context(twice))
+    chat(made, turns(3))
+    assert not made.context_compressor.engine().tokens.exact
+    assert off_by(made, twice) < 0.1
 
 
 def chat_streamed(made: Any, prompts: Any) -> list[Any]:
@@ -82,30 +90,30 @@ def achat_streamed(made: Any, prompts: Any) -> list[Any]:
     return asyncio.run(run())
 
 
+def settings(body: Any) -> dict[str, Any]:
+    """All of a request but what it says, and the wish to be told its usage."""
+    left_out = ("messages", "input", "system", "stream_options")
+    return {k: v for k, v in body.items() if k not in left_out}
+
+
 STREAMED = (chat_streamed, achat_streamed, stream, iter_stream)
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)
 @pytest.mark.parametrize("mode", STREAMED, ids=lambda mode: mode.__name__)
 def test_a_streamed_answers_usage_is_learned_where_it_is_told(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, path: str, mode: Any
+    twice: LocalProvider, path: str, mode: Any
 ) -> None:
     """A chat completions stream tells it if asked, which is all that we add to the request."""
-    with (
-        LocalProvider(
-            Worker(answer="In order."), counter=lambda model: Twice("gpt-4o")
-        ) as provider,
-        at_home(monkeypatch, tmp_path, provider),
-    ):
-        made = agent(provider, path, context(provider, context_window=128_000))
-        provider.set_window(128_000)
-        assert mode(made, [turn(number) for number in range(3)]) == ["In order."] * 3
-        assert off_by(made, provider) < 0.02
-        ours = [settings(record.body) for record in provider.requests]
-        provider.forget()
-        uninstall()
-        mode(agent(provider, path), [turn(number) for number in range(3)])
-        assert ours == [settings(record.body) for record in provider.requests]
+    made = agent(twice, path, context(twice, context_window=128_000))
+    twice.set_window(128_000)
+    assert mode(made, turns(3)) == ["In order."] * 3
+    assert off_by(made, twice) < 0.02
+    ours = [settings(record.body) for record in twice.requests]
+    twice.forget()
+    uninstall()
+    mode(agent(twice, path), turns(3))
+    assert ours == [settings(record.body) for record in twice.requests]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +125,7 @@ def test_a_streamed_answers_usage_is_learned_where_it_is_told(
     ],
 )
 def test_a_key_that_a_provider_refuses_by_its_name_is_left_out(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, path: str, key: str, mode: str
+    host: LocalProvider, path: str, key: str, mode: str
 ) -> None:
     """Once it is learned, and no turn is lost: a host alone would not have sent it."""
 
@@ -126,16 +134,15 @@ def test_a_key_that_a_provider_refuses_by_its_name_is_left_out(
             return Failure(400, f"{key}: Extra inputs are not permitted", "invalid_request_error")
         return Reply("In order.")
 
-    with LocalProvider(answer) as provider, at_home(monkeypatch, tmp_path, provider):
-        made = agent(provider, path, context(provider))
-        run = {**MODES, "astream": achat_streamed}[mode]
-        assert run(made, [turn(number) for number in range(3)]) == ["In order."] * 3
-        assert [record.status for record in provider.requests] == [400, 200, 200, 200]
+    host.answer_with(answer)
+    run = {**MODES, "astream": achat_streamed}[mode]
+    assert run(agent(host, path, context(host)), turns(3)) == ["In order."] * 3
+    assert [record.status for record in host.requests] == [400, 200, 200, 200]
 
 
-@pytest.mark.parametrize("mode", [chat, achat], ids=lambda mode: mode.__name__)
+@BOTH
 def test_the_usage_of_a_request_that_is_sent_again_is_learned(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, mode: Any
+    twice: LocalProvider, mode: Any
 ) -> None:
     """The first request of an agent is refused, without a number; its tighter view tells them."""
 
@@ -144,45 +151,33 @@ def test_the_usage_of_a_request_that_is_sent_again_is_learned(
             return Failure(400, "Input is too long for requested model.", "invalid_request_error")
         return Reply("In order.")
 
-    with (
-        LocalProvider(answer, counter=lambda model: Twice("gpt-4o")) as provider,
-        at_home(monkeypatch, tmp_path, provider),
-    ):
-        provider.set_window(100_000)
-        made = agent(provider, LITELLM, context(provider, context_window=12_000))
-        for number in range(40):
-            made.chat_history.append({"role": "user", "content": turn(number)})
-            made.chat_history.append({"role": "assistant", "content": "Noted."})
-        assert mode(made, [turn(40)]) == ["In order."]
-        sent = [r for r in provider.requests if r.model != "aux"]
-        # Older hosts send a refused request three times.
-        assert len({json.dumps(r.messages) for r in sent if r.status == 400}) == 1
-        assert [r.status for r in sent][-1] == 200
-        assert off_by(made, provider) < 0.02
+    twice.answer_with(answer)
+    twice.set_window(100_000)
+    made = agent(twice, LITELLM, context(twice, context_window=12_000))
+    for number in range(40):
+        made.chat_history.append({"role": "user", "content": turn(number)})
+        made.chat_history.append({"role": "assistant", "content": "Noted."})
+    assert mode(made, [turn(40)]) == ["In order."]
+    sent = [r for r in twice.requests if r.model != "aux"]
+    # Older hosts send a refused request three times.
+    assert len({json.dumps(r.messages) for r in sent if r.status == 400}) == 1
+    assert [r.status for r in sent][-1] == 200
+    assert off_by(made, twice) < 0.02
 
 
-@pytest.mark.parametrize("mode", [chat, achat], ids=lambda mode: mode.__name__)
-def test_what_summaries_cost_is_in_the_agents_cost_summary(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, mode: Any
-) -> None:
+@BOTH
+def test_what_summaries_cost_is_in_the_agents_cost_summary(host: LocalProvider, mode: Any) -> None:
     """Tokens and dollars of the auxiliary model count against the agent's budget as its own do."""
     summary = "Done. The ledgers L-001 to L-008 were looked after, one by one, in their order."
-    with (
-        LocalProvider(Worker(answer="In order.")) as provider,
-        at_home(monkeypatch, tmp_path, provider),
-    ):
-        provider.route("gpt-4o", lambda asked: Reply(summary))
-        provider.set_window(128_000, "gpt-4o")
-        ours = context(provider, auxiliary_model="gpt-4o")
-        made = agent(provider, OPENAI, ours)
-        mode(made, [turn(number) for number in range(12)])
-        assert provider.for_model("gpt-4o")
-        told = made.cost_summary
-        prices = {"gpt-4o": (2.5e-6, 1e-5), "gpt-4o-mini": (1.5e-7, 6e-7)}
-        paid = [
-            (record.prompt_tokens, record.completion_tokens, *prices[record.model])
-            for record in provider.requests
-        ]
+    host.answer_with(Worker(answer="In order."))
+    host.route("gpt-4o", lambda asked: Reply(summary))
+    host.set_window(128_000, "gpt-4o")
+    made = agent(host, OPENAI, context(host, auxiliary_model="gpt-4o"))
+    mode(made, turns(12))
+    assert host.for_model("gpt-4o")
+    told = made.cost_summary
+    prices = {"gpt-4o": (2.5e-6, 1e-5), "gpt-4o-mini": (1.5e-7, 6e-7)}
+    paid = [(r.prompt_tokens, r.completion_tokens, *prices[r.model]) for r in host.requests]
     assert told["tokens_in"] == sum(prompt for prompt, *_ in paid)
     assert told["tokens_out"] == sum(completion for _, completion, *_ in paid)
     dollars = sum(prompt * one + completion * two for prompt, completion, one, two in paid)
@@ -190,54 +185,35 @@ def test_what_summaries_cost_is_in_the_agents_cost_summary(
 
 
 def test_a_failing_summarizer_prints_nothing(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, capfd: pytest.CaptureFixture[str]
+    host: LocalProvider, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """litellm's hints, where the host imported it first, are not put between an agent's words."""
-    with (
-        LocalProvider(Worker(answer="In order.")) as provider,
-        at_home(monkeypatch, tmp_path, provider),
-    ):
-        monkeypatch.setattr(litellm, "suppress_debug_info", False)
-        provider.route("aux", lambda asked: Failure(500, "down for maintenance"))
-        made = agent(provider, OPENAI, context(provider, summary_max_retries=0))
-        chat(made, [turn(number) for number in range(12)])
-        assert provider.for_model("aux")
-        assert made.context_compressor.context_status == "summarized"
+    monkeypatch.setattr(litellm, "suppress_debug_info", False)
+    host.route("aux", lambda asked: Failure(500, "down for maintenance"))
+    made = agent(host, OPENAI, context(host, summary_max_retries=0))
+    chat(made, turns(12))
+    assert host.for_model("aux")
+    assert made.context_compressor.context_status == "summarized"
     assert "LiteLLM" not in capfd.readouterr().out
-
-
-def settings(body: Any) -> dict[str, Any]:
-    """All of a request but what it says, and the wish to be told its usage."""
-    left_out = ("messages", "input", "system", "stream_options")
-    return {k: v for k, v in body.items() if k not in left_out}
 
 
 @pytest.mark.parametrize("llm", ["claude-local", "openai/claude-local", "team-anthropic-eval"])
 def test_an_endpoint_of_openais_protocol_gets_no_marks_whatever_its_model_is_called(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, llm: str
+    host: LocalProvider, llm: str
 ) -> None:
     """It would refuse the key, and the agent would have no answer from its first turn on."""
-    with (
-        LocalProvider(Worker(answer="In order.")) as provider,
-        at_home(monkeypatch, tmp_path, provider),
-    ):
-        made = agent(provider, OPENAI, context(provider), llm=llm)
-        assert chat(made, [turn(number) for number in range(12)]) == ["In order."] * 12
-        assert made.context_compressor.context_status == "summarized"
-        assert not provider.refused
+    made = agent(host, OPENAI, context(host), llm=llm)
+    assert None not in chat(made, turns(12))
+    assert made.context_compressor.context_status == "summarized"
+    assert not host.refused
 
 
-def test_claude_requests_carry_marks_where_its_provider_caches(monkeypatch, tmp_path):
+def test_claude_requests_carry_marks_where_its_provider_caches(host: LocalProvider) -> None:
     """At most four, and every request is taken."""
-    with (
-        LocalProvider(Worker(answer="The ledger is in order. " * 20)) as provider,
-        at_home(monkeypatch, tmp_path, provider),
-    ):
-        made = agent(provider, ANTHROPIC, context(provider))
-        chat(made, [turn(number) for number in range(24)])
-        bodies = [json.dumps(r.body) for r in provider.requests if r.model != "aux"]
-        assert not provider.refused
+    host.answer_with(Worker(answer="The ledger is in order. " * 20))
+    chat(agent(host, ANTHROPIC, context(host)), turns(24))
+    bodies = [json.dumps(r.body) for r in host.requests if r.model != "aux"]
+    assert not host.refused
     marks = [body.count('"cache_control"') for body in bodies]
-    assert min(marks) >= 1
-    assert max(marks) <= 4
+    assert 1 <= min(marks) <= max(marks) <= 4
     assert marks[-1] > marks[0]

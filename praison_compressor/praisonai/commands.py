@@ -1,0 +1,130 @@
+"""Turns of an agent: `/status`, `/compact [focus]`, `/prune`, `/new` and `/resume ID` are answered
+without a request; every other prompt begins a turn that is known as that agent's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Generator
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+from ..compressor.result import CompressResult
+from ..errors import CompressorError
+from .agent_compressor import AgentCompressor
+from .agents import Agents, each_step_in_turn, turn_of
+
+COMMANDS = ("status", "compact", "prune", "new", "resume")
+
+
+class Command(NamedTuple):
+    """A slash command as it was typed."""
+
+    name: str
+    argument: str
+
+
+def read(agent: Any, prompt: Any) -> Command | None:
+    """The command in a prompt; None for words to the model, or to a skill of that name."""
+    if not isinstance(prompt, str) or not prompt.startswith("/"):
+        return None
+    name, _, argument = prompt[1:].strip().partition(" ")
+    skill = getattr(getattr(agent, "skill_manager", None), "get_skill", lambda name: None)
+    if name not in COMMANDS or skill(name) is not None:
+        return None
+    return Command(name, argument.strip())
+
+
+def answer(compressor: AgentCompressor, command: Command) -> str:
+    """What the agent says to a command."""
+    try:
+        if command.name == "compact":
+            return _told(compressor, compressor.compress(command.argument or None))
+        return _at_once(compressor, command)
+    except CompressorError as error:
+        return str(error)
+
+
+async def aanswer(compressor: AgentCompressor, command: Command) -> str:
+    """The same on the event loop."""
+    try:
+        if command.name == "compact":
+            result = await compressor.acompress(command.argument or None)
+            return _told(compressor, result)
+        return await asyncio.to_thread(_at_once, compressor, command)  # it reads the store
+    except CompressorError as error:
+        return str(error)
+
+
+def _at_once(compressor: AgentCompressor, command: Command) -> str:
+    if command.name == "status":
+        return str(compressor.status())
+    if command.name == "prune":
+        return f"Masked {compressor.mask()} tool outputs"
+    if command.name == "new":
+        return f"New session {compressor.new_session()}"
+    if not command.argument:
+        return "Which session? /resume ID"
+    return f"Session {compressor.resume(command.argument)}"
+
+
+def _told(compressor: AgentCompressor, result: CompressResult) -> str:
+    is_news = result.written or result.newly_masked
+    return compressor.notice or "" if is_news else "Nothing to compress yet."
+
+
+# ------------------------------------------------------------ replaced in the host
+
+
+Ours = Agents[AgentCompressor]
+
+
+def chat(original: Any, agents: Ours, *, is_turn: bool = True) -> Any:
+    """A turn, or the answer to a command."""
+
+    @functools.wraps(original)
+    def chat(self: Any, prompt: Any, *args: Any, **kwargs: Any) -> Any:
+        compressor, command = agents.of(self), read(self, prompt)
+        if compressor is not None and command is not None:
+            return answer(compressor, command)
+        with turn_of(compressor) if is_turn else nullcontext():
+            return original(self, prompt, *args, **kwargs)
+
+    return chat
+
+
+planned = functools.partial(chat, is_turn=False)
+"""With `planning=True`, `start` and `run` would first have a model plan how to do a command. What a
+planner sends is not the agent's."""
+
+
+def achat(original: Any, agents: Ours) -> Any:
+    """The same on the event loop."""
+
+    @functools.wraps(original)
+    async def achat(self: Any, prompt: Any, *args: Any, **kwargs: Any) -> Any:
+        compressor, command = agents.of(self), read(self, prompt)
+        if compressor is not None and command is not None:
+            return await aanswer(compressor, command)
+        with turn_of(compressor):
+            return await original(self, prompt, *args, **kwargs)
+
+    return achat
+
+
+def start_stream(original: Any, agents: Ours) -> Any:
+    """The same as a stream; a command's answer is one piece of it."""
+
+    @functools.wraps(original)
+    def _start_stream(self: Any, prompt: Any, *args: Any, **kwargs: Any) -> Any:
+        compressor, command = agents.of(self), read(self, prompt)
+        if compressor is not None and command is not None:
+            return _one_piece(compressor, command)
+        return each_step_in_turn(compressor, original(self, prompt, *args, **kwargs))
+
+    return _start_stream
+
+
+def _one_piece(compressor: AgentCompressor, command: Command) -> Generator[str, None, None]:
+    yield answer(compressor, command)

@@ -1,0 +1,64 @@
+"""`CompressorContext`: our options as an `Agent(context=...)` takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
+
+from ..config import CompressorConfig
+from .install import install
+from .options import options_in
+
+
+@dataclass
+class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships no types
+    """The host's own context configuration with our options: `Agent(context=CompressorContext())`.
+
+    Every field of the host keeps its meaning; `compact_threshold` is our `trigger_ratio`, and
+    `output_reserve` and `keep_recent_turns` count only where they differ from the host's default.
+    The other options are those of `CompressorConfig`, where they are described. Constructing one
+    installs what it needs.
+
+    Raises:
+        ConfigError: a value that cannot work.
+    """
+
+    strategy: OptimizerStrategy = OptimizerStrategy.SUMMARIZE
+    context_window: int | None = None
+    target_ratio: float = CompressorConfig.target_ratio
+    token_floor: int = CompressorConfig.token_floor
+    protect_last_n_tokens: int = CompressorConfig.protect_last_n_tokens
+    head_tokens: int | None = None
+    summary_target_tokens: int | None = CompressorConfig.summary_target_tokens
+    facts_budget_tokens: int | None = None
+    fold_ratio: float = CompressorConfig.fold_ratio
+    min_gain_ratio: float = CompressorConfig.min_gain_ratio
+    tool_policies: Mapping[str, str] = field(default_factory=dict)
+    mask_above_tokens: int = CompressorConfig.mask_above_tokens
+    mask_keep_recent_tokens: int | None = None
+    fact_tools: Mapping[str, str] = field(default_factory=dict)
+    fact_patterns: Mapping[str, str] = field(default_factory=dict)
+    host_prefixes: tuple[str, ...] = ()
+    recall: bool = CompressorConfig.recall
+    background: bool = CompressorConfig.background
+    soft_ratio: float = CompressorConfig.soft_ratio
+    summarize_on_prefix: bool = CompressorConfig.summarize_on_prefix
+    auxiliary_model: str | None = None
+    auxiliary_api_base: str | None = None
+    auxiliary_api_key: str | None = field(default=None, repr=False)
+    fallback_models: tuple[str, ...] = ()
+    shown_message_tokens: int = CompressorConfig.shown_message_tokens
+    summary_instructions: str | None = None
+    summary_max_retries: int = CompressorConfig.summary_max_retries
+    timeout_seconds: float = CompressorConfig.timeout_seconds
+    store_url: str | None = None
+    store_key: str | None = field(default=None, repr=False)
+    redact_secrets: bool | None = None
+    redact_archive: bool = CompressorConfig.redact_archive
+    namespace: str = CompressorConfig.namespace
+
+    def __post_init__(self) -> None:
+        CompressorConfig.from_mapping(options_in(self))
+        install()
