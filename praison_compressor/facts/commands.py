@@ -16,52 +16,26 @@ from .outcomes import Outcome
 from .passages import arguments_of, key_of
 
 _SEARCH = re.compile(r"grep|search|find|glob|query|list(?!ing)", re.I)
-
-
 _FETCH = re.compile(r"fetch|browse|url|http|go(?:to)?$|navigate|crawl", re.I)
-
-
 _RUN = re.compile(
     r"bash|shell|terminal|exec|run|command|python|console|sql|repl(?!ac)|interpreter", re.I
 )
-
-
 _QUERIES = re.compile(r"sql|repl(?!ac)|database|warehouse", re.I)
 """Tools whose `query` is run, not looked for."""
-
-
 _CODE_KEYS = ("code", "sql", "statement")
-
-
 _URL_KEYS = ("url", "urls", "uri", "link", "href", "pageurl")
-
-
 _LIST_OF_WORK = re.compile(r"todo|task|^(?:update_)?plan$", re.I)
-
-
 # What an agent of a service does: it changes something that is no file.
 _ACTS = re.compile(
     r"(?:add|approve|assign|book|buy|cancel|change|close|comment|create|delete|deploy|disable|"
     r"enable|exchange|issue|merge|modify|order|pay|place|post|publish|refund|register|reject|"
     r"remove|reschedule|reset|return|schedule|send|set|submit|transfer|update)(?:_|[A-Z]|$)"
 )
-
-
 _TITLE = re.compile(r"<title[^>]*>([^<]*\w[^<]*)</title>|^\W*(?:page )?title: (.+)$", re.I | re.M)
-
-
 _TITLES = re.compile(r"^Title: +(\S.*)$", re.M)
-
-
 _PIPED = re.compile(r"\||;\s*(?:echo|true)\b")
-
-
 TITLE_WITHIN = 20_000  # characters of a page: scripts may stand before its title
-
-
 COMMAND_CHARS = 240
-
-
 TITLES = 4
 
 

@@ -22,15 +22,9 @@ __all__ = [
 
 
 CLAIM_CHARS = 300
-
-
 LOOK_BACK = 60
-
-
 PHRASE_WORDS = 2
 """So many neighbouring words may be what two sentences differ by: "web server", "admin page"."""
-
-
 _NAMES_IT = re.compile(r"\b(?:the|our|its|their) (\w+)", re.I)
 
 
@@ -241,20 +235,10 @@ def replaced_proposals(
 
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-
-
 _UNSPACED_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
-
-
 PASTE_CHARS = 1_500
-
-
 PASTE_LINES = 15
-
-
 PASTE_KEPT_CHARS = 2_000
-
-
 OPENING_SENTENCES = 4
 
 

@@ -10,15 +10,9 @@ from .identifiers import Classifier
 from .model import DONE, CommandFact, Facts, FileFact, Todo
 
 MATTERS = 0.05
-
-
 COMMAND_CHARS = 80
 """By which a long command is known again."""
-
-
 CLAUSE_CHARS = 200
-
-
 # What came of something, as people write it.
 _CAME = re.compile(
     r"(?<!\bno )(?<!\b0 )(?<!\bnot )(?<!\bwithout )(?:"
@@ -28,8 +22,6 @@ _CAME = re.compile(
     r"✓|✔|✅|\berfolg|\bbestanden|\bréussi|\béxito|成功|通过|通過))",
     re.I,
 )
-
-
 _CLAUSE_ENDS = re.compile(r"\n|[.;!?](?=\s|$)")
 
 

@@ -122,11 +122,7 @@ def _excerpts(items: Iterable[Excerpt]) -> tuple[Excerpt, ...]:
 
 
 SHORT_ARGUMENT = 200
-
-
 FOLLOWED_CHARS = 200
-
-
 _SOURCES = {"call": 0, "user": 1, "assistant": 2, "result": 3, "host": 4}
 
 

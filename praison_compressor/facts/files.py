@@ -56,39 +56,21 @@ def _is_end_of(short: str, long: str) -> bool:
 
 
 SHELL_KEYS = ("command", "cmd", "commands", "commandline", "script", "input")
-
-
 _PATH_KEYS = frozenset(
     "filepath filepaths path filename file targetfile notebookpath relativepath absolutepath "
     "relativeworkspacepath sourcepath oldpath paths files replacements operations".split()
 )
-
-
 # These name a file only where they look like one: a ticket moves `from` a list, too.
 _PERHAPS_PATH_KEYS = frozenset(("src", "source", "from", "uri"))
-
-
 _PATHLIKE = re.compile(r"[/\\]|\.\w{1,8}$")
-
-
 _OF_FILES = re.compile(r"file|path|folder|dir", re.I)
-
-
 _OUTPUT_KEYS = frozenset("outputpath outputfile outfile savepath saveas savefile".split())
-
-
 _TARGET_KEYS = (
     *("newpath", "destination", "destinationpath", "dest", "target", "to", "targetpath"),
     "newname",
 )
-
-
 _SHELLS = re.compile(r"bash|shell|terminal|exec|run|command|console|process", re.I)
-
-
 _RUNS_CODE = re.compile(r"python|jupyter|notebook|repl(?!ac)|interpreter|code", re.I)
-
-
 _VERBS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("moved", re.compile(r"(?<!re)move|rename|(?:^|_)mv(?:$|_)", re.I)),
     ("deleted", re.compile(r"delete|remove|unlink|(?:^|_)rm(?:$|_)", re.I)),
@@ -97,18 +79,12 @@ _VERBS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("created", re.compile(r"create|write|save|new_file|touch|download|screenshot", re.I)),
     ("read", re.compile(r"read|view|open|cat(?:$|_)|get_file|show|load|fetch_file", re.I)),
 )
-
-
 _PATCH = re.compile(
     r"^\*\*\* (Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$"
     r"|^--- (?:a/)?(\S+).*\n\+\+\+ (?:b/)?(\S+)",
     re.M,
 )
-
-
 _PATCH_VERB = {"Add": "created", "Update": "edited", "Delete": "deleted"}
-
-
 _MAX_PATH = 300
 
 
@@ -141,8 +117,6 @@ def effects_of(call: ToolCall, domain: Domain = GENERAL) -> list[Effect]:
 _OPEN_FILE = re.compile(
     r"^[\[(](?:Open )?File: (\S[^\n]*?)(?: \(\d+ lines total\))?[\])]", re.M | re.I
 )
-
-
 _OPEN_COMMAND = re.compile(r"(edit|insert) \d+(?::\d+)?\b")
 
 

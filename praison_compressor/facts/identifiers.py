@@ -16,69 +16,33 @@ from .passages import Passage
 
 # One pass, one alternation, nothing that backtracks: the text may be a megabyte of dashes.
 TOKEN = re.compile(r"https?://[^\s\"'<>()\[\]{}`\\|]+|[\w~#@./][\w@./+~-]*")
-
-
 _UNSPACED = re.compile(rf"[{UNSPACED}]+")
-
-
 # A folder in other letters shows where the path begins: in 文件config/部署.yaml nothing does.
 _UNSPACED_PATH = re.compile(
     r"(?:\.{0,2}/|~/)?[A-Za-z0-9_][A-Za-z0-9_.@+-]*/[\w.@+/-]*\.([A-Za-z]\w{0,7})"
 )
-
-
 _PLAIN = re.compile(r"[A-Za-z]?[a-z]+|\d{1,3}|[A-Z]+|_+")
-
-
 _EDGES = "./+-@~"
-
-
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-
-
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:T[\d.:]*Z?)?")
-
-
 _HEX = re.compile(r"[0-9a-f]{7,64}")
-
-
 _NUMBER = re.compile(r"\d{4,}(?:\.\d+)*|\d+\.\d{2,}|\d+(?:\.\d+){2,}")
-
-
 _DIGIT = re.compile(r"\d")
-
-
 _LETTER = re.compile(r"[^\W\d_]")
-
-
 _YEAR = re.compile(r"(?:19|20)\d\d")
-
-
 _MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
-
-
 _FILE = re.compile(r"[\w-][\w.@+-]*\.[A-Za-z][A-Za-z0-9]{0,7}")
-
-
 _CAMEL = re.compile(r"[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*|[A-Z]{2,}[a-z]\w+")
-
-
 _SNAKE = re.compile(r"_*[A-Za-z]\w*_\w*[A-Za-z0-9]")
-
-
 _MEASURE = re.compile(
     r"\d+(?:st|nd|rd|th|px|ms|s|m|h|d|k|x|[KMGT]B?|kb|mb)|[vVL]?\d+|[A-Za-z]{1,2}\d"
 )
-
-
 _SUFFIXES = frozenset(
     "py pyi go ts tsx js jsx mjs cjs rs java kt rb c h cc cpp hpp cs php sh bash zsh md rst txt "
     "ps1 yaml yml toml json jsonl lock sql html css scss csv tsv xml ini cfg conf env log pdf "
     "png jpg jpeg gif svg zip gz tar db sqlite ipynb proto tf diff patch enc swift scala vue "
     "svelte lua mod sum gradle bat ex exs dart r m mm hs ml sol graphql service dockerfile".split()
 )
-
-
 # What every project has: seeing it tells nothing, and anyone can guess it.
 COMMON = frozenset(
     "package.json package-lock.json tsconfig.json readme.md go.mod go.sum main.go index.ts "
@@ -87,8 +51,6 @@ COMMON = frozenset(
     "file_path old_string new_string python3 sha256 base64 github.com origin/main origin/master "
     "stdout stderr and/or e.g i.e n/a true/false localhost".split()
 )
-
-
 MAX_LENGTH = 200
 
 
@@ -233,12 +195,8 @@ def _name(token: str) -> str | None:
 
 
 CLAUSE_CHARS = 240
-
-
 # What a tool prints before each line: a number that means nothing away from the file.
 _GUTTER = re.compile(r"^\s*\d+(?:→|\t|[:|-](?=\s))\s?", re.M)
-
-
 _BREAK = re.compile(r"(?<=[.;!?])\s+|(?<=,)\s+|(?<=[}\])])\s*,")
 
 

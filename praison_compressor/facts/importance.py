@@ -29,11 +29,7 @@ from .model import Facts, Identifier
 
 
 NEWEST_NAMES = 15
-
-
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-
-
 _SAYS_NOTHING = frozenset(
     "the and for with this that from have not you use can are was will let get set new test file "
     "files code make should would add".split()

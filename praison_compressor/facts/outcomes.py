@@ -19,22 +19,14 @@ __all__ = [
 
 
 _SAID = ("stdout", "output", "stderr", "error")
-
-
 _CODES = ("exit_code", "exitCode", "returncode", "return_code", "code", "status")
-
-
 _BESIDE = frozenset(
     "command cwd duration duration_ms duration_seconds interrupted isImage metadata ok pid signal "
     "success timed_out truncated".split()
 )
-
-
 _TAGGED = re.compile(
     r"\s*<returncode>(-?\d+)</returncode>\s*<output>(.*?)(?:</output>\s*)?\Z", re.S
 )
-
-
 _KNOWN = _BESIDE.union(_SAID, _CODES)
 
 
@@ -82,23 +74,17 @@ class Outcome(NamedTuple):
 _EXIT = re.compile(
     r"(?:exit(?:ed)?(?: with)?(?: \w+)?[ _-]?(?:code|status)|return ?code)\W{0,4}(-?\d+)", re.I
 )
-
-
 _ERROR = re.compile(
     r"\b(?:\w*error|\w*exception|traceback|failed|failure|fatal|panic|denied|not found|"
     r"no such file|undefined|cannot|unable to|invalid|refused|timed? ?out)\b|\bFAIL\b|✗|✖|✘",
     re.I,
 )
-
-
 _FAILURE_FIRST = re.compile(
     r"^\W{0,3}(?:\w*error\b(?!\W{1,4}(?:null|none|false|0)\b)|failed|fatal|traceback|panic|"
     r"exit code [1-9]|command failed|<tool_use_error|permission denied|no such file|"
     r"(?:\w+ ){0,3}timed out|err_\w+|npm err)",
     re.I,
 )
-
-
 # How an editor says that it changed nothing.
 _REFUSED = re.compile(
     r"\b(?:failed to (?:match|edit|apply|write|create|delete|move)|no (?:replacement|edit|change)s?"
@@ -109,34 +95,24 @@ _REFUSED = re.compile(
     r"(?:success|ok)\"\s*:\s*false)",
     re.I,
 )
-
-
 # How a program complains in its first line: `cat: x: No such file or directory`.
 _COMPLAINT = re.compile(
     r"^\s*(?:[^\s:]+: ){1,3}.*(?:permission denied|no such file or directory|not found|"
     r"not a directory|is a directory|operation not permitted|does not exist)\W*$",
     re.I | re.M,
 )
-
-
 # Only what is looked for, not the line round it: that is cut out where it was found.
 _TESTS = re.compile(
     r"\b(?:\d+ (?:passed|failed|tests?|errors?)|FAIL(?:ED)?\b|ok\s+\S+\s|PASS\b|"
     r"tests? (?:passed|failed))"
 )
-
-
 _FAILING = re.compile(
     r"--- FAIL|\bFAILED\b|\b[1-9]\d* (?:failed|failures?)\b|Failures?: +[1-9]|^ ?FAIL\b", re.M
 )
-
-
 # A compiler's: `x.c:3:5: error: ...`, `x.ts(3,5): error TS2322: ...`, `x.ts:3:5 - error ...`.
 _COMPILER = re.compile(
     r"^(?:[A-Z]:)?[^\s:(]+[:(]\d+(?:[:,]\d+)?\)?:? (?:- )?(?:fatal )?error(?: \w+)?: ", re.M
 )
-
-
 _FAILED_TEST = re.compile(
     r"^(?:FAILED (\S+)|\s*--- FAIL: (\S+)|test (\S+) \.\.\. FAILED|\s*● (\S.*)|"
     r"\s?FAIL:? +(\S.*)|rspec (\./\S+)|\s*Failed (\S+) \[|\s*\d+ - (\S+) \(Failed\)|"
@@ -144,14 +120,10 @@ _FAILED_TEST = re.compile(
     r"\s+[✘×✕✗]\s+(?:\d+ )?(\S.*?)(?: \(?[\d.]+ ?m?s\)?)?$)",
     re.M,
 )
-
-
 # How many there are is no error, nor is the word alone.
 _COUNTS = re.compile(
     r"\b\d+ (?:passed|failed|errors?|failures?|examples?|tests?)\b|^\W*FAIL(?:ED)?\W*$"
 )
-
-
 # A heading tells of none yet, and some lines say that there is none or only that there was one.
 _TELLS_NOTHING = re.compile(
     r"^\W*(?:error\W+)?(?:\w+ )?(?:errors?|failures?|failed (?:tests|examples))"
@@ -159,18 +131,12 @@ _TELLS_NOTHING = re.compile(
     r"|^\W*traceback\b|^\W*(?:the )?(?:command|process)\b.{0,40}\b(?:code|status)\W{0,3}\d+\W*$",
     re.I,
 )
-
-
 _TRACEBACK = re.compile(r"^\W*Traceback \(most recent call last\)")
-
-
 # How a program that failed takes its leave.
 _ENDS_BADLY = re.compile(
     r"^(?:error|fatal)(?:\[\w+\])?: |^make(?:\[\d+\])?: \*\*\* |^npm (?:ERR!|error)\b"
     r"|^(?:\w+\.)*[A-Z]\w*(?:Error|Exception)(?:: |$)|^\W*✖ \d+ problems? \([1-9]"
 )
-
-
 # What tools print below the output of a program: it says how they are, not how it ended.
 _FOOTER = re.compile(
     r"^wall time|^duration|^real\s|^user\s|^sys\s|^exit code|^[\w ]+: \(none\)$|^process group"
@@ -178,14 +144,8 @@ _FOOTER = re.compile(
     r"|^\((?:open file|current directory): .*\)$|^\S{0,40}[$#>]$",
     re.I,
 )
-
-
 LINE_CHARS = 200
-
-
 DETAIL_CHARS = 300
-
-
 MORE_TESTS = 3
 
 

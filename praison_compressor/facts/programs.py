@@ -31,14 +31,8 @@ class Effect(NamedTuple):
 
 
 Handler = Callable[[str, Sequence[str]], Iterator[Effect]]
-
-
 _NOT_A_FILE = re.compile(r"^(?:/dev/|&\d|\$|\d+$)|[*?{}]|^https?:")
-
-
 _OUTPUT = {"curl": ("-o", "--output"), "wget": ("-O", "--output-document")}
-
-
 # What makes a formatter write: a flag or a first word; (), where it always does.
 _WRITES = {
     "autopep8": ("-i", "--in-place"),
@@ -51,8 +45,6 @@ _WRITES = {
     "ruff": ("format", "--fix"),
     "rustfmt": (),
 }
-
-
 _ONLY_LOOKS = frozenset({"--check", "--diff", "-c"})
 
 
@@ -190,15 +182,11 @@ _HANDLERS: dict[str, Handler] = {
 
 
 _PATH = r"\(\s*[rf]?(?P<quote>['\"])(?P<path>[^'\"\n{}]{1,300})(?P=quote)"
-
-
 _CALLS = re.compile(
     rf"\b(?P<name>open|read_\w+|to_(?:csv|parquet|json|excel|pickle|feather|html|markdown)|savefig|"
     rf"imwrite|imsave|remove|unlink|write_text|Path){_PATH}"
     r"(?:\)\.(?P<method>\w+)|\s*,\s*(?:mode\s*=\s*)?['\"](?P<mode>[rwaxbt+]{1,3})['\"])?"
 )
-
-
 _METHODS = {
     "write_text": "created",
     "write_bytes": "created",
@@ -206,8 +194,6 @@ _METHODS = {
     "read_text": "read",
     "read_bytes": "read",
 }
-
-
 _READS = re.compile(r"read_(?:csv|parquet|json|excel|table|pickle|feather|fwf|html)$")
 
 
@@ -243,14 +229,8 @@ _ACTIONS = {
     **dict.fromkeys("move-item mi move rename-item rni ren".split(), "moved"),
     **dict.fromkeys("copy-item ci copy".split(), "copied"),
 }
-
-
 _NAMES = ("-path", "-literalpath", "-filepath")
-
-
 _TARGETS = ("-destination", "-newname")
-
-
 _SWITCHES = frozenset("-recurse -force -raw -append -whatif -passthru -verbose -nonewline".split())
 
 

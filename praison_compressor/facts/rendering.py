@@ -28,11 +28,7 @@ from .selection import Chooser
 
 
 _ABSOLUTE = re.compile(r"(?<![\w./~:])/(?:[\w.@+-]+/){2,}(?=[\w.@+-]+/)")
-
-
 _RELATIVE = re.compile(r"(?<![\w./~@:-])(?:[\w@+-][\w.@+-]*/){2,}(?=[\w.@+-]+/)")
-
-
 LEAST_USES = 4
 
 
@@ -82,33 +78,17 @@ def _best(pattern: re.Pattern[str], texts: Iterable[str]) -> str:
 
 LISTED = 0.5
 """Share of its weight that an identifier keeps which a section only lists."""
-
-
 AGAIN = 0.15
 """Share of its weight that an identifier keeps once it is bound: a second mention says more."""
-
-
 ROOT_SAMPLE = 1_500
-
-
 ROOTS_PAY_TOKENS = 600
 """Below it the note on what is left out of paths costs more than it saves."""
-
-
 FILLINGS = 3
-
-
 LEFT_OVER = 0.01
 """Share of the room that is not worth another round."""
-
-
 Marked = Callable[[str, int], str]
 """Words of a message, and what of them no longer holds."""
-
-
 MARKS = {"call": "> ", "result": "= ", "assistant": "", "user": "user: ", "host": "host: "}
-
-
 # How a line may not begin that has no mark of its own.
 _POSES = re.compile(r"[#>=]|user:|host:|the user said", re.IGNORECASE)
 
@@ -192,45 +172,25 @@ def _filled(
 
 
 USER_SHARE = 0.7
-
-
 NOW_SHARE = 0.06
-
-
 FILES_SHARE = 0.2
 """What became of the files has most room: a summary that lost it is what users complain of, and
 `tests/benchmarks/rounds.py` loses 15 of 20 files where it shares .06 with files only read."""
-
-
 FILES_PAY_TOKENS = 400
 """In less room a list of files costs the words that bind what the next steps need."""
-
-
 SHARE = 0.03
 """Of each other section, and twice that of the files where room is short."""
-
-
 LEAST_TOKENS = 40
 """A section that a person looks for first gets a line or two even in a small summary."""
-
-
 READ_WHOLE_TOKENS = 2_000
 """A summary of so many is read whole by a person, and uses its room. In a larger one, and beside a
 model's text, room that is left is left: it would be sent with every later request."""
-
-
 LEFT_SHARE = 0.02
 """Of the whole, that is worth another look at the sections once the details are chosen."""
-
-
 SLACK_SHARE = 0.002
 """Of the whole, that stays empty: others count a long text in pieces, and some tokens more."""
-
-
 Make = Callable[[str], Section]
 """A section, given what is told above it: nothing is told twice."""
-
-
 SectionPart = tuple[Make, str]
 """And as much of it as fits."""
 

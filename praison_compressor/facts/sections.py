@@ -15,8 +15,6 @@ from .shell import Run, run_of, runs_of, tail_of
 
 
 Count = Callable[[str], int]
-
-
 MOST_CHARS_PER_TOKEN = 8
 
 
@@ -80,22 +78,12 @@ def _bullets(lines: Iterable[Line], joint: str) -> str:
 
 
 RECENT_NOTES = 1
-
-
 STILL_FAILING = 2
-
-
 ERROR_CHARS = 40
 """By which an error's line is known again."""
-
-
 _AMONG_FILES = re.compile(r"grep|glob|file|list|dir|code|symbol|workspace|by_name", re.I)
-
-
 TASK_SPACES = 3
 """A sentence of four words and more: a greeting has fewer."""
-
-
 BRIEF = 52
 """Characters of a command, and of what came of it, where there is no room for the whole."""
 

@@ -22,31 +22,17 @@ from .model import Excerpt
 
 
 PLAIN_WORDS = 2
-
-
 REACH_CHARS = 78
-
-
 JOIN_CHARS = 14
-
-
 ELLIPSIS = " … "
-
-
 _WORD = re.compile(r"[A-Za-z_]\w*|\d+")
-
-
 _PLAIN = re.compile(r"(?<![\w/.@#-])(?:[A-Za-z][a-z]{3,}|[A-Z]{4,})(?![\w/@-]|\.\w)")
-
-
 _STALE = frozenset(
     "this that with from have been were will would could should there their which when what your "
     "into than then them they also only just some more most such very over after before about "
     "other these those file files line lines code true false null none name text content type "
     "value return function call tool result output error".split()
 )
-
-
 Span = tuple[int, int]
 
 
@@ -130,26 +116,14 @@ def _whole(text: str, start: int, end: int) -> Span:
 
 
 CHARS_PER_TOKEN = 3.3
-
-
 OVERHEAD = 2.5
-
-
 MENTIONS = 1
 """Of an identifier that a clause repeats, the first mention binds it."""
-
-
 BINDING_CHARS = 10
 """What the words round a name cost at least."""
-
-
 LEAST_WORTH = 1e-6
-
-
 MOST_MISSES = 40
 """So many clauses in a row that did not fit: what room is left is not worth reading them all."""
-
-
 WORTHWHILE = 0.35
 """A further identifier of a chosen clause is printed if its worth per token is at least this share
 of the clause's own."""

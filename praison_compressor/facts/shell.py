@@ -29,55 +29,23 @@ __all__ = [
 
 
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n(.*?)^\s*\1\s*$", re.S | re.M)
-
-
 _SPLIT = re.compile(r"\s*(?:&&|\|\||;|\n|(?<!>)\|(?!\|)|&(?!\d|>))\s*")
-
-
 _REDIRECT = re.compile(r"(?:\d|&)?(>>|>\||>|<<<|<<-?|<)(?!\()(.*)", re.S)
-
-
 _QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")
-
-
 _PREFIXES = frozenset(
     "sudo time nohup env command exec xargs nice timeout if ! then else do {".split()
 )
-
-
 _VALUED = ("-u", "-g", "-n")  # of the prefixes: whose next word is no program
-
-
 _NUMBER = re.compile(r"\d+[smhd]?")
-
-
 _SHELLS = frozenset(("bash", "sh", "zsh", "dash"))
-
-
 _SCRIPT_FLAG = re.compile(r"-\w*c")
-
-
 _QUOTING = re.compile(r"['\"\\#]")
-
-
 _WINDOWS = re.compile(r"\b[A-Za-z]:\\|(?:^|\s)\.{1,2}\\|^[A-Z][a-z]+-[A-Z]")
-
-
 _PATCHES = re.compile(r"(?:^|[\n;&|(])\s*(?:apply_patch|patch|git\s+apply)\b[^\n]*$")
-
-
 _PATCH = "*** Begin Patch"
-
-
 _COMPLAINS = r"(?m)^(?:\S+: line \d+: )?{}: "
-
-
 COMPLAINTS_WITHIN = 4_000
-
-
 _FREE = str.maketrans("\ue000\ue001\ue002\ue003\ue004", ";&|<>")
-
-
 _BOUND = str.maketrans(";&|<>", "\ue000\ue001\ue002\ue003\ue004")
 
 
@@ -254,35 +222,21 @@ def _touches_files(via: str, name: str) -> bool:
 
 
 _PARTS = re.compile(r"&&|\|\||;")
-
-
 _WRAPS = frozenset("sudo time env nice timeout npx bunx exec run uv poetry pipenv bundle".split())
-
-
 _RUNS_ANOTHER = frozenset(
     "exec run pnpm npm yarn bun python python3 py make cargo go dotnet mvn mvnw gradle gradlew "
     "docker compose kubectl terraform helm git".split()
 )
 """What the next word tells is run: `cargo test` and `cargo doc` are two programs."""
-
-
 _CHECKS = frozenset(
     "pytest unittest jest vitest mocha playwright tsc eslint rspec phpunit ctest mypy ruff "
     "tox nox test build check vet lint clippy typecheck".split()
 )
 """Of them it matters on what they were run; that another file can be listed says nothing new."""
-
-
 _SAYS_NOTHING = frozenset("cd echo export set source true sleep pwd".split())
-
-
 _CUTS = re.compile(r"\s*(?:2>&1\s*)?(?:\|\s*(?:tail|head|cat)\b[^|]*)?$")
-
-
 _CODE = re.compile(r"(?:import|from|print|def) ?[\w(]|[\w.]+\(|[\w.\[\]]+ = ")
 """A cell of a notebook: what the next one does well is not what this one could not."""
-
-
 MOST_WORDS = 3
 
 

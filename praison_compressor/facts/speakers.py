@@ -42,8 +42,6 @@ HOST_PREFIXES = (
     "# AGENTS.md instructions",
     "I have *added these files to the chat*",
 )
-
-
 # Notes with an end of their own: what stands before and behind them is somebody else's.
 _NOTE = re.compile(
     r"^[ \t]*<(system-reminder|command-[a-z]+|local-command-[a-z]+|task-notification|"
@@ -52,42 +50,28 @@ _NOTE = re.compile(
     r"open_and_recently_viewed_files|user_instructions)\b[^>\n]*>",
     re.M | re.I,
 )
-
-
 _WRAPPING = re.compile(
     r"^[ \t]*</?(?:task|user_query|userRequest|user_request|user_message|feedback|answer)>[ \t]*$"
     r"|^\s*<(?:task|user_query|userRequest|user_request)>|</(?:task|user_query|userRequest|"
     r"user_request)>\s*$",
     re.M,
 )
-
-
 _ANSWER = re.compile(
     r"\s*(?:(?P<heading>\[\w+(?: for .{0,2000}?)?\] Result:|OBSERVATION:?|Observation:\s|"
     r"EXECUTION RESULT of \[\w+\]:)|I ran this command:\n|# \d+ SEARCH/REPLACE block|"
     r"<(?:returncode|output|tool_response|tool_result|function_results?|observation)>)",
     re.S,
 )
-
-
 # Where an editor stands, told below what the user typed.
 _STANDS = re.compile(r"(?:\n\((?:Open file|Current directory): [^\n]*\))+(?:\n\S*[$#>])?\s*$", re.I)
-
-
 _PROMPT = re.compile(r"\n\S*[$#>]\s*$")
-
-
 # A question's answer, and what was said with a refusal. Elsewhere such tags are the tool's words.
 _ASKED = re.compile(
     r"\s*\[(?:ask\w*|attempt_completion|\w*_respond)\b[^\n]*\] Result:"
     r"|\s*\[\w+(?: for .{0,2000}?)?\] Result:\s*The user (?:denied|provided)\b",
     re.S,
 )
-
-
 _SAID = re.compile(r"<(answer|user_message|feedback)>(.*?)</\1>", re.S)
-
-
 _RAN = re.compile(r"I ran this command:\n+(.*?)\n+And got this output:\n", re.S)
 
 
@@ -165,39 +149,21 @@ def ran_by_the_user(text: str) -> tuple[str, str]:
 
 
 _ELEMENT = re.compile(r"<([a-z]+(?:_[a-z]+)+)>\s*(?=<[a-z_]+>)")
-
-
 _ARGUMENT = re.compile(r"<([a-z_]+)>")
-
-
 _HOLDERS = frozenset(("args", "file"))  # elements that only group the arguments
-
-
 _FUNCTION = re.compile(r"<(?:function=|invoke name=\")([\w.-]+)\"?>")
-
-
 _PARAMETER = re.compile(r"<parameter(?:=| name=\")([\w.-]+)\"?>(.*?)</parameter>", re.S)
-
-
 _JSON = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.S)
-
-
 _FENCED = re.compile(
     r"^```(?:\w*bash\w*|sh|shell|zsh|console|powershell|)[ \t]*\n(.*?)^```", re.S | re.M
 )
-
-
 _REPLACED = re.compile(
     r"^(?P<path>[^\s`#*<>](?:[^\n`*<>]*[^\s`*<>:])?):?[ \t]*\n"
     r"(?:```\w*[ \t]*\n)?<{5,9} SEARCH[ \t]*\n(?P<old>.*?)^={5,9}[ \t]*\n(?P<new>.*?)"
     r"^>{5,9} REPLACE[ \t]*\n?(?:```)?",
     re.S | re.M,
 )
-
-
 NEW_FILE, REPLACED = "new_file", "SEARCH/REPLACE"
-
-
 SHELL = "shell"
 
 

@@ -14,8 +14,6 @@ from .values import Claim, claim_of, topic_of, values_of
 
 DISTINCTIVE_DIGITS = 4
 """A number of fewer is another one wherever no word stands beside it that says what it is."""
-
-
 _QUOTES = "\"'`「」“”"
 
 

@@ -13,24 +13,12 @@ from .model import Note, Todo
 from .passages import Passage, arguments_of, key_of
 
 _TITLE_KEYS = ("content", "subject", "title", "text", "task", "description", "step", "name")
-
-
 _CHECKBOX = re.compile(r"^\s*[-*]\s*\[([ xX~-])\]\s+(.{3,200})$", re.M)
-
-
 _LIST_KEYS = ("todos", "todolist", "plan", "items", "tasklist", "tasks", "steps", "taskprogress")
-
-
 _STATUS = {" ": "pending", "x": "completed", "~": "in_progress", "-": "in_progress"}
-
-
 _LISTS = re.compile(r"todo|task|plan", re.I)
-
-
 _LEAST_NOTE = 12
 """Bytes: four signs of Chinese say as much."""
-
-
 _MAX_NOTE = 300
 
 
