@@ -86,7 +86,7 @@ def coverage(facts: Facts, text: str) -> Coverage:
         for name in kinds
         if getattr(facts, name)
     }
-    matter = {key for key, weight in facts.worth.items() if weight >= MATTERS}
+    matter = {item.text for item in facts.identifiers if item.worth >= MATTERS}
     if matter:
         left = sum(item.text in matter for item in lacking.identifiers)
         by_kind["identifiers"] = (len(matter) - left, len(matter))

@@ -1,7 +1,4 @@
-"""The outcome of a call: its status, and the one line of the result that says so.
-
-One line of JSON hides every line of the output in it, and glues `\n` to the word behind it.
-"""
+"""The outcome of a call: its status, and the one line of the result that says so."""
 
 from __future__ import annotations
 
@@ -9,59 +6,6 @@ import json
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-
-__all__ = [
-    "opened",
-]
-
-
-# -------------------------------------------------------------- envelopes
-
-
-_SAID = ("stdout", "output", "stderr", "error")
-_CODES = ("exit_code", "exitCode", "returncode", "return_code", "code", "status")
-_BESIDE = frozenset(
-    "command cwd duration duration_ms duration_seconds interrupted isImage metadata ok pid signal "
-    "success timed_out truncated".split()
-)
-_TAGGED = re.compile(
-    r"\s*<returncode>(-?\d+)</returncode>\s*<output>(.*?)(?:</output>\s*)?\Z", re.S
-)
-_KNOWN = _BESIDE.union(_SAID, _CODES)
-
-
-def opened(result: str) -> str:
-    """The output, and a last line with its exit code where it was told; else the result itself.
-
-    Only where no other key says anything: a tool's own JSON is its answer.
-
-    >>> opened('{"output": "a\\\\nb\\\\n", "metadata": {"exit_code": 2}}')
-    'a\\nb\\nexit code 2'
-    """
-    if found := _TAGGED.match(result):
-        return f"{found[2].strip()}\nexit code {found[1]}".strip()
-    if not (result.startswith("{") and result.endswith("}")):
-        return result
-    try:
-        value = json.loads(result)
-    except (ValueError, RecursionError):
-        return result
-    if not isinstance(value, dict) or not value.keys() <= _KNOWN:
-        return result
-    said = [value[key].strip("\n") for key in _SAID if isinstance(value.get(key), str)]
-    if not said:
-        return result
-    beside = value.get("metadata")
-    code = _code(value) or (_code(beside) if isinstance(beside, Mapping) else "")
-    return "\n".join(text for text in (*said, code) if text)
-
-
-def _code(value: Mapping[str, Any]) -> str:
-    found = (value.get(key) for key in _CODES)
-    return next((f"exit code {code}" for code in found if type(code) is int), "")
-
-
-# -------------------------------------------------------------- outcomes
 
 
 class Outcome(NamedTuple):
@@ -246,3 +190,44 @@ def _last_line(text: str) -> str:
 def _line(text: str, most: int = LINE_CHARS) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= most else flat[: most - 1] + "…"
+
+
+# -------------------------------------------------------------- results in JSON
+
+
+_SAID = ("stdout", "output", "stderr", "error")
+_CODES = ("exit_code", "exitCode", "returncode", "return_code", "code", "status")
+_KNOWN = frozenset(
+    "command cwd duration duration_ms duration_seconds execution_time interrupted isImage metadata "
+    "ok pid signal success timed_out truncated".split()
+).union(_SAID, _CODES)
+
+
+def opened(result: str) -> str:
+    """The output out of the JSON that some tools wrap it in, and a last line with its exit code.
+
+    One line of JSON would hide every line of the output, and glue `\\n` to the word behind it. A
+    result with any other key is the tool's own JSON and stays as it is.
+
+    >>> opened('{"output": "a\\\\nb\\\\n", "metadata": {"exit_code": 2}}')
+    'a\\nb\\nexit code 2'
+    """
+    if not (result.startswith("{") and result.endswith("}")):
+        return result
+    try:
+        value = json.loads(result)
+    except (ValueError, RecursionError):
+        return result
+    if not isinstance(value, dict) or not value.keys() <= _KNOWN:
+        return result
+    said = [value[key].strip("\n") for key in _SAID if isinstance(value.get(key), str)]
+    if not said:
+        return result
+    beside = value.get("metadata")
+    code = _code(value) or (_code(beside) if isinstance(beside, Mapping) else "")
+    return "\n".join(text for text in (*said, code) if text)
+
+
+def _code(value: Mapping[str, Any]) -> str:
+    found = (value.get(key) for key in _CODES)
+    return next((f"exit code {code}" for code in found if type(code) is int), "")

@@ -7,12 +7,12 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from praison_compressor.facts.selection import ELLIPSIS, ClauseWindows, plain_words
+from praison_compressor.facts.details import ELLIPSIS, Windows, plain_words
 
 
 def cut(text: str, *names: str) -> str:
     """The window round these names."""
-    return ClauseWindows(text).cut_out(
+    return Windows(text).cut_out(
         [(text.index(name), text.index(name) + len(name)) for name in names]
     )
 
@@ -60,7 +60,7 @@ def test_a_number_beside_a_name_is_its_neighbour() -> None:
 
     def cut(text: str) -> str:
         at = text.index("order_file")
-        return ClauseWindows(text).cut_out([(at, at + 10)])
+        return Windows(text).cut_out([(at, at + 10)])
 
     assert cut("- 42 - order_file - 43 -") == "42 - order_file - 43"
     assert cut("= = = = = = = = x order_file 77 = = = = = = = =") == "x order_file 77"
@@ -95,7 +95,7 @@ def test_a_window_has_the_neighbours_of_the_name(before: list[str], after: list[
 def test_a_window_is_never_wider_than_its_text_and_the_same_twice(words: list[str]) -> None:
     """Every name of a text at once: the parts stand in order, each verbatim."""
     text = " ".join(["order_file", *words])
-    windows = ClauseWindows(text)
+    windows = Windows(text)
     spans = [found.span() for found in re.finditer("order_file", text)]
     told = windows.cut_out(spans)
     at = 0
