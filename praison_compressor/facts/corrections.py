@@ -6,10 +6,10 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from .language import STANDING, UNSPACED
-from .model import Said
+from .model import Excerpt, Note, Said
 from .passages import Passage
 from .values import Claim, alike, claim_of, topic_of, values_of, words_near
 
@@ -250,17 +250,7 @@ DISTINCTIVE_DIGITS = 4
 _QUOTES = "\"'`「」“”"
 
 
-class Told(Protocol):
-    """A text with the position of its message."""
-
-    @property
-    def index(self) -> int: ...
-
-    @property
-    def text(self) -> str: ...
-
-
-T = TypeVar("T", bound=Told)
+T = TypeVar("T", Note, Excerpt)
 
 
 class _Old(NamedTuple):

@@ -17,10 +17,6 @@ from .passages import Passage
 # One pass, one alternation, nothing that backtracks: the text may be a megabyte of dashes.
 TOKEN = re.compile(r"https?://[^\s\"'<>()\[\]{}`\\|]+|[\w~#@./][\w@./+~-]*")
 _UNSPACED = re.compile(rf"[{UNSPACED}]+")
-# A folder in other letters shows where the path begins: in 文件config/部署.yaml nothing does.
-_UNSPACED_PATH = re.compile(
-    r"(?:\.{0,2}/|~/)?[A-Za-z0-9_][A-Za-z0-9_.@+-]*/[\w.@+/-]*\.([A-Za-z]\w{0,7})"
-)
 _PLAIN = re.compile(r"[A-Za-z]?[a-z]+|\d{1,3}|[A-Z]+|_+")
 _EDGES = "./+-@~"
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -98,7 +94,7 @@ class Classifier:
 
 
 def _names(raw: str) -> Iterator[tuple[str, str]]:
-    if not raw.isascii() and _UNSPACED.search(raw) and not _is_unspaced_path(raw):
+    if not raw.isascii() and _UNSPACED.search(raw):
         # There a name touches the words round it: 端口改为9090.
         for part in _UNSPACED.split(raw.strip("、。")):
             if len(part) >= 4:
@@ -128,12 +124,6 @@ def _names(raw: str) -> Iterator[tuple[str, str]]:
             inner = kind_of(part) if len(part) >= 4 else None
             if inner in ("symbol", "id", "hash"):
                 yield part, inner
-
-
-def _is_unspaced_path(raw: str) -> bool:
-    """Whether a token is a path with such signs in it, `docs/部署.md`, and no words beside it."""
-    found = _UNSPACED_PATH.fullmatch(raw) if len(raw) <= MAX_LENGTH else None
-    return found is not None and found[1].lower() in _SUFFIXES
 
 
 def key_of(token: str, kind: str) -> str:
@@ -205,9 +195,7 @@ def clauses(passage: Passage) -> Iterator[str]:
 
     Neighbouring lines stay together: the words that explain a name often stand on the next line.
     """
-    text = f"{passage.lead} {passage.text}" if passage.lead else passage.text
-    if passage.source == "result":
-        text = _GUTTER.sub("", text)
+    text = _GUTTER.sub("", passage.text) if passage.source == "result" else passage.text
     run = ""
     for line in text.splitlines():
         flat = " ".join(line.split())

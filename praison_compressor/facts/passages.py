@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -37,11 +37,6 @@ class Passage(NamedTuple):
     text: str
     call: ToolCall | None = None
     """The call itself, or the one that a result answers."""
-    lead: str = ""
-    """For a call: the last words said before it, which often tell what it is for."""
-
-
-LEAD_CHARS = 80
 
 
 def passages(messages: Sequence[Message], host_prefixes: tuple[str, ...] = ()) -> Iterator[Passage]:
@@ -55,34 +50,19 @@ def passages(messages: Sequence[Message], host_prefixes: tuple[str, ...] = ()) -
         elif message.get("role") == "assistant":
             made = tool_calls_of(message)
             calls.update((name, call) for call in made for name in (call.id, call.name))
-            yield from _acted(index, text, made)
+            if text.strip():
+                yield Passage(index, "assistant", text)
+            yield from (Passage(index, "call", call_text(call), call) for call in made)
         elif text.strip() or result_blocks(message):
             for source, said, key in _spoken(message, text, host_prefixes):
                 said = opened(said) if source == "result" else said
                 yield Passage(index, source, said, calls.get(key))
 
 
-def _acted(index: int, text: str, made: Iterable[ToolCall]) -> Iterator[Passage]:
-    """What an assistant says, and its calls."""
-    if text.strip():
-        yield Passage(index, "assistant", text)
-    for call in made:
-        spoken = call_text(call)
-        yield Passage(index, "call", spoken, call, _last_words(text))
-        text = spoken
-
-
-def _last_words(text: str) -> str:
-    flat = " ".join(text[-2 * LEAD_CHARS :].split())
-    return flat if len(flat) <= LEAD_CHARS else flat[flat.find(" ", len(flat) - LEAD_CHARS) + 1 :]
-
-
-Spoken = tuple[str, str, str]
-"""Who speaks in a message of the user's role, the text, and the id of the call it answers."""
-
-
-def _spoken(message: Message, text: str, host_prefixes: tuple[str, ...]) -> Iterator[Spoken]:
-    """The speakers in a message that is neither the assistant's nor wholly a tool's."""
+def _spoken(
+    message: Message, text: str, host_prefixes: tuple[str, ...]
+) -> Iterator[tuple[str, str, str]]:
+    """(speaker, text, id of the call it answers) for a message of the user or the host."""
     content = message.get("content")
     if message.get("role") != "user" or message.get("name"):
         yield "host", text, ""
