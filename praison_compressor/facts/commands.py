@@ -174,11 +174,9 @@ _CHECKS = frozenset(
 )
 """Of them it matters on what they were run; that another file can be listed says nothing new."""
 _SAYS_NOTHING = frozenset("cd echo export set source true sleep pwd".split())
+_NO_WORD = re.compile(r"-|\d*[<>]|.*=")
 _CODE = re.compile(r"(?:import|from|print|def) ?[\w(]|[\w.]+\(|[\w.\[\]]+ = ")
 """A cell of a notebook: the next one that works is the next try."""
-
-
-MOST_WORDS = 3
 
 
 class Run(NamedTuple):
@@ -206,21 +204,14 @@ def run_of(command: str) -> Run:
         return Run(("code",), frozenset())
     parts = [part.partition("|")[0].split() for part in _PARTS.split(command)]
     told = [words for words in parts if words and words[0] not in _SAYS_NOTHING]
-    words = [
-        word
-        for word in (told or parts or [[]])[-1]
-        if not word.startswith("-") and "=" not in word and not re.match(r"\d*[<>]", word)
-    ]
+    words = [word for word in (told or parts)[-1] if not _NO_WORD.match(word)]
     while len(words) > 1 and words[0] in _WRAPS:
         words = words[1:]
+    program = [word.rpartition("/")[2] if word[0] in "./" else word for word in words[:3]]
     depth = 1
-    while depth < min(len(words), MOST_WORDS) and _name(words[depth - 1]) in _RUNS_ANOTHER:
+    while depth < len(program) and program[depth - 1] in _RUNS_ANOTHER:
         depth += 1
-    return Run(tuple(map(_name, words[:depth])), frozenset(words[depth:]))
-
-
-def _name(word: str) -> str:
-    return word.rpartition("/")[2] if word.startswith((".", "/")) else word
+    return Run(tuple(program[:depth]), frozenset(words[depth:]))
 
 
 def _runs_of(command: str) -> list[Run]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import bisect
 import heapq
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from dataclasses import replace
 
@@ -24,9 +23,6 @@ LISTED = 0.5
 """Share of its weight that an identifier keeps which a section only lists."""
 AGAIN = 0.15
 """Share of its weight that an identifier keeps once it is bound: a second mention says more."""
-ROOT_SAMPLE = 1_500
-ROOTS_PAY_TOKENS = 600
-"""Below it the note on what is left out of paths costs more than it saves."""
 FILLINGS = 3
 """What the clauses cost is known only when all are printed: so often is what is left spent."""
 LEFT_OVER = 0.01
@@ -48,15 +44,10 @@ def details(
     assistant = stale.without(item for item in facts.excerpts if item.source == "assistant")
     others = (item for item in facts.excerpts if item.source not in ("user", "assistant"))
     pool = sorted((*assistant, *others), key=lambda item: item.index)
-    sample = [item.text for item in pool if "/" in item.text][-ROOT_SAMPLE:]
-    root = shared_root(sample) if budget_tokens >= ROOTS_PAY_TOKENS else ""
-    note = f" (left out of paths: {root})" if root else ""
-    heading = f"## Details (> call, = result){note}\n"
+    heading = "## Details (> call, = result)\n"
     room = budget_tokens - count(heading)
     if room < 20:
         return ""
-    if root:
-        pool = [replace(item, text=item.text.replace(root, "")) for item in pool]
     weights = {
         item.text: item.worth * (LISTED if half and item.text in half else 1.0)
         for item in facts.identifiers
@@ -102,22 +93,6 @@ def excerpts_text(
             out.append(f"{'… ' if posing else mark}{text}")
         last = here
     return "\n".join(out)
-
-
-_ABSOLUTE = re.compile(r"(?<![\w./~:])/(?:[\w.@+-]+/){2,}(?=[\w.@+-]+/)")
-LEAST_USES = 4
-
-
-def shared_root(texts: Iterable[str]) -> str:
-    """The absolute folder that paths keep repeating, two parts of each path left; "" if none."""
-    uses: Counter[str] = Counter(folder for text in texts for folder in _ABSOLUTE.findall(text))
-    shared: Counter[str] = Counter()
-    for folder, times in uses.items():
-        parts = folder.split("/")[:-1]
-        for depth in range(2, len(parts) + 1):
-            shared["/".join(parts[:depth]) + "/"] += times
-    worth = {root: times * len(root) for root, times in shared.items() if times >= LEAST_USES}
-    return max(worth, key=lambda root: (worth[root], root)) if worth else ""
 
 
 # -------------------------------------------------------------- choosing

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
@@ -78,16 +77,13 @@ class Classifier:
         return out
 
     def names(self, text: str) -> dict[str, str]:
-        """The identifiers of the text with their kind, in order, where no place matters."""
+        """The identifiers of the text with their kind, in order."""
         out: dict[str, str] = {}
-        known = self._known
-        for raw in TOKEN.findall(text):
+        for raw in TOKEN.findall(text):  # most texts are only asked for their names
             if len(raw) >= 4:
-                names = known.get(raw)
-                if names is None:
-                    names = known[raw] = tuple(_names(raw))
-                if names:
-                    out.update(names)
+                if raw not in self._known:
+                    self._known[raw] = tuple(_names(raw))
+                out.update(self._known[raw])
         for kind, pattern in self._own:
             out.update((found.group(), kind) for found in pattern.finditer(text))
         return out
@@ -309,28 +305,19 @@ class Topic:
     """The words that matter now: those of the newest calls' names, and those that the user wrote.
 
     An agent that calls `read checkpoint_store.go` next needs `SaveCheckpoint`, which it saw once
-    among five hundred names. A word that few names have says more.
+    among five hundred names.
     """
 
     def __init__(self, items: Iterable[Identifier], user: Iterable[Said]) -> None:
-        self._words = {item.text: words_of(item.text) for item in items}
-        uses = Counter(word for found in self._words.values() for word in found)
-        self._rarity = {word: math.log1p(len(self._words) / n) for word, n in uses.items()}
         named = sorted((item for item in items if item.named), key=lambda item: -item.last)
-        self._calls = {word for item in named[:NEWEST_NAMES] for word in self._words[item.text]}
+        self._calls = {word for item in named[:NEWEST_NAMES] for word in words_of(item.text)}
         self._user = {word for said in user if not said.pasted for word in words_of(said.text)}
 
     def shared(self, item: Identifier) -> float:
-        """What its words add to a name's score, by how many belong to the topic."""
-        found = self._words[item.text]
-        whole = self._weight(found)
-        if not whole:
-            return 0.0
-        calls, user = self._weight(found & self._calls), self._weight(found & self._user)
-        return (CURRENT * calls + ASKED * user) / whole
-
-    def _weight(self, words: Iterable[str]) -> float:
-        return sum(map(self._rarity.__getitem__, words))
+        """What its words add to a name's score, by the share of them that belongs to the topic."""
+        words = words_of(item.text)
+        calls, user = len(words & self._calls), len(words & self._user)
+        return (CURRENT * calls + ASKED * user) / len(words) if words else 0.0
 
 
 def words_of(name: str) -> frozenset[str]:

@@ -123,13 +123,13 @@ def outcome_of(result: str, *, piped: bool = False) -> Outcome:
 
 
 def _failure(text: str, failing: re.Match[str] | None, code: str) -> str:
-    errors = error_lines(text)
+    told, errors = _errors(text), error_lines(text)
     shown = _FAILED_TEST.search(text) or (None if errors else failing)
     lines = (line for line in text.splitlines() if line.strip())
     telling = (line for line in lines if not _TELLS_NOTHING.search(line[:LINE_CHARS]))
     first = _line(_line_of(shown)) if shown else next(iter(errors), _line(next(telling, text)))
     said = first if code == "1" else f"exit {code}: {first}"
-    last = errors[-1] if errors else first
+    last = _line(told[-1]) if told else first
     return said if last in said else _line(f"{said} … {last}", DETAIL_CHARS)
 
 

@@ -64,10 +64,19 @@ def render(
     room = budget_tokens - count(stands)
     said = fitted(words, int(room * USER_SHARE), count)
     room -= count(said)
-    parts: list[SectionPart] = [(lambda told: now, stands), (lambda told: words, said)]
-    for make, share in _shares(facts, stale, room):
-        most = max(int(room * share), least(room))
-        parts.append((make, fitted(make(_joined(parts)), most, count)))
+    parts: list[SectionPart] = [(lambda *_: now, stands), (lambda *_: words, said)]
+    made: tuple[Make, ...] = (
+        decisions_section,
+        files_section,
+        read_section,
+        errors_section,
+        commands_section,
+    )
+    files_share = FILES_SHARE if room >= FILES_PAY_TOKENS else 2 * SHARE
+    for make in made:
+        share = files_share if make is files_section else SHARE
+        section = make(facts, stale, _joined(parts))
+        parts.append((make, fitted(section, max(int(room * share), least(room)), count)))
     text = _joined(parts)
     classifier = Classifier(facts.patterns)
     covered = set(classifier.names(f"{said}\n{visible}"))
@@ -78,38 +87,25 @@ def render(
     small = budget_tokens <= READ_WHOLE_TOKENS and not beside_prose
     if small and room >= max(LEAST_TOKENS, LEFT_SHARE * budget_tokens):
         room -= max(1, int(SLACK_SHARE * budget_tokens))
-        looked: SectionPart = (lambda told: looked_section(facts, stale), "")
-        text = _joined(_widened([*parts, looked], room, count))
+        # All of a section is told where it fits into what room the details have left.
+        wider: list[SectionPart] = []
+        for make, narrow in [*parts, (looked_section, "")]:
+            whole = make(facts, stale, _joined(wider))
+            wide = fitted(whole, count(narrow) + room, count)
+            room -= count(wide) - count(narrow)
+            wider.append((make, wide))
+        text = _joined(wider)
     return squeeze(f"{text}\n{bound}")
 
 
-Make = Callable[[str], "Section"]
-"""A section, given what is told above it: nothing is told twice."""
+Make = Callable[[Facts, Stale, str], "Section"]
+"""A section of the facts, given what is told above it: nothing is told twice."""
 SectionPart = tuple[Make, str]
-"""And as much of it as fits."""
-
-
-def _shares(facts: Facts, stale: Stale, room: int) -> Iterator[tuple[Make, float]]:
-    yield lambda told: decisions_section(facts, stale, told), SHARE
-    files = FILES_SHARE if room >= FILES_PAY_TOKENS else 2 * SHARE
-    yield lambda told: files_section(facts), files
-    yield lambda told: files_section(facts, read=True), SHARE
-    yield lambda told: errors_section(facts, stale, told), SHARE
-    yield lambda told: commands_section(facts, stale, told), SHARE
+"""A section, and as much of it as fits."""
 
 
 def _joined(parts: Iterable[SectionPart]) -> str:
     return "\n".join(text for _, text in parts if text)
-
-
-def _widened(parts: Iterable[SectionPart], room: int, count: Count) -> list[SectionPart]:
-    """The sections with what room the details have left: all of it is told where it fits."""
-    out: list[SectionPart] = []
-    for make, text in parts:
-        wider = fitted(make(_joined(out)), count(text) + room, count)
-        room -= count(wider) - count(text)
-        out.append((make, wider))
-    return out
 
 
 def squeeze(text: str) -> str:
@@ -258,11 +254,20 @@ def decisions_section(facts: Facts, stale: Stale, told: str = "") -> Section:
     return Section("Decisions", tuple(lines))
 
 
-def files_section(facts: Facts, *, read: bool = False) -> Section:
+def files_section(facts: Facts, stale: Stale, told: str = "") -> Section:
     """What became of the files, newest first: the last thing done to each and the call that did it.
 
-    Files that were only `read` have a section of their own: in a long session they are the many.
+    Files that were only read have a section of their own: in a long session they are the many.
     """
+    return _files(facts, "Files", read=False)
+
+
+def read_section(facts: Facts, stale: Stale, told: str = "") -> Section:
+    """The files that were read and left as they were, newest first."""
+    return _files(facts, "Files read", read=True)
+
+
+def _files(facts: Facts, title: str, *, read: bool) -> Section:
     moves = {(item.index, item.target) for item in facts.files if item.action == "moved"}
     chosen = [
         item
@@ -275,7 +280,7 @@ def files_section(facts: Facts, *, read: bool = False) -> Section:
         Line(groups.index(_done(item)), _file(item), _done(item), f"{_done(item)}: ")
         for item in ordered
     )
-    return Section("Files read" if read else "Files", tuple(lines), ", ")
+    return Section(title, tuple(lines), ", ")
 
 
 def _done(item: FileFact) -> str:
@@ -307,7 +312,7 @@ def commands_section(facts: Facts, stale: Stale, told: str = "") -> Section:
     return Section("Commands and searches" if looked else "Commands", lines)
 
 
-def looked_section(facts: Facts, stale: Stale) -> Section:
+def looked_section(facts: Facts, stale: Stale, told: str = "") -> Section:
     """Searches among the files with what they found, newest first: for room that is left over."""
     local = filter(_is_among_files, reversed(facts.commands))
     return Section("Local searches", tuple(_ran(item, stale) for item in local))

@@ -31,21 +31,18 @@ def effects(command: str, folder: str = "") -> list[Effect]:
     if command.startswith(_PATCH):
         return []
     out: list[Effect] = []
-    outside: list[str] = []
     for part in _parts(command):
-        while part.startswith("("):
-            outside.append(folder)
-            part = part[1:].lstrip()
-        name, arguments, redirected = _command(_words(part.rstrip(")") if outside else part))
-        out += [_placed(effect, folder) for effect in redirected]
+        inside = part.startswith("(")
+        name, arguments, found = _command(_words(part.strip("()") if inside else part))
         if name == "cd":
-            folder = _entered(folder, arguments)
+            # Where a subshell has gone, the commands behind it are not.
+            path = "" if inside else next(iter(arguments), "")
+            folder = posixpath.normpath(posixpath.join(folder, path)) if _is_file(path) else ""
         elif name in _SHELLS:
             out += effects(_script(arguments) or "", folder)
         else:
-            out += [_placed(effect, folder) for effect in _of_program(name, arguments)]
-        for _ in range(min(len(part) - len(part.rstrip(")")), len(outside))):
-            folder = outside.pop()
+            found += _of_program(name, arguments)
+        out += [_placed(effect, folder) for effect in found]
     return out
 
 
@@ -101,8 +98,7 @@ _QUOTING = re.compile(r"['\"\\#]")
 _PREFIXES = frozenset(
     "sudo time nohup env command exec xargs nice timeout if ! then else do {".split()
 )
-_VALUED = ("-u", "-g", "-n")  # of the prefixes: whose next word is no program
-_NUMBER = re.compile(r"\d+[smhd]?")
+_BEFORE_PROGRAM = re.compile(r"\w+=.*|-.*|\d+[smhd]?")
 _SHELLS = frozenset(("bash", "sh", "zsh", "dash"))
 _SCRIPT_FLAG = re.compile(r"-\w*c")
 # Separators inside quotes, while the line is split at the others.
@@ -166,22 +162,14 @@ def _redirected(mark: str, path: str, via: str) -> Iterator[Effect]:
 def _unprefixed(words: list[str]) -> list[str]:
     """The words from the program on, without what only says how it is run."""
     at = 0
-    while at < len(words) and (words[at] in _PREFIXES or re.fullmatch(r"\w+=.*", words[at])):
+    while at < len(words) and (words[at] in _PREFIXES or _BEFORE_PROGRAM.fullmatch(words[at])):
         at += 1
-        while at < len(words) and (words[at].startswith("-") or _NUMBER.fullmatch(words[at])):
-            at += 2 if words[at] in _VALUED else 1
     return words[at:]
 
 
 def _script(words: list[str]) -> str | None:
     """What `bash -c '...'` is told to do."""
     return next((then for flag, then in pairwise(words) if _SCRIPT_FLAG.fullmatch(flag)), None)
-
-
-def _entered(folder: str, arguments: list[str]) -> str:
-    """The folder after a `cd`; "" where nobody can tell."""
-    path = next(iter(arguments), "")
-    return posixpath.normpath(posixpath.join(folder, path)) if _is_file(path) else ""
 
 
 def _placed(effect: Effect, folder: str) -> Effect:
@@ -226,11 +214,9 @@ def _of_program(name: str, arguments: Sequence[str]) -> Iterator[Effect]:
     if action in ("moved", "copied"):
         yield from _carried(via, action, paths)
     elif action is not None:
-        # What is only a word may be a pattern, a number or a command.
-        named = [path for path in paths if "/" in path or "." in path]
+        # What is only a word may be a pattern, a number, a folder or a command.
+        named = [path for path in paths if "." in path.rpartition("/")[2].strip(".")]
         chosen = named if action in ("read", "edited") else paths
-        if name in _SCRIPTED and name != "sed":
-            chosen = [path for path in named if "." in path.rpartition("/")[2].strip(".")]
         yield from (Effect(path, action, via) for path in chosen)
 
 

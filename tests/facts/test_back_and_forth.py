@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from praison_compressor.facts import Facts, extract
+from praison_compressor.facts import extract
 from praison_compressor.summaries.static import repair, static_summary
 from tests.helpers.matters import MATTERS
 
@@ -87,11 +87,6 @@ def told_as_superseded(text: str, current: str) -> list[str]:
     return [mark for mark in marks if names(mark, current)]
 
 
-def marks_of(facts: Facts) -> list[tuple[str, ...]]:
-    """The values that no longer hold, sentence by sentence."""
-    return [said.old_values for said in facts.user]
-
-
 @pytest.mark.parametrize(
     ("matter", "chain", "seed"),
     [(*case, seed) for case in itertools.product(MATTERS, CHAINS) for seed in range(3)],
@@ -114,9 +109,6 @@ def test_only_the_last_value_of_a_chain_is_current(
         ]
     first = facts.user[1].old_values
     assert first == (() if chain[-1] == chain[0] else (values[chain[0]],))
-    for cut in range(1, len(messages), 4):
-        merged = extract(messages[:cut]).merge(extract(messages[cut:]))
-        assert marks_of(merged) == marks_of(facts)
 
 
 SETTINGS = [
@@ -194,19 +186,6 @@ def test_of_two_values_in_a_sentence_the_one_of_the_matter_is_replaced() -> None
     assert olds("No, 4 workers.") == ("3",)
     assert olds("No, 9090.") == ("8080",)
     assert olds("No, port 9090 with 4 workers.") == ("8080", "3")
-
-
-def test_what_the_assistant_proposed_falls_with_a_correction() -> None:
-    """Though the user never said the old value."""
-    decided = "I decided on the port 8080 because the proxy expects it."
-    texts = [("user", "Set up the service."), ("assistant", decided), ("user", "no, 9090")]
-    messages = [{"role": role, "content": text} for role, text in texts]
-    assert told_as_current(static_summary(messages, budget_tokens=300, count=count), "8080") == []
-    again = [*messages, {"role": "user", "content": "back to 8080"}]
-    told = static_summary(again, budget_tokens=300, count=count)
-    assert (told_as_superseded(told, "8080"), told_as_current(told, "9090")) == ([], [])
-    kept = [*messages[:2], {"role": "user", "content": "No, the title needs 20px."}]
-    assert decided in static_summary(kept, budget_tokens=300, count=count)
 
 
 def test_every_line_with_an_old_value_is_marked() -> None:

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.facts import Domain
-from praison_compressor.facts.files import Ledger, effects_of
-from praison_compressor.facts.programs import Effect
+from praison_compressor.facts.files import Trail, effects_of
+from praison_compressor.facts.shell import Effect
 from praison_compressor.messages import ToolCall
 
 
@@ -67,30 +66,9 @@ def test_what_a_call_does_to_files(made: ToolCall, done: list[tuple[str, str, st
     assert [(e.path, e.action, e.target) for e in effects_of(made)] == done
 
 
-def test_a_domains_rule_counts_before_a_name() -> None:
-    """Its action, its argument; a command of its own is read as one."""
-    domain = Domain(
-        tools={"fetch_doc": "read:doc", "sh": "command:line", "lift": "moved:what", "ask": "search",
-               "store": "created"}
-    )  # fmt: skip
-    assert effects_of(call("fetch_doc", doc="a.py", path="b.py"), domain) == [
-        Effect("a.py", "read", "fetch_doc")
-    ]
-    assert [e.path for e in effects_of(call("sh", line="rm a.py", command="rm b"), domain)] == [
-        "a.py"
-    ]
-    assert effects_of(call("lift", what="a.py", to="b.py"), domain) == [
-        Effect("a.py", "moved", "lift", "b.py")
-    ]
-    assert effects_of(call("ask", path="a.py"), domain) == []
-    assert [e.action for e in effects_of(call("store", path="a.py"), domain)] == ["created"]
-    assert effects_of(ToolCall("c", "store", "text"), domain) == []
-    assert domain.rule("other") is None
-
-
 def trail(*steps: tuple[str, str, bool]) -> dict[str, tuple[str, dict[str, int], bool, int]]:
     """The files after these (path, action, worked) in order."""
-    ledger = Ledger()
+    ledger = Trail()
     for index, (path, action, ok) in enumerate(steps):
         path, _, target = path.partition(">")
         ledger.add(Effect(path, action, "tool", target), index, ok)
@@ -142,13 +120,8 @@ def test_a_name_of_several_lines_names_no_file(end: str) -> None:
         call("apply_patch", patch=f"*** Add File: {name}"),
         call("apply_patch", patch=f"*** Update File: a.py\n*** Move to: {name}"),
     ):
-        ledger = Ledger()
+        ledger = Trail()
         for effect in effects_of(made):
             ledger.add(effect, 1)
         assert "user said" not in str(ledger.facts())
     assert trail((">b.py", "moved", True)) == {}
-
-
-def test_the_newest_touched_file_is_last() -> None:
-    """So that the newest lines survive a small room."""
-    assert list(trail(("a", "read", True), ("b", "read", True), ("a", "read", True))) == ["b", "a"]

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from praison_compressor.facts import Facts, FileFact, extract
-from praison_compressor.facts.coverage import short
 from praison_compressor.facts.files import effects_of
-from praison_compressor.facts.sections import changed_section
-from praison_compressor.facts.shell import effects
+from praison_compressor.facts.rendering import files_section
 from praison_compressor.messages import ToolCall
 
 
@@ -47,29 +45,6 @@ def test_a_key_may_be_spelled_in_any_way(
     assert [effect.path for effect in found] == paths
 
 
-SHOWN = "[File: /m/src/fields.py (1997 lines total)]\n1476: x\n(Open file: /m/src/fields.py)\n$"
-
-
-def test_an_editor_that_keeps_a_file_open_tells_which() -> None:
-    """Its calls name none."""
-    opened = ("open", {"path": "src/fields.py", "line_number": 3}, SHOWN)
-    edited = ("edit", {"search": "int(", "replace": "round("}, f"Text replaced.\n{SHOWN}")
-    file = done(opened, edited)["src/fields.py"]
-    assert (file.action, file.via, file.counts) == ("edited", "edit", {"read": 1, "edited": 1})
-    typed = ("bash", {"command": "edit 10:12\nrm -r src\nend_of_edit"}, SHOWN)
-    assert {path: fact.action for path, fact in done(typed).items()} == {
-        "/m/src/fields.py": "edited"
-    }
-    assert done(("bash", {"command": "cat notes"}, SHOWN)) == {}
-    assert done(("edit", {"search": "a"}, "Text replaced.")) == {}
-
-
-def test_an_edit_that_brought_a_syntax_error_is_none() -> None:
-    """The editor took it back."""
-    refused = f"Your proposed edit has introduced new syntax error(s).\nERRORS:\n- E999\n{SHOWN}"
-    assert not done(("edit", {"start_line": 1}, refused))["/m/src/fields.py"].ok
-
-
 @pytest.mark.parametrize(
     ("command", "result", "ok"),
     [
@@ -87,54 +62,6 @@ def test_what_came_before_the_failure_happened(command: str, result: str, ok: bo
     assert done(("bash", {"command": command}, result))["a.py"].ok is ok
 
 
-@pytest.mark.parametrize(
-    ("command", "found"),
-    [
-        ("Get-Content C:\\src\\a.cs | Select-Object -First 6", [("C:\\src\\a.cs", "read", "")]),
-        ("Set-Content -Path .\\a.txt -Value 'b c.txt'", [(".\\a.txt", "created", "")]),
-        ("Remove-Item a.txt,b.txt -Recurse -Force",
-         [("a.txt", "deleted", ""), ("b.txt", "deleted", "")]),
-        ("Move-Item .\\a.ps1 .\\b\\a.ps1", [(".\\a.ps1", "moved", ".\\b\\a.ps1")]),
-        ("Rename-Item -LiteralPath a.txt -NewName b.txt", [("a.txt", "moved", "b.txt")]),
-        ("Copy-Item a.txt -Destination b.txt", [("b.txt", "created", "")]),
-        ("Select-String foo a.txt", [("a.txt", "read", "")]),
-        ("Set-Location C:\\src; Add-Content a.txt x", [("C:\\src\\a.txt", "edited", "")]),
-        ("(Get-Content a.cs) -replace 'x','y' | Set-Content a.cs",
-         [("a.cs", "read", ""), ("a.cs", "created", "")]),
-        ("Get-Process foo.exe", []),
-    ],
-)  # fmt: skip
-def test_powershell(command: str, found: list[tuple[str, str, str]]) -> None:
-    """Its commands with their parameters; a backslash parts folders."""
-    assert [(e.path, e.action, e.target) for e in effects(command)] == found
-
-
-def test_a_windows_path_is_shown_by_its_end() -> None:
-    """As any other."""
-    assert short("C:\\src\\Orders\\Api\\Checkout.cs") == "Api\\Checkout.cs"
-
-
-@pytest.mark.parametrize(
-    ("code", "found"),
-    [
-        ("df = pd.read_csv('a.csv')", [("a.csv", "read")]),
-        ("df.to_parquet(\"out/a.parquet\"); fig.savefig('a.png')",
-         [("out/a.parquet", "created"), ("a.png", "created")]),
-        ("open('a.txt').read(); open('b.txt', 'w'); open('c.txt', mode='a')",
-         [("a.txt", "read"), ("b.txt", "created"), ("c.txt", "edited")]),
-        ("Path('a').write_text(x); Path('b').unlink(); Path('c').exists()",
-         [("a", "created"), ("b", "deleted")]),
-        ("os.remove('a.txt')", [("a.txt", "deleted")]),
-        ("pd.read_csv('https://a.b/c.csv'); open(f'{x}.txt'); read_sql('x')", []),
-    ],
-)  # fmt: skip
-def test_python(code: str, found: list[tuple[str, str]]) -> None:
-    """What a script opens and writes under a name that it spells out."""
-    for name, key in (("python", "code"), ("execute_ipython_cell", "code"), ("repl", "query")):
-        made = effects_of(ToolCall("c", name, json.dumps({key: code})))
-        assert [(effect.path, effect.action) for effect in made] == found
-
-
 def test_a_moved_file_is_printed_once() -> None:
     """Not again where it went, unless something was done to it there."""
     moved = ("bash", {"command": "git mv a.py b.py"}, "")
@@ -142,7 +69,7 @@ def test_a_moved_file_is_printed_once() -> None:
 
     def printed(*steps: tuple[str, dict[str, Any], str]) -> list[str]:
         facts = tuple(done(*steps).values())
-        return [line.text for line in changed_section(Facts(files=facts)).lines]
+        return [line.text for line in files_section(Facts(files=facts)).lines]
 
     assert printed(moved) == ["a.py to b.py"]
     assert printed(moved, edited) == ["b.py", "a.py to b.py"]

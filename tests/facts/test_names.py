@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
-from praison_compressor.facts import Identifier, extract
+from praison_compressor.facts import extract
 from praison_compressor.facts.coverage import short
+from praison_compressor.facts.details import Chooser
 from praison_compressor.facts.identifiers import (
     CLAUSE_CHARS,
     Classifier,
@@ -16,11 +15,8 @@ from praison_compressor.facts.identifiers import (
     key_of,
     kind_of,
 )
-from praison_compressor.facts.importance import importance
 from praison_compressor.facts.model import Excerpt
 from praison_compressor.facts.passages import Passage
-from praison_compressor.facts.rendering import Roots
-from praison_compressor.facts.selection import Chooser
 
 # ---------------------------------------------------------------- kinds
 
@@ -172,41 +168,6 @@ def test_paths_are_known_by_their_last_two_parts() -> None:
 # ---------------------------------------------------------------- worth
 
 
-@pytest.mark.parametrize(
-    ("item", "odds"),
-    [
-        (Identifier("", "none"), -2.2 - 0.3 + 0.1 * math.log(2) + 0.55),
-        (
-            Identifier("abcd", "uuid"),
-            -2.2 + 1.5 - 0.3 + 0.1 * math.log(2) + 0.55 + 0.2 * math.log(4),
-        ),
-        (Identifier("a", "id", bodies=1), -2.2 + 0.9 + 0.1 * math.log(2) + 0.55),
-        (Identifier("a", "hash", user=1), -2.2 + 0.35 + 0.1 * math.log(2) + 0.55),
-        (Identifier("a", "symbol", assistant=2), -2.2 + 0.3 + 0.15 + 0.1 * math.log(2) + 0.55),
-        (Identifier("a", "path", named=1), -2.2 + 0.25 + 1.1 + 0.95 * math.log(2) + 0.55),
-        (
-            Identifier("a", "date", named=3, spread=4, crowd=5, first=5),
-            -2.2 + 0.1 + 1.1 + 0.85 * math.log(4) + 0.1 * math.log(5) - 0.12 * math.log(5) + 0.275,
-        ),
-        (Identifier("a", "number", results=9), -2.2 - 0.2 - 0.3 + 0.1 * math.log(2) + 0.55),
-        (Identifier("a", "folder", user=1), -2.2 - 0.2 + 0.1 * math.log(2) + 0.55),
-        (Identifier("a", "url", user=1), -2.2 - 0.25 + 0.1 * math.log(2) + 0.55),
-        (Identifier("a", "dotted", user=1), -2.2 - 0.35 + 0.1 * math.log(2) + 0.55),
-        (Identifier("a", "file", user=1), -2.2 - 0.7 + 0.1 * math.log(2) + 0.55),
-        (Identifier("a", "email", user=1, first=10), -2.2 - 0.5 + 0.1 * math.log(2)),
-    ],
-    ids=lambda value: getattr(value, "kind", ""),
-)
-def test_the_fitted_model_gives_the_odds_that_were_fitted(item: Identifier, odds: float) -> None:
-    """Worked out by hand from the table of weights: a session of ten messages, sharpness 2."""
-    assert importance(item, 10) == pytest.approx(1 / (1 + math.exp(-2 * odds)))
-
-
-def test_a_session_of_no_messages_has_no_foundation() -> None:
-    """Nothing is divided by nothing."""
-    assert 0 < importance(Identifier("a", "id"), 0) < 1
-
-
 def test_identifiers_are_counted_by_who_used_them() -> None:
     """Calls by name and in bodies, the user, the assistant, results and the host."""
     long = "body_only " + "word " * 60
@@ -291,34 +252,6 @@ def test_an_excerpt_is_a_clause_with_the_names_it_binds() -> None:
 
 
 # ---------------------------------------------------------------- roots
-
-
-def test_a_folder_that_paths_share_is_written_once() -> None:
-    """From four uses on; two parts of each path remain."""
-    texts = [f"read /srv/shop/app/api/mod_{n}.py" for n in range(4)]
-    roots = Roots(texts)
-    assert roots.absolute == "/srv/shop/app/"
-    assert roots.strip(texts[0]) == "read api/mod_0.py"
-    assert roots.note() == "(left out of paths: /srv/shop/app/)"
-    fewer = Roots(texts[:3])
-    assert (fewer.absolute, fewer.relative, fewer.note()) == ("", "", "")
-    assert fewer.strip(texts[0]) == texts[0]
-
-
-def test_relative_folders_are_shared_too() -> None:
-    """After the absolute one was taken off; a single folder is no root."""
-    texts = [f"edit packages/web/src/view/mod_{n}.ts" for n in range(5)]
-    roots = Roots(texts)
-    assert roots.relative == "packages/web/src/"
-    assert roots.strip(texts[0]) == "edit view/mod_0.ts"
-    other = "edit other/packages/web/src/view/x.ts"
-    assert roots.strip(other) == other
-    assert Roots([f"edit src/mod_{n}.ts" for n in range(9)]).relative == ""
-    assert Roots([f"edit lib/core/part_{n}/mod.ts" for n in range(9)]).relative == "lib/core/"
-    deepest = Roots([f"/srv/shop/app/api/mod_{n}.py" for n in range(9)])
-    assert deepest.absolute == "/srv/shop/app/"
-    both = Roots([*texts, *(f"/srv/shop/app/packages/web/src/view/m{n}.ts" for n in range(5))])
-    assert both.note().count(" and ") == 1
 
 
 # ---------------------------------------------------------------- selection

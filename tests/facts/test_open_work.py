@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from praison_compressor.facts.extraction import TodoList, notes
 from praison_compressor.facts.passages import Passage
-from praison_compressor.facts.worklist import TodoList, notes
 from praison_compressor.messages import ToolCall
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from praison_compressor.facts import CommandFact, Domain, extract
 from praison_compressor.facts.commands import COMMAND_CHARS, command_fact
-from praison_compressor.facts.domain import GENERAL
-from praison_compressor.facts.outcomes import LINE_CHARS, error_lines, first_error, outcome_of
+from praison_compressor.facts.model import GENERAL
+from praison_compressor.facts.outcomes import LINE_CHARS, error_lines, outcome_of
 from praison_compressor.messages import ToolCall
 
 
@@ -107,11 +107,8 @@ def test_only_the_edges_of_a_long_result_are_read() -> None:
 
 
 def test_lines_that_tell_of_errors() -> None:
-    """The first one, or the first line; the first and the last, once where they are the same."""
+    """The first and the last, once where they are the same."""
     text = "start\n\nfatal: a\nerror b\nfatal: a\nerror c"
-    assert first_error(text) == "fatal: a"
-    assert first_error("\nplain\nmore") == "plain"
-    assert first_error("") == ""
     assert error_lines(text) == ["fatal: a", "error c"]
     assert error_lines("fatal: a\nfine\nfatal: a") == ["fatal: a"]
     assert error_lines("E error\n--- FAIL: T\nFAIL\n1 failed, 2 passed") == [
@@ -165,28 +162,6 @@ def test_what_a_call_ran_and_what_came_of_it(
     assert ran_fact(made, result, 3) == fact
 
 
-@pytest.mark.parametrize(
-    "name", ["bash", "Shell", "terminal", "exec", "run", "my_command", "python", "console"]
-)
-def test_a_command_is_run_by_any_of_the_usual_tools(name: str) -> None:
-    """Its line is told, not the name of the tool."""
-    assert ran_fact(call(name, command="ls"), "x", 0) == CommandFact("ls", "ok", "x", 0)
-
-
-def test_a_domains_tools_are_commands_and_searches_too() -> None:
-    """With the argument that its rule names; rules about files make no command."""
-    domain = Domain(tools={"kb": "search:question", "sh": "command", "save": "created"})
-    found = ran_fact(call("kb", question="why", limit=3), "because", 0, domain)
-    assert found == CommandFact("kb why", "ok", "because", 0, kind="search")
-    assert ran_fact(call("kb", limit=3), "x", 0, domain).text == "kb"  # type: ignore[union-attr]
-    ran = ran_fact(call("sh", cmd="ls"), "x", 0, domain)
-    assert ran == CommandFact("ls", "ok", "x", 0)
-    spoken = ran_fact(ToolCall("c", "kb", '"why"'), "x", 0, domain)
-    assert spoken is not None
-    assert spoken.text == "kb why"
-    assert ran_fact(call("save", path="x"), "x", 0, domain) is None
-
-
 def test_an_error_is_counted_and_knows_what_followed() -> None:
     """The assistant's next words; the newest place counts."""
 
@@ -213,28 +188,6 @@ def test_an_error_is_counted_and_knows_what_followed() -> None:
 def test_a_command_is_found_under_any_of_the_usual_keys(key: str) -> None:
     """Whichever the tool calls it."""
     assert ran_fact(call("bash", **{key: "ls"}), "x", 0) == CommandFact("ls", "ok", "x", 0)
-
-
-@pytest.mark.parametrize(
-    "name", ["fetch", "browse", "open_url", "http_get", "go", "goto", "navigate", "crawl"]
-)
-def test_a_page_is_fetched_under_any_of_the_usual_names(name: str) -> None:
-    """Where the call says a url."""
-    found = ran_fact(call(name, url="u"), "x", 0)
-    assert found is not None
-    assert found.kind == "fetch"
-
-
-def test_the_edges_of_a_result_have_their_lengths() -> None:
-    """An exit code in the first or last 400 characters, a failure in the first 200 of text."""
-    code = "exit code 1"
-    assert outcome_of(" " * (400 - len(code)) + code + "\n" + "x" * 900).status == "failed"
-    assert outcome_of("y" * 401 + code + "\n" + "x" * 500).status == "ok"
-    assert outcome_of("y" * 900 + "\n" + code + " " * (400 - len(code))).status == "failed"
-    assert outcome_of("y" * 900 + "\n" + code + " " * 401).status == "ok"
-    assert outcome_of("\n" * 300 + "Error: x").status == "failed"
-    assert first_error("plain\n" + " " * 395 + "error") == " " * 395 + "error"
-    assert first_error("plain\n" + " " * 396 + "error") == "plain"
 
 
 def test_what_is_done_without_a_word_follows_an_error_too() -> None:

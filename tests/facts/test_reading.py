@@ -22,37 +22,22 @@ def test_who_said_what() -> None:
         {"role": "assistant", "content": " "},
         {"role": "tool", "tool_call_id": "gone", "content": "orphan"},
     ]
-    found = [(p.at, p.source, p.text, p.lead) for p in passages(messages, ("NOTE:",))]
+    found = [(p.at, p.source, p.text) for p in passages(messages, ("NOTE:",))]
     assert found == [
-        (0, "host", "rules", ""),
-        (1, "user", "task", ""),
-        (2, "host", "  <system-reminder>now", ""),
-        (3, "host", "hello", ""),
-        (4, "host", "NOTE: mine", ""),
-        (5, "assistant", "I look.", ""),
-        (5, "call", "ls x", "I look."),
-        (6, "result", "a\nb", ""),
-        (7, "result", "again", ""),
-        (8, "result", "old", ""),
-        (10, "result", "orphan", ""),
+        (0, "host", "rules"),
+        (1, "user", "task"),
+        (2, "host", "  <system-reminder>now"),
+        (3, "host", "hello"),
+        (4, "host", "NOTE: mine"),
+        (5, "assistant", "I look."),
+        (5, "call", "ls x"),
+        (6, "result", "a\nb"),
+        (7, "result", "again"),
+        (8, "result", "old"),
+        (10, "result", "orphan"),
     ]
     calls = [p.call.name if p.call else None for p in passages(messages) if p.source == "result"]
     assert calls == ["ls", "ls", None, None]
-
-
-def test_a_call_is_led_by_the_last_words_before_it() -> None:
-    """Whole words, eighty characters at most; the second call by the first."""
-    made = [
-        {"id": i, "type": "function", "function": {"name": f"t{i}", "arguments": "{}"}}
-        for i in "ab"
-    ]
-    text = "first " + "word " * 30 + "last"
-    message = {"role": "assistant", "content": text, "tool_calls": made}
-    leads = [p.lead for p in passages([message]) if p.source == "call"]
-    assert leads[1] == "ta"
-    assert leads[0].endswith("word last")
-    assert 70 < len(leads[0]) <= 80
-    assert leads[0].startswith("word")
 
 
 def test_the_values_of_arguments_are_said_in_order() -> None:

@@ -17,8 +17,8 @@ from praison_compressor.facts import (
     extract,
     render,
 )
-from praison_compressor.facts.rendering import details, excerpts_text, squeeze
-from praison_compressor.facts.sections import Line, Section, fitted
+from praison_compressor.facts.details import details, excerpts_text
+from praison_compressor.facts.rendering import Line, Section, fitted, squeeze
 
 
 def test_a_section_takes_the_most_valuable_lines_that_fit_and_prints_them_in_order() -> None:
@@ -98,7 +98,7 @@ def many(number: int) -> Facts:
         errors=tuple(ErrorFact(f"error {n}", n) for n in range(number)),
         decisions=tuple(Note(f"we chose {n}", n) for n in range(number)),
         todos=tuple(Todo(f"thing {n}", "pending", n) for n in range(number)),
-        identifiers=tuple(Identifier(f"name_{n}", "symbol", named=3) for n in range(number)),
+        identifiers=tuple(Identifier(f"name_{n}", "symbol", worth=0.5) for n in range(number)),
         excerpts=tuple(
             Excerpt(n, "call", f"look at name_{n} closely", (f"name_{n}",)) for n in range(number)
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from praison_compressor.facts.shell import run_of, tail_of
+from praison_compressor.facts.commands import run_of
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,3 @@ def test_a_wider_run_that_worked_settles_a_failure(
 ) -> None:
     """Of checks; what only looks is settled by any look that worked."""
     assert run_of(failed).is_within(run_of(worked)) is is_within
-
-
-def test_what_only_leads_to_a_command_is_left_out() -> None:
-    """Where there is no room for the whole."""
-    assert tail_of("cd a && export B=1; make test") == "make test"
-    assert tail_of("cd a") == "cd a"

@@ -15,17 +15,18 @@ from praison_compressor.facts import (
     Said,
     Todo,
 )
-from praison_compressor.facts.rendering import details, render
-from praison_compressor.facts.sections import (
+from praison_compressor.facts.commands import with_failing
+from praison_compressor.facts.corrections import Stale
+from praison_compressor.facts.details import details
+from praison_compressor.facts.rendering import (
     Section,
-    changed_section,
     commands_section,
     decisions_section,
     errors_section,
+    files_section,
     fitted,
     now_section,
-    read_section,
-    still_failing,
+    render,
     user_section,
 )
 
@@ -66,11 +67,11 @@ def test_how_things_stand_comes_first() -> None:
     facts = Facts(
         todos=(Todo("a", "completed", 1), Todo("b", "in_progress", 1), Todo("c", "pending", 1),
                Todo("d", "cancelled", 1), Todo("e", "active", 1)),
-        commands=(CommandFact("make", "failed", "boom", 2),),
+        commands=(CommandFact("make", "failed", "boom", 2, still_fails=True),),
         last_words=(Note("I looked.", 5),),
         open_work=(Note("old note", 3), Note("new note", 4)),
     )  # fmt: skip
-    section = now_section(facts)
+    section = now_section(facts, Stale(facts.user))
     assert text_of(section) == [
         "b", "e", "c", "make: boom [2]", "I looked. [5]", "new note [4]", "a", "d",
     ]  # fmt: skip
@@ -79,7 +80,7 @@ def test_how_things_stand_comes_first() -> None:
         "- said: I looked. [5]\n- said: new note [4]\n- done: a; d\n"
     )
     same = Facts(last_words=(Note("x", 1),), open_work=(Note("x", 1),))
-    assert text_of(now_section(same)) == ["x [1]"]
+    assert text_of(now_section(same, Stale(same.user))) == ["x [1]"]
 
 
 def test_a_command_still_fails_until_a_like_one_worked() -> None:
@@ -87,7 +88,7 @@ def test_a_command_still_fails_until_a_like_one_worked() -> None:
 
     def failing(*commands: tuple[str, str]) -> list[str]:
         made = tuple(CommandFact(text, how, "why", n) for n, (text, how) in enumerate(commands))
-        return [item.text for item in still_failing(Facts(commands=made))]
+        return [item.text for item in reversed(with_failing(made)) if item.still_fails]
 
     assert failing(("frob a", "failed"), ("frob b", "ok")) == []
     assert failing(("make test", "failed"), ("make lint", "ok")) == ["make test"]
@@ -102,9 +103,8 @@ def test_a_command_still_fails_until_a_like_one_worked() -> None:
     assert failing(("make a", "failed"), ("make a; rm x", "ok")) == ["make a"]
     assert failing(("make a", "failed"), ("make a || rm x && ls", "ok")) == ["make a"]
     assert failing(("A=1", "failed")) == ["A=1"]
-    silent = Facts(commands=(CommandFact("a", "failed", "", 0),
-                             CommandFact("b", "failed", "x", 1, kind="search")))  # fmt: skip
-    assert still_failing(silent) == []
+    silent = (CommandFact("a", "failed", "", 0), CommandFact("b", "failed", "x", 1, kind="search"))
+    assert with_failing(silent) == silent
 
 
 def test_older_words_with_a_value_that_was_taken_back_are_not_told() -> None:
@@ -114,15 +114,18 @@ def test_older_words_with_a_value_that_was_taken_back_are_not_told() -> None:
         user=(said,),
         decisions=(Note("we chose 8080", 3), Note("we keep 8080", 4), Note("we chose 18080", 2)),
         last_words=(Note("port 8080 it is", 3),),
-        identifiers=(Identifier("order_id", "symbol", named=3),),
+        identifiers=(Identifier("order_id", "symbol", worth=0.5),),
         excerpts=(Excerpt(3, "assistant", "order_id at 8080", ("order_id",)),),
         messages=9,
     )
-    assert text_of(decisions_section(facts)) == ["[2] we chose 18080", "[4] we keep 8080"]
-    assert text_of(now_section(facts)) == []
+    assert text_of(decisions_section(facts, Stale(facts.user))) == [
+        "[2] we chose 18080",
+        "[4] we keep 8080",
+    ]
+    assert text_of(now_section(facts, Stale(facts.user))) == []
     assert details(facts, 200, len) == ""
     kept = replace(facts, user=())
-    assert len(text_of(decisions_section(kept))) == 3
+    assert len(text_of(decisions_section(kept, Stale(kept.user)))) == 3
     assert "order_id" in details(kept, 200, len)
 
 
@@ -145,19 +148,22 @@ def test_files_commands_errors_and_decisions_are_lines() -> None:
         errors=(ErrorFact("e1", 1), ErrorFact("e2", 2, "I mend it")),
         decisions=(Note("d1", 1), Note("d2", 2)),
     )
-    assert fitted(changed_section(facts), 1_000, len) == (
+    assert fitted(files_section(facts), 1_000, len) == (
         "## Files\n- listed (x): f.py\n- created (tee), failed: e.py\n- moved (mv): c.py to d.py\n"
         "- edited (Edit): b.py ×2\n"
     )
-    assert fitted(read_section(facts), 1_000, len) == (
+    assert fitted(files_section(facts, read=True), 1_000, len) == (
         "## Files read\n- read (cat): x/a.py ×3, g.py\n"
     )
-    assert text_of(commands_section(facts)) == [
+    assert text_of(commands_section(facts, Stale(facts.user))) == [
         "[3] pytest -> failed: 1 failed",
         "[1] make -> ok: done",
     ]
-    assert text_of(errors_section(facts)) == ["[2] e2 (then: I mend it)", "[1] e1"]
-    assert text_of(decisions_section(facts)) == ["[2] d2", "[1] d1"]
+    assert text_of(errors_section(facts, Stale(facts.user))) == [
+        "[2] e2 (then: I mend it)",
+        "[1] e1",
+    ]
+    assert text_of(decisions_section(facts, Stale(facts.user))) == ["[2] d2", "[1] d1"]
 
 
 def test_however_many_files_were_read_later_the_changed_ones_stand() -> None:

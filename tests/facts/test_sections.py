@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from praison_compressor.facts import extract
 from praison_compressor.summaries.static import static_summary
 
 
@@ -99,10 +98,3 @@ def test_files_are_told_by_what_was_done_to_them_and_by_which_call():
         "- edited (Edit): lexer/rules.py ×2, lexer/states.py",
     ]
     assert section(text, "Files read") == ["- read (Read): lexer/errors.py"]
-
-
-def test_the_last_words_of_the_later_of_two_stretches_count():
-    """A fold stands where the newer one stood."""
-    one, two = extract([said("I am still at the lexer.")]), extract([said("The lexer is done.")])
-    assert [note.text for note in one.merge(two).last_words] == ["The lexer is done."]
-    assert [note.text for note in one.merge(extract([])).last_words] == ["I am still at the lexer."]

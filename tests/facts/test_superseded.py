@@ -92,16 +92,6 @@ def test_sentences_of_one_pattern_are_no_corrections(series):
     assert [item.old_values for item in said] == [()] * len(said)
 
 
-def test_a_correction_in_a_later_segment_overrides_an_earlier_one():
-    """Merging two segments' facts marks what the later one took back."""
-    one = extract([{"role": "user", "content": "use port 8080"}])
-    two = extract([{"role": "user", "content": "no, 9090"}])
-    merged = one.merge(two)
-    assert merged.user[0].superseded_by == "no, 9090"
-    assert merged.user[0].superseded_at == 1
-    assert merged.user[1].superseded_by is None
-
-
 @pytest.mark.parametrize("budget", [150, 400, 2_000])
 @pytest.mark.parametrize(
     "promise",

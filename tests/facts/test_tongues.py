@@ -6,9 +6,9 @@ import pytest
 
 from praison_compressor.facts import extract
 from praison_compressor.facts.corrections import sentences
+from praison_compressor.facts.extraction import notes
 from praison_compressor.facts.identifiers import Classifier
 from praison_compressor.facts.passages import Passage
-from praison_compressor.facts.worklist import notes
 from praison_compressor.summaries.static import static_summary
 
 
@@ -118,13 +118,3 @@ def test_a_name_that_touches_other_words() -> None:
     assert Classifier().names("修改orders/tests/test_port.py吧") == Classifier().names(
         "orders/tests/test_port.py"
     )
-
-
-def test_a_path_with_signs_of_such_a_script_is_a_name() -> None:
-    """Where a folder in other letters shows its beginning; with words beside it nothing does."""
-    found = Classifier().names("write_file docs/部署.md 和 ./src/レポート/売上.csv")
-    assert found["docs/部署.md"] == "path"
-    assert found["部署.md"] == "file"
-    assert found["レポート/売上.csv"] == "path"
-    assert Classifier().names("先看docs/部署.md吧") == {}
-    assert Classifier().names("and/或者.每天") == {}

@@ -7,8 +7,6 @@ import json
 import pytest
 
 from praison_compressor.facts import extract
-from praison_compressor.facts.importance import Shared, Topic, words_of
-from praison_compressor.facts.model import Facts, Identifier, Said
 from praison_compressor.messages import Message
 from praison_compressor.summaries.static import repair, static_summary
 from praison_compressor.tokens.counter import TokenCounter
@@ -75,51 +73,3 @@ def test_the_audit_knows_the_topic_from_names_that_the_summary_holds() -> None:
     )
     others = [_kept(added, other) for other in SUBJECTS if other != "Tariff"]
     assert _kept(added, "Tariff") >= 8 > 2 * max(others)
-
-
-def test_a_rare_word_counts_for_more_than_a_common_one() -> None:
-    """`store` is in every name: to share it says little."""
-    names = [Identifier(f"store{subject}", "symbol") for subject in SUBJECTS]
-    busy = Identifier("storeParcel_now", "symbol", named=1, last=9)
-    topic = Topic(Facts(identifiers=(*names, busy)))
-    common, rare = topic.shared(names[0]).calls, topic.shared(names[3]).calls
-    assert 0 < common < 0.5
-    assert rare == 1
-
-
-def test_only_the_newest_calls_are_what_the_session_is_busy_with() -> None:
-    """What was looked for a hundred calls ago is no longer the business."""
-    old = Identifier("oldPension", "symbol", named=1, last=1)
-    later = [Identifier(f"new{n}Salary", "symbol", named=1, last=n) for n in range(10, 30)]
-    shown = Identifier("pensionRate", "symbol")
-    assert Topic(Facts(identifiers=(old, shown, *later))).shared(shown).calls == 0
-    assert Topic(Facts(identifiers=(old, shown))).shared(shown).calls > 0
-
-
-def test_pasted_text_and_little_words_are_not_what_the_user_asked_for() -> None:
-    """A paste is material; "this file should" names nothing."""
-    user = (Said(0, "This file should work"), Said(0, "Traceback of pensionRate", pasted=1))
-    items = (Identifier("thisFile_should", "symbol"), Identifier("pensionRate", "symbol"))
-    topic = Topic(Facts(user=user, identifiers=items))
-    assert [topic.shared(item) for item in items] == [Shared(), Shared()]
-
-
-def test_a_name_without_words_shares_none() -> None:
-    """Nothing is divided by nothing."""
-    item = Identifier("a1b2", "id")
-    assert Topic(Facts(identifiers=(item,))).shared(item) == Shared()
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("HTTPServerError", {"http", "server", "error"}),
-        ("snake_case_name", {"snake", "case", "name"}),
-        ("docs/setup-guide.md", {"docs", "setup", "guide"}),
-        ("run2048", {"run", "2048"}),
-        ("", set()),
-    ],
-)
-def test_words_of_a_name(name: str, words: set[str]) -> None:
-    """As people write names: camel, snake, paths, numbers."""
-    assert words_of(name) == words
