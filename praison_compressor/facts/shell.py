@@ -31,18 +31,22 @@ def effects(command: str, folder: str = "") -> list[Effect]:
     if command.startswith(_PATCH):
         return []
     out: list[Effect] = []
+    outside: list[str] = []
     for part in _parts(command):
-        inside = part.startswith("(")
-        name, arguments, found = _command(_words(part.strip("()") if inside else part))
+        while part.startswith("("):
+            outside.append(folder)
+            part = part[1:].lstrip()
+        name, arguments, found = _command(_words(part.rstrip(")") if outside else part))
         if name == "cd":
-            # Where a subshell has gone, the commands behind it are not.
-            path = "" if inside else next(iter(arguments), "")
+            path = next(iter(arguments), "")
             folder = posixpath.normpath(posixpath.join(folder, path)) if _is_file(path) else ""
         elif name in _SHELLS:
             out += effects(_script(arguments) or "", folder)
         else:
             found += _of_program(name, arguments)
         out += [_placed(effect, folder) for effect in found]
+        for _ in range(min(len(part) - len(part.rstrip(")")), len(outside))):
+            folder = outside.pop()
     return out
 
 

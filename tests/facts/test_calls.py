@@ -91,13 +91,6 @@ def test_the_last_thing_that_worked_counts() -> None:
     assert trail(("a", "edited", False), ("a", "read", True))["a"][0] == "read"
 
 
-def test_a_file_that_is_written_again_is_edited_unless_it_was_deleted() -> None:
-    """Or unless its first writing failed."""
-    assert trail(("a", "read", True), ("a", "created", True))["a"][0] == "edited"
-    assert trail(("a", "deleted", True), ("a", "created", True))["a"][0] == "created"
-    assert trail(("a", "created", False), ("a", "created", True))["a"][0] == "created"
-
-
 def test_a_moved_file_is_where_it_went() -> None:
     """By its own name in a folder; a move that failed went nowhere."""
     assert [(p, f[0]) for p, f in trail(("x/a>y/b", "moved", True)).items()] == [

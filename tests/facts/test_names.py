@@ -5,14 +5,11 @@ from __future__ import annotations
 import pytest
 
 from praison_compressor.facts import extract
-from praison_compressor.facts.coverage import short
 from praison_compressor.facts.details import Chooser
 from praison_compressor.facts.identifiers import (
     CLAUSE_CHARS,
     Classifier,
     clauses,
-    excerpts_of,
-    key_of,
     kind_of,
 )
 from praison_compressor.facts.model import Excerpt
@@ -25,70 +22,32 @@ from praison_compressor.facts.passages import Passage
     ("token", "kind"),
     [
         ("https://example.com/a?b=1", "url"),
-        ("http://a", "url"),
-        ("httpx", None),
         ("/etc/hosts", "path"),
-        ("./run", "path"),
-        ("~/notes", "path"),
         ("src/app/main", "path"),
         ("src/app", None),
         ("src/app.py", "path"),
-        ("src/app_2", "path"),
-        ("src/app-two", "path"),
-        ("src/app2", "path"),
-        ("src/Xyz", None),
         ("12/31", None),
-        ("1/2/3", None),
         ("550e8400-e29b-41d4-a716-446655440000", "uuid"),
         ("2026-11-22", "date"),
         ("2026-11-22T02:30:05Z", "date"),
-        ("2026-1-22", None),
-        ("123", None),
         ("1234", "number"),
-        ("1999", None),
         ("2026", None),
-        ("2126", "number"),
         ("3.14", "number"),
-        ("3.1", None),
         ("1.2.3", "number"),
-        ("12345.6", "number"),
         ("deadbeef42", "hash"),
-        ("deadbeef", None),
-        ("1234567", "number"),
-        ("a1b2c3", "id"),
         ("a1b2c3d", "hash"),
-        ("A1B2C3D4", "id"),
-        ("X17", "id"),
-        ("X7", None),
-        ("v12", None),
         ("12px", None),
-        ("100MB", None),
-        ("250ms", None),
-        ("15th", None),
         ("BILL-48213", "id"),
-        ("utf8.1", None),
-        ("user_1x", "symbol"),
         ("me@example.com", "email"),
-        ("me@localhost", None),
         ("main2@example.com", "email"),
         ("app.py", "file"),
-        ("app.PY", "file"),
         ("app.unknown", "dotted"),
         ("os.path", "dotted"),
-        ("os..path", None),
         ("handleRequest", "symbol"),
-        ("HttpServer", "symbol"),
-        ("HTTPserver", "symbol"),
         ("handle_request", "symbol"),
-        ("_private_name", "symbol"),
-        ("__init", None),
-        ("UPPER", None),
         ("MAX_SIZE", "symbol"),
         ("ordinary", None),
-        ("Ordinary", None),
         ("long-word", None),
-        ("no#hash", None),
-        ("____", None),
     ],
 )
 def test_the_kind_of_a_token(token: str, kind: str | None) -> None:
@@ -151,18 +110,6 @@ def test_a_domains_own_patterns_name_too() -> None:
     classifier = Classifier({"ticket": r"[A-Z]{2}\d\d"})
     assert classifier.names("AB12 and order_id") == {"order_id": "symbol", "AB12": "ticket"}
     assert ("AB12", "ticket", 4, 8) in classifier.keys("see AB12")
-
-
-def test_paths_are_known_by_their_last_two_parts() -> None:
-    """However deep they were written, and short ones as they are."""
-    assert key_of("/srv/shop/api/orders.py", "path") == "api/orders.py"
-    assert key_of("~/a/../b/c", "path") == "b/c"
-    assert key_of("api/orders.py", "path") == "api/orders.py"
-    assert key_of("/api/orders.py", "path") == "/api/orders.py"
-    assert key_of("a/b/c", "url") == "a/b/c"
-    assert short("/srv/shop/api/orders.py") == "api/orders.py"
-    assert short("./a/b") == "./a/b"
-    assert short("a.py") == "a.py"
 
 
 # ---------------------------------------------------------------- worth
@@ -233,22 +180,11 @@ def test_a_long_line_is_cut_where_a_sentence_ends() -> None:
     assert next(clauses(Passage(0, "user", f"intro\n{solid}"))) == "intro"
 
 
-def test_line_numbers_of_a_printed_file_are_left_out_and_a_lead_is_put_in_front() -> None:
+def test_line_numbers_of_a_printed_file_are_left_out() -> None:
     """In results only: elsewhere a number may be meant."""
     text = "  12→def run_it\n13: x\n14|y"
     assert list(clauses(Passage(0, "result", text))) == ["def run_it x 14|y"]
     assert list(clauses(Passage(0, "user", "12: x"))) == ["12: x"]
-    led = Passage(0, "call", "bash ls", None, "Now I look.")
-    assert list(clauses(led)) == ["Now I look. bash ls"]
-
-
-def test_an_excerpt_is_a_clause_with_the_names_it_binds() -> None:
-    """Clauses without a name bind nothing."""
-    passage = Passage(7, "user", "Mend order_file.\n" + "plain words " * 30)
-    ((excerpt, names),) = excerpts_of(passage, Classifier())
-    assert (excerpt.index, excerpt.source, excerpt.keys) == (7, "user", ("order_file",))
-    assert excerpt.text.startswith("Mend order_file.")
-    assert names == {"order_file": "symbol"}
 
 
 # ---------------------------------------------------------------- roots
@@ -295,13 +231,3 @@ def test_what_is_bound_already_is_not_bound_again() -> None:
     worthless = Chooser(twice, {"same_name": 0.0}, count)
     worthless.spend(100)
     assert worthless.chosen() == []
-
-
-def test_a_further_name_of_a_clause_is_printed_where_it_is_worth_a_third() -> None:
-    """Of what the best one is worth for its length; the others are left out of the window."""
-    text = "alpha_name " + "filling words without any names " * 8 + "omega_name"
-    excerpt = Excerpt(0, "user", text, ("alpha_name", "omega_name"))
-    for weight, printed in ((0.36, {"alpha_name", "omega_name"}), (0.34, {"alpha_name"})):
-        chooser = Chooser([excerpt], {"alpha_name": 1.0, "omega_name": weight}, count)
-        chooser.spend(8 if len(printed) == 1 else 30)
-        assert set(chooser.chosen()[0].keys) == printed

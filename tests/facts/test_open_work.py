@@ -77,7 +77,6 @@ def test_items_may_be_words_where_the_tool_is_named_for_it() -> None:
         ("the parser", "pending", 0),
     ]
     assert listed(call("buy", items=["milk", "bread"])) == []
-    assert listed(call("write_todos", todos=["lexer", ""])) == []
 
 
 def test_single_items_are_made_and_changed() -> None:
@@ -96,26 +95,6 @@ def test_single_items_are_made_and_changed() -> None:
     assert listed(call("TaskGet", title="a")) == []
     assert listed(call("create_file", title="a")) == []
     assert listed(call("new_todo", text="x" * 400))[0][0] == "x" * 300
-
-
-@pytest.mark.parametrize(
-    "key", ["content", "subject", "title", "text", "task", "description", "step", "name"]
-)
-def test_a_todo_item_is_named_by_any_of_the_usual_keys(key: str) -> None:
-    """Whichever the tool calls it."""
-    assert listed(call("x", todos=[{key: "do it"}])) == [("do it", "pending", 0)]
-
-
-def test_an_item_is_known_by_the_first_of_its_ids() -> None:
-    """`taskId` before `id` before `task_id`."""
-    made = [call("task_add", **{key: key, "title": key}) for key in ("taskId", "id", "task_id")]
-    for change in (
-        {"taskId": "taskId", "id": "id", "task_id": "task_id"},
-        {"id": "id", "task_id": "task_id"},
-        {"task_id": "task_id"},
-    ):
-        done = listed(*made, call("task_set", status="done", **change))
-        assert [text for text, status, _ in done if status == "done"] == [next(iter(change))]
 
 
 @pytest.mark.parametrize(
@@ -147,13 +126,3 @@ def test_items_that_are_merged_keep_what_is_not_told_again() -> None:
     ]
     todos.see(call("todo_write", merge=True, todos=[{"content": "No key"}]), 3)
     assert [todo.text for todo in todos.todos()] == ["No key"]
-
-
-def test_check_boxes_beside_a_call() -> None:
-    """Some agents hand their progress over with every call."""
-    todos = TodoList()
-    todos.see(call("replace_in_file", path="a", task_progress="- [x] Find\n- [ ] Mend"), 2)
-    assert [(todo.text, todo.status) for todo in todos.todos()] == [
-        ("Find", "completed"),
-        ("Mend", "pending"),
-    ]

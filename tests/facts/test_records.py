@@ -91,10 +91,3 @@ def test_a_failed_edit_and_an_open_step_are_told_as_such() -> None:
     assert (lacking.files, lacking.todos) == (facts.files, facts.todos[:1])
     lacking = missing(facts, "The edit of src/a.py failed. Next: Mend the queue. Read the log.")
     assert (lacking.files, lacking.todos) == ((), ())
-
-
-def test_what_begins_like_a_long_command_is_that_command() -> None:
-    """Eighty characters are enough to recognise it."""
-    facts = Facts(commands=(CommandFact("c" * 90, "ok", "", 0),))
-    assert missing(facts, "d " + "c" * 80 + " d").commands == ()
-    assert missing(facts, "d " + "c" * 79 + " d").commands == facts.commands

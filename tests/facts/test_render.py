@@ -126,14 +126,6 @@ def test_each_kind_of_fact_has_its_share_of_the_room() -> None:
     assert list(taken) == ["Now", "The", "Decisions", "Files", "Errors", "Commands", "Details"]
 
 
-def test_files_that_were_only_read_have_a_small_share() -> None:
-    """They are the many."""
-    facts = replace(many(1_000), user=(), todos=(), files=())
-    read = tuple(FileFact(f"f{n}.py", "read", "cat", n) for n in range(1_000))
-    taken = parts(render(replace(facts, files=read), budget_tokens=20_000, count=len))
-    assert 0.02 * 20_000 < taken["Files"] <= 0.035 * 20_000
-
-
 def test_files_give_way_to_what_binds_where_room_is_short() -> None:
     """From four hundred tokens on they have a fifth of it, below that .06."""
     facts = replace(many(1_000), user=(), todos=())
@@ -155,13 +147,6 @@ def test_what_a_person_looks_for_first_has_a_line_in_a_small_room_too() -> None:
     assert "Decisions" not in parts(render(facts, budget_tokens=200, count=len, beside_prose=True))
 
 
-def test_a_room_of_twenty_tokens_is_one() -> None:
-    """The first that holds a heading and a line."""
-    facts = Facts(user=(Said(0, "hi"),))
-    words = lambda text: len(text.split())  # noqa: E731
-    assert "hi" in render(facts, budget_tokens=20, count=words)
-
-
 def test_names_in_the_users_section_need_no_details() -> None:
     """Nor what is visible anyway; what is only listed is worth half."""
     facts = extract(
@@ -176,19 +161,3 @@ def test_names_in_the_users_section_need_no_details() -> None:
     )
     assert "Details" in render(other, budget_tokens=900, count=len)
     assert "Details" not in render(other, budget_tokens=900, count=len, visible="see order_file")
-
-
-def test_long_paths_lose_their_shared_folder_in_large_details_only() -> None:
-    """Below six hundred tokens the note on it costs more than it saves."""
-    said = [
-        {"role": "assistant", "content": f"I read /srv/shop/deep/api/mod_{n}.py for order_{n}x."}
-        for n in range(30)
-    ]
-    facts = extract(said)
-    large = details(facts, 600, lambda text: len(text) // 4)
-    assert large.startswith("## Details (> call, = result) (left out of paths: /srv/shop/deep/)")
-    assert "/srv/shop/deep/api" not in large.partition("\n")[2]
-    assert "api/mod_" in large
-    assert details(facts, 599, lambda text: len(text) // 4).startswith(
-        "## Details (> call, = result)\n"
-    )

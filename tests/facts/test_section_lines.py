@@ -26,6 +26,7 @@ from praison_compressor.facts.rendering import (
     files_section,
     fitted,
     now_section,
+    read_section,
     render,
     user_section,
 )
@@ -148,11 +149,11 @@ def test_files_commands_errors_and_decisions_are_lines() -> None:
         errors=(ErrorFact("e1", 1), ErrorFact("e2", 2, "I mend it")),
         decisions=(Note("d1", 1), Note("d2", 2)),
     )
-    assert fitted(files_section(facts), 1_000, len) == (
+    assert fitted(files_section(facts, Stale(())), 1_000, len) == (
         "## Files\n- listed (x): f.py\n- created (tee), failed: e.py\n- moved (mv): c.py to d.py\n"
         "- edited (Edit): b.py ×2\n"
     )
-    assert fitted(files_section(facts, read=True), 1_000, len) == (
+    assert fitted(read_section(facts, Stale(())), 1_000, len) == (
         "## Files read\n- read (cat): x/a.py ×3, g.py\n"
     )
     assert text_of(commands_section(facts, Stale(facts.user))) == [
@@ -173,13 +174,3 @@ def test_however_many_files_were_read_later_the_changed_ones_stand() -> None:
         facts = Facts(files=(FileFact("src/old.py", action, "x", 1), *read))
         text = render(facts, budget_tokens=200, count=lambda text: len(text) // 3)
         assert f"- {action} (x): src/old.py" in text
-
-
-def test_all_values_that_no_longer_hold_are_named() -> None:
-    """With a comma between them."""
-    said = Said(
-        0, "use a_1 and b_2", superseded_by="no", superseded_at=1, old_values=("a_1", "b_2")
-    )
-    assert text_of(user_section(Facts(user=(said,))))[0].endswith(
-        "(superseded later: a_1, b_2 no longer holds)"
-    )

@@ -41,7 +41,7 @@ def told(command: str) -> list[tuple[str, str]]:
         ("grep 'x > y' a.c", [("a.c", "read")]),
         ("bash -lc \"cd /r && rm 'a;b' && touch c\"", [("/r/a;b", "deleted"), ("/r/c", "created")]),
         ("sh run.sh a.txt", []),
-        ("timeout 60 sudo -u joe rm a.txt", [("a.txt", "deleted")]),
+        ("timeout 60 sudo rm a.txt", [("a.txt", "deleted")]),
         ("nice -n 10 rm a.txt", [("a.txt", "deleted")]),
         ("if ! rm a.txt; then touch b.txt; fi", [("a.txt", "deleted"), ("b.txt", "created")]),
         ("rm \\\n  a.txt \\\n  b.txt", [("a.txt", "deleted"), ("b.txt", "deleted")]),

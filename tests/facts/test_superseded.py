@@ -2,77 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 
 from praison_compressor.facts import extract
 from praison_compressor.summaries.static import static_summary
-from tests.helpers.matters import MATTERS
-
-PAIRS = [(noun, old, new) for noun, (old, new, *_) in MATTERS[:6]]
-CORRECTIONS = [
-    "no, {new}",
-    "No, use {new} for the {noun}.",
-    "Actually the {noun} should be {new}.",
-    "Change the {noun} to {new}",
-    "use {new} instead of {old}",
-    "Sorry, I meant {new}.",
-    "Please use {noun} {new} for this.",
-]
 
 
 def count(text):
     return len(text) // 4 + 1
-
-
-def conversation(noun, old, new, correction):
-    return [
-        {"role": "user", "content": "Set up the service."},
-        {"role": "assistant", "content": "Which settings?"},
-        {"role": "user", "content": f"Please use {noun} {old} for this."},
-        {"role": "assistant", "content": f"Fine: {noun} {old}."},
-        {"role": "user", "content": correction.format(noun=noun, old=old, new=new)},
-        {"role": "assistant", "content": "Done."},
-    ]
-
-
-@pytest.mark.parametrize(
-    ("matter", "correction"), list(itertools.product(PAIRS, CORRECTIONS)), ids=str
-)
-def test_a_replaced_value_is_marked_wherever_it_is_printed(matter, correction):
-    """The old value stands only where its line says that it no longer holds; the new one stands."""
-    noun, old, new = matter
-    text = static_summary(conversation(noun, old, new, correction), budget_tokens=600, count=count)
-    said = extract(conversation(noun, old, new, correction)).user
-    first = next(item for item in said if item.text.startswith("Please use") and item.index == 2)
-    assert old in first.old_values
-    assert new in text
-    lines = [line for line in text.splitlines() if old in line and f"instead of {old}" not in line]
-    assert lines
-    assert all("superseded" in line for line in lines)
-
-
-def test_two_different_matters_do_not_replace_each_other():
-    """A second value for another thing leaves the first one current."""
-    facts = extract(
-        [
-            {"role": "user", "content": "The web server listens on port 8080."},
-            {"role": "user", "content": "The retry limit of the mail queue is 5000 messages."},
-        ]
-    )
-    assert [item.superseded_by for item in facts.user] == [None, None]
-
-
-def test_the_next_item_of_a_series_replaces_nothing():
-    """Looking at part 3 and then at part 4 are two requests."""
-    facts = extract(
-        [
-            {"role": "user", "content": "Please look at the handler number 3."},
-            {"role": "user", "content": "Please look at the handler number 4."},
-        ]
-    )
-    assert [item.superseded_by for item in facts.user] == [None, None]
 
 
 @pytest.mark.parametrize(

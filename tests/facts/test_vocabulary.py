@@ -10,7 +10,7 @@ import pytest
 from praison_compressor.facts import Excerpt, Facts, Note, Said, extract, missing
 from praison_compressor.facts.corrections import Stale
 from praison_compressor.facts.details import OVERHEAD, Chooser
-from praison_compressor.facts.extraction import last_words, notes
+from praison_compressor.facts.extraction import last_words
 from praison_compressor.facts.files import effects_of
 from praison_compressor.facts.passages import passages
 from praison_compressor.facts.rendering import details
@@ -53,47 +53,6 @@ def test_arguments_that_name_a_file(key: str) -> None:
 def test_arguments_that_say_where_a_file_goes(key: str) -> None:
     """Whatever the tool calls them."""
     assert tool("move", path="a.py", **{key: "b.py"}) == [("a.py", "moved", "b.py")]
-
-
-@pytest.mark.parametrize(
-    "sentence",
-    ["We decided on it.", "The decision stands.", "It is so because of X.", "A instead of B, yes.",
-     "A rather than B, yes.", "The root cause was X.", "The issue is small.", "The problem was X.",
-     "The bug is here.", "The fix was easy.", "The cause is known.", "It turns out fine.",
-     "I chose the first.", "I will use SQLite.", "We are going with A.", "The reason: none of it.",
-     "A, so that B holds.", "It is a trade-off.", "It is a tradeoff."],
-)  # fmt: skip
-def test_sentences_that_decide(sentence: str) -> None:
-    """They say so in one of many ways."""
-    (passage,) = passages([{"role": "assistant", "content": sentence}])
-    assert [kind for kind, _ in notes(passage)] == ["decision"]
-
-
-@pytest.mark.parametrize(
-    "sentence",
-    ["Next I look at it.", "The next steps are A.", "It is still failing.", "I still need to.",
-     "Still missing: A.", "Still to do: A.", "That is still open.", "The remaining part.",
-     "A todo for later.", "Something to do.", "It is not yet done.", "A follow-up is due.",
-     "A followup is due.", "Two are left to mend.", "We are blocked by A.", "That is pending.",
-     "Now I look at it.", "Now let me look.", "Now let's look at it.", "Let me now look.",
-     "I'll now look at it.", "We need to look.", "It needs to go on."],
-)  # fmt: skip
-def test_sentences_about_open_work(sentence: str) -> None:
-    """They say so in one of many ways."""
-    (passage,) = passages([{"role": "assistant", "content": sentence}])
-    assert [kind for kind, _ in notes(passage)] == ["open"]
-
-
-@pytest.mark.parametrize(
-    "sentence",
-    ["always lint", "never push", "you must test", "you mustn't push", "don't push", "dont push",
-     "do not push", "from now on lint", "make sure it runs", "only use A", "no need to ask",
-     "remember this", "it is important", "it is required", "it requires care", "I prefer tabs",
-     "please keep it", "avoid it", "do it without B"],
-)  # fmt: skip
-def test_sentences_that_are_rules(sentence: str) -> None:
-    """They hold for the whole session."""
-    assert extract([{"role": "user", "content": sentence}]).user[0].standing
 
 
 @pytest.mark.parametrize(
@@ -155,13 +114,11 @@ def test_a_value_is_stale_before_the_words_that_replaced_it() -> None:
         )
     )
     stale = Stale(facts.user)
-    assert stale.holds("port 8080.", 6)
-    assert not stale.holds("port 8080.", 7)
-    assert stale.holds("8080-x", 3)
-    assert not stale.holds("8080-x", 4)
-    assert not stale.holds("18080 or 80801", 0)
-    assert not stale.holds("7070", 0)
-    assert not Stale(()).holds("8080", 0)
+    assert stale.marked("port 8080.", 6) == "port 8080. (superseded: 8080)"
+    for text, index in (("port 8080.", 7), ("8080-x", 4), ("18080 or 80801", 0), ("7070", 0)):
+        assert stale.marked(text, index) == text
+    assert stale.marked("8080-x", 3) == "8080-x (superseded: 8080-x)"
+    assert Stale(()).marked("8080", 0) == "8080"
     assert stale.without([Note("8080", 1), Note("other", 1)]) == [Note("other", 1)]
 
 

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from praison_compressor.facts.details import ELLIPSIS, Windows, plain_words
+from praison_compressor.facts.details import ELLIPSIS, Windows
 
 
 def cut(text: str, *names: str) -> str:
@@ -27,17 +27,6 @@ def test_a_name_keeps_the_words_beside_it_and_two_that_say_what_it_is() -> None:
     )
 
 
-def test_no_word_is_cut_and_the_edges_of_a_text_are_kept() -> None:
-    """Up to twelve characters more, where that ends a word or the text."""
-    assert cut("(order_file)", "order_file") == "(order_file)"
-    assert cut("see order_file:end", "order_file") == "see order_file:end"
-    long = "x" * 40
-    assert cut(f"{long} order_file {long}", "order_file") == f"{long} order_file {long}"
-    assert cut(f"-{long}- order_file", "order_file").endswith("- order_file")
-    assert cut("a_1 = order_file; b", "order_file") == "a_1 = order_file; b"
-    assert cut("." * 90 + "order_file" + "." * 90, "order_file").strip(".") == "order_file"
-
-
 def test_windows_that_nearly_touch_are_one() -> None:
     """Others are told apart by an ellipsis, in the order of the text."""
     near = "parser order_file breaks user_name badly"
@@ -47,23 +36,6 @@ def test_windows_that_nearly_touch_are_one() -> None:
     assert told.startswith("parser order_file breaks")
     assert told.endswith("user_name ended")
     assert " … " in told
-
-
-def test_words_that_carry_meaning_are_plain_and_not_stale() -> None:
-    """Four letters or more, no part of a path or a dotted name, nothing that any line has."""
-    text = "Parser with FATAL src/parser parser.run value tiny abc Error-code breaks"
-    assert [text[a:b] for a, b in plain_words(text)] == ["Parser", "FATAL", "tiny", "breaks"]
-
-
-def test_a_number_beside_a_name_is_its_neighbour() -> None:
-    """Words and numbers alike say what a name is about."""
-
-    def cut(text: str) -> str:
-        at = text.index("order_file")
-        return Windows(text).cut_out([(at, at + 10)])
-
-    assert cut("- 42 - order_file - 43 -") == "42 - order_file - 43"
-    assert cut("= = = = = = = = x order_file 77 = = = = = = = =") == "x order_file 77"
 
 
 def pieces(chance_words: st.SearchStrategy[str]) -> st.SearchStrategy[list[str]]:
