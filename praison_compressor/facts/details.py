@@ -10,6 +10,7 @@ from __future__ import annotations
 import bisect
 import heapq
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from dataclasses import replace
 
@@ -44,10 +45,14 @@ def details(
     assistant = stale.without(item for item in facts.excerpts if item.source == "assistant")
     others = (item for item in facts.excerpts if item.source not in ("user", "assistant"))
     pool = sorted((*assistant, *others), key=lambda item: item.index)
-    heading = "## Details (> call, = result)\n"
+    root = shared_root(item.text for item in pool) if budget_tokens >= ROOT_PAYS_TOKENS else ""
+    note = f" (left out of paths: {root})" if root else ""
+    heading = f"## Details (> call, = result){note}\n"
     room = budget_tokens - count(heading)
     if room < 20:
         return ""
+    if root:
+        pool = [replace(item, text=item.text.replace(root, "")) for item in pool]
     weights = {
         item.text: item.worth * (LISTED if half and item.text in half else 1.0)
         for item in facts.identifiers
@@ -93,6 +98,23 @@ def excerpts_text(
             out.append(f"{'… ' if posing else mark}{text}")
         last = here
     return "\n".join(out)
+
+
+_FOLDER = re.compile(r"(?<![\w./~:])/(?:[\w.@+-]+/){2,}(?=[\w.@+-]+/)")
+LEAST_USES = 4
+ROOT_PAYS_TOKENS = 600
+"""Below it the note on what is left out of paths costs more than it saves."""
+
+
+def shared_root(texts: Iterable[str]) -> str:
+    """The absolute folder that paths keep repeating, two parts of each path left; "" if none."""
+    saved: Counter[str] = Counter()
+    for folder, uses in Counter(found for text in texts for found in _FOLDER.findall(text)).items():
+        parts = folder.split("/")[:-1]
+        roots = ("/".join(parts[:depth]) + "/" for depth in range(2, len(parts) + 1))
+        saved.update({root: uses * len(root) for root in roots})
+    worth = {root: chars for root, chars in saved.items() if chars >= LEAST_USES * len(root)}
+    return max(worth, key=lambda root: (worth[root], root), default="")
 
 
 # -------------------------------------------------------------- choosing

@@ -191,7 +191,8 @@ def clauses(passage: Passage) -> Iterator[str]:
 
     Neighbouring lines stay together: the words that explain a name often stand on the next line.
     """
-    text = _GUTTER.sub("", passage.text) if passage.source == "result" else passage.text
+    text = f"{passage.lead} {passage.text}" if passage.lead else passage.text
+    text = _GUTTER.sub("", text) if passage.source == "result" else text
     run = ""
     for line in text.splitlines():
         flat = " ".join(line.split())

@@ -37,6 +37,11 @@ class Passage(NamedTuple):
     text: str
     call: ToolCall | None = None
     """The call itself, or the one that a result answers."""
+    lead: str = ""
+    """For a call: the last words said before it, which often tell what it is for."""
+
+
+LEAD_CHARS = 80
 
 
 def passages(messages: Sequence[Message], host_prefixes: tuple[str, ...] = ()) -> Iterator[Passage]:
@@ -52,7 +57,8 @@ def passages(messages: Sequence[Message], host_prefixes: tuple[str, ...] = ()) -
             calls.update((name, call) for call in made for name in (call.id, call.name))
             if text.strip():
                 yield Passage(index, "assistant", text)
-            yield from (Passage(index, "call", call_text(call), call) for call in made)
+            lead = " ".join(text[-LEAD_CHARS:].split())
+            yield from (Passage(index, "call", call_text(call), call, lead) for call in made)
         elif text.strip() or result_blocks(message):
             for source, said, key in _spoken(message, text, host_prefixes):
                 said = opened(said) if source == "result" else said
