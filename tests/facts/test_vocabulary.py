@@ -7,12 +7,9 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.facts import Excerpt, Facts, Note, Said, extract, missing
+from praison_compressor.facts import Facts, Note, Said, extract
 from praison_compressor.facts.corrections import Stale
-from praison_compressor.facts.details import OVERHEAD, Chooser
-from praison_compressor.facts.extraction import last_words
 from praison_compressor.facts.files import effects_of
-from praison_compressor.facts.passages import passages
 from praison_compressor.facts.rendering import details
 from praison_compressor.messages import ToolCall
 
@@ -25,19 +22,6 @@ def tool(name: str, /, **arguments: Any) -> list[tuple[str, str, str]]:
 
 @pytest.mark.parametrize(
     "key",
-    "offset limit timeout head_limit view_range start_line end_line line character line_number "
-    "security_risk".split(),
-)
-def test_arguments_that_only_say_where_to_look(key: str) -> None:
-    """They are not said."""
-    made = {"id": "c", "type": "function", "function": {"name": "t"}}
-    made["function"] = {"name": "t", "arguments": json.dumps({"path": "a", key: 5})}  # type: ignore[dict-item]
-    (passage,) = passages([{"role": "assistant", "content": None, "tool_calls": [made]}])
-    assert passage.text == "t a"
-
-
-@pytest.mark.parametrize(
-    "key",
     "file_path filepath path filename file file_name target_file notebook_path relative_path "
     "absolute_path relative_workspace_path source_path src old_path source from uri paths "
     "files".split(),
@@ -45,14 +29,6 @@ def test_arguments_that_only_say_where_to_look(key: str) -> None:
 def test_arguments_that_name_a_file(key: str) -> None:
     """Whatever the tool calls them."""
     assert tool("read", **{key: "a.py"}) == [("a.py", "read", "")]
-
-
-@pytest.mark.parametrize(
-    "key", ["new_path", "destination", "dest", "target", "to", "target_path", "new_name"]
-)
-def test_arguments_that_say_where_a_file_goes(key: str) -> None:
-    """Whatever the tool calls them."""
-    assert tool("move", path="a.py", **{key: "b.py"}) == [("a.py", "moved", "b.py")]
 
 
 @pytest.mark.parametrize(
@@ -88,22 +64,6 @@ def test_a_correction_must_speak_of_the_same_matter() -> None:
 # ---------------------------------------------------------------- last words, stale words
 
 
-def test_the_last_words_are_the_first_sentence_that_says_something() -> None:
-    """Twelve characters with a letter in them; a long one is cut."""
-
-    def said(text: str) -> list[str]:
-        (passage,) = passages([{"role": "assistant", "content": text}])
-        return [note.text for note in last_words(passage)]
-
-    assert said("Done.\n123456789012345\nI mended it all.\nAnd more of it.") == ["I mended it all."]
-    assert said("a2345678901\nb23456789012") == ["b23456789012"]
-    assert said("Done.") == []
-    assert said("x" * 300) == ["x" * 300]
-    assert said("x" * 301) == ["x" * 299 + "…"]
-    facts = Facts(last_words=(Note("I mended it all.", 1), Note("Not this one.", 2)))
-    assert [n.text for n in missing(facts, "So: I mended  it all.").last_words] == ["Not this one."]
-
-
 def test_a_value_is_stale_before_the_words_that_replaced_it() -> None:
     """As a word of its own; the later of two replacements counts; longer values are seen first."""
     facts = Facts(
@@ -128,22 +88,6 @@ def test_a_value_is_stale_before_the_words_that_replaced_it() -> None:
 def count(text: str) -> int:
     """A token for four characters."""
     return len(text) // 4
-
-
-def test_nothing_is_given_back_for_nothing() -> None:
-    """And no more than is asked for, whole choices at a time, the last one first."""
-    excerpts = [
-        Excerpt(n, "call", f"mend name_{n} of the broken server", (f"name_{n}",)) for n in range(3)
-    ]
-    chooser = Chooser(excerpts, {"name_0": 0.9, "name_1": 0.5, "name_2": 0.1}, count)
-    chooser.spend(100)
-    cost = count(chooser.chosen()[2].text) + OVERHEAD
-    chooser.give_back(0)
-    assert [item.index for item in chooser.chosen()] == [0, 1, 2]
-    chooser.give_back(cost)
-    assert [item.index for item in chooser.chosen()] == [0, 1]
-    chooser.give_back(0.1)
-    assert [item.index for item in chooser.chosen()] == [0]
 
 
 def test_another_name_comes_before_a_second_mention() -> None:

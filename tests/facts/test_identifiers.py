@@ -1,11 +1,16 @@
-"""What is an identifier and what it is worth; where clauses are cut; on examples by hand."""
+"""What is an identifier and what it is worth; where clauses are cut; which are chosen."""
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from praison_compressor.facts import extract
-from praison_compressor.facts.details import Chooser
+from praison_compressor.facts.details import ELLIPSIS, Chooser, Windows
 from praison_compressor.facts.identifiers import (
     CLAUSE_CHARS,
     Classifier,
@@ -14,8 +19,9 @@ from praison_compressor.facts.identifiers import (
 )
 from praison_compressor.facts.model import Excerpt
 from praison_compressor.facts.passages import Passage
-
-# ---------------------------------------------------------------- kinds
+from praison_compressor.messages import Message
+from praison_compressor.summaries.static import static_summary
+from praison_compressor.tokens.counter import TokenCounter
 
 
 @pytest.mark.parametrize(
@@ -103,13 +109,6 @@ def test_the_identifiers_of_a_text(text: str, names: dict[str, str]) -> None:
     keys = classifier.keys(text)
     assert {key: kind for key, kind, _, _ in keys} == names
     assert all(key.split("/")[-1] in text[start:end] for key, _, start, end in keys)
-
-
-def test_a_domains_own_patterns_name_too() -> None:
-    """Beside the general kinds, with the place where each stands."""
-    classifier = Classifier({"ticket": r"[A-Z]{2}\d\d"})
-    assert classifier.names("AB12 and order_id") == {"order_id": "symbol", "AB12": "ticket"}
-    assert ("AB12", "ticket", 4, 8) in classifier.keys("see AB12")
 
 
 # ---------------------------------------------------------------- worth
@@ -231,3 +230,121 @@ def test_what_is_bound_already_is_not_bound_again() -> None:
     worthless = Chooser(twice, {"same_name": 0.0}, count)
     worthless.spend(100)
     assert worthless.chosen() == []
+
+
+COUNT = TokenCounter("gpt-4o").text
+SUBJECTS = "Invoice Ledger Tariff Parcel Voucher Margin Pallet Coupon Carrier Refund".split()
+DEEDS = "load parse render merge split index purge clone rank fold".split()
+FILLER = (
+    "// Walks over everything that was handed in and leaves aside whatever came too late for the "
+    "yearly closing of the books, which another department answers for since last spring."
+)
+LISTING = "\n".join(
+    f"{FILLER}\nfunc {deed}{subject}(rows Rows) error" for deed in DEEDS for subject in SUBJECTS
+)
+
+
+def _made(name: str, at: int, **arguments: str) -> Message:
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    call = {"id": f"c{at}", "type": "function", "function": function}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+
+def _session(asked: str, then: str) -> list[Message]:
+    """A listing of a hundred functions, and a call that shows what they are wanted for."""
+    return [
+        {"role": "user", "content": asked},
+        _made("read_file", 1, path="internal/all_of_it.go"),
+        {"role": "tool", "tool_call_id": "c1", "content": LISTING},
+        _made("search", 2, pattern=then),
+        {"role": "tool", "tool_call_id": "c2", "content": "no matches"},
+    ]
+
+
+def _kept(summary: str, word: str) -> int:
+    return sum(f"{deed}{word}" in summary for deed in DEEDS)
+
+
+@pytest.mark.parametrize("word", ["Tariff", "Coupon", "Refund"])
+def test_names_akin_to_those_in_the_newest_calls_come_first(word: str) -> None:
+    """The functions about tariffs stay, once a call was about `tariff_rules`."""
+    summary = static_summary(
+        _session("Go on.", f"{word.lower()}_rules"), budget_tokens=120, count=COUNT
+    )
+    others = [_kept(summary, other) for other in SUBJECTS if other != word]
+    assert _kept(summary, word) >= 8 > 2 * max(others)
+
+
+def test_names_made_of_the_users_words_come_first() -> None:
+    """Nobody called anything about vouchers; the user asked for them."""
+    asked = "The voucher is counted twice."
+    summary = static_summary(_session(asked, "x_y"), budget_tokens=120, count=COUNT)
+    others = [_kept(summary, other) for other in SUBJECTS if other != "Voucher"]
+    assert _kept(summary, "Voucher") >= 8 > 2 * max(others)
+
+
+def cut(text: str, *names: str) -> str:
+    """The window round these names."""
+    return Windows(text).cut_out(
+        [(text.index(name), text.index(name) + len(name)) for name in names]
+    )
+
+
+def test_a_name_keeps_the_words_beside_it_and_two_that_say_what_it_is() -> None:
+    """Stale words tell nothing; the rest of the line is left out."""
+    text = "zero one two; the parser of order_file fails when the server restarts, three four five"
+    assert cut(text, "order_file") == "parser of order_file fails"
+    assert cut("x y z order_file u v w", "order_file") == "z order_file u"
+    assert cut("yy authentication of x order_file u v w", "order_file") == (
+        "authentication of x order_file u"
+    )
+
+
+def test_windows_that_nearly_touch_are_one() -> None:
+    """Others are told apart by an ellipsis, in the order of the text."""
+    near = "parser order_file breaks user_name badly"
+    assert cut(near, "user_name", "order_file") == near
+    far = "parser order_file breaks, " + "and so it went on and on " * 4 + "badly user_name ended"
+    told = cut(far, "user_name", "order_file")
+    assert told.startswith("parser order_file breaks")
+    assert told.endswith("user_name ended")
+    assert " … " in told
+
+
+def pieces(chance_words: st.SearchStrategy[str]) -> st.SearchStrategy[list[str]]:
+    """A few of these words."""
+    return st.lists(chance_words, max_size=8)
+
+
+BARE = st.from_regex(r"[a-zA-Z0-9_]{1,10}", fullmatch=True)
+MARKED = st.from_regex(r"[(\[\-=.:;]{0,5}[a-zA-Z0-9]{1,6}[)\].,:;]{0,4}", fullmatch=True)
+ONLY_MARKS = st.from_regex(r"[-=+|*]{1,4}", fullmatch=True)
+
+
+@given(pieces(MARKED | ONLY_MARKS), pieces(MARKED | ONLY_MARKS))
+def test_a_window_is_made_of_whole_words(before: list[str], after: list[str]) -> None:
+    """With all the marks that touch them, as long as a word with its marks is short."""
+    text = " ".join([*before, "order_file", *after])
+    assert f" {cut(text, 'order_file')} " in f" {text} "
+
+
+@given(pieces(BARE), pieces(BARE))
+def test_a_window_has_the_neighbours_of_the_name(before: list[str], after: list[str]) -> None:
+    """The word on either side, whatever it is: a number, one letter, a name with underscores."""
+    text = " - ".join([*before, "order_file", *after])
+    beside = " - ".join([*before[-1:], "order_file", *after[:1]])
+    assert beside in cut(text, "order_file")
+
+
+@given(st.lists(st.sampled_from(["parser", "breaks", "of", "x1", "-", "order_file", "the"])))
+def test_a_window_is_never_wider_than_its_text_and_the_same_twice(words: list[str]) -> None:
+    """Every name of a text at once: the parts stand in order, each verbatim."""
+    text = " ".join(["order_file", *words])
+    windows = Windows(text)
+    spans = [found.span() for found in re.finditer("order_file", text)]
+    told = windows.cut_out(spans)
+    at = 0
+    for part in told.split(ELLIPSIS):
+        at = text.index(part, at) + len(part)
+    assert windows.cut_out(list(reversed(spans))) == told
+    assert told.count("order_file") == len(spans)
