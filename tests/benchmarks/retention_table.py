@@ -1,16 +1,15 @@
-"""What survives without a model, by source: recorded sessions, the oracle's line, unseen weights.
+"""What survives without a model, by source: recorded sessions, the oracle's line.
 
     python -m tests.benchmarks.retention_table --file CORPUS/visible.jsonl [--budgets .1,.25,.5]
         [--cuts .25,.3,.35]
     python -m tests.benchmarks.retention_table --recorded CORPUS/recorded_compactions.jsonl
 
 Beside `--file` lies `../bench` with the benchmark's own `retention.py` and `baselines.py`; else say
-`--bench FOLDER`. Rows: ours; ours with the weights of importance fitted anew without the sessions
-that are scored (what a fit to these sessions is worth on others); ours with plain weights that
-nobody fitted; ours told which identifiers will be needed (the oracle: nobody can know).
+`--bench FOLDER`. Rows: ours; ours told which identifiers will be needed (the oracle: nobody can
+know).
 Intervals: 95 %, conversations drawn with replacement.
 A file of recorded compactions is cut too, before each compaction: no weight was ever fitted to
-those sessions (`--fast` leaves out the rows of fits and oracle).
+those sessions (`--fast` leaves out the oracle).
 `--cuts` takes more places than the benchmark's three: few conversations need much from their
 middle, and one idea's worth is best judged on many cuts.
 
@@ -52,9 +51,6 @@ CUTS = (0.4, 0.6, 0.8)
 MEASURES = ("deep", "deep_bound", "user")
 DRAWS = 1_000
 SEED = 20_261_122
-FOLDS = 8
-RECENT = 0.2
-"""Share of the tokens before a cut that the benchmark does not call deep."""
 
 
 @dataclass(frozen=True)

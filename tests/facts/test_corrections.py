@@ -8,12 +8,11 @@ import re
 
 import pytest
 
-from praison_compressor.facts import Said, extract
-from praison_compressor.facts.corrections import sentences
+from praison_compressor.facts import Facts, Note, Said, extract
+from praison_compressor.facts.corrections import Stale
 from praison_compressor.facts.extraction import notes
 from praison_compressor.facts.identifiers import Classifier
 from praison_compressor.facts.passages import Passage
-from praison_compressor.facts.values import values_of
 from praison_compressor.summaries.static import repair, static_summary
 from tests.helpers.matters import MATTERS
 
@@ -74,19 +73,6 @@ def test_rules_of_the_session_are_known_and_pastes_are_not_words() -> None:
     assert len(spoken("\n".join(["one two three"] * 4 + ["two words"] * 20))) == 4
     mixed = ["one two three"] * 4 + ["two words", "three whole words"] * 20
     assert len(spoken("\n".join(mixed))) == 4 + 20
-
-
-@pytest.mark.parametrize(
-    ("value", "kind"),
-    [("'a b'", "quoted"), ("`a`", "quoted"), ("ab", None), ("Ab", None), ("AB", None),
-     ("ABC", "name"), ("aBc", "name"), ("a-b", "name"), ("a1", "name"), ("1", "number"),
-     ("1.2.3", "number"), ("12ms", "number"), ("12abcd", "name"), ("a/b", "path"),
-     ("a.py", "path"), ("http://a", "url"), ("ftp://a", "url"), ("httpx", None), ("X_1", "name"),
-     ("x.yz12345", "name"), ("ABCs", None)],
-)  # fmt: skip
-def test_what_kind_of_value_a_word_is(value: str, kind: str | None) -> None:
-    """Ordinary words are none."""
-    assert values_of(value).get(value) == kind
 
 
 @pytest.mark.parametrize(
@@ -303,25 +289,6 @@ def test_of_two_values_in_a_sentence_the_one_of_the_matter_is_replaced() -> None
     assert olds("No, port 9090 with 4 workers.") == ("8080", "3")
 
 
-def test_every_line_with_an_old_value_is_marked() -> None:
-    """A step of the list, a command, an error: what is told of them was before."""
-    todo = '{"todos": [{"content": "Open port 8080", "status": "pending"}]}'
-    run = '{"command": "curl localhost:8080/health"}'
-    calls = [("a", "TodoWrite", todo, "saved"),
-             ("b", "Bash", run, "Exit code 7\ncurl: Error: 8080 refused")]  # fmt: skip
-    messages: list[dict[str, object]] = [{"role": "user", "content": "Use port 8080."}]
-    for name, tool, arguments, result in calls:
-        function = {"name": tool, "arguments": arguments}
-        made = {"id": name, "type": "function", "function": function}
-        messages.append({"role": "assistant", "content": None, "tool_calls": [made]})
-        messages.append({"role": "tool", "tool_call_id": name, "content": result})
-    messages.append({"role": "user", "content": "No, use port 9090."})
-    text = static_summary(messages, budget_tokens=900, count=count)
-    assert "Open port 8080 (superseded: 8080)" in text
-    assert "still fails: curl localhost:8080/health: exit 7: curl: Error: 8080 refused [4]" in text
-    assert told_as_current(text, "8080") == []
-
-
 def test_a_summary_that_has_an_old_value_is_told_so() -> None:
     """A model that wrote down what the user took back, word for word, is set right below."""
     texts = ["Use port 8080.", "Always lint.", "No, use port 9090."]
@@ -368,20 +335,6 @@ def test_a_correction_is_one_in_any_of_the_languages(first: str, later: str, old
 
 
 @pytest.mark.parametrize(
-    "texts",
-    [
-        ("Use port 8080. Keep Python 3.10.", "Use 9090 instead of 8080."),
-        ("Nimm Port 8080. Es muss mit Python 3.10 laufen.", "Nimm 9090 statt 8080."),
-        ("端口用 8080。必须兼容 Python 3.10。", "不要用 8080，改用 9090。"),
-        ("Use port 8080. Keep Python 3.10.", "No, use port 9090."),
-    ],
-)
-def test_a_correction_takes_back_no_other_number(texts: tuple[str, str]) -> None:
-    """Neither the newest one nor that of another matter."""
-    assert list(held(*texts).values()) == [("8080",)]
-
-
-@pytest.mark.parametrize(
     "rule",
     ["Verwende niemals HTTP.", "Ändere die Tests nicht.", "Ne touche jamais à la base.",
      "No incluyas datos personales.", "Nunca uses la raíz.", "不要修改测试。", "必须兼容旧版本。",
@@ -413,16 +366,6 @@ def test_decisions_and_open_work(sentence: str, kind: str) -> None:
     assert [found for found, _ in notes(Passage(0, "assistant", sentence))] == [kind]
 
 
-def test_sentences_without_spaces_between_them() -> None:
-    """Each is one."""
-    assert sentences("端口用 8080。不要改测试！好吗？好。") == [
-        "端口用 8080。",
-        "不要改测试！",
-        "好吗？",
-        "好。",
-    ]
-
-
 def test_a_name_that_touches_other_words() -> None:
     """Is still a name, and the words beside it are none."""
     assert Classifier().names("文件config/部署.yaml，端口改为9090，调用get_user。") == {
@@ -432,3 +375,49 @@ def test_a_name_that_touches_other_words() -> None:
     assert Classifier().names("修改orders/tests/test_port.py吧") == Classifier().names(
         "orders/tests/test_port.py"
     )
+
+
+@pytest.mark.parametrize(
+    "cue",
+    ["No, {}", "Nope, {}", "Actually {}", "Sorry, {}", "Wait, {}", "Correction: {}",
+     "Scratch that, {}", "Rather {}", "Hmm, {}", "Oops, {}", "{} instead", "change it, {}",
+     "switch to that, {}", "I meant {}", "forget it, {}", "make it so, {}", "it should be so: {}",
+     "it is now so: {}", "no longer so, {}", "replace it, {}", "update it, {}", "rename it, {}"],
+)  # fmt: skip
+def test_words_of_correction(cue: str) -> None:
+    """With one of them another sentence of the same matter is replaced."""
+    later = cue.format("the port of billing gets 9090")
+    plain = "the port of billing gets 9090"
+    first = {"role": "user", "content": "The port of billing gets 8080"}
+    assert extract([first, {"role": "user", "content": later}]).user[0].old_values == ("8080",)
+    assert extract([first, {"role": "user", "content": plain}]).user[0].old_values == ()
+
+
+def test_a_correction_must_speak_of_the_same_matter() -> None:
+    """Half of what it speaks of, or so little that it can mean only what was said last."""
+    first = {"role": "user", "content": "The port of billing gets 8080"}
+
+    def old(text: str) -> tuple[str, ...]:
+        return extract([first, {"role": "user", "content": text}]).user[0].old_values
+
+    assert old("No, 9090") == ("8080",)
+    assert old("No, alpha beta 9090") == ("8080",)
+    assert old("No, alpha beta gamma 9090") == ()
+    assert old("No, alpha beta port billing 9090") == ("8080",)
+    assert old("No, alpha beta gamma port billing 9090") == ()
+
+
+def test_a_value_is_stale_before_the_words_that_replaced_it() -> None:
+    """As a word of its own; the later of two replacements counts; longer values are seen first."""
+    user = (
+        Said(0, "a", superseded_by="b", superseded_at=4, old_values=("8080", "8080-x")),
+        Said(1, "a", superseded_by="c", superseded_at=7, old_values=("8080",)),
+        Said(2, "a", old_values=("7070",)),
+    )
+    stale = Stale(user)
+    assert stale.marked("port 8080.", 6) == "port 8080. (superseded: 8080)"
+    for text, index in (("port 8080.", 7), ("8080-x", 4), ("18080 or 80801", 0), ("7070", 0)):
+        assert stale.marked(text, index) == text
+    assert stale.marked("8080-x", 3) == "8080-x (superseded: 8080-x)"
+    assert Stale(()).marked("8080", 0) == "8080"
+    assert stale.without([Note("8080", 1), Note("other", 1)]) == [Note("other", 1)]

@@ -56,12 +56,6 @@ def test_a_tool_of_ones_own_leaves_its_trail(tools, name, arguments, expected):
     assert {f.path: f.action for f in facts_of(tools, turn(name, arguments)).files}[path] == action
 
 
-def test_an_exact_name_counts_before_a_pattern():
-    """The more certain rule wins, whatever the order."""
-    tools = {"doc_*": "read", "doc_drop": "deleted"}
-    assert facts_of(tools, turn("doc_drop", {"path": "a.md"})).files[0].action == "deleted"
-
-
 def test_a_rule_can_say_that_a_tool_is_nothing_of_the_kind():
     """`update_order` edits no file, `run_rate` runs nothing: a name may mislead."""
     taught = {"open_ticket": "none", "query_*": "none"}
@@ -69,21 +63,6 @@ def test_a_rule_can_say_that_a_tool_is_nothing_of_the_kind():
     facts = facts_of(taught, *calls)
     assert (facts.files, facts.commands) == ((), ())
     assert facts_of({}, *calls).files
-
-
-@pytest.mark.parametrize(
-    ("rule", "kind", "said"),
-    [
-        ("command:line", "command", "deploy --to eu"),
-        ("search:line", "search", "ship deploy --to eu"),
-        ("fetch", "fetch", "ship deploy --to eu 3"),
-    ],
-)
-def test_commands_searches_and_fetches_can_be_taught(rule, kind, said):
-    """What a tool of one's own ran or looked for is told with its outcome."""
-    call = turn("ship", {"line": "deploy --to eu", "tries": 3}, "Exit code 1\nerror: no quota")
-    fact = facts_of({"ship": rule}, call).commands[0]
-    assert (fact.kind, fact.text) == (kind, said)
 
 
 ORDERS = [

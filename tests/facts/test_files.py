@@ -32,7 +32,6 @@ def trail(*turns):
 
 TOOLS = [
     ("Read", {"file_path": "src/a.py"}, "read"),
-    ("read_file", {"path": "src/a.py"}, "read"),
     ("write_file", {"path": "src/a.py", "content": "x"}, "created"),
     ("Edit", {"file_path": "src/a.py", "old_string": "a", "new_string": "b"}, "edited"),
     ("str_replace_editor", {"command": "view", "path": "src/a.py"}, "read"),
@@ -42,7 +41,6 @@ TOOLS = [
     ("apply_patch", {"input": "*** Begin Patch\n*** Update File: src/a.py\n+x"}, "edited"),
     ("apply_patch", {"input": "*** Begin Patch\n*** Delete File: src/a.py"}, "deleted"),
     ("apply_patch", {"patch": "--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@"}, "edited"),
-    ("delete_file", {"path": "src/a.py"}, "deleted"),
     ("move_file", {"source": "src/a.py", "destination": "src/b.py"}, "moved"),
     ("Bash", {"command": "sed -i 's/a;b/c/' src/a.py"}, "edited"),
     ("bash", {"command": "cat src/a.py | head"}, "read"),
@@ -62,7 +60,6 @@ TOOLS = [
     ("bash", {"command": "echo hi > src/a.py"}, "created"),
     ("bash", {"command": "echo hi >> src/a.py"}, "edited"),
     ("bash", {"command": "cat > src/a.py <<'EOF'\nrm src/z.py\nEOF\n"}, "created"),
-    ("terminal", {"command": "touch src/a.py"}, "created"),
     ("run_commands", {"commands": ["rm src/a.py"]}, "deleted"),
 ]
 
@@ -86,16 +83,6 @@ def test_a_file_has_one_name_however_it_is_spelled():
     assert trail(edit, turn("bash", {"command": "rm /other/src/a.py"})) == {
         "/repo/src/a.py": "edited",
         "/other/src/a.py": "deleted",
-    }
-
-
-@pytest.mark.parametrize("path", ["../src/a.py", "~/src/a.py", "rc/a.py"])
-def test_only_a_part_of_a_path_is_another_name_for_it(path):
-    """Not one that begins elsewhere, nor one that cuts a word."""
-    edit = turn("Edit", {"file_path": "/repo/src/a.py"})
-    assert trail(edit, turn("Read", {"file_path": path})) == {
-        "/repo/src/a.py": "edited",
-        path: "read",
     }
 
 
@@ -123,25 +110,14 @@ def call(name: str, /, **arguments: Any) -> ToolCall:
         ]),
         (call("write_file", FILE_PATH="a.py"), [("a.py", "created", "")]),
         (call("write_file", path="file:///srv/a.py"), [("/srv/a.py", "created", "")]),
-        (call("write_file", path=" a.py "), [("a.py", "created", "")]),
         (call("write_file", path="a\nb"), []),
-        (call("write_file", path="x" * 300), [("x" * 300, "created", "")]),
-        (call("write_file", path="x" * 301), []),
-        (call("write_file", path="  "), []),
         (call("write_file", other="a.py"), []),
-        (call("append_to", file="a.py"), [("a.py", "edited", "")]),
-        (call("remove", file="a.py"), [("a.py", "deleted", "")]),
         (call("rm", file="a.py"), [("a.py", "deleted", "")]),
-        (call("removeFile", file="a.py"), [("a.py", "deleted", "")]),
         (call("move", file="a.py"), [("a.py", "moved", "")]),
-        (call("format", file="a.py"), []),
         (call("mv", source="a.py", to="b.py"), [("a.py", "moved", "b.py")]),
         (call("rename_file", old_path="a.py", new_path="b.py"), [("a.py", "moved", "b.py")]),
         (call("editor", command="unknown_verb", path="a.py"), [("a.py", "edited", "")]),
-        (call("edit", command="two words", path="a.py"), [("a.py", "edited", "")]),
         (call("editor", path="a.py", old_text="x"), [("a.py", "edited", "")]),
-        (call("editor", path="a.py", new_text="x"), [("a.py", "edited", "")]),
-        (call("Editor", path="a.py"), [("a.py", "read", "")]),
         (call("bash", command="rm a.py"), [("a.py", "deleted", "")]),
         (call("bash", commands=["rm a.py", 5, "touch b.py"]), [
             ("a.py", "deleted", ""), ("b.py", "created", ""),
@@ -253,8 +229,6 @@ def test_what_came_before_the_failure_happened(command: str, result: str, ok: bo
         ("move_file", {"source": "a", "destination": "b"}, [("a", "moved", "b")]),
         ("move_card", {"from": "todo", "to": "doing"}, []),
         ("move_card", {"from": "in/a.md", "to": "b.md"}, [("in/a.md", "moved", "b.md")]),
-        ("show_seats", {"from": "BER", "to": "MUC"}, []),
-        ("update_user", {"source": "crm"}, []),
         ("download_file", {"url": "https://a.b/c.zip", "path": "c.zip"},
          [("c.zip", "created", "")]),
         ("write_file", {"path": "notes.md", "content": "--- a/x.py\n+++ b/x.py\n"},

@@ -144,16 +144,6 @@ def test_identifiers_are_counted_by_who_used_them() -> None:
 # ---------------------------------------------------------------- clauses
 
 
-def test_neighbouring_lines_stay_together_up_to_the_length_of_a_clause() -> None:
-    """Whitespace is flattened, empty lines say nothing."""
-    passage = Passage(0, "assistant", "one\n\n  two   three \nfour")
-    assert list(clauses(passage)) == ["one two three four"]
-    half = "a" * (CLAUSE_CHARS // 2)
-    assert list(clauses(Passage(0, "user", f"{half}\n{half[1:]}"))) == [f"{half} {half[1:]}"]
-    assert list(clauses(Passage(0, "user", f"{half}\n{half}"))) == [half, half]
-    assert list(clauses(Passage(0, "user", " \n "))) == []
-
-
 def test_a_long_line_is_cut_where_a_sentence_ends() -> None:
     """At the last end before the length, at a space where there is none, else anywhere."""
     first, second = "a" * 150 + ".", "b" * 150 + "."
@@ -177,13 +167,6 @@ def test_a_long_line_is_cut_where_a_sentence_ends() -> None:
     exact = "y" * CLAUSE_CHARS
     assert list(clauses(Passage(0, "user", exact))) == [exact]
     assert next(clauses(Passage(0, "user", f"intro\n{solid}"))) == "intro"
-
-
-def test_line_numbers_of_a_printed_file_are_left_out() -> None:
-    """In results only: elsewhere a number may be meant."""
-    text = "  12→def run_it\n13: x\n14|y"
-    assert list(clauses(Passage(0, "result", text))) == ["def run_it x 14|y"]
-    assert list(clauses(Passage(0, "user", "12: x"))) == ["12: x"]
 
 
 # ---------------------------------------------------------------- roots
@@ -212,24 +195,6 @@ def test_the_clause_that_is_worth_most_a_token_is_chosen_first() -> None:
     assert [item.index for item in chooser.chosen()] == [1]
     chooser.give_back(100)
     assert chooser.chosen() == []
-
-
-def test_what_is_bound_already_is_not_bound_again() -> None:
-    """A covered name is worth nothing the second time, or as much as is said."""
-    twice = [
-        Excerpt(n, "user", f"{word} talk about same_name here", ("same_name",))
-        for n, word in enumerate(("first", "second"))
-    ]
-    once = Chooser(twice, {"same_name": 0.5}, count)
-    once.spend(100)
-    assert len(once.chosen()) == 1
-    again = Chooser(twice, {"same_name": 0.5}, count)
-    again.spend(100, again=0.5)
-    assert len(again.chosen()) == 2
-    assert Chooser(twice, {}, count).chosen() == []
-    worthless = Chooser(twice, {"same_name": 0.0}, count)
-    worthless.spend(100)
-    assert worthless.chosen() == []
 
 
 COUNT = TokenCounter("gpt-4o").text
@@ -298,17 +263,6 @@ def test_a_name_keeps_the_words_beside_it_and_two_that_say_what_it_is() -> None:
     assert cut("yy authentication of x order_file u v w", "order_file") == (
         "authentication of x order_file u"
     )
-
-
-def test_windows_that_nearly_touch_are_one() -> None:
-    """Others are told apart by an ellipsis, in the order of the text."""
-    near = "parser order_file breaks user_name badly"
-    assert cut(near, "user_name", "order_file") == near
-    far = "parser order_file breaks, " + "and so it went on and on " * 4 + "badly user_name ended"
-    told = cut(far, "user_name", "order_file")
-    assert told.startswith("parser order_file breaks")
-    assert told.endswith("user_name ended")
-    assert " … " in told
 
 
 def pieces(chance_words: st.SearchStrategy[str]) -> st.SearchStrategy[list[str]]:

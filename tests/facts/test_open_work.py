@@ -110,19 +110,3 @@ def test_lists_of_many_makes(name: str, arguments: dict[str, Any]) -> None:
     todos = TodoList()
     todos.see(call(name, **arguments), 3)
     assert [(todo.text, todo.status) for todo in todos.todos()] == [("Fix", "in_progress")]
-
-
-def test_items_that_are_merged_keep_what_is_not_told_again() -> None:
-    """A list may be told in part, by its keys."""
-    todos = TodoList()
-    items = [{"id": "a", "content": "Fix", "status": "pending"}, {"id": "b", "content": "Test"}]
-    todos.see(call("todo_write", merge=False, todos=items), 1)
-    later = [{"id": "a", "status": "completed"}, {"id": "c", "content": "Ship"}, {"id": "d"}]
-    todos.see(call("todo_write", merge=True, todos=later), 2)
-    assert [(todo.text, todo.status) for todo in todos.todos()] == [
-        ("Fix", "completed"),
-        ("Test", "pending"),
-        ("Ship", "pending"),
-    ]
-    todos.see(call("todo_write", merge=True, todos=[{"content": "No key"}]), 3)
-    assert [todo.text for todo in todos.todos()] == ["No key"]

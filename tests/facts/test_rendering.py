@@ -25,13 +25,9 @@ from praison_compressor.facts.details import details, excerpts_text
 from praison_compressor.facts.rendering import (
     Line,
     Section,
-    commands_section,
     decisions_section,
-    errors_section,
-    files_section,
     fitted,
     now_section,
-    read_section,
     render,
     squeeze,
     user_section,
@@ -150,14 +146,6 @@ def test_files_give_way_to_what_binds_where_room_is_short() -> None:
     assert short["Details"] > long["Details"]
 
 
-def test_what_a_person_looks_for_first_has_a_line_in_a_small_room_too() -> None:
-    """Forty tokens a section from two hundred on; beside prose only the share counts."""
-    facts = replace(many(50), user=(), todos=())
-    assert "Decisions" in parts(render(facts, budget_tokens=200, count=len))
-    assert "Decisions" not in parts(render(facts, budget_tokens=199, count=len))
-    assert "Decisions" not in parts(render(facts, budget_tokens=200, count=len, beside_prose=True))
-
-
 def text_of(section: Section) -> list[str]:
     """The lines, most valuable first."""
     return [line.text for line in section.lines]
@@ -187,27 +175,6 @@ def test_the_users_words_are_ranked() -> None:
     ]
     orders = [line.order for line in user_section(facts).lines]
     assert sorted(orders) == [1, 2, 3, 4, 5, 6, 7]
-
-
-def test_how_things_stand_comes_first() -> None:
-    """What is being done, what is next, what still fails, the newest words, what is done."""
-    facts = Facts(
-        todos=(Todo("a", "completed", 1), Todo("b", "in_progress", 1), Todo("c", "pending", 1),
-               Todo("d", "cancelled", 1), Todo("e", "active", 1)),
-        commands=(CommandFact("make", "failed", "boom", 2, still_fails=True),),
-        last_words=(Note("I looked.", 5),),
-        open_work=(Note("old note", 3), Note("new note", 4)),
-    )  # fmt: skip
-    section = now_section(facts, Stale(facts.user))
-    assert text_of(section) == [
-        "b", "e", "c", "make: boom [2]", "I looked. [5]", "new note [4]", "a", "d",
-    ]  # fmt: skip
-    assert fitted(section, 1_000, len) == (
-        "## Now\n- doing: b; e\n- next: c\n- still fails: make: boom [2]\n"
-        "- said: I looked. [5]\n- said: new note [4]\n- done: a; d\n"
-    )
-    same = Facts(last_words=(Note("x", 1),), open_work=(Note("x", 1),))
-    assert text_of(now_section(same, Stale(same.user))) == ["x [1]"]
 
 
 def test_a_command_still_fails_until_a_like_one_worked() -> None:
@@ -254,43 +221,6 @@ def test_older_words_with_a_value_that_was_taken_back_are_not_told() -> None:
     kept = replace(facts, user=())
     assert len(text_of(decisions_section(kept, Stale(kept.user)))) == 3
     assert "order_id" in details(kept, 200, len)
-
-
-def test_files_commands_errors_and_decisions_are_lines() -> None:
-    """The last thing done and how often, outcomes, what followed; newest first."""
-    facts = Facts(
-        files=(
-            FileFact("src/x/a.py", "read", "cat", 1, {"read": 3}),
-            FileFact("b.py", "edited", "Edit", 2, {"edited": 2}),
-            FileFact("c.py", "moved", "mv", 3, {"moved": 1}, target="d.py"),
-            FileFact("e.py", "created", "tee", 4, {}, ok=False),
-            FileFact("f.py", "listed", "x", 9, {"listed": 1}),
-            FileFact("g.py", "read", "cat", 0, {"read": 1}),
-        ),
-        commands=(
-            CommandFact("make", "ok", "done", 1),
-            CommandFact("grep x", "ok", "found", 2, kind="search"),
-            CommandFact("pytest", "failed", "1 failed", 3),
-        ),
-        errors=(ErrorFact("e1", 1), ErrorFact("e2", 2, "I mend it")),
-        decisions=(Note("d1", 1), Note("d2", 2)),
-    )
-    assert fitted(files_section(facts, Stale(())), 1_000, len) == (
-        "## Files\n- listed (x): f.py\n- created (tee), failed: e.py\n- moved (mv): c.py to d.py\n"
-        "- edited (Edit): b.py ×2\n"
-    )
-    assert fitted(read_section(facts, Stale(())), 1_000, len) == (
-        "## Files read\n- read (cat): x/a.py ×3, g.py\n"
-    )
-    assert text_of(commands_section(facts, Stale(facts.user))) == [
-        "[3] pytest -> failed: 1 failed",
-        "[1] make -> ok: done",
-    ]
-    assert text_of(errors_section(facts, Stale(facts.user))) == [
-        "[2] e2 (then: I mend it)",
-        "[1] e1",
-    ]
-    assert text_of(decisions_section(facts, Stale(facts.user))) == ["[2] d2", "[1] d1"]
 
 
 def quarter(text):
