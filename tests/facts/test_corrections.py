@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from praison_compressor.facts import Facts, Note, Said, extract
+from praison_compressor.facts import Note, Said, extract
 from praison_compressor.facts.corrections import Stale
 from praison_compressor.facts.extraction import notes
 from praison_compressor.facts.identifiers import Classifier
