@@ -57,7 +57,8 @@ def passages(messages: Sequence[Message], host_prefixes: tuple[str, ...] = ()) -
             calls.update((name, call) for call in made for name in (call.id, call.name))
             if text.strip():
                 yield Passage(index, "assistant", text)
-            lead = " ".join(text[-LEAD_CHARS:].split())
+            # From a whole word on: half a name would be a name that nobody wrote.
+            lead = " ".join(text[-LEAD_CHARS:].split()[len(text) > LEAD_CHARS :])
             yield from (Passage(index, "call", call_text(call), call, lead) for call in made)
         elif text.strip() or result_blocks(message):
             for source, said, key in _spoken(message, text, host_prefixes):

@@ -112,3 +112,11 @@ def test_what_the_user_typed_beside_a_result() -> None:
     ]
     facts = extract([{"role": "user", "content": parts}])
     assert [said.text for said in facts.user] == ["Always use port 9090."]
+
+
+def test_a_call_is_led_by_whole_words() -> None:
+    """The last ones said before it: half of a name would be a name that nobody wrote."""
+    made = {"id": "c", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
+    text = "I look at src/main_part.py" + " now" * 18
+    message = {"role": "assistant", "content": text, "tool_calls": [made]}
+    assert [p.lead for p in passages([message]) if p.source == "call"] == ["now" + " now" * 17]
