@@ -1,9 +1,35 @@
-"""What must survive a segment, read by a machine for certain rather than remembered by a model."""
+"""What must survive a segment, read by a machine for certain rather than remembered by a model.
+
+In the order in which data passes them:
+
+- `model`: the facts as records, and the `Domain` that a user's own tools and names make up
+- `language`: the words of rules, corrections, decisions and open work, in seven languages
+- `outcomes`: whether a tool's result is a success, and the line that says so
+- `passages`: who said which text of a transcript, and which call a result answers
+- `shell`, `files`: what command lines and calls do to files
+- `commands`: commands, searches and fetches with what came of them; which still fail
+- `values`, `corrections`: the user's words, and which of their values no longer hold
+- `identifiers`: names that nobody could guess, the clauses that bind them, what each is worth
+- `extraction`: `extract`, one pass over a segment; notes and todo lists
+- `coverage`: `coverage` and `missing`, what a text holds of the facts and what it lacks
+- `details`: the clauses that are worth most for their tokens
+- `rendering`: `render`, the facts as a text within a budget
+"""
 
 from .coverage import Coverage, coverage, missing
-from .domain import Domain
 from .extraction import extract
-from .model import CommandFact, ErrorFact, Excerpt, Facts, FileFact, Identifier, Note, Said, Todo
+from .model import (
+    CommandFact,
+    Domain,
+    ErrorFact,
+    Excerpt,
+    Facts,
+    FileFact,
+    Identifier,
+    Note,
+    Said,
+    Todo,
+)
 from .rendering import render
 
 __all__ = [

@@ -1,68 +1,36 @@
-"""Commands, searches and fetches with what came of them."""
+"""Commands, searches and fetches with what came of them, and which of them still fail."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from html import unescape
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..messages import ToolCall
-from .domain import GENERAL, Domain, Rule
 from .files import action_of, command_texts, names_a_file
-from .model import CommandFact
+from .model import GENERAL, CommandFact, Domain, Rule
 from .outcomes import Outcome
 from .passages import arguments_of, key_of
 
 _SEARCH = re.compile(r"grep|search|find|glob|query|list(?!ing)", re.I)
-
-
 _FETCH = re.compile(r"fetch|browse|url|http|go(?:to)?$|navigate|crawl", re.I)
-
-
 _RUN = re.compile(
     r"bash|shell|terminal|exec|run|command|python|console|sql|repl(?!ac)|interpreter", re.I
 )
-
-
 _QUERIES = re.compile(r"sql|repl(?!ac)|database|warehouse", re.I)
 """Tools whose `query` is run, not looked for."""
-
-
 _CODE_KEYS = ("code", "sql", "statement")
-
-
 _URL_KEYS = ("url", "urls", "uri", "link", "href", "pageurl")
-
-
 _LIST_OF_WORK = re.compile(r"todo|task|^(?:update_)?plan$", re.I)
-
-
 # What an agent of a service does: it changes something that is no file.
 _ACTS = re.compile(
     r"(?:add|approve|assign|book|buy|cancel|change|close|comment|create|delete|deploy|disable|"
     r"enable|exchange|issue|merge|modify|order|pay|place|post|publish|refund|register|reject|"
     r"remove|reschedule|reset|return|schedule|send|set|submit|transfer|update)(?:_|[A-Z]|$)"
 )
-
-
-_TITLE = re.compile(r"<title[^>]*>([^<]*\w[^<]*)</title>|^\W*(?:page )?title: (.+)$", re.I | re.M)
-
-
-_TITLES = re.compile(r"^Title: +(\S.*)$", re.M)
-
-
-_PIPED = re.compile(r"\||;\s*(?:echo|true)\b")
-
-
-TITLE_WITHIN = 20_000  # characters of a page: scripts may stand before its title
-
-
 COMMAND_CHARS = 240
-
-
-TITLES = 4
 
 
 def command_fact(
@@ -72,14 +40,14 @@ def command_fact(
     arguments = arguments_of(call)
     rule = domain.rule(call.name)
     kind = _kind(call.name, arguments) if rule is None else _ruled(rule)
-    if kind is None:
+    text = _spoken(call, arguments, kind, rule) if kind else ""
+    if not kind or not text:
         return None
-    text = _spoken(call, arguments, kind, rule)
-    if not text:
-        return None
-    if kind != "command":
-        return CommandFact(text, *_found(result, outcome, kind), index, kind=kind)
-    return CommandFact(text, outcome.status, outcome.detail, index, kind=kind)
+    status, detail = outcome if kind == "command" else _found(result, outcome, kind)
+    return CommandFact(text, status, detail, index, kind=kind)
+
+
+_PIPED = re.compile(r"\||;\s*(?:echo|true)\b")
 
 
 def is_piped(call: ToolCall) -> bool:
@@ -99,11 +67,14 @@ def _kind(name: str, arguments: Any) -> str | None:
     if _RUN.search(name) and not _QUERIES.search(name):
         return None
     writes = action_of(name, arguments) in ("created", "edited", "deleted", "moved")
-    searches = _SEARCH.search(name) and not writes and not _LIST_OF_WORK.search(name)
-    if searches:
+    if _SEARCH.search(name) and not writes and not _LIST_OF_WORK.search(name):
         return "search"
     acts = _ACTS.match(name.rpartition("__")[2]) and not _LIST_OF_WORK.search(name)
     return "command" if acts and arguments and not names_a_file(arguments) else None
+
+
+def _ruled(rule: Rule) -> str | None:
+    return rule.action if rule.action in ("command", "search", "fetch") else None
 
 
 def _url(arguments: Mapping[str, Any]) -> str:
@@ -124,10 +95,6 @@ def _run_texts(name: str, arguments: Any) -> list[str]:
         values = (value for key, value in arguments.items() if key_of(key) in keys)
         found = [value for value in values if isinstance(value, str)][:1]
     return found
-
-
-def _ruled(rule: Rule) -> str | None:
-    return rule.action if rule.action in ("command", "search", "fetch") else None
 
 
 def _spoken(call: ToolCall, arguments: Any, kind: str, rule: Rule | None) -> str:
@@ -152,12 +119,16 @@ def _values(arguments: Any, rule: Rule | None) -> list[str]:
     return [str(value) for value in told if isinstance(value, (str, int, float))]
 
 
+_TITLE = re.compile(r"<title[^>]*>([^<]*\w[^<]*)</title>", re.I)
+TITLE_WITHIN = 20_000  # characters of a page: scripts may stand before its title
+
+
 def _found(result: str, outcome: Outcome, kind: str) -> Outcome:
     if kind == "fetch" and outcome.status == "failed":
         return outcome
-    title = _page(result) if kind == "fetch" else _titles(result)
+    title = _TITLE.search(result[:TITLE_WITHIN]) if kind == "fetch" else None
     if title:
-        return Outcome("ok", title)
+        return Outcome("ok", " ".join(unescape(title[1]).split())[:120])
     lines = [line for line in result.splitlines() if line.strip()]
     if not lines:
         return Outcome("ok", "nothing found")
@@ -166,32 +137,84 @@ def _found(result: str, outcome: Outcome, kind: str) -> Outcome:
     return Outcome("ok", first + more)
 
 
-def _page(result: str) -> str:
-    found = _TITLE.search(result[:TITLE_WITHIN])
-    return " ".join(unescape(found[1] or found[2]).split())[:120] if found else ""
+# -------------------------------------------------------------- what still fails
 
 
-def _titles(result: str) -> str:
-    """The titles of what a search service found, out of its JSON or its lines."""
-    return _listed(_json_titles(result) or _TITLES.findall(result[:TITLE_WITHIN]))
+STILL_FAILING = 2
+"""So many are told, the newest."""
 
 
-def _listed(titles: list[str]) -> str:
-    more = f" (+{len(titles) - TITLES})" if len(titles) > TITLES else ""
-    return "; ".join(" ".join(title.split())[:80] for title in titles[:TITLES]) + more
+def with_failing(commands: Iterable[CommandFact]) -> tuple[CommandFact, ...]:
+    """The commands, those marked that failed when they last ran if none like them worked since."""
+    out: list[CommandFact] = []
+    worked: list[Run] = []
+    failed: set[tuple[str, ...]] = set()
+    for item in reversed(list(commands)):
+        if item.kind == "command" and item.outcome != "failed":
+            worked += _runs_of(item.text)
+        elif item.kind == "command" and item.detail and len(failed) < STILL_FAILING:
+            run = run_of(item.text)
+            fails = run.program not in failed and not any(map(run.is_within, worked))
+            failed |= {run.program} if fails else set()
+            item = replace(item, still_fails=fails)
+        out.append(item)
+    return tuple(reversed(out))
 
 
-def _json_titles(result: str) -> list[str]:
-    if not result.lstrip().startswith(("{", "[")) or len(result) > TITLE_WITHIN * 5:
-        return []
-    try:
-        value = json.loads(result)
-    except (ValueError, RecursionError):
-        return []
-    lists = [value, *value.values()] if isinstance(value, dict) else [value]
-    items = (item for items in lists if isinstance(items, list) for item in items)
-    return [
-        item["title"]
-        for item in items
-        if isinstance(item, dict) and isinstance(item.get("title"), str)
-    ]
+_PARTS = re.compile(r"&&|\|\||;")
+_WRAPS = frozenset("sudo time env nice timeout npx bunx exec run uv poetry pipenv bundle".split())
+_RUNS_ANOTHER = frozenset(
+    "exec run pnpm npm yarn bun python python3 py make cargo go dotnet mvn mvnw gradle gradlew "
+    "docker compose kubectl terraform helm git".split()
+)
+"""What the next word tells is run: `cargo test` and `cargo doc` are two programs."""
+_CHECKS = frozenset(
+    "pytest unittest jest vitest mocha playwright tsc eslint rspec phpunit ctest mypy ruff "
+    "tox nox test build check vet lint clippy typecheck".split()
+)
+"""Of them it matters on what they were run; that another file can be listed says nothing new."""
+_SAYS_NOTHING = frozenset("cd echo export set source true sleep pwd".split())
+_NO_WORD = re.compile(r"-|\d*[<>]|.*=")
+_CODE = re.compile(r"(?:import|from|print|def) ?[\w(]|[\w.]+\(|[\w.\[\]]+ = ")
+"""A cell of a notebook: the next one that works is the next try."""
+
+
+class Run(NamedTuple):
+    """A program with its subcommand, and the words that say on what."""
+
+    program: tuple[str, ...]
+    on: frozenset[str]
+
+    def is_within(self, wider: Run) -> bool:
+        """Whether the other run has done at least this: `pytest` does `pytest tests/a.py`."""
+        if self.program != wider.program or _CHECKS.isdisjoint(self.program):
+            return self.program == wider.program
+        return all(
+            any(word.startswith(whole.rstrip("/")) for word in self.on) for whole in wider.on
+        )
+
+
+def run_of(command: str) -> Run:
+    """The last program of a command line, that its output is of.
+
+    >>> run_of("cd x && PORT=1 python -m pytest -q tests | tail -5")
+    Run(program=('python', 'pytest'), on=frozenset({'tests'}))
+    """
+    if _CODE.match(command):
+        return Run(("code",), frozenset())
+    parts = [part.partition("|")[0].split() for part in _PARTS.split(command)]
+    told = [words for words in parts if words and words[0] not in _SAYS_NOTHING]
+    words = [word for word in (told or parts)[-1] if not _NO_WORD.match(word)]
+    while len(words) > 1 and words[0] in _WRAPS:
+        words = words[1:]
+    program = [word.rpartition("/")[2] if word[0] in "./" else word for word in words[:3]]
+    depth = 1
+    while depth < len(program) and program[depth - 1] in _RUNS_ANOTHER:
+        depth += 1
+    return Run(tuple(program[:depth]), frozenset(words[depth:]))
+
+
+def _runs_of(command: str) -> list[Run]:
+    """All that a command line ran which ended well: what `&&` joins ended well in each part."""
+    parts = command.split("&&") if ";" not in command and "||" not in command else [command]
+    return [run_of(command), *(run_of(part) for part in parts[:-1])]

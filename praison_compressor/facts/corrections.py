@@ -6,31 +6,56 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeVar
 
-from .language import STANDING
-from .model import Said
+from .language import STANDING, UNSPACED
+from .model import Excerpt, Note, Said
 from .passages import Passage
-from .values import Claim, alike, claim_of, words_near
+from .values import Claim, alike, claim_of, topic_of, values_of, words_near
 
-__all__ = [
-    "replaced_proposals",
-    "supersede",
-]
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_UNSPACED_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
+PASTE_CHARS = 1_500
+PASTE_LINES = 15
+PASTE_KEPT_CHARS = 2_000
+OPENING_SENTENCES = 4
+
+
+def sentences(text: str) -> list[str]:
+    """The text's sentences and lines, whitespace flattened, empty ones left out."""
+    ending = _SENTENCE if text.isascii() else _UNSPACED_SENTENCE
+    parts = (" ".join(part.split()) for part in ending.split(text))
+    return [part for part in parts if part]
+
+
+def said(passages: Iterable[Passage]) -> tuple[Said, ...]:
+    """One record per sentence of the user's, superseded ones marked."""
+    out = [
+        record for passage in passages if passage.source == "user" for record in _records(passage)
+    ]
+    return supersede(out)
+
+
+def _records(passage: Passage) -> Iterator[Said]:
+    """A long paste is the user's material, not the user's words: it comes after them."""
+    long = len(passage.text) > PASTE_CHARS or passage.text.count("\n") > PASTE_LINES
+    seen = 0
+    for number, sentence in enumerate(sentences(passage.text)):
+        seen += len(sentence) + 1
+        pasted = 0 if not long or number < OPENING_SENTENCES else 1 + (seen > PASTE_KEPT_CHARS)
+        if pasted and sentence.count(" ") < 2 and sentence.isascii():
+            continue
+        standing = not pasted and bool(STANDING.search(sentence))
+        yield Said(passage.at, sentence, standing, pasted)
 
 
 # -------------------------------------------------------------- corrections
 
 
 CLAIM_CHARS = 300
-
-
 LOOK_BACK = 60
-
-
 PHRASE_WORDS = 2
 """So many neighbouring words may be what two sentences differ by: "web server", "admin page"."""
-
-
 _NAMES_IT = re.compile(r"\b(?:the|our|its|their) (\w+)", re.I)
 
 
@@ -217,70 +242,82 @@ def _words(claim: Claim) -> list[str]:
     return re.findall(r"\w+", text)
 
 
-def replaced_proposals(
-    text: str, index: int, reply: int, later: Iterable[Claim]
-) -> Iterator[tuple[str, Claim]]:
-    """The values of the assistant's own that the user corrected in later claims, with the claim.
-
-    `reply` is where the user next spoke: there a bare "no, 9090" means what was proposed.
-    """
-    claim = claim_of(index, text)
-    if claim is None:
-        return
-    one = _Held(claim, claim.topic)
-    for correction in later:
-        meant = correction.topic & claim.topic or (
-            correction.message == reply and not correction.topic
-        )
-        if correction.message > index and meant and _same_matter(one, correction):
-            old = _named(one, correction) if correction.drops else _outdated(one, correction)
-            yield from ((value, correction) for value in old)
+# -------------------------------------------------------------- what no longer holds
 
 
-# -------------------------------------------------------------- user
+DISTINCTIVE_DIGITS = 4
+"""A number of fewer is another one wherever no word stands beside it that says what it is."""
+_QUOTES = "\"'`「」“”"
 
 
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+T = TypeVar("T", Note, Excerpt)
 
 
-_UNSPACED_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
+class _Old(NamedTuple):
+    """A value that no longer holds: since when, and the words that say what it was for."""
+
+    since: int
+    topic: frozenset[str]
 
 
-PASTE_CHARS = 1_500
+class Stale:
+    """The values that the user took back, and since when: older words have them as if they held."""
+
+    def __init__(self, user: Sequence[Said]) -> None:
+        self._old = _old_values(user)
+        words = "|".join(map(re.escape, sorted(self._old, key=len, reverse=True)))
+        # A sign of a script without spaces is no part of the value that it touches.
+        edge = rf"[^\W{UNSPACED}]"
+        self._any = re.compile(rf"(?<!{edge})(?:{words})(?!{edge}|\.\d)") if words else None
+
+    def marked(self, text: str, index: int) -> str:
+        """The words of that message, and behind them which of their values no longer hold."""
+        old = self._old_in(text, index)
+        return f"{text} (superseded: {', '.join(old)})" if old else text
+
+    def without(self, items: Iterable[T]) -> list[T]:
+        """Those of the items that hold no replaced value."""
+        return [item for item in items if not self._old_in(item.text, item.index)]
+
+    def _old_in(self, text: str, index: int) -> tuple[str, ...]:
+        if self._any is None:
+            return ()
+        found = dict.fromkeys(self._any.findall(text))
+        words = topic_of(text) if found else frozenset[str]()
+        return tuple(value for value in found if self._is_old(value, words, index))
+
+    def _is_old(self, value: str, words: frozenset[str], index: int) -> bool:
+        old = self._old[value]
+        return index < old.since and (_is_distinctive(value) or bool(words & old.topic))
 
 
-PASTE_LINES = 15
+def _is_distinctive(value: str) -> bool:
+    """Whether a value means the same wherever it stands."""
+    kind = values_of(value).get(value)
+    if kind == "number":
+        return sum(map(str.isdigit, value)) >= DISTINCTIVE_DIGITS
+    return kind is not None
 
 
-PASTE_KEPT_CHARS = 2_000
+def _old_values(user: Sequence[Said]) -> dict[str, _Old]:
+    out: dict[str, _Old] = {}
+    replaced = {value for said in user for value in said.old_values}
+    current = _set_elsewhere(user, replaced)
+    for said in user:
+        for value in said.old_values if said.superseded_at is not None else ():
+            if value not in current:
+                bare = value.strip(_QUOTES)
+                known = out.get(bare, _Old(0, frozenset()))
+                since = max(said.superseded_at or 0, known.since)
+                out[bare] = _Old(since, known.topic.union(said.about))
+    return out
 
 
-OPENING_SENTENCES = 4
-
-
-def sentences(text: str) -> list[str]:
-    """The text's sentences and lines, whitespace flattened, empty ones left out."""
-    ending = _SENTENCE if text.isascii() else _UNSPACED_SENTENCE
-    parts = (" ".join(part.split()) for part in ending.split(text))
-    return [part for part in parts if part]
-
-
-def said(passages: Iterable[Passage]) -> tuple[Said, ...]:
-    """One record per sentence of the user's, superseded ones marked."""
-    out = [
-        record for passage in passages if passage.source == "user" for record in _records(passage)
-    ]
-    return supersede(out)
-
-
-def _records(passage: Passage) -> Iterator[Said]:
-    """A long paste is the user's material, not the user's words: it comes after them."""
-    long = len(passage.text) > PASTE_CHARS or passage.text.count("\n") > PASTE_LINES
-    seen = 0
-    for number, sentence in enumerate(sentences(passage.text)):
-        seen += len(sentence) + 1
-        pasted = 0 if not long or number < OPENING_SENTENCES else 1 + (seen > PASTE_KEPT_CHARS)
-        if pasted and sentence.count(" ") < 2 and sentence.isascii():
-            continue
-        standing = not pasted and bool(STANDING.search(sentence))
-        yield Said(passage.at, sentence, standing, pasted)
+def _set_elsewhere(user: Sequence[Said], replaced: set[str]) -> set[str]:
+    """The replaced values that hold for something else: nobody can tell which is meant."""
+    out: set[str] = set()
+    for said in user:
+        named = [value for value in replaced if value in said.text and not said.pasted]
+        claim = claim_of(said.index, said.text) if named else None
+        out |= (claim.sets & replaced).difference(said.old_values) if claim else set()
+    return out

@@ -10,15 +10,9 @@ from .identifiers import Classifier
 from .model import DONE, CommandFact, Facts, FileFact, Todo
 
 MATTERS = 0.05
-
-
 COMMAND_CHARS = 80
 """By which a long command is known again."""
-
-
 CLAUSE_CHARS = 200
-
-
 # What came of something, as people write it.
 _CAME = re.compile(
     r"(?<!\bno )(?<!\b0 )(?<!\bnot )(?<!\bwithout )(?:"
@@ -28,8 +22,6 @@ _CAME = re.compile(
     r"✓|✔|✅|\berfolg|\bbestanden|\bréussi|\béxito|成功|通过|通過))",
     re.I,
 )
-
-
 _CLAUSE_ENDS = re.compile(r"\n|[.;!?](?=\s|$)")
 
 
@@ -94,7 +86,7 @@ def coverage(facts: Facts, text: str) -> Coverage:
         for name in kinds
         if getattr(facts, name)
     }
-    matter = {key for key, weight in facts.worth.items() if weight >= MATTERS}
+    matter = {item.text for item in facts.identifiers if item.worth >= MATTERS}
     if matter:
         left = sum(item.text in matter for item in lacking.identifiers)
         by_kind["identifiers"] = (len(matter) - left, len(matter))

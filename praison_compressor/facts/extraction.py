@@ -1,132 +1,63 @@
-"""Extract: read a segment once and return the facts that must survive it; merge the facts of two
-segments.
-"""
+"""Extract: read a segment once and return the facts that must survive it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any
 
 from ..messages import Message, ToolCall
-from .commands import command_fact, is_piped
-from .corrections import said, supersede
-from .domain import GENERAL, Domain
-from .files import Ledger, Spellings, effects_of, told_of, worked
-from .identifiers import Classifier, excerpts_of
-from .model import CommandFact, ErrorFact, Excerpt, Facts, FileFact, Identifier, Note, shifted
+from .commands import command_fact, is_piped, with_failing
+from .corrections import said, sentences
+from .files import Trail, effects_of, worked
+from .identifiers import Classifier, excerpts_of, weighed
+from .language import DECIDES, LEAVES_OPEN
+from .model import (
+    GENERAL,
+    CommandFact,
+    Domain,
+    ErrorFact,
+    Excerpt,
+    Facts,
+    Identifier,
+    Note,
+    Todo,
+)
 from .outcomes import Outcome, error_lines, outcome_of
-from .passages import Passage, argument_values, arguments_of, passages, without_notes
-from .worklist import TodoList, last_words, notes
-
-# -------------------------------------------------------------- merging
+from .passages import Passage, argument_values, arguments_of, key_of, passages, without_notes
 
 
-T = TypeVar("T")
+def extract(messages: Sequence[Message], *, domain: Domain = GENERAL) -> Facts:
+    """The facts of a segment; `domain` adds what no general vocabulary knows.
 
-
-def merge(earlier: Facts, later: Facts) -> Facts:
-    """`earlier` followed by `later`, whose positions move up by the messages before it."""
-    by = earlier.messages
-
-    def moved(items: Iterable[T]) -> list[T]:
-        return [shifted(item, by) for item in items]
-
+    >>> extract([{"role": "user", "content": "Use port 9090."}]).user[0].text
+    'Use port 9090.'
+    """
+    reader = _Reader(domain)
+    spoken = list(passages(messages, domain.host_prefixes))
+    for passage in spoken:
+        reader.read(passage)
+    user = said(spoken)
+    names = (tally.frozen(text) for text, tally in reader.tallies.items())
     return Facts(
-        messages=earlier.messages + later.messages,
-        user=supersede([*earlier.user, *moved(later.user)]),
-        files=_files(earlier.files, moved(later.files)),
-        commands=_commands(earlier.commands, moved(later.commands)),
-        errors=_errors([*earlier.errors, *moved(later.errors)]),
-        decisions=_notes([*earlier.decisions, *moved(later.decisions)]),
-        open_work=_notes([*earlier.open_work, *moved(later.open_work)]),
-        todos=tuple(moved(later.todos)) or earlier.todos,
-        last_words=tuple(moved(later.last_words)) or earlier.last_words,
-        identifiers=_identifiers(earlier.identifiers, moved(later.identifiers)),
-        excerpts=_excerpts([*earlier.excerpts, *moved(later.excerpts)]),
-        patterns={**earlier.patterns, **later.patterns},
+        messages=len(messages),
+        user=user,
+        files=reader.files.facts(),
+        commands=with_failing(reader.commands.values()),
+        errors=tuple(reader.errors.values()),
+        decisions=tuple(reader.decisions.values()),
+        open_work=tuple(reader.open.values()),
+        todos=reader.todos.todos(),
+        last_words=reader.last_words,
+        identifiers=weighed(names, user, len(messages), domain.patterns),
+        excerpts=tuple(sorted(reader.excerpts.values(), key=lambda item: item.index)),
+        patterns=dict(domain.patterns),
     )
-
-
-def _files(earlier: Iterable[FileFact], later: Iterable[FileFact]) -> tuple[FileFact, ...]:
-    ledger = {item.path: item for item in earlier}
-    spellings = Spellings(ledger)
-    for item in later:
-        path = spellings.of(item.path)
-        known = ledger.pop(path, None)
-        ledger[path] = _file(known, replace(item, path=path)) if known else item
-    return tuple(ledger.values())
-
-
-def _file(known: FileFact, item: FileFact) -> FileFact:
-    counts = dict(known.counts)
-    for action, times in item.counts.items():
-        counts[action] = counts.get(action, 0) + times
-    if not item.ok or (item.action == "read" and known.action not in ("read", "deleted")):
-        return replace(known, counts=counts)
-    created_again = item.action == "created" and known.ok and known.action != "deleted"
-    return replace(item, counts=counts, action="edited" if created_again else item.action)
-
-
-def _commands(
-    earlier: Iterable[CommandFact], later: Iterable[CommandFact]
-) -> tuple[CommandFact, ...]:
-    out = {item.text: item for item in earlier}
-    for item in later:
-        known = out.pop(item.text, None)
-        out[item.text] = replace(item, runs=item.runs + known.runs) if known else item
-    return tuple(out.values())
-
-
-def _errors(items: Iterable[ErrorFact]) -> tuple[ErrorFact, ...]:
-    out: dict[str, ErrorFact] = {}
-    for item in items:
-        known = out.pop(item.text, None)
-        out[item.text] = replace(item, times=item.times + known.times) if known else item
-    return tuple(out.values())
-
-
-def _notes(items: Iterable[Note]) -> tuple[Note, ...]:
-    return tuple({item.text: item for item in items}.values())
-
-
-def _identifiers(
-    earlier: Iterable[Identifier], later: Iterable[Identifier]
-) -> tuple[Identifier, ...]:
-    out = {item.text: item for item in earlier}
-    for item in later:
-        known = out.get(item.text)
-        out[item.text] = _identifier(known, item) if known else item
-    return tuple(out.values())
-
-
-def _identifier(known: Identifier, item: Identifier) -> Identifier:
-    return replace(
-        item,
-        named=known.named + item.named,
-        bodies=known.bodies + item.bodies,
-        user=known.user + item.user,
-        assistant=known.assistant + item.assistant,
-        results=known.results + item.results,
-        first=known.first,
-        spread=known.spread + item.spread,
-        crowd=min(known.crowd, item.crowd),
-    )
-
-
-def _excerpts(items: Iterable[Excerpt]) -> tuple[Excerpt, ...]:
-    return tuple({(item.source, item.text): item for item in items}.values())
-
-
-# -------------------------------------------------------------- extracting
 
 
 SHORT_ARGUMENT = 200
-
-
 FOLLOWED_CHARS = 200
-
-
 _SOURCES = {"call": 0, "user": 1, "assistant": 2, "result": 3, "host": 4}
 
 
@@ -167,7 +98,7 @@ class _Reader:
         self.classifier = Classifier(domain.patterns)
         self.tallies: dict[str, _Tally] = {}
         self.excerpts: dict[str, Excerpt] = {}
-        self.files = Ledger()
+        self.files = Trail()
         self.todos = TodoList()
         self.commands: dict[str, CommandFact] = {}
         self.errors: dict[str, ErrorFact] = {}
@@ -193,7 +124,6 @@ class _Reader:
             # The same words again are the same fact: its newest place counts.
             self.excerpts.pop(excerpt.text, None)
             self.excerpts[excerpt.text] = excerpt
-        named = self._named(passage) if passage.call and passage.source == "call" else ()
         at, crowd, source, get = passage.at, len(found), _SOURCES[passage.source], self.tallies.get
         for key, kind in found.items():
             tally = get(key)
@@ -204,12 +134,14 @@ class _Reader:
             tally.last = at
             tally.spread += 1
             tally.sources[source] += 1
-        for key in named:
-            if key in found:
-                self.tallies[key].named += 1
+        for key in self._named(passage) & found.keys():
+            self.tallies[key].named += 1
 
     def _named(self, passage: Passage) -> set[str]:
-        values = argument_values(arguments_of(passage.call)) if passage.call else ()
+        """The identifiers in the short arguments of a call."""
+        if passage.source != "call" or passage.call is None:
+            return set()
+        values = argument_values(arguments_of(passage.call))
         return {
             key
             for value in values
@@ -228,8 +160,7 @@ class _Reader:
         """What an agent says next, or does without a word, is what follows an error."""
         first = " ".join(text[: 4 * FOLLOWED_CHARS].split())[:FOLLOWED_CHARS]
         for error in self.unanswered:
-            known = self.errors[error]
-            self.errors[error] = ErrorFact(error, known.index, first, known.times)
+            self.errors[error] = replace(self.errors[error], followed_by=first)
         self.unanswered.clear()
 
     def _result(self, passage: Passage) -> None:
@@ -246,42 +177,125 @@ class _Reader:
                 self.unanswered.append(line)
 
     def _answered(self, call: ToolCall, passage: Passage, outcome: Outcome) -> None:
-        for effect in effects_of(call, self.domain) or told_of(call, passage.text):
+        for effect in effects_of(call, self.domain):
             ok = worked(effect, call, outcome, passage.text)
             self.files.add(effect, passage.at, ok=ok)
         fact = command_fact(call, passage.text, outcome, passage.at, self.domain)
         if fact is not None:
             known = self.commands.pop(fact.text, None)
-            runs = known.runs + 1 if known else 1
-            self.commands[fact.text] = CommandFact(
-                fact.text, fact.outcome, fact.detail, fact.index, runs, fact.kind
-            )
-
-    def identifiers(self) -> tuple[Identifier, ...]:
-        return tuple(tally.frozen(text) for text, tally in self.tallies.items())
+            self.commands[fact.text] = replace(fact, runs=known.runs + 1 if known else 1)
 
 
-def extract(messages: Sequence[Message], *, domain: Domain = GENERAL) -> Facts:
-    """The facts of a segment; `domain` adds what no general vocabulary knows.
+# -------------------------------------------------------------- notes
 
-    >>> extract([{"role": "user", "content": "Use port 9090."}]).user[0].text
-    'Use port 9090.'
-    """
-    reader = _Reader(domain)
-    spoken = list(passages(messages, domain.host_prefixes))
-    for passage in spoken:
-        reader.read(passage)
-    return Facts(
-        messages=len(messages),
-        user=said(spoken),
-        files=reader.files.facts(),
-        commands=tuple(reader.commands.values()),
-        errors=tuple(reader.errors.values()),
-        decisions=tuple(reader.decisions.values()),
-        open_work=tuple(reader.open.values()),
-        todos=reader.todos.todos(),
-        last_words=reader.last_words,
-        identifiers=reader.identifiers(),
-        excerpts=tuple(sorted(reader.excerpts.values(), key=lambda item: item.index)),
-        patterns=dict(domain.patterns),
-    )
+
+_LEAST_NOTE = 12
+"""Bytes: four signs of Chinese say as much."""
+_MAX_NOTE = 300
+
+
+def notes(passage: Passage) -> Iterator[tuple[str, Note]]:
+    """(`decision` or `open`, note) for the sentences of an assistant's text that say so."""
+    for sentence in sentences(passage.text):
+        if _bytes(sentence) < _LEAST_NOTE or len(sentence) > _MAX_NOTE:
+            continue
+        if DECIDES.search(sentence):
+            # A question decides nothing, and what a colon announces is not in it.
+            if not sentence.endswith(("?", ":", "？", "：")):
+                yield "decision", Note(sentence, passage.at)
+        elif LEAVES_OPEN.search(sentence):
+            yield "open", Note(sentence, passage.at)
+
+
+def last_words(passage: Passage) -> tuple[Note, ...]:
+    """How an assistant's text begins: there it says what it found or did."""
+    for sentence in sentences(passage.text):
+        if _bytes(sentence) >= _LEAST_NOTE and any(char.isalpha() for char in sentence):
+            cut = sentence if len(sentence) <= _MAX_NOTE else sentence[: _MAX_NOTE - 1] + "…"
+            return (Note(cut, passage.at),)
+    return ()
+
+
+def _bytes(sentence: str) -> int:
+    return len(sentence.encode("utf-8", "surrogatepass"))
+
+
+# -------------------------------------------------------------- todo lists
+
+
+_LIST_KEYS = ("todos", "todolist", "plan", "items", "tasklist", "tasks", "steps", "taskprogress")
+_TITLE_KEYS = ("content", "subject", "title", "text", "task", "description", "step", "name")
+_LISTS = re.compile(r"todo|task|plan", re.I)
+_CHECKBOX = re.compile(r"^\s*[-*]\s*\[([ xX~-])\]\s+(.{3,200})$", re.M)
+_STATUS = {" ": "pending", "x": "completed", "~": "in_progress", "-": "in_progress"}
+
+
+class TodoList:
+    """The newest state of the todo list, whether written whole or item by item."""
+
+    def __init__(self) -> None:
+        self._items: dict[str, Todo] = {}
+
+    def see(self, call: ToolCall, index: int) -> None:
+        """Read one call; tools that are no todo list change nothing."""
+        arguments = arguments_of(call)
+        if not isinstance(arguments, Mapping):
+            return
+        given = {key_of(key): value for key, value in arguments.items()}
+        listed = next((given[key] for key in _LIST_KEYS if given.get(key)), None)
+        if isinstance(listed, list) and self._is_list(call.name, listed):
+            merged = arguments.get("merge") and all(map(_id, listed))
+            known = dict(self._items) if merged else {}
+            for number, item in enumerate(listed, 1):
+                key = _id(item) or str(number)
+                known[key] = _todo(item, index, known.get(key))
+            self._items = {key: item for key, item in known.items() if item.text}
+        elif isinstance(listed, str) and _CHECKBOX.search(listed):
+            self.see_text(listed, index)
+        elif re.search(r"task|todo", call.name, re.I):
+            self._one(call.name, arguments, index)
+
+    def _is_list(self, name: str, listed: list[Any]) -> bool:
+        """Whether those are a list's items; bare words only where the tool is named for it."""
+        if any(isinstance(item, str) for item in listed) and not _LISTS.search(name):
+            return False
+        return all(isinstance(item, str) or _title(item) or _id(item) for item in listed)
+
+    def see_text(self, text: str, index: int) -> None:
+        """A list written as check boxes replaces the one before."""
+        found = _CHECKBOX.findall(text)
+        if len(found) >= 2:
+            self._items = {
+                str(n): Todo(title.strip(), _STATUS[mark.lower()], index)
+                for n, (mark, title) in enumerate(found, 1)
+            }
+
+    def _one(self, name: str, arguments: Mapping[str, Any], index: int) -> None:
+        key = str(arguments.get("taskId") or arguments.get("id") or arguments.get("task_id") or "")
+        if key in self._items:
+            self._items[key] = _todo(arguments, index, self._items[key])
+        elif _title(arguments) and re.search(r"create|add|new", name, re.I):
+            self._items[key or str(len(self._items) + 1)] = _todo(arguments, index)
+
+    def todos(self) -> tuple[Todo, ...]:
+        """The items in order."""
+        return tuple(self._items.values())
+
+
+def _id(item: Any) -> str:
+    """By what an item is told again."""
+    return str(item.get("id") or "") if isinstance(item, Mapping) else ""
+
+
+def _title(item: Any) -> str:
+    values = [item.get(key) for key in _TITLE_KEYS] if isinstance(item, Mapping) else [item]
+    found = (" ".join(value.split())[:_MAX_NOTE] for value in values if isinstance(value, str))
+    return next(filter(None, found), "")
+
+
+def _todo(item: Any, index: int, known: Todo | None = None) -> Todo:
+    """The item as it is told; what is not told again is as it was known."""
+    told = item if isinstance(item, Mapping) else {}
+    status = str(told.get("status") or told.get("state") or "").replace("-", "_").lower()
+    text = _title(item) or (known.text if known else "")
+    return Todo(text, status or (known.status if known else "pending"), index)

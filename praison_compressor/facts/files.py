@@ -8,87 +8,25 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..messages import ToolCall
-from .domain import GENERAL, Domain, Rule
-from .model import FileFact
+from .model import GENERAL, Domain, FileFact, Rule
 from .outcomes import Outcome
 from .passages import arguments_of, key_of
-from .programs import Effect, of_code
-from .shell import blamed, effects, patches, spoken
+from .shell import Effect, blamed, effects, patches, spoken
 
-__all__ = [
-    "Spellings",
-]
-
-
-# -------------------------------------------------------------- spellings
-
-
-class Spellings:
-    """The names under which files are known, each as it was first written."""
-
-    def __init__(self, known: Iterable[str] = ()) -> None:
-        self._ending: dict[str, list[str]] = {}
-        for path in known:
-            self.of(path)
-
-    def of(self, path: str) -> str:
-        """The name under which the file is known; the path itself where it is new.
-
-        Two paths mean one file where one ends with the whole of the other, of two parts at least,
-        and no third one could be meant as well.
-        """
-        path = path.removeprefix("./")
-        known = self._ending.setdefault("/".join(path.split("/")[-2:]), [])
-        if path in known:
-            return path
-        alike = [other for other in known if _is_end_of(other, path) or _is_end_of(path, other)]
-        if len(alike) == 1:
-            return alike[0]
-        known.append(path)
-        return path
-
-
-def _is_end_of(short: str, long: str) -> bool:
-    return "/" in short and not short.startswith(("/", "~", "..")) and long.endswith("/" + short)
-
-
-# -------------------------------------------------------------- files
-
-
-SHELL_KEYS = ("command", "cmd", "commands", "commandline", "script", "input")
-
-
+_SHELL_KEYS = ("command", "cmd", "commands", "commandline", "script", "input")
 _PATH_KEYS = frozenset(
     "filepath filepaths path filename file targetfile notebookpath relativepath absolutepath "
     "relativeworkspacepath sourcepath oldpath paths files replacements operations".split()
 )
-
-
 # These name a file only where they look like one: a ticket moves `from` a list, too.
 _PERHAPS_PATH_KEYS = frozenset(("src", "source", "from", "uri"))
-
-
 _PATHLIKE = re.compile(r"[/\\]|\.\w{1,8}$")
-
-
 _OF_FILES = re.compile(r"file|path|folder|dir", re.I)
-
-
-_OUTPUT_KEYS = frozenset("outputpath outputfile outfile savepath saveas savefile".split())
-
-
 _TARGET_KEYS = (
     *("newpath", "destination", "destinationpath", "dest", "target", "to", "targetpath"),
     "newname",
 )
-
-
 _SHELLS = re.compile(r"bash|shell|terminal|exec|run|command|console|process", re.I)
-
-
-_RUNS_CODE = re.compile(r"python|jupyter|notebook|repl(?!ac)|interpreter|code", re.I)
-
-
 _VERBS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("moved", re.compile(r"(?<!re)move|rename|(?:^|_)mv(?:$|_)", re.I)),
     ("deleted", re.compile(r"delete|remove|unlink|(?:^|_)rm(?:$|_)", re.I)),
@@ -97,18 +35,6 @@ _VERBS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("created", re.compile(r"create|write|save|new_file|touch|download|screenshot", re.I)),
     ("read", re.compile(r"read|view|open|cat(?:$|_)|get_file|show|load|fetch_file", re.I)),
 )
-
-
-_PATCH = re.compile(
-    r"^\*\*\* (Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$"
-    r"|^--- (?:a/)?(\S+).*\n\+\+\+ (?:b/)?(\S+)",
-    re.M,
-)
-
-
-_PATCH_VERB = {"Add": "created", "Update": "edited", "Delete": "deleted"}
-
-
 _MAX_PATH = 300
 
 
@@ -130,20 +56,7 @@ def effects_of(call: ToolCall, domain: Domain = GENERAL) -> list[Effect]:
         found = list(_named(call.name, action, arguments))
     # A file's text may show a patch; without a file the text is the patch.
     found = found or list(_patched(call.name, *_strings(arguments, ("content",))))
-    found += _written(call.name, arguments)
-    found = found or [
-        effect for text in command_texts(arguments) for effect in _shelled(call, text)
-    ]
-    return found or list(_scripted(call, arguments))
-
-
-# An editor that keeps a file open is not told which: it tells.
-_OPEN_FILE = re.compile(
-    r"^[\[(](?:Open )?File: (\S[^\n]*?)(?: \(\d+ lines total\))?[\])]", re.M | re.I
-)
-
-
-_OPEN_COMMAND = re.compile(r"(edit|insert) \d+(?::\d+)?\b")
+    return found or [effect for text in command_texts(arguments) for effect in _shelled(call, text)]
 
 
 def worked(effect: Effect, call: ToolCall, outcome: Outcome, output: str) -> bool:
@@ -152,19 +65,6 @@ def worked(effect: Effect, call: ToolCall, outcome: Outcome, output: str) -> boo
         return True
     lines = command_texts(arguments_of(call)) if _SHELLS.search(call.name) else []
     return bool(lines) and not any(blamed(effect, line, output) for line in lines)
-
-
-def told_of(call: ToolCall, result: str) -> list[Effect]:
-    """The file that a result names, where the arguments of an editor's call name none."""
-    arguments = arguments_of(call)
-    if "ile: " not in result or not isinstance(arguments, Mapping):
-        return []
-    found = _OPEN_COMMAND.match(next(iter(command_texts(arguments)), ""))
-    action = action_of(found[1] if found else call.name, {})
-    if action not in ("edited", "created") or (found is None and _SHELLS.search(call.name)):
-        return []
-    shown = _OPEN_FILE.search(result)
-    return [Effect(shown[1], action, call.name)] if shown else []
 
 
 def action_of(name: str, arguments: Mapping[str, Any]) -> str | None:
@@ -205,7 +105,7 @@ def command_texts(arguments: Any, rule: Rule | None = None) -> list[str]:
     if rule is not None and rule.argument:
         return _lines(rule.argument, arguments.get(rule.argument))
     given = {key_of(key): value for key, value in arguments.items()}
-    return next((found for key in SHELL_KEYS if (found := _lines(key, given.get(key)))), [])
+    return next((found for key in _SHELL_KEYS if (found := _lines(key, given.get(key)))), [])
 
 
 def _lines(key: str, value: Any) -> list[str]:
@@ -244,14 +144,6 @@ def names_a_file(arguments: Mapping[str, Any]) -> bool:
     return any(key_of(key) in _PATH_KEYS for key in arguments)
 
 
-def _written(via: str, arguments: Mapping[str, Any]) -> Iterator[Effect]:
-    """What a call of any name is told to write its result to."""
-    for key, value in arguments.items():
-        if key_of(key) in _OUTPUT_KEYS:
-            for path in _path_values(value):
-                yield Effect(path, "created", via)
-
-
 def _path_values(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         if value.strip() and len(value) <= _MAX_PATH and "\n" not in value:
@@ -276,15 +168,17 @@ def _texts(value: Any) -> list[str]:
 
 
 def _shelled(call: ToolCall, text: str) -> list[Effect]:
-    if not _SHELLS.search(call.name) or _OPEN_COMMAND.match(text):
+    if not _SHELLS.search(call.name):
         return []
     return [*_patched(call.name, *patches(text)), *effects(text)]
 
 
-def _scripted(call: ToolCall, arguments: Mapping[str, Any]) -> Iterator[Effect]:
-    if _RUNS_CODE.search(call.name):
-        for code in _strings(arguments, ("code", "query", "source")):
-            yield from of_code(code, call.name)
+_PATCH = re.compile(
+    r"^\*\*\* (Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$"
+    r"|^--- (?:a/)?(\S+).*\n\+\+\+ (?:b/)?(\S+)",
+    re.M,
+)
+_PATCH_VERB = {"Add": "created", "Update": "edited", "Delete": "deleted"}
 
 
 def _patched(via: str, *texts: str) -> Iterator[Effect]:
@@ -304,51 +198,67 @@ def _patched(via: str, *texts: str) -> Iterator[Effect]:
                 yield Effect(new, "created" if old == "/dev/null" else "edited", via)
 
 
-def _is_one_line(name: str) -> bool:
-    return len(name.splitlines()) == 1
-
-
-class Ledger:
+class Trail:
     """Collects effects in order; the last action on a file that worked is the one that counts."""
 
     def __init__(self) -> None:
         self._files: dict[str, FileFact] = {}
-        self._spellings = Spellings()
+        self._spellings: dict[str, list[str]] = {}
 
     def add(self, effect: Effect, index: int, ok: bool = True) -> None:
         """Note one effect; a failed one is kept only for a file nothing else is known of.
 
         A name that is empty or has line ends of whatever kind is none: it would print lines.
         """
-        if not _is_one_line(effect.path) or (effect.target and not _is_one_line(effect.target)):
+        if any(len(name.splitlines()) != 1 for name in (effect.path, effect.target or "-")):
             return
-        effect = effect._replace(path=self._spellings.of(effect.path))
-        known = self._files.pop(effect.path, None)
+        path = self._spelled(effect.path)
+        known = self._files.pop(path, None)
         action = effect.action
         if action == "created" and known and known.ok and known.action != "deleted":
             action = "edited"
         counts = Counter(known.counts if known else {})
         counts[action] += ok
         if not ok and known:
-            self._files[effect.path] = known
+            self._files[path] = known
             return
-        fact = FileFact(effect.path, action, effect.via, index, dict(counts), effect.target, ok)
+        fact = FileFact(path, action, effect.via, index, dict(counts), effect.target, ok)
         # Reading a file again does not undo that it was changed.
         if action == "read" and known and known.ok and known.action not in ("read", "deleted"):
             fact = FileFact(
                 known.path, known.action, known.via, known.index, dict(counts), known.target, True
             )
-        self._files[effect.path] = fact
+        self._files[path] = fact
         if effect.target and ok:
             self._moved_to(effect, index)
 
     def _moved_to(self, effect: Effect, index: int) -> None:
         name = effect.path.rpartition("/")[2]
         target = effect.target + name if effect.target.endswith("/") else effect.target
-        target = self._spellings.of(target)
+        target = self._spelled(target)
         self._files.pop(target, None)
         self._files[target] = FileFact(target, "created", effect.via, index, {"created": 1})
+
+    def _spelled(self, path: str) -> str:
+        """The name under which the file is known; the path itself where it is new.
+
+        Two paths mean one file where one ends with the whole of the other, of two parts at least,
+        and no third one could be meant as well.
+        """
+        path = path.removeprefix("./")
+        known = self._spellings.setdefault("/".join(path.split("/")[-2:]), [])
+        if path in known:
+            return path
+        alike = [other for other in known if _ends_with(other, path) or _ends_with(path, other)]
+        if len(alike) == 1:
+            return alike[0]
+        known.append(path)
+        return path
 
     def facts(self) -> tuple[FileFact, ...]:
         """The files, in the order they were last touched."""
         return tuple(self._files.values())
+
+
+def _ends_with(long: str, end: str) -> bool:
+    return "/" in end and not end.startswith(("/", "~", "..")) and long.endswith("/" + end)

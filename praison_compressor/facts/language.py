@@ -28,12 +28,8 @@ __all__ = [
     "UNSPACED",
     "Words",
 ]
-
-
 UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 """Characters of scripts without spaces between words, as a range of a character class."""
-
-
 # Words that English sentences have and those of the other languages have not.
 _ENGLISH = re.compile(r"\b(?:the|is|to|and|of|it|this|that|with|for|we|you)\b")
 
@@ -75,8 +71,6 @@ STANDING = _any(
     unspaced="不要|必须|务必|总是|永远|禁止|不能|不得|请勿|一律|始终|只能|别用|"
     "必ず|常に|絶対|ないで|禁止|いつも|のみ",
 )
-
-
 CORRECTS = _any(
     r"instead(?! of)|(?:change|replace|update|rename|switch to|make) (?:it|that)|not .{1,40} but|"
     r"i meant|forget|(?:it|that) (?:should be|is now)|no longer|after all|(?:is|was) wrong|"
@@ -96,16 +90,12 @@ CORRECTS = _any(
     "而不是|不再用|应该是|更正|ではなく|じゃなく|の代わり|に変更|に変えて|に戻|やっぱり|やはり|訂正|"
     "^いや|^違",
 )
-
-
 ALTERS = _any(
     r"move the|replace|(?:change|update)\b.{1,60}\bto|rename|switch to|should be|is now|"
     r"instead of|from now on",
     r"ändere|ersetze|wechsle|remplace[rz]?|cambia|reemplaza|troque",
 )
 """Words that order a change: of what was said, or of what was never spoken of."""
-
-
 DROPS = _any(
     r"instead of|rather than|in place of|not|no longer|stop using|don'?t use|forget|drop|isn't",
     r"statt|anstatt|anstelle von|nicht|nicht mehr|au lieu d\w*|plutôt que|pas|plus",
@@ -113,23 +103,17 @@ DROPS = _any(
     unspaced="而不是|不要用|不是|不再用|别用|不用|代替",
 )
 """Words before a value that a correction does away with."""
-
-
 DROPS_BEFORE_IT = _any(
     r"is (?:wrong|out|gone|a mistake)|was (?:wrong|a mistake)|no longer|is no longer",
     r"ist falsch|war falsch|gilt nicht|n'est plus|ya no|está mal",
     unspaced="ではなく|じゃなく|の代わり|をやめ|不再|不对",
 )
 """The same behind it."""
-
-
 CHANGES = _any(
     r"change|from|replace|replacing|update|rename|switch|move|swap",
     r"ändere|ersetze|wechsle|von|vom|remplace[rz]?|de|du|cambia|reemplaza|troque",
     unspaced="从|把|将|から",
 )
-
-
 TO = _any(
     r"to|with|by|into",
     r"auf|zu|in|durch|à|par|a|por|con|para",
@@ -137,8 +121,6 @@ TO = _any(
     unspaced="改成|改为|改到|换成|变成|到|を|から|→",
 )
 """Words between what is changed and what it is changed to."""
-
-
 SETS = _any(
     r"use|using|set|sets|is|are|be|make(?! an?| sure)|default|defaults|call (?:it|them)|name|pick|"
     r"choose",
@@ -146,8 +128,6 @@ SETS = _any(
     signs="=",
     unspaced="用|设为|设置为|叫做|に設定|を使|にして",
 )
-
-
 SETTER_ENDS = _any(
     r"use|using|set|sets|is|are|be|make(?! an?| sure)|default|call (?:it|them)|name|pick|choose|to",
     r"nimm|nutze|verwende|setze?|auf|ist|sei|nenne|heißt|utilise[rz]?|mets|usa|pon|sea|"
@@ -155,23 +135,17 @@ SETTER_ENDS = _any(
     signs="=",
     unspaced="用|设为|设置为|叫做",
 )
-
-
 PLACES = _any(
     r"in|with|about|on|at|for|of|from|like",
     r"für|bei|von|mit|dans|sur|pour|avec|en|em|para|con|sobre",
 )
 """Words before what a sentence only speaks of: "be careful with a.py" sets nothing."""
-
-
 ADDS = _any(
     r"also|as well|too|another|next|then|additionally|both",
     r"auch|außerdem|zusätzlich|noch ein\w*|dann|aussi|ensuite|également",
     r"también|además|luego|também",
     unspaced="另外|还有|此外|同时|然后|また|さらに|も追加",
 )
-
-
 DECIDES = _any(
     r"decided|decision|because|instead of|rather than|root cause|the (?:issue|problem|bug|fix|"
     r"cause) (?:is|was)|turns out|chose|will use|going with|the reason|so that|trade-?off",
@@ -180,8 +154,6 @@ DECIDES = _any(
     r"porque|decid\w+|en (?:lugar|vez) de|la causa|el problema (?:es|era)|por eso|ya que",
     unspaced="因为|决定|原因是|问题是|由于|而不是|选择了|采用|ため、|ので、|決定|決めま|原因は|理由は",
 )
-
-
 LEAVES_OPEN = _any(
     r"next(?: step)?s?|still (?:failing|need|missing|to do|open)|remaining|todo|"
     r"to do|not yet|follow-?up|left to|blocked|pending|now (?:i|let me|let's)|let me now|"
@@ -191,8 +163,6 @@ LEAVES_OPEN = _any(
     r"siguiente paso|a continuación|pendientes?|falta|faltan|aún no|todavía|queda|próximo passo",
     unspaced="下一步|接下来|待办|还需要|尚未|未完成|剩下|还没|次に|次は|残り|まだ|未完了|これから",
 )
-
-
 FILLER = frozenset(
     "the and for use with you can that this please now not but from have set should make are was "
     "will just instead actually sorry change switch let want need use using into its our your no "

@@ -1,16 +1,13 @@
-"""The facts of a segment: frozen records that are stored and come back whole."""
+"""The facts of a segment as frozen records, and what a user's own field adds to find them by."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from fnmatch import fnmatchcase
+from typing import NamedTuple
 
-from ..messages.forks import lazy
-
-if TYPE_CHECKING:
-    from .stale import Stale
-
+from ..config import FILE_ACTIONS, CompressorConfig
 
 DONE = ("completed", "complete", "done", "cancelled", "finished")
 """As which the items of a list count that need no more work."""
@@ -62,6 +59,8 @@ class CommandFact:
     index: int
     runs: int = 1
     kind: str = "command"
+    still_fails: bool = False
+    """It failed, and nothing like it worked since."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +109,8 @@ class Identifier:
     """In how many passages it occurs."""
     crowd: int = 1
     """The fewest identifiers that share one passage with it."""
+    worth: float = 0.0
+    """How likely it is to be needed again, 0 to 1."""
 
 
 @dataclass(frozen=True)
@@ -142,75 +143,50 @@ class Facts:
     patterns: Mapping[str, str] = field(default_factory=dict)
     """By which the domain's own identifiers were found: kind -> regular expression."""
 
-    @lazy
-    def worth(self) -> Mapping[str, float]:
-        """How likely each identifier is to be needed again, 0 to 1."""
-        from .importance import worth
-
-        return worth(self)
-
-    @lazy
-    def stale(self) -> Stale:
-        """What the user took back."""
-        from .stale import Stale
-
-        return Stale(self)
-
-    def merge(self, later: Facts) -> Facts:
-        """These facts followed by `later`: counts add, the last word wins."""
-        from .extraction import merge
-
-        return merge(self, later)
-
-    def to_json(self) -> dict[str, Any]:
-        """A plain JSON value; `from_json` gives an equal object back."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Facts:
-        """The facts that `to_json` wrote; unknown keys of a later version are ignored."""
-        kinds: dict[str, Any] = {
-            "user": Said,
-            "files": FileFact,
-            "commands": CommandFact,
-            "errors": ErrorFact,
-            "decisions": Note,
-            "open_work": Note,
-            "todos": Todo,
-            "last_words": Note,
-            "identifiers": Identifier,
-            "excerpts": Excerpt,
-        }
-        parts = {name: _records(kind, value.get(name, ())) for name, kind in kinds.items()}
-        return cls(int(value.get("messages", 0)), **parts, patterns=value.get("patterns", {}))
-
     def __bool__(self) -> bool:
         kinds = (item.name for item in fields(self) if item.name not in ("messages", "patterns"))
         return any(getattr(self, name) for name in kinds)
 
 
-def shifted(record: Any, by: int) -> Any:
-    """The record as it stands `by` messages further on."""
-    if by == 0:
-        return record
-    moved = {name: getattr(record, name) + by for name in _positions(record)}
-    return replace(record, **moved)
+class Rule(NamedTuple):
+    """What a tool does, and the argument that says to what; empty: the usual one."""
+
+    action: str
+    argument: str = ""
+
+    @property
+    def touches_a_file(self) -> bool:
+        return self.action in FILE_ACTIONS
 
 
-def _positions(record: Any) -> list[str]:
-    names = [name for name in ("index", "first", "last") if hasattr(record, name)]
-    if getattr(record, "superseded_at", None) is not None:
-        names.append("superseded_at")
-    return names
+@dataclass(frozen=True)
+class Domain:
+    """Tools, identifiers and host texts that no general vocabulary knows.
+
+    >>> Domain(tools={"kb_*": "search:question"}).rule("kb_lookup")
+    Rule(action='search', argument='question')
+    """
+
+    tools: Mapping[str, str] = field(default_factory=dict)
+    """Tool name or pattern -> action, or action:argument; see `CompressorConfig.fact_tools`."""
+    patterns: Mapping[str, str] = field(default_factory=dict)
+    """Kind of identifier -> regular expression; see `CompressorConfig.fact_patterns`."""
+    host_prefixes: tuple[str, ...] = ()
+    """How texts begin that a host writes in the user's role."""
+
+    @classmethod
+    def of(cls, config: CompressorConfig) -> Domain:
+        """The domain that a configuration describes."""
+        return cls(config.fact_tools, config.fact_patterns, config.host_prefixes)
+
+    def rule(self, tool: str) -> Rule | None:
+        """The rule for a tool: by its name, else by the first pattern that fits."""
+        found = self.tools.get(tool)
+        if found is None:
+            fitting = (rule for name, rule in self.tools.items() if fnmatchcase(tool, name))
+            found = next(fitting, None)
+        return None if found is None else Rule(*found.split(":", 1))
 
 
-def _records(kind: Any, values: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
-    known = {item.name for item in fields(kind)}
-    return tuple(
-        kind(**{key: _frozen(item) for key, item in value.items() if key in known})
-        for value in values
-    )
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+GENERAL = Domain()
+"""Nothing but the usual vocabularies."""

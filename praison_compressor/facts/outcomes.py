@@ -1,7 +1,4 @@
-"""The outcome of a call: its status, and the one line of the result that says so.
-
-One line of JSON hides every line of the output in it, and glues `\n` to the word behind it.
-"""
+"""The outcome of a call: its status, and the one line of the result that says so."""
 
 from __future__ import annotations
 
@@ -9,67 +6,6 @@ import json
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-
-__all__ = [
-    "opened",
-]
-
-
-# -------------------------------------------------------------- envelopes
-
-
-_SAID = ("stdout", "output", "stderr", "error")
-
-
-_CODES = ("exit_code", "exitCode", "returncode", "return_code", "code", "status")
-
-
-_BESIDE = frozenset(
-    "command cwd duration duration_ms duration_seconds interrupted isImage metadata ok pid signal "
-    "success timed_out truncated".split()
-)
-
-
-_TAGGED = re.compile(
-    r"\s*<returncode>(-?\d+)</returncode>\s*<output>(.*?)(?:</output>\s*)?\Z", re.S
-)
-
-
-_KNOWN = _BESIDE.union(_SAID, _CODES)
-
-
-def opened(result: str) -> str:
-    """The output, and a last line with its exit code where it was told; else the result itself.
-
-    Only where no other key says anything: a tool's own JSON is its answer.
-
-    >>> opened('{"output": "a\\\\nb\\\\n", "metadata": {"exit_code": 2}}')
-    'a\\nb\\nexit code 2'
-    """
-    if found := _TAGGED.match(result):
-        return f"{found[2].strip()}\nexit code {found[1]}".strip()
-    if not (result.startswith("{") and result.endswith("}")):
-        return result
-    try:
-        value = json.loads(result)
-    except (ValueError, RecursionError):
-        return result
-    if not isinstance(value, dict) or not value.keys() <= _KNOWN:
-        return result
-    said = [value[key].strip("\n") for key in _SAID if isinstance(value.get(key), str)]
-    if not said:
-        return result
-    beside = value.get("metadata")
-    code = _code(value) or (_code(beside) if isinstance(beside, Mapping) else "")
-    return "\n".join(text for text in (*said, code) if text)
-
-
-def _code(value: Mapping[str, Any]) -> str:
-    found = (value.get(key) for key in _CODES)
-    return next((f"exit code {code}" for code in found if type(code) is int), "")
-
-
-# -------------------------------------------------------------- outcomes
 
 
 class Outcome(NamedTuple):
@@ -82,23 +18,17 @@ class Outcome(NamedTuple):
 _EXIT = re.compile(
     r"(?:exit(?:ed)?(?: with)?(?: \w+)?[ _-]?(?:code|status)|return ?code)\W{0,4}(-?\d+)", re.I
 )
-
-
 _ERROR = re.compile(
     r"\b(?:\w*error|\w*exception|traceback|failed|failure|fatal|panic|denied|not found|"
     r"no such file|undefined|cannot|unable to|invalid|refused|timed? ?out)\b|\bFAIL\b|✗|✖|✘",
     re.I,
 )
-
-
 _FAILURE_FIRST = re.compile(
     r"^\W{0,3}(?:\w*error\b(?!\W{1,4}(?:null|none|false|0)\b)|failed|fatal|traceback|panic|"
     r"exit code [1-9]|command failed|<tool_use_error|permission denied|no such file|"
     r"(?:\w+ ){0,3}timed out|err_\w+|npm err)",
     re.I,
 )
-
-
 # How an editor says that it changed nothing.
 _REFUSED = re.compile(
     r"\b(?:failed to (?:match|edit|apply|write|create|delete|move)|no (?:replacement|edit|change)s?"
@@ -109,49 +39,33 @@ _REFUSED = re.compile(
     r"(?:success|ok)\"\s*:\s*false)",
     re.I,
 )
-
-
 # How a program complains in its first line: `cat: x: No such file or directory`.
 _COMPLAINT = re.compile(
     r"^\s*(?:[^\s:]+: ){1,3}.*(?:permission denied|no such file or directory|not found|"
     r"not a directory|is a directory|operation not permitted|does not exist)\W*$",
     re.I | re.M,
 )
-
-
 # Only what is looked for, not the line round it: that is cut out where it was found.
 _TESTS = re.compile(
     r"\b(?:\d+ (?:passed|failed|tests?|errors?)|FAIL(?:ED)?\b|ok\s+\S+\s|PASS\b|"
     r"tests? (?:passed|failed))"
 )
-
-
+# Failing tests; a compiler's `x.c:3:5: error: ...`, `x.ts(3,5): error TS2322: ...`.
 _FAILING = re.compile(
-    r"--- FAIL|\bFAILED\b|\b[1-9]\d* (?:failed|failures?)\b|Failures?: +[1-9]|^ ?FAIL\b", re.M
-)
-
-
-# A compiler's: `x.c:3:5: error: ...`, `x.ts(3,5): error TS2322: ...`, `x.ts:3:5 - error ...`.
-_COMPILER = re.compile(
-    r"^(?:[A-Z]:)?[^\s:(]+[:(]\d+(?:[:,]\d+)?\)?:? (?:- )?(?:fatal )?error(?: \w+)?: ", re.M
-)
-
-
-_FAILED_TEST = re.compile(
-    r"^(?:FAILED (\S+)|\s*--- FAIL: (\S+)|test (\S+) \.\.\. FAILED|\s*● (\S.*)|"
-    r"\s?FAIL:? +(\S.*)|rspec (\./\S+)|\s*Failed (\S+) \[|\s*\d+ - (\S+) \(Failed\)|"
-    r"\[ERROR\] (\S+) +-- Time elapsed.*<<<|(\w\S* > .+) FAILED$|"
-    r"\s+[✘×✕✗]\s+(?:\d+ )?(\S.*?)(?: \(?[\d.]+ ?m?s\)?)?$)",
+    r"--- FAIL|\bFAILED\b|\b[1-9]\d* (?:failed|failures?)\b|Failures?: +[1-9]|^ ?FAIL\b"
+    r"|^(?:[A-Z]:)?[^\s:(]+[:(]\d+(?:[:,]\d+)?\)?:? (?:- )?(?:fatal )?error(?: \w+)?: ",
     re.M,
 )
-
-
+_FAILED_TEST = re.compile(
+    r"^(?:FAILED \S+|\s*--- FAIL: \S+|test \S+ \.\.\. FAILED|\s*● \S.*|\s?FAIL:? +\S.*|"
+    r"rspec \./\S+|\s*Failed \S+ \[|\s*\d+ - \S+ \(Failed\)|"
+    r"\[ERROR\] \S+ +-- Time elapsed.*<<<|\w\S* > .+ FAILED$|\s+[✘×✕✗]\s+\S.*$)",
+    re.M,
+)
 # How many there are is no error, nor is the word alone.
 _COUNTS = re.compile(
     r"\b\d+ (?:passed|failed|errors?|failures?|examples?|tests?)\b|^\W*FAIL(?:ED)?\W*$"
 )
-
-
 # A heading tells of none yet, and some lines say that there is none or only that there was one.
 _TELLS_NOTHING = re.compile(
     r"^\W*(?:error\W+)?(?:\w+ )?(?:errors?|failures?|failed (?:tests|examples))"
@@ -159,18 +73,12 @@ _TELLS_NOTHING = re.compile(
     r"|^\W*traceback\b|^\W*(?:the )?(?:command|process)\b.{0,40}\b(?:code|status)\W{0,3}\d+\W*$",
     re.I,
 )
-
-
 _TRACEBACK = re.compile(r"^\W*Traceback \(most recent call last\)")
-
-
 # How a program that failed takes its leave.
 _ENDS_BADLY = re.compile(
     r"^(?:error|fatal)(?:\[\w+\])?: |^make(?:\[\d+\])?: \*\*\* |^npm (?:ERR!|error)\b"
     r"|^(?:\w+\.)*[A-Z]\w*(?:Error|Exception)(?:: |$)|^\W*✖ \d+ problems? \([1-9]"
 )
-
-
 # What tools print below the output of a program: it says how they are, not how it ended.
 _FOOTER = re.compile(
     r"^wall time|^duration|^real\s|^user\s|^sys\s|^exit code|^[\w ]+: \(none\)$|^process group"
@@ -178,28 +86,22 @@ _FOOTER = re.compile(
     r"|^\((?:open file|current directory): .*\)$|^\S{0,40}[$#>]$",
     re.I,
 )
-
-
 LINE_CHARS = 200
-
-
 DETAIL_CHARS = 300
-
-
-MORE_TESTS = 3
 
 
 def outcome_of(result: str, *, piped: bool = False) -> Outcome:
     """Read a tool's result from its edges: only the head and the tail say how it ended.
 
-    Of a failure the exit code (1 goes without saying), the first line that tells of it, the other
-    failing tests, and the last such line. `piped`: exit code 0 is that of another program.
+    Of a failure the exit code (1 goes without saying) and the first and the last line that tell of
+    it. `piped`: exit code 0 is that of another program.
     """
     result = opened(result)
     head, tail = result[:4_000], result[-4_000:]
     text = result if len(result) <= 8_000 else f"{head}\n{tail}"
     code = _EXIT.search(head[:400]) or _EXIT.search(tail[-400:])
-    failing = _failing(text)
+    flat = text.lower()  # to look for a word in it costs a tenth of the pattern
+    failing = _FAILING.search(text) if "fail" in flat or "error" in flat else None
     if code and not (piped and code.group(1) == "0"):
         failed = code.group(1) != "0"
     else:
@@ -220,43 +122,21 @@ def outcome_of(result: str, *, piped: bool = False) -> Outcome:
     return Outcome(status, _line(_line_of(tests) if tests else _last_line(tail)))
 
 
-def _failing(text: str) -> re.Match[str] | None:
-    """The first sign of failing tests or of a compiler's error."""
-    flat = text.lower()  # to look for a word in it costs a tenth of the patterns
-    tests = _FAILING.search(text) if "fail" in flat else None
-    compiler = _COMPILER.search(text) if "error" in flat else None
-    if tests and compiler:
-        return min(tests, compiler, key=re.Match.start)
-    return tests or compiler
-
-
 def _failure(text: str, failing: re.Match[str] | None, code: str) -> str:
-    errors = errors_in(text)
-    told = [line for line in errors if not _COUNTS.search(line)]
-    shown = _FAILED_TEST.search(text) or (None if told else failing)
-    first = _line(_line_of(shown) if shown else (told[0] if told else first_error(text)))
-    last = _line(errors[-1]) if errors else first
-    tests = ["".join(found).strip() for found in _FAILED_TEST.findall(text)]
-    also = [test for test in dict.fromkeys(tests) if test not in first and test not in last]
+    told, errors = errors_in(text), error_lines(text)
+    shown = _FAILED_TEST.search(text) or (None if errors else failing)
+    lines = (line for line in text.splitlines() if line.strip())
+    telling = (line for line in lines if not _TELLS_NOTHING.search(line[:LINE_CHARS]))
+    first = _line(_line_of(shown)) if shown else next(iter(errors), _line(next(telling, text)))
     said = first if code == "1" else f"exit {code}: {first}"
-    if also:
-        more = f" (+{len(also) - MORE_TESTS})" if len(also) > MORE_TESTS else ""
-        said += f"; also {', '.join(also[:MORE_TESTS])}{more}"
-    return _line(said if last in said else f"{said} … {last}", DETAIL_CHARS)
+    last = _line(told[-1]) if told else first
+    return said if last in said else _line(f"{said} … {last}", DETAIL_CHARS)
 
 
 def _line_of(found: re.Match[str]) -> str:
     text = found.string
     end = text.find("\n", found.end())
     return text[text.rfind("\n", 0, found.start()) + 1 : end if end >= 0 else len(text)]
-
-
-def first_error(text: str) -> str:
-    """The first line that tells of an error, or the first line at all."""
-    told = errors_in(text)
-    lines = [line for line in text.splitlines() if line.strip()]
-    telling = (line for line in told or lines if not _TELLS_NOTHING.search(line[:LINE_CHARS]))
-    return next(telling, "".join(lines[:1]))
 
 
 def error_lines(text: str) -> list[str]:
@@ -286,3 +166,44 @@ def _last_line(text: str) -> str:
 def _line(text: str, most: int = LINE_CHARS) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= most else flat[: most - 1] + "…"
+
+
+# -------------------------------------------------------------- results in JSON
+
+
+_SAID = ("stdout", "output", "stderr", "error")
+_CODES = ("exit_code", "exitCode", "returncode", "return_code", "code", "status")
+_KNOWN = frozenset(
+    "command cwd duration duration_ms duration_seconds execution_time interrupted isImage metadata "
+    "ok pid signal success timed_out truncated".split()
+).union(_SAID, _CODES)
+
+
+def opened(result: str) -> str:
+    """The output out of the JSON that some tools wrap it in, and a last line with its exit code.
+
+    One line of JSON would hide every line of the output, and glue `\\n` to the word behind it. A
+    result with any other key is the tool's own JSON and stays as it is.
+
+    >>> opened('{"output": "a\\\\nb\\\\n", "metadata": {"exit_code": 2}}')
+    'a\\nb\\nexit code 2'
+    """
+    if not (result.startswith("{") and result.endswith("}")):
+        return result
+    try:
+        value = json.loads(result)
+    except (ValueError, RecursionError):
+        return result
+    if not isinstance(value, dict) or not value.keys() <= _KNOWN:
+        return result
+    said = [value[key].strip("\n") for key in _SAID if isinstance(value.get(key), str)]
+    if not said:
+        return result
+    beside = value.get("metadata")
+    code = _code(value) or (_code(beside) if isinstance(beside, Mapping) else "")
+    return "\n".join(text for text in (*said, code) if text)
+
+
+def _code(value: Mapping[str, Any]) -> str:
+    found = (value.get(key) for key in _CODES)
+    return next((f"exit code {code}" for code in found if type(code) is int), "")

@@ -1,10 +1,14 @@
-"""A transcript as a reader sees it: who said which line, and which call a result answers."""
+"""A transcript as a reader sees it: who said which text, and which call a result answers.
+
+Tools answer in the user's role too, and hosts put notes of their own round what was typed. Only
+what is left over when both are taken out is the user's.
+"""
 
 from __future__ import annotations
 
 import json
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -21,13 +25,6 @@ from ..messages import (
     tool_calls_of,
 )
 from .outcomes import opened, outcome_of
-from .speakers import HOST_PREFIXES, SHELL, ran_by_the_user, voices, written_calls
-
-# Where to look and for how long: never what was looked at.
-_UNSPOKEN = frozenset(
-    "offset limit timeout headlimit viewrange startline endline line character linenumber "
-    "securityrisk".split()
-)
 
 
 class Passage(NamedTuple):
@@ -36,8 +33,10 @@ class Passage(NamedTuple):
     at: int
     """The position of its message."""
     source: str
+    """`user`, `assistant`, `call`, `result` or `host`."""
     text: str
     call: ToolCall | None = None
+    """The call itself, or the one that a result answers."""
     lead: str = ""
     """For a call: the last words said before it, which often tell what it is for."""
 
@@ -48,93 +47,46 @@ LEAD_CHARS = 80
 def passages(messages: Sequence[Message], host_prefixes: tuple[str, ...] = ()) -> Iterator[Passage]:
     """Every text in order; calls as `name argument argument`, results with the call they answer."""
     calls: dict[str, ToolCall] = {}
-    written: deque[ToolCall] = deque()
     for index, message in enumerate(messages):
         text = result_text(message)
-        role = message.get("role")
         if is_result(message):
             key = message.get("tool_call_id") or message.get("name") or ""
             yield Passage(index, "result", opened(text), calls.get(str(key)))
-        elif role == "assistant":
-            yield from _unanswered(index - 1, written)
+        elif message.get("role") == "assistant":
             made = tool_calls_of(message)
             calls.update((name, call) for call in made for name in (call.id, call.name))
-            if not made and ("<" in text or "```" in text):
-                ran = _is_answered(messages, index, host_prefixes)
-                made, text = written_calls(text, answered=ran)
-                written.extend(made)
-            yield from _acted(index, text, made)
+            if text.strip():
+                yield Passage(index, "assistant", text)
+            # From a whole word on: half a name would be a name that nobody wrote.
+            lead = " ".join(text[-LEAD_CHARS:].split()[len(text) > LEAD_CHARS :])
+            yield from (Passage(index, "call", call_text(call), call, lead) for call in made)
         elif text.strip() or result_blocks(message):
-            spoken = _spoken(message, text, host_prefixes, bool(written))
-            yield from _heard(index, spoken, calls, written)
-    yield from _unanswered(len(messages) - 1, written)
-
-
-def _acted(index: int, text: str, made: Iterable[ToolCall]) -> Iterator[Passage]:
-    """What an assistant says, and its calls."""
-    if text.strip():
-        yield Passage(index, "assistant", text)
-    for call in made:
-        spoken = call_text(call)
-        yield Passage(index, "call", spoken, call, _last_words(text))
-        text = spoken
-
-
-def _heard(
-    index: int, spoken: Iterable[Spoken], calls: Mapping[str, ToolCall], written: deque[ToolCall]
-) -> Iterator[Passage]:
-    """What comes in the user's role; a tool's words answer the call that they name, else the
-    oldest written one that has no answer."""
-    for source, text, key in spoken:
-        if source != "result":
-            yield Passage(index, source, text)
-            continue
-        if key in calls:
-            yield Passage(index, source, opened(text), calls[key])
-            continue
-        command, output = ran_by_the_user(text)
-        if command:
-            yield from _unanswered(index, written)
-            written.append(ToolCall("", SHELL, json.dumps({"command": command})))
-        yield Passage(index, source, opened(output), written.popleft() if written else None)
-
-
-class Spoken(NamedTuple):
-    """One voice in a message that is neither the assistant's nor wholly a tool's."""
-
-    source: str
-    text: str
-    answers: str = ""
-    """The id of the call that a result names."""
+            for source, said, key in _spoken(message, text, host_prefixes):
+                said = opened(said) if source == "result" else said
+                yield Passage(index, source, said, calls.get(key))
 
 
 def _spoken(
-    message: Message, text: str, host_prefixes: tuple[str, ...], after_call: bool
-) -> Iterable[Spoken]:
-    """The voices in a message that is neither the assistant's nor wholly a tool's."""
-    if message.get("role") != "user" or message.get("name"):
-        return (Spoken("host", text),)
-    if is_tools_text(message):
-        return _parts(message, text, host_prefixes)
-    return (Spoken(*each) for each in voices(text, host_prefixes, after_call=after_call))
-
-
-def _parts(message: Message, text: str, host_prefixes: tuple[str, ...]) -> Iterator[Spoken]:
-    """Results, and what the user typed beside them."""
+    message: Message, text: str, host_prefixes: tuple[str, ...]
+) -> Iterator[tuple[str, str, str]]:
+    """(speaker, text, id of the call it answers) for a message of the user or the host."""
     content = message.get("content")
-    if not isinstance(content, list):
-        yield Spoken("result", text)
-        return
-    for part in content:
-        if is_answer_block(part):
-            yield Spoken("result", said_by(part), str(part.get("tool_use_id") or ""))
-            continue
-        said = text_of({"content": [part]})
-        typed = isinstance(part, Mapping) and part.get("type") == "text"
-        if typed and not said.startswith(ORPHAN_OPENS):
-            yield from (Spoken(*each) for each in voices(said, host_prefixes))
-        elif said:
-            yield Spoken("result", said)
+    if message.get("role") != "user" or message.get("name"):
+        yield "host", text, ""
+    elif not is_tools_text(message):
+        yield from ((source, said, "") for source, said in speakers(text, host_prefixes))
+    elif not isinstance(content, list):
+        yield "result", text, ""
+    else:  # results, and what the user typed beside them
+        for part in content:
+            said = text_of({"content": [part]})
+            typed = isinstance(part, Mapping) and part.get("type") == "text"
+            if is_answer_block(part):
+                yield "result", said_by(part), str(part.get("tool_use_id") or "")
+            elif typed and not said.startswith(ORPHAN_OPENS):
+                yield from ((source, own, "") for source, own in speakers(said, host_prefixes))
+            elif said:
+                yield "result", said, ""
 
 
 def said_by(block: Mapping[str, Any]) -> str:
@@ -149,24 +101,93 @@ def said_by(block: Mapping[str, Any]) -> str:
     return f"Error: {text}"
 
 
-def _is_answered(messages: Sequence[Message], index: int, host_prefixes: tuple[str, ...]) -> bool:
-    """Whether a tool's answer in the user's role follows the message."""
-    following = messages[index + 1] if index + 1 < len(messages) else {}
-    if following.get("role") != "user":
-        return False
-    found = _spoken(following, result_text(following), host_prefixes, True)
-    return any(each.source == "result" and not ran_by_the_user(each.text)[0] for each in found)
+# -------------------------------------------------------------- the user's role
 
 
-def _unanswered(index: int, written: deque[ToolCall]) -> Iterator[Passage]:
-    """Calls that a host carries out without a word."""
-    while written:
-        yield Passage(index, "result", "", written.popleft())
+# Hosts speak in the user's role too: command echoes, reminders, notices. Nobody said these.
+HOST_PREFIXES = (
+    "<system-reminder",
+    "<command-",
+    "<local-command",
+    "<task-notification",
+    "<environment",
+    "Caveat: The messages below",
+    "Base directory for this skill",
+    "[Request interrupted",
+    "[loop-guard]",
+    "<conversation-summary",
+    "# AGENTS.md instructions",
+    "I have *added these files to the chat*",
+)
+# Notes with an end of their own: what stands before and behind them is somebody else's.
+_NOTE = re.compile(
+    r"^[ \t]*<(system-reminder|command-[a-z]+|local-command-[a-z]+|task-notification|"
+    r"environment_?[a-z]*|additional_data|attached_files|attachments|user_info|git_status|"
+    r"project_layout|workspace_info|repository_info|runtime_information|reminderInstructions|"
+    r"open_and_recently_viewed_files|user_instructions)\b[^>\n]*>",
+    re.M | re.I,
+)
+_WRAPPING = re.compile(
+    r"^[ \t]*</?(?:task|user_query|userRequest|user_request|user_message|feedback|answer)>[ \t]*$"
+    r"|^\s*<(?:task|user_query|userRequest|user_request)>|</(?:task|user_query|userRequest|"
+    r"user_request)>\s*$",
+    re.M,
+)
+# How agents without native calls hand over what a tool printed.
+_ANSWER = re.compile(
+    r"\s*(?:(?P<heading>\[\w+(?: for .{0,2000}?)?\] Result:|OBSERVATION:?|Observation:\s|"
+    r"EXECUTION RESULT of \[\w+\]:)|I ran this command:\n|# \d+ SEARCH/REPLACE block|"
+    r"<(?:returncode|output|tool_response|tool_result|function_results?|observation)>)",
+    re.S,
+)
 
 
-def _last_words(text: str) -> str:
-    flat = " ".join(text[-2 * LEAD_CHARS :].split())
-    return flat if len(flat) <= LEAD_CHARS else flat[flat.find(" ", len(flat) - LEAD_CHARS) + 1 :]
+def speakers(text: str, host_prefixes: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+    """(`user`, `result` or `host`, text) for the speakers in a message of the user's role.
+
+    >>> list(speakers("<system-reminder>be brief</system-reminder>\\nFix the parser."))
+    [('user', 'Fix the parser.'), ('host', '<system-reminder>be brief</system-reminder>')]
+    """
+    opens = (*HOST_PREFIXES, *host_prefixes)
+    own, notes = _parted(text)
+    if answer := _ANSWER.match(own):
+        yield "result", own[answer.end("heading") :].strip() if answer["heading"] else own
+    elif own.lstrip().startswith(opens):
+        yield "host", own
+    elif own.strip():
+        yield "user", _WRAPPING.sub("", own).strip() if "<" in own else own
+    yield from (("host", note) for note in notes)
+
+
+def is_answer(text: str) -> bool:
+    """Whether a message in the user's role brings a tool's words.
+
+    >>> is_answer("[read_file for 'a.py'] Result:\\nport = 1")
+    True
+    """
+    return _ANSWER.match(_parted(text)[0]) is not None
+
+
+def _parted(text: str) -> tuple[str, list[str]]:
+    """The text without the host's notes, and those notes; one that has no end is none."""
+    if "</" not in text:
+        return text, []
+    own: list[str] = []
+    notes: list[str] = []
+    at = 0
+    while found := _NOTE.search(text, at):
+        closing = f"</{found[1]}>"
+        end = text.find(closing, found.end())
+        if end < 0:
+            break
+        end += len(closing)
+        own.append(text[at : found.start()])
+        notes.append(text[found.start() : end].strip())
+        at = end
+    if not notes:
+        return text, []
+    own.append(text[at:])
+    return "\n".join(part.strip() for part in own if part.strip()), notes
 
 
 def without_notes(result: str, host_prefixes: tuple[str, ...] = ()) -> str:
@@ -177,6 +198,16 @@ def without_notes(result: str, host_prefixes: tuple[str, ...] = ()) -> str:
         result = own
         own, _, last = own.rstrip().rpartition("\n\n")
     return result
+
+
+# -------------------------------------------------------------- calls
+
+
+# Where to look and for how long: never what was looked at.
+_UNSPOKEN = frozenset(
+    "offset limit timeout headlimit viewrange startline endline line character linenumber "
+    "securityrisk".split()
+)
 
 
 def call_text(call: ToolCall) -> str:

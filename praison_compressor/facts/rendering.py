@@ -1,238 +1,39 @@
-"""Render the facts as a text within a budget: what both the audit and the static summary print."""
+"""Render the facts as a text within a budget: what both the audit and the static summary print.
+
+Sections come first (how things stand, the user's words, the trail), each with its share of the
+room; details fill what is left.
+"""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Container, Iterable, Iterator
+from typing import NamedTuple
 
+from .corrections import Stale
+from .coverage import short
+from .details import Count, details
 from .identifiers import Classifier
-from .model import CommandFact, Excerpt, Facts
-from .sections import (
-    Count,
-    Section,
-    changed_section,
-    commands_section,
-    decisions_section,
-    errors_section,
-    fitted,
-    looked_section,
-    now_section,
-    read_section,
-    user_section,
-)
-from .selection import Chooser
-
-# -------------------------------------------------------------- roots
-
-
-_ABSOLUTE = re.compile(r"(?<![\w./~:])/(?:[\w.@+-]+/){2,}(?=[\w.@+-]+/)")
-
-
-_RELATIVE = re.compile(r"(?<![\w./~@:-])(?:[\w@+-][\w.@+-]*/){2,}(?=[\w.@+-]+/)")
-
-
-LEAST_USES = 4
-
-
-class Roots:
-    """At most one absolute and one relative folder that texts of the session keep repeating."""
-
-    def __init__(self, texts: Iterable[str]) -> None:
-        texts = list(texts)
-        self.absolute = _best(_ABSOLUTE, texts)
-        self.relative = _best(_RELATIVE, (self._local(text) for text in texts))
-        self._strip = _stripper(self.relative)
-
-    def strip(self, text: str) -> str:
-        """The text with the shared folders left out of its paths."""
-        text = self._local(text)
-        return self._strip.sub("", text) if self._strip else text
-
-    def _local(self, text: str) -> str:
-        return text.replace(self.absolute, "") if self.absolute else text
-
-    def note(self) -> str:
-        """How to read the shortened paths; empty if none is shortened."""
-        shown = [root for root in (self.absolute, self.relative) if root]
-        return f"(left out of paths: {' and '.join(shown)})" if shown else ""
-
-
-def _stripper(root: str) -> re.Pattern[str] | None:
-    # Two parts must remain, or nobody could tell which file is meant.
-    return re.compile(rf"(?<![\w./~@-]){re.escape(root)}(?=[\w.@+-]+/)") if root else None
-
-
-def _best(pattern: re.Pattern[str], texts: Iterable[str]) -> str:
-    uses: Counter[str] = Counter()
-    for text in texts:
-        uses.update(pattern.findall(text))
-    shared: Counter[str] = Counter()
-    for folder, times in uses.items():
-        parts = folder.split("/")[:-1]
-        for depth in range(2, len(parts) + 1):
-            shared["/".join(parts[:depth]) + "/"] += times
-    worth = {root: times * len(root) for root, times in shared.items() if times >= LEAST_USES}
-    return max(worth, key=lambda root: (worth[root], root)) if worth else ""
-
-
-# -------------------------------------------------------------- details
-
-
-LISTED = 0.5
-"""Share of its weight that an identifier keeps which a section only lists."""
-
-
-AGAIN = 0.15
-"""Share of its weight that an identifier keeps once it is bound: a second mention says more."""
-
-
-ROOT_SAMPLE = 1_500
-
-
-ROOTS_PAY_TOKENS = 600
-"""Below it the note on what is left out of paths costs more than it saves."""
-
-
-FILLINGS = 3
-
-
-LEFT_OVER = 0.01
-"""Share of the room that is not worth another round."""
-
-
-Marked = Callable[[str, int], str]
-"""Words of a message, and what of them no longer holds."""
-
-
-MARKS = {"call": "> ", "result": "= ", "assistant": "", "user": "user: ", "host": "host: "}
-
-
-# How a line may not begin that has no mark of its own.
-_POSES = re.compile(r"[#>=]|user:|host:|the user said", re.IGNORECASE)
-
-
-def _as_it_is(text: str, index: int) -> str:
-    return text
-
-
-def excerpts_text(chosen: Iterable[Excerpt], marked: Marked = _as_it_is) -> str:
-    """Chosen excerpts in order, those of one message together; none opens as what it is not."""
-    out: list[str] = []
-    last: tuple[int, str] | None = None
-    for item in chosen:
-        here = (item.index, item.source)
-        text = marked(item.text, item.index)
-        if here == last:
-            out[-1] += f" … {text}"
-        else:
-            mark = MARKS.get(item.source, "")
-            posing = not mark and _POSES.match(text)
-            out.append(f"{'… ' if posing else mark}{text}")
-        last = here
-    return "\n".join(out)
-
-
-def details(
-    facts: Facts,
-    budget_tokens: int,
-    count: Count,
-    covered: set[str] | None = None,
-    half: set[str] | None = None,
-) -> str:
-    """The excerpts that bind the most valuable identifiers, within the budget.
-
-    `covered` identifiers are bound elsewhere in the view, `half` ones only listed there.
-    """
-    stale = facts.stale
-    pool = [
-        item
-        for item in facts.excerpts
-        if item.source != "user"
-        and not (item.source == "assistant" and stale.holds(item.text, item.index))
-    ]
-    sample = [item.text for item in pool if "/" in item.text][-ROOT_SAMPLE:]
-    roots = Roots(sample if budget_tokens >= ROOTS_PAY_TOKENS else ())
-    heading = f"## Details (> call, = result) {roots.note()}".strip() + "\n"
-    room = budget_tokens - count(heading)
-    if room < 20:
-        return ""
-    pool = [
-        replace(item, text=roots.strip(item.text)) if "/" in item.text else item for item in pool
-    ]
-    weights = dict(facts.worth)
-    for key in half or ():
-        weights[key] = weights.get(key, 0.0) * LISTED
-    left = {key: weight for key, weight in weights.items() if key not in (covered or ())}
-    chooser = Chooser(pool, left, count, Classifier(facts.patterns))
-    body = _filled(chooser, room, lambda items: excerpts_text(items, stale.marked), count)
-    return heading + body + "\n" if body else ""
-
-
-def _filled(
-    chooser: Chooser, room: int, shown: Callable[[Iterable[Excerpt]], str], count: Count
-) -> str:
-    """The clauses that fill the room: what each costs is known only when all are printed."""
-    body, left = "", room
-    for _ in range(FILLINGS):
-        chooser.spend(left, AGAIN)
-        body = shown(chooser.chosen())
-        left = room - count(body)
-        if left <= LEFT_OVER * room:
-            break
-    while body and left < 0:
-        chooser.give_back(-left)
-        body = shown(chooser.chosen())
-        left = room - count(body)
-    return body
-
-
-# -------------------------------------------------------------- render
-
+from .model import DONE, CommandFact, ErrorFact, Facts, FileFact, Said, Todo
 
 USER_SHARE = 0.7
-
-
 NOW_SHARE = 0.06
-
-
 FILES_SHARE = 0.2
 """What became of the files has most room: a summary that lost it is what users complain of, and
 `tests/benchmarks/rounds.py` loses 15 of 20 files where it shares .06 with files only read."""
-
-
 FILES_PAY_TOKENS = 400
 """In less room a list of files costs the words that bind what the next steps need."""
-
-
 SHARE = 0.03
 """Of each other section, and twice that of the files where room is short."""
-
-
 LEAST_TOKENS = 40
 """A section that a person looks for first gets a line or two even in a small summary."""
-
-
 READ_WHOLE_TOKENS = 2_000
 """A summary of so many is read whole by a person, and uses its room. In a larger one, and beside a
 model's text, room that is left is left: it would be sent with every later request."""
-
-
 LEFT_SHARE = 0.02
 """Of the whole, that is worth another look at the sections once the details are chosen."""
-
-
 SLACK_SHARE = 0.002
 """Of the whole, that stays empty: others count a long text in pieces, and some tokens more."""
-
-
-Make = Callable[[str], Section]
-"""A section, given what is told above it: nothing is told twice."""
-
-
-SectionPart = tuple[Make, str]
-"""And as much of it as fits."""
 
 
 def render(
@@ -242,14 +43,13 @@ def render(
     count: Count,
     visible: str = "",
     beside_prose: bool = False,
-    failing: Sequence[CommandFact] | None = None,
     words_of: int = 0,
 ) -> str:
     """The facts within the budget: how things stand, the user's words, the trail, details.
 
-    `beside_prose`: a model's text stands above, which a person looks at first; `failing` are the
-    commands of which it does not say that they still fail. `words_of`, where it is more than the
-    budget, is what the whole may take where the user's words fill it.
+    `visible` is text that the reader sees anyway; `beside_prose`: a model's text is of it, which a
+    person looks at first. `words_of`, where it is more than the budget, is what the whole may take
+    where the user's words fill it.
     """
     if max(words_of, budget_tokens) < 20:
         return ""
@@ -257,19 +57,30 @@ def render(
     def least(room: int) -> int:
         return LEAST_TOKENS if room >= 5 * LEAST_TOKENS and not beside_prose else 0
 
-    flat = " ".join(visible.split())
-    standing, words = now_section(facts, failing), user_section(facts, flat)
-    enough = LEAST_TOKENS if failing else least(budget_tokens)
-    now = fitted(standing, max(int(budget_tokens * NOW_SHARE), enough), count)
-    room = max(0, budget_tokens - count(now))
-    share = int(room * USER_SHARE)
-    said = fitted(words, share + max(0, words_of - max(0, budget_tokens)), count)
-    extra = max(0, count(said) - share)
+    stale = Stale(facts.user)
+    fails = beside_prose and any(item.still_fails for item in facts.commands)
+    now = now_section(facts, stale, failing_first=fails)
+    words = user_section(facts, " ".join(visible.split()))
+    enough = LEAST_TOKENS if fails else least(budget_tokens)
+    stands = fitted(now, max(int(budget_tokens * NOW_SHARE), enough), count)
+    room = max(0, budget_tokens - count(stands))
+    users = int(room * USER_SHARE)
+    said = fitted(words, users + max(0, words_of - max(0, budget_tokens)), count)
+    extra = max(0, count(said) - users)
     room -= count(said) - extra
-    parts: list[SectionPart] = [(lambda told: standing, now), (lambda told: words, said)]
-    for make, part in _shares(facts, room):
-        most = max(int(room * part), least(room))
-        parts.append((make, fitted(make(_joined(parts)), most, count)))
+    parts: list[SectionPart] = [(lambda *_: now, stands), (lambda *_: words, said)]
+    made: tuple[Make, ...] = (
+        decisions_section,
+        files_section,
+        read_section,
+        errors_section,
+        commands_section,
+    )
+    files_share = FILES_SHARE if room >= FILES_PAY_TOKENS else 2 * SHARE
+    for make in made:
+        share = files_share if make is files_section else SHARE
+        section = make(facts, stale, _joined(parts))
+        parts.append((make, fitted(section, max(int(room * share), least(room)), count)))
     text = _joined(parts)
     classifier = Classifier(facts.patterns)
     covered = set(classifier.names(f"{said}\n{visible}"))
@@ -280,36 +91,258 @@ def render(
     small = budget_tokens <= READ_WHOLE_TOKENS and not beside_prose
     if small and room >= max(LEAST_TOKENS, LEFT_SHARE * budget_tokens):
         room -= max(1, int(SLACK_SHARE * budget_tokens))
-        looked: SectionPart = (lambda told: looked_section(facts), "")
-        text = _joined(_widened([*parts, looked], room, count))
+        # All of a section is told where it fits into what room the details have left.
+        wider: list[SectionPart] = []
+        for make, narrow in [*parts, (looked_section, "")]:
+            whole = make(facts, stale, _joined(wider))
+            wide = fitted(whole, count(narrow) + room, count)
+            room -= count(wide) - count(narrow)
+            wider.append((make, wide))
+        text = _joined(wider)
     return squeeze(f"{text}\n{bound}")
 
 
-def _shares(facts: Facts, room: int) -> Iterator[tuple[Make, float]]:
-    yield lambda told: decisions_section(facts, told), SHARE
-    yield (
-        lambda told: changed_section(facts),
-        FILES_SHARE if room >= FILES_PAY_TOKENS else 2 * SHARE,
-    )
-    yield lambda told: read_section(facts), SHARE
-    yield lambda told: errors_section(facts, told), SHARE
-    yield lambda told: commands_section(facts, told), SHARE
+Make = Callable[[Facts, Stale, str], "Section"]
+"""A section of the facts, given what is told above it: nothing is told twice."""
+SectionPart = tuple[Make, str]
+"""A section, and as much of it as fits."""
 
 
 def _joined(parts: Iterable[SectionPart]) -> str:
     return "\n".join(text for _, text in parts if text)
 
 
-def _widened(parts: Iterable[SectionPart], room: int, count: Count) -> list[SectionPart]:
-    """The sections with what room the details have left: all of it is told where it fits."""
-    out: list[SectionPart] = []
-    for make, text in parts:
-        wider = fitted(make(_joined(out)), count(text) + room, count)
-        room -= count(wider) - count(text)
-        out.append((make, wider))
-    return out
-
-
 def squeeze(text: str) -> str:
     """Blank lines and trailing spaces removed: they cost tokens and say nothing."""
     return re.sub(r"\n{2,}", "\n", re.sub(r"[ \t]+\n", "\n", text)).strip()
+
+
+# -------------------------------------------------------------- lines
+
+
+class Line(NamedTuple):
+    """One piece of a section and where it belongs in it."""
+
+    order: int
+    text: str
+    group: str = ""
+    """Neighbours of one group share a bullet."""
+    label: str = ""
+    """Printed once, before the first of the group."""
+
+
+class Section(NamedTuple):
+    """A heading with its lines, most valuable first."""
+
+    title: str
+    lines: tuple[Line, ...]
+    joint: str = "\n"
+    """Between neighbours of one group."""
+
+
+MOST_CHARS_PER_TOKEN = 8
+
+
+def fitted(section: Section, budget_tokens: int, count: Count) -> str:
+    """The section with as many of its lines as fit, in order; empty if none does."""
+    room = budget_tokens - count(f"## {section.title}\n") - 1
+    kept: list[Line] = []
+    groups: set[str] = set()
+    for line in section.lines:
+        if len(line.text) > MOST_CHARS_PER_TOKEN * room:
+            continue  # counting it costs more than the look
+        opens = not line.group or line.group not in groups
+        cost = count(line.text) + 1 + (count(f"- {line.label}") if opens else 0)
+        if cost <= room:
+            room -= cost
+            kept.append(line)
+            groups.add(line.group)
+    out: list[str] = []
+    last = ""
+    for line in sorted(kept, key=lambda line: line.order):
+        if line.group and line.group == last:
+            out[-1] += section.joint + line.text
+        else:
+            out.append(f"- {line.label}{line.text}")
+        last = line.group
+    return f"## {section.title}\n" + "\n".join(out) + "\n" if out else ""
+
+
+# -------------------------------------------------------------- sections
+
+
+RECENT_NOTES = 1
+
+
+def now_section(facts: Facts, stale: Stale, *, failing_first: bool = False) -> Section:
+    """How things stand: what is being done, what is next, what still fails, what is done."""
+    fails = [
+        Line(0, stale.marked(_fails(item), item.index), f"fails {item.index}", "still fails: ")
+        for item in reversed(facts.commands)
+        if item.still_fails
+    ]
+    lines = [*_todos(facts, stale, "doing"), *_todos(facts, stale, "next")]
+    lines = [*fails, *lines] if failing_first else [*lines, *fails]
+    told = max((item.index for item in facts.todos), default=0)
+    current = stale.without([*facts.last_words, *reversed(facts.open_work[-RECENT_NOTES:])])
+    # What was said before the list took its present state is not how things stand.
+    notes = dict.fromkeys(note for note in current if note.index >= told)
+    lines += [Line(0, f"{note.text} [{note.index}]", note.text, "said: ") for note in notes]
+    lines += _todos(facts, stale, "done")
+    return Section("Now", tuple(line._replace(order=n) for n, line in enumerate(lines)), "; ")
+
+
+def _fails(item: CommandFact) -> str:
+    return f"{item.text}: {item.detail} [{item.index}]"
+
+
+def _todos(facts: Facts, stale: Stale, state: str) -> Iterator[Line]:
+    # A list that nobody touched since the user spoke does not know of what was said.
+    spoke = max((item.index for item in facts.user), default=0)
+    for item in facts.todos:
+        if _state(item) == state:
+            was = "was " if item.index < spoke and state != "done" else ""
+            yield Line(0, stale.marked(item.text, item.index), state, f"{was}{state}: ")
+
+
+def _state(item: Todo) -> str:
+    if item.status in DONE:
+        return "done"
+    return "doing" if item.status in ("in_progress", "active", "doing", "current") else "next"
+
+
+TASK_SPACES = 3
+"""A sentence of four words and more: a greeting has fewer."""
+
+
+def user_section(facts: Facts, hidden: str = "") -> Section:
+    """The user's words verbatim, rules of the session first; what is visible elsewhere is not.
+
+    `hidden` is text with whitespace flattened that the view shows anyway.
+    """
+    kept: dict[str, tuple[int, Said]] = {}
+    for position, item in enumerate(facts.user):
+        if item.superseded_by or not (hidden and item.text in hidden):
+            kept[item.text] = (position, item)
+    replacing = {item.superseded_by for item in facts.user}
+    # What the session began with, a greeting left out, says what all the rest is about.
+    typed = (item for item in facts.user if not item.pasted)
+    task = next((item for item in typed if item.text.count(" ") >= TASK_SPACES), None)
+    ranked = sorted(
+        kept.values(),
+        key=lambda pair: (pair[1] is not task, _rank(pair[1], replacing), -pair[1].index, pair[0]),
+    )
+    lines = (Line(at, _said(item), f"[{item.index}]") for at, item in ranked)
+    return Section("The user said", tuple(lines))
+
+
+def _rank(item: Said, replacing: Container[str | None]) -> int:
+    """What replaced something comes with what it replaced: else only the old value is told."""
+    corrected = item.superseded_by or item.text in replacing
+    return 0 if item.standing or corrected else 1 + item.pasted
+
+
+def _said(item: Said) -> str:
+    if not item.superseded_by:
+        return item.text
+    values = ", ".join(item.old_values)
+    return f"{item.text} (superseded later: {values} no longer holds)"
+
+
+def decisions_section(facts: Facts, stale: Stale, told: str = "") -> Section:
+    """Decisions with the words that justify them, newest first; not those `told` above."""
+    current = stale.without(reversed(facts.decisions))
+    lines = (
+        Line(item.index, f"[{item.index}] {item.text}") for item in current if item.text not in told
+    )
+    return Section("Decisions", tuple(lines))
+
+
+def files_section(facts: Facts, stale: Stale, told: str = "") -> Section:
+    """What became of the files, newest first: the last thing done to each and the call that did it.
+
+    Files that were only read have a section of their own: in a long session they are the many.
+    """
+    return _files(facts, "Files", read=False)
+
+
+def read_section(facts: Facts, stale: Stale, told: str = "") -> Section:
+    """The files that were read and left as they were, newest first."""
+    return _files(facts, "Files read", read=True)
+
+
+def _files(facts: Facts, title: str, *, read: bool) -> Section:
+    moves = {(item.index, item.target) for item in facts.files if item.action == "moved"}
+    chosen = [
+        item
+        for item in facts.files
+        if (item.action == "read") == read and (item.index, item.path) not in moves
+    ]
+    ordered = sorted(chosen, key=lambda item: -item.index)
+    groups = list(dict.fromkeys(map(_done, ordered)))
+    lines = (
+        Line(groups.index(_done(item)), _file(item), _done(item), f"{_done(item)}: ")
+        for item in ordered
+    )
+    return Section(title, tuple(lines), ", ")
+
+
+def _done(item: FileFact) -> str:
+    return f"{item.action} ({item.via})" + ("" if item.ok else ", failed")
+
+
+def _file(item: FileFact) -> str:
+    times = item.counts.get(item.action, 1)
+    target = f" to {item.target}" if item.target else ""
+    return short(item.path) + (f" ×{times}" if times > 1 else "") + target
+
+
+_AMONG_FILES = re.compile(r"grep|glob|file|list|dir|code|symbol|workspace|by_name", re.I)
+ERROR_CHARS = 40
+"""By which an error's line is known again."""
+
+
+def commands_section(facts: Facts, stale: Stale, told: str = "") -> Section:
+    """Commands with their newest outcome, newest first, and after them pages and searches.
+
+    Looking for a name among files is none of them: it can be done again for less than it costs.
+    What is `told` above as still failing is not told again, nor is an error's line.
+    """
+    ran = [item for item in reversed(facts.commands) if item.kind == "command"]
+    ran = [item for item in ran if not (item.still_fails and _fails(item) in told)]
+    looked = [item for item in reversed(facts.commands) if item.kind != "command"]
+    looked = [item for item in looked if not _is_among_files(item)]
+    lines = tuple(_ran(item, stale, told) for item in (*ran, *looked))
+    return Section("Commands and searches" if looked else "Commands", lines)
+
+
+def looked_section(facts: Facts, stale: Stale, told: str = "") -> Section:
+    """Searches among the files with what they found, newest first: for room that is left over."""
+    local = filter(_is_among_files, reversed(facts.commands))
+    return Section("Local searches", tuple(_ran(item, stale) for item in local))
+
+
+def _is_among_files(item: CommandFact) -> bool:
+    return item.kind == "search" and bool(_AMONG_FILES.search(item.text.partition(" ")[0]))
+
+
+def _ran(item: CommandFact, stale: Stale, told: str = "") -> Line:
+    error = item.detail[:ERROR_CHARS]
+    above = item.outcome == "failed" and f"[{item.index}] {error}" in told
+    came = f"{item.outcome}: {item.detail}" if item.detail and not above else item.outcome
+    return Line(item.index, stale.marked(f"[{item.index}] {item.text} -> {came}", item.index))
+
+
+def errors_section(facts: Facts, stale: Stale, told: str = "") -> Section:
+    """Errors that tools reported and what followed, newest first; not those `told` above."""
+    lines = (
+        Line(item.index, stale.marked(_error(item), item.index))
+        for item in reversed(facts.errors)
+        if item.text not in told
+    )
+    return Section("Errors reported by tools", tuple(lines))
+
+
+def _error(item: ErrorFact) -> str:
+    followed = f" (then: {item.followed_by})" if item.followed_by else ""
+    return f"[{item.index}] {item.text}{followed}"

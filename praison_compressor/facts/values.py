@@ -23,27 +23,15 @@ from .language import (
 )
 
 _LETTER = rf"[^\W{UNSPACED}]"
-
-
 _VALUE = re.compile(
     rf"https?://[^\s\"'<>{UNSPACED}、。，]+|(?<!\w)([\"'`])[^\"'`\n]{{1,60}}\1(?!\w)|[「“][^」”\n]{{1,60}}[」”]"
     rf"|(?<![\w.])\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?!\w|,\d)|(?:[~./@#:+%-]|{_LETTER})*{_LETTER}%?"
 )
-
-
 _NUMBER = re.compile(r"v?\d+(?:[.,]\d+)*(?:[a-zA-Z%]{1,3})?")
-
-
 _ENDING = re.compile(r"\.\w{1,5}$")
-
-
 _NAME = re.compile(r"[_\d-]|[a-z][A-Z]")
-
-
 # Of scripts without spaces two neighbouring signs stand for a word.
 _WORD = re.compile(rf"[^\W\d_{UNSPACED}]{{3,}}|[\u30a0-\u30ff]{{3,}}|(?=([\u3400-\u9fff]{{2}}))")
-
-
 NEAR_CHARS = 30
 """How far from a value the words may stand that say what it is."""
 

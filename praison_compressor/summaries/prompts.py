@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..facts.speakers import is_answer
+from ..facts.passages import is_answer
 from ..messages import (
     Message,
     ToolCall,

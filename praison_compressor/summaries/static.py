@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..facts import Domain, Facts, extract, missing, render
-from ..facts.sections import still_failing
 from ..messages import Message
 from ..messages.forks import renewed
 
@@ -91,15 +90,12 @@ def repair(
     lacking = replace(left, identifiers=known.identifiers, user=said)
     room = budget_tokens - count(ADDED) - 2
     shown = f"{visible}\n{summary}"
-    # Whether it fails still is known of all the commands, not of those alone that it lacks.
-    fails = [item for item in still_failing(known) if item in left.commands]
     body = render(
         lacking,
         budget_tokens=room,
         count=count,
         visible=shown,
         beside_prose=True,
-        failing=fails,
         words_of=words_of,
     )
     most = max(budget_tokens, words_of)

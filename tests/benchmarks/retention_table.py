@@ -1,16 +1,15 @@
-"""What survives without a model, by source: recorded sessions, the oracle's line, unseen weights.
+"""What survives without a model, by source: recorded sessions, the oracle's line.
 
     python -m tests.benchmarks.retention_table --file CORPUS/visible.jsonl [--budgets .1,.25,.5]
         [--cuts .25,.3,.35]
     python -m tests.benchmarks.retention_table --recorded CORPUS/recorded_compactions.jsonl
 
 Beside `--file` lies `../bench` with the benchmark's own `retention.py` and `baselines.py`; else say
-`--bench FOLDER`. Rows: ours; ours with the weights of importance fitted anew without the sessions
-that are scored (what a fit to these sessions is worth on others); ours with plain weights that
-nobody fitted; ours told which identifiers will be needed (the oracle: nobody can know).
+`--bench FOLDER`. Rows: ours; ours told which identifiers will be needed (the oracle: nobody can
+know).
 Intervals: 95 %, conversations drawn with replacement.
 A file of recorded compactions is cut too, before each compaction: no weight was ever fitted to
-those sessions (`--fast` leaves out the rows of fits and oracle).
+those sessions (`--fast` leaves out the oracle).
 `--cuts` takes more places than the benchmark's three: few conversations need much from their
 middle, and one idea's worth is best judged on many cuts.
 
@@ -28,7 +27,6 @@ import logging
 import random
 import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -41,9 +39,8 @@ from rich.table import Table
 from praison_compressor.compressor.context_compressor import ContextCompressor
 from praison_compressor.config import CompressorConfig
 from praison_compressor.errors import BudgetTooSmall
-from praison_compressor.facts import extract
 from praison_compressor.messages import text_of
-from tests.benchmarks import refit, retention
+from tests.benchmarks import retention
 
 Message = dict[str, Any]
 
@@ -54,9 +51,6 @@ CUTS = (0.4, 0.6, 0.8)
 MEASURES = ("deep", "deep_bound", "user")
 DRAWS = 1_000
 SEED = 20_261_122
-FOLDS = 8
-RECENT = 0.2
-"""Share of the tokens before a cut that the benchmark does not call deep."""
 
 
 @dataclass(frozen=True)
@@ -166,44 +160,6 @@ Way = Callable[[Case, int], list[Message]]
 def ours(case: Case, budget: int) -> list[Message]:
     """As it is shipped."""
     return retention.static(case.before, budget)
-
-
-def unseen(bench: Bench, cases: Sequence[Case]) -> Way:
-    """With weights that were fitted without the session: in groups of sessions."""
-    rows: dict[str, Counter[refit.Row]] = {}
-    for case in cases:
-        facts = extract(case.before)
-        recent = _recent(bench, case)
-        found = refit.rows_of(facts, bench.needed_in(case), recent)
-        rows.setdefault(case.name, Counter()).update(found)
-    names = sorted(rows)
-    random.Random(SEED).shuffle(names)
-    groups = [names[start::FOLDS] for start in range(FOLDS)]
-    weights = {}
-    for group in groups:
-        fit = refit.fitted(refit.without(rows, group))
-        weights.update(dict.fromkeys(group, fit))
-
-    def way(case: Case, budget: int) -> list[Message]:
-        with refit.weighing(weights[case.name]):
-            return ours(case, budget)
-
-    return way
-
-
-def plain(case: Case, budget: int) -> list[Message]:
-    """With weights that were fitted to nothing."""
-    with refit.weighing(refit.PLAIN):
-        return ours(case, budget)
-
-
-def _recent(bench: Bench, case: Case) -> int:
-    """Where the newest messages begin that the benchmark does not call deep."""
-    left, index = RECENT * case.tokens, case.cut
-    while index and left > 0:
-        index -= 1
-        left -= bench.retention.msg_tokens(case.messages[index])
-    return index
 
 
 def told_of(needed: set[str]) -> CompressorConfig:
@@ -345,7 +301,7 @@ def main() -> None:
     which.add_argument("--recorded", type=Path, help="recorded compactions with their summaries")
     parser.add_argument("--bench", type=Path)
     parser.add_argument("--budgets", default=".1,.25,.5")
-    parser.add_argument("--fast", action="store_true", help="ours alone, without refit and oracle")
+    parser.add_argument("--fast", action="store_true", help="ours alone, without the oracle")
     parser.add_argument("--cuts", default=",".join(map(str, CUTS)), help="shares of a session")
     given = parser.parse_args()
     bench = bench_of(given.file or given.recorded, given.bench)
@@ -357,8 +313,6 @@ def main() -> None:
     cases = list(bench.cases(given.file, tuple(map(float, given.cuts.split(",")))))
     ways: dict[str, Way] = {"ours": ours}
     if not given.fast:
-        ways["weights fitted without them"] = unseen(bench, cases)
-        ways["weights fitted to nothing"] = plain
         ways["oracle"] = foreseeing(bench)
     for budget in map(float, given.budgets.split(",")):
         Console(width=130).print(table_of(budget, measured(bench, cases, ways, budget)))

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from praison_compressor.facts.extraction import TodoList, notes
 from praison_compressor.facts.passages import Passage
-from praison_compressor.facts.worklist import TodoList, notes
 from praison_compressor.messages import ToolCall
 
 
@@ -77,7 +77,6 @@ def test_items_may_be_words_where_the_tool_is_named_for_it() -> None:
         ("the parser", "pending", 0),
     ]
     assert listed(call("buy", items=["milk", "bread"])) == []
-    assert listed(call("write_todos", todos=["lexer", ""])) == []
 
 
 def test_single_items_are_made_and_changed() -> None:
@@ -99,26 +98,6 @@ def test_single_items_are_made_and_changed() -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["content", "subject", "title", "text", "task", "description", "step", "name"]
-)
-def test_a_todo_item_is_named_by_any_of_the_usual_keys(key: str) -> None:
-    """Whichever the tool calls it."""
-    assert listed(call("x", todos=[{key: "do it"}])) == [("do it", "pending", 0)]
-
-
-def test_an_item_is_known_by_the_first_of_its_ids() -> None:
-    """`taskId` before `id` before `task_id`."""
-    made = [call("task_add", **{key: key, "title": key}) for key in ("taskId", "id", "task_id")]
-    for change in (
-        {"taskId": "taskId", "id": "id", "task_id": "task_id"},
-        {"id": "id", "task_id": "task_id"},
-        {"task_id": "task_id"},
-    ):
-        done = listed(*made, call("task_set", status="done", **change))
-        assert [text for text, status, _ in done if status == "done"] == [next(iter(change))]
-
-
-@pytest.mark.parametrize(
     ("name", "arguments"),
     [
         ("task_tracker", {"task_list": [{"id": "1", "title": "Fix", "status": "in-progress"}]}),
@@ -131,29 +110,3 @@ def test_lists_of_many_makes(name: str, arguments: dict[str, Any]) -> None:
     todos = TodoList()
     todos.see(call(name, **arguments), 3)
     assert [(todo.text, todo.status) for todo in todos.todos()] == [("Fix", "in_progress")]
-
-
-def test_items_that_are_merged_keep_what_is_not_told_again() -> None:
-    """A list may be told in part, by its keys."""
-    todos = TodoList()
-    items = [{"id": "a", "content": "Fix", "status": "pending"}, {"id": "b", "content": "Test"}]
-    todos.see(call("todo_write", merge=False, todos=items), 1)
-    later = [{"id": "a", "status": "completed"}, {"id": "c", "content": "Ship"}, {"id": "d"}]
-    todos.see(call("todo_write", merge=True, todos=later), 2)
-    assert [(todo.text, todo.status) for todo in todos.todos()] == [
-        ("Fix", "completed"),
-        ("Test", "pending"),
-        ("Ship", "pending"),
-    ]
-    todos.see(call("todo_write", merge=True, todos=[{"content": "No key"}]), 3)
-    assert [todo.text for todo in todos.todos()] == ["No key"]
-
-
-def test_check_boxes_beside_a_call() -> None:
-    """Some agents hand their progress over with every call."""
-    todos = TodoList()
-    todos.see(call("replace_in_file", path="a", task_progress="- [x] Find\n- [ ] Mend"), 2)
-    assert [(todo.text, todo.status) for todo in todos.todos()] == [
-        ("Find", "completed"),
-        ("Mend", "pending"),
-    ]

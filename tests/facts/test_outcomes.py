@@ -9,8 +9,8 @@ import pytest
 
 from praison_compressor.facts import CommandFact, Domain, extract
 from praison_compressor.facts.commands import COMMAND_CHARS, command_fact
-from praison_compressor.facts.domain import GENERAL
-from praison_compressor.facts.outcomes import LINE_CHARS, error_lines, first_error, outcome_of
+from praison_compressor.facts.model import GENERAL
+from praison_compressor.facts.outcomes import LINE_CHARS, opened, outcome_of
 from praison_compressor.messages import ToolCall
 
 
@@ -31,24 +31,16 @@ def ran_fact(
     [
         ("", "unknown", ""),
         ("done\nreal 0.5s\n", "ok", "done"),
-        ("all good\nwall time 3 s\nduration: 4", "ok", "all good"),
         ("exit code 0\nok", "ok", "ok"),
-        ("exit code: 0", "ok", "exit code: 0"),
         ("Exited with code 2\nsomething broke: error", "failed", "exit 2: something broke: error"),
-        ("returncode=1\nnothing said", "failed", "returncode=1"),
         ("x\n" * 300 + "process exited with status 137", "failed", None),
         ("Error: no such file", "failed", "Error: no such file"),
-        ("  ValueError: bad", "failed", "ValueError: bad"),
         ("all is well, no error", "ok", "all is well, no error"),
         ("== 3 failed, 2 passed ==\nend", "failed", "== 3 failed, 2 passed =="),
         ("0 failed, 2 passed in 1s\nbye", "ok", "0 failed, 2 passed in 1s"),
-        ("ok  pkg/x 0.1s\nlast", "ok", "ok pkg/x 0.1s"),
         ("--- FAIL: TestX\nlast", "failed", "--- FAIL: TestX"),
         ("exit code 0\n1 failed", "ok", "1 failed"),
-        ("permission denied", "failed", "permission denied"),
-        ("b\nexit code 0", "ok", "b"),
         ("Command timed out after 60 seconds", "failed", "Command timed out after 60 seconds"),
-        ("cat: x: Permission denied", "failed", "cat: x: Permission denied"),
         ("bash: line 1: frob: command not found", "failed", None),
         ("a.txt\nls: x: No such file or directory", "ok", None),
         ("the file: it was not found here, I said", "ok", None),
@@ -58,23 +50,20 @@ def ran_fact(
             "x.c:3:5: error: expected ';' … 1 error generated.",
         ),
         ("src/a.ts(3,5): error TS2322: no\nFound 1 error.", "failed", None),
-        ("a.py:3: error: bad  [mypy]\nb", "failed", "a.py:3: error: bad [mypy]"),
-        ("a.py:3:    error: str = ''", "ok", None),
         (
             "FAILED t.py::test_x - E\nFAILED t.py::test_y - E\n2 failed in 1s",
             "failed",
-            "FAILED t.py::test_x - E; also t.py::test_y … 2 failed in 1s",
+            "FAILED t.py::test_x - E … 2 failed in 1s",
         ),
         (
             "\n".join(f"FAILED t.py::test_{n} - E" for n in range(6)),
             "failed",
-            "FAILED t.py::test_0 - E; also t.py::test_1, t.py::test_2, t.py::test_3 (+1)"
-            " … FAILED t.py::test_5 - E",
+            "FAILED t.py::test_0 - E … FAILED t.py::test_5 - E",
         ),
         (
             "--- FAIL: TestA (0.00s)\n--- FAIL: TestB (0.00s)\nFAIL",
             "failed",
-            "--- FAIL: TestA (0.00s); also TestB",
+            "--- FAIL: TestA (0.00s)",
         ),
         (
             "test a ... ok\ntest b::c ... FAILED\ntest d ... FAILED\n",
@@ -84,11 +73,10 @@ def ran_fact(
         (
             "FAIL b.test.js\n  ● adds › two\nTests: 1 failed, 2 total",
             "failed",
-            "FAIL b.test.js; also adds › two … Tests: 1 failed, 2 total",
+            "FAIL b.test.js … Tests: 1 failed, 2 total",
         ),
         ('{"output": "boom: bad\\n", "metadata": {"exit_code": 3}}', "failed", "exit 3: boom: bad"),
         ("a" * 300, "ok", "a" * (LINE_CHARS - 1) + "…"),
-        ("a" * 200, "ok", "a" * 200),
     ],
 )
 def test_how_a_result_says_that_it_ended(result: str, status: str, detail: str | None) -> None:
@@ -104,23 +92,6 @@ def test_only_the_edges_of_a_long_result_are_read() -> None:
     assert outcome_of(middle).status == "ok"
     assert outcome_of("5 failed\n" + middle).status == "failed"
     assert outcome_of(middle + "\n5 failed").status == "failed"
-
-
-def test_lines_that_tell_of_errors() -> None:
-    """The first one, or the first line; the first and the last, once where they are the same."""
-    text = "start\n\nfatal: a\nerror b\nfatal: a\nerror c"
-    assert first_error(text) == "fatal: a"
-    assert first_error("\nplain\nmore") == "plain"
-    assert first_error("") == ""
-    assert error_lines(text) == ["fatal: a", "error c"]
-    assert error_lines("fatal: a\nfine\nfatal: a") == ["fatal: a"]
-    assert error_lines("E error\n--- FAIL: T\nFAIL\n1 failed, 2 passed") == [
-        "E error",
-        "--- FAIL: T",
-    ]
-    assert error_lines("x" * 401 + " error") == []
-    assert error_lines(" " * 395 + "error") == ["error"]
-    assert error_lines(" " * 396 + "error") == []
 
 
 @pytest.mark.parametrize(
@@ -165,93 +136,217 @@ def test_what_a_call_ran_and_what_came_of_it(
     assert ran_fact(made, result, 3) == fact
 
 
-@pytest.mark.parametrize(
-    "name", ["bash", "Shell", "terminal", "exec", "run", "my_command", "python", "console"]
-)
-def test_a_command_is_run_by_any_of_the_usual_tools(name: str) -> None:
-    """Its line is told, not the name of the tool."""
-    assert ran_fact(call(name, command="ls"), "x", 0) == CommandFact("ls", "ok", "x", 0)
-
-
-def test_a_domains_tools_are_commands_and_searches_too() -> None:
-    """With the argument that its rule names; rules about files make no command."""
-    domain = Domain(tools={"kb": "search:question", "sh": "command", "save": "created"})
-    found = ran_fact(call("kb", question="why", limit=3), "because", 0, domain)
-    assert found == CommandFact("kb why", "ok", "because", 0, kind="search")
-    assert ran_fact(call("kb", limit=3), "x", 0, domain).text == "kb"  # type: ignore[union-attr]
-    ran = ran_fact(call("sh", cmd="ls"), "x", 0, domain)
-    assert ran == CommandFact("ls", "ok", "x", 0)
-    spoken = ran_fact(ToolCall("c", "kb", '"why"'), "x", 0, domain)
-    assert spoken is not None
-    assert spoken.text == "kb why"
-    assert ran_fact(call("save", path="x"), "x", 0, domain) is None
-
-
-def test_an_error_is_counted_and_knows_what_followed() -> None:
-    """The assistant's next words; the newest place counts."""
-
-    def ran(id: str, result: str, text: str | None = None) -> list[dict[str, Any]]:
-        function = {"name": "bash", "arguments": '{"command": "make"}'}
-        made = [{"id": id, "type": "function", "function": function}]
-        return [
-            {"role": "assistant", "content": text, "tool_calls": made},
-            {"role": "tool", "tool_call_id": id, "content": result},
+def ran(name: str, result: str, **arguments: Any) -> CommandFact | None:
+    """What a call with that result is told as."""
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    made = {"id": "c", "type": "function", "function": function}
+    facts = extract(
+        [
+            {"role": "assistant", "content": None, "tool_calls": [made]},
+            {"role": "tool", "tool_call_id": "c", "content": result},
         ]
-
-    facts = extract([*ran("a", "error: x"), *ran("b", "error: x\nerror: y", "I try " + "z" * 300)])
-    assert [(e.text, e.times, e.index, e.followed_by) for e in facts.errors] == [
-        ("error: x", 2, 3, ""),
-        ("error: y", 1, 3, ""),
-    ]
-    assert [(c.text, c.runs, c.outcome) for c in facts.commands] == [("make", 2, "failed")]
-    ended = extract([*ran("a", "error: x"), {"role": "assistant", "content": "I try " + "z" * 300}])
-    assert ended.errors[0].followed_by == ("I try " + "z" * 300)[:200]
-    assert extract(ran("a", "all fine, no error")).errors == ()
-
-
-@pytest.mark.parametrize("key", ["command", "cmd", "commands", "script", "input"])
-def test_a_command_is_found_under_any_of_the_usual_keys(key: str) -> None:
-    """Whichever the tool calls it."""
-    assert ran_fact(call("bash", **{key: "ls"}), "x", 0) == CommandFact("ls", "ok", "x", 0)
+    )
+    return facts.commands[0] if facts.commands else None
 
 
 @pytest.mark.parametrize(
-    "name", ["fetch", "browse", "open_url", "http_get", "go", "goto", "navigate", "crawl"]
-)
-def test_a_page_is_fetched_under_any_of_the_usual_names(name: str) -> None:
-    """Where the call says a url."""
-    found = ran_fact(call(name, url="u"), "x", 0)
+    ("output", "first"),
+    [
+        (" FAIL  src/a.test.ts > logger > upper case\nAssertionError: expected 'a' to be 'B'\n"
+         "Tests  1 failed | 31 passed (32)", "FAIL src/a.test.ts > logger > upper case"),
+        (" ❯ src/a.test.ts (3 tests | 1 failed) 12ms\n   × routes > returns a client 3ms\n"
+         " Tests  1 failed | 8 passed (9)", "× routes > returns a client 3ms"),
+        ("Failures:\n  1) Job archives\n     Failure/Error: perform\n2 examples, 1 failure\n\n"
+         "Failed examples:\n\nrspec ./spec/job_spec.rb:6 # Job archives",
+         "rspec ./spec/job_spec.rb:6 # Job archives"),
+        ("Failed Orders.CheckoutTests.Rounds [12 ms]\n  Error Message:\n   Assert.Equal() Failure\n"
+         "Failed!  - Failed:     1, Passed:    41", "Failed Orders.CheckoutTests.Rounds [12 ms]"),
+        ("2/2 Test #2: wire_limits ....***Failed 0.02 sec\nThe following tests FAILED:\n"
+         "\t  2 - wire_limits (Failed)\nErrors while running CTest", "2 - wire_limits (Failed)"),
+        ("[ERROR] Tests run: 4, Failures: 1, Errors: 0\n"
+         "[ERROR] a.GatewayTest.forwards -- Time elapsed: 0.01 s <<< FAILURE!\n"
+         "[INFO] BUILD FAILURE",
+         "[ERROR] a.GatewayTest.forwards -- Time elapsed: 0.01 s <<< FAILURE!"),
+        ("> Task :admin:test FAILED\n\nAdminTest > rejectsUnknown() FAILED\n"
+         "6 tests completed, 1 failed", "AdminTest > rejectsUnknown() FAILED"),
+        ("  ✘  1 [chromium] › e2e/board.spec.ts:8:5 › drag a card (5.1s)\n  1 failed",
+         "✘ 1 [chromium] › e2e/board.spec.ts:8:5 › drag a card (5.1s)"),
+        ("    --- FAIL: TestBalance/negative (0.00s)\nFAIL",
+         "--- FAIL: TestBalance/negative (0.00s)"),
+        ("a.ts:12:7 - error TS2304: Cannot find name 'x'.\nFound 1 error.",
+         "a.ts:12:7 - error TS2304: Cannot find name 'x'."),
+        ("protoc --go_out=. a.proto\na.proto:12:3: \"Amount\" is not defined.\n"
+         "make: *** [Makefile:18: proto] Error 1", "make: *** [Makefile:18: proto] Error 1"),
+        ("Traceback (most recent call last):\n  File \"a.py\", line 1\n    x\n"
+         "psycopg2.errors.InvalidCursorName: cursor \"c\" does not exist",
+         "psycopg2.errors.InvalidCursorName: cursor \"c\" does not exist"),
+        ("exit code 1\nERROR: relation \"event\" does not exist\nLINE 1: SELECT 1",
+         "ERROR: relation \"event\" does not exist"),
+        ("[ERROR] COMPILATION ERROR :\n[ERROR] A.java:[33,19] cannot find symbol\nexit code 1",
+         "[ERROR] A.java:[33,19] cannot find symbol"),
+        ("Output: FAIL: a\nError: (none)\nExit Code: 1\nSignal: (none)", "Output: FAIL: a"),
+        ("The command failed with exit code: 1\nOutput:\nh.go:31:24: cannot use a as b",
+         "h.go:31:24: cannot use a as b"),
+        ("To github.com:a/b.git\n ! [rejected] HEAD\nerror: failed to push some refs", None),
+        (" ERR_PNPM_PEER_DEP_ISSUES  Unmet peer dependencies\n\npackages/ui",
+         "ERR_PNPM_PEER_DEP_ISSUES Unmet peer dependencies"),
+        ("a.tsx\n  14:7  error  'x' is never used\n\n✖ 1 problem (1 error, 0 warnings)",
+         "14:7 error 'x' is never used"),
+        ("Remove-Item: Cannot find path 'C:\\x' because it does not exist.",
+         "Remove-Item: Cannot find path 'C:\\x' because it does not exist."),
+        ("ERROR:\nNo replacement was performed, old_str `a` did not appear verbatim in b.py.",
+         "No replacement was performed, old_str `a` did not appear verbatim in b.py."),
+        ("Failed to edit, 0 occurrences found for old_string.",
+         "Failed to edit, 0 occurrences found for old_string."),
+        ("Your proposed edit has introduced new syntax error(s).\nERRORS:\n- E999 SyntaxError: x",
+         "Your proposed edit has introduced new syntax error(s)."),
+    ],
+)  # fmt: skip
+def test_a_failure_and_the_line_that_names_it(output: str, first: str | None) -> None:
+    """The failing test or the first error itself, not a heading, a count or a "none"."""
+    found = outcome_of(output)
+    assert found.status == "failed"
+    told = found.detail.partition(" … ")[0].partition("; also ")[0]
+    assert told == (first or "error: failed to push some refs")
+
+
+@pytest.mark.parametrize(
+    ("output", "detail"),
+    [
+        ("344\n(Open file: /m/a.py)\n(Current directory: /m)\nbash-$", "344"),
+        ("done\n[The command completed with exit code 0.]\n[Current working directory: /w]\n"
+         "[Python interpreter: /p]\n[Command finished with exit code 0]", "done"),
+        ("Output: done\nError: (none)\nExit Code: 0\nSignal: (none)\nProcess Group PGID: 1",
+         "Output: done"),
+        ("all fine\nFound 0 errors", "Found 0 errors"),
+    ],
+)  # fmt: skip
+def test_what_tools_print_below_an_output_is_not_how_it_ended(output: str, detail: str) -> None:
+    """The last line of the program's own is."""
+    assert outcome_of(output) == ("ok", detail)
+
+
+def test_an_exit_code_of_another_program_proves_nothing() -> None:
+    """`pytest | tail` ends with the exit code of `tail`."""
+    output = "FAILED t.py::test_a - E\n1 failed, 5 passed\n[Command finished with exit code 0]"
+    piped = ran("bash", output, command="pytest -q 2>&1 | tail -5")
+    plain = ran("bash", output, command="pytest -q")
+    assert (piped and piped.outcome, plain and plain.outcome) == ("failed", "ok")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "text", "kind"),
+    [
+        ("run_command", {"CommandLine": "go test"}, "go test", "command"),
+        ("execute_sql", {"sql": "SELECT 1"}, "SELECT 1", "command"),
+        ("sql_db_query", {"query": "SELECT 1"}, "SELECT 1", "command"),
+        ("python_repl_ast", {"query": "1 + 1"}, "1 + 1", "command"),
+        ("execute_ipython_cell", {"code": "1 + 1"}, "1 + 1", "command"),
+        ("read_pdf", {"url": "https://a.b/c.pdf", "pages": "1"}, "read_pdf https://a.b/c.pdf",
+         "fetch"),
+        ("web_extract", {"urls": ["https://a.b"]}, "web_extract https://a.b", "fetch"),
+        ("web_search", {"query": "q"}, "web_search q", "search"),
+    ],
+)  # fmt: skip
+def test_what_is_run_looked_for_and_fetched(
+    name: str, arguments: dict[str, Any], text: str, kind: str
+) -> None:
+    """Whatever the tool calls its argument."""
+    found = ran(name, "x", **arguments)
     assert found is not None
-    assert found.kind == "fetch"
+    assert (found.text, found.kind) == (text, kind)
 
 
-def test_the_edges_of_a_result_have_their_lengths() -> None:
-    """An exit code in the first or last 400 characters, a failure in the first 200 of text."""
-    code = "exit code 1"
-    assert outcome_of(" " * (400 - len(code)) + code + "\n" + "x" * 900).status == "failed"
-    assert outcome_of("y" * 401 + code + "\n" + "x" * 500).status == "ok"
-    assert outcome_of("y" * 900 + "\n" + code + " " * (400 - len(code))).status == "failed"
-    assert outcome_of("y" * 900 + "\n" + code + " " * 401).status == "ok"
-    assert outcome_of("\n" * 300 + "Error: x").status == "failed"
-    assert first_error("plain\n" + " " * 395 + "error") == " " * 395 + "error"
-    assert first_error("plain\n" + " " * 396 + "error") == "plain"
+@pytest.mark.parametrize(
+    ("name", "result", "outcome", "detail"),
+    [
+        ("search", '{"hits": 3}', "ok", '{"hits": 3}'),
+        ("search", "[1, 2", "ok", "[1, 2"),
+        ("open_url", "Error: 403 Forbidden", "failed", "Error: 403 Forbidden"),
+    ],
+)
+def test_what_a_search_found_and_a_page_is_called(
+    name: str, result: str, outcome: str, detail: str
+) -> None:
+    """Titles out of a service's JSON, a page's own title, or why there is none."""
+    found = ran(name, result, url="https://a.b") if "url" in name else ran(name, result, query="q")
+    assert found is not None
+    assert (found.outcome, found.detail) == (outcome, detail)
 
 
-def test_what_is_done_without_a_word_follows_an_error_too() -> None:
-    """The next call, where the assistant says nothing; one beside the failing call does not."""
+@pytest.mark.parametrize(
+    ("name", "arguments", "result", "told"),
+    [
+        ("change_plan", {"line_id": "L-7", "new_plan": "FIBER", "fee": 1.5}, '{"order_id": "#W4"}',
+         ("change_plan L-7 FIBER 1.5", "ok", '{"order_id": "#W4"}')),
+        ("mcp__crm__refundBill", {"bill": "B-1"}, "Error: not paid",
+         ("mcp__crm__refundBill B-1", "failed", "Error: not paid")),
+        ("cancel", {"id": "R1"}, '{"status": "error", "message": "no such reservation"}',
+         ("cancel R1", "failed", '{"status": "error", "message": "no such reservation"}')),
+        ("cancel", {"id": "R1"}, '{"success": false}',
+         ("cancel R1", "failed", '{"success": false}')),
+        ("cancel", {"id": "R1"}, '{"error": null, "id": 3}',
+         ("cancel R1", "ok", '{"error": null, "id": 3}')),
+    ],
+)  # fmt: skip
+def test_what_an_agent_of_a_service_does(
+    name: str, arguments: dict[str, Any], result: str, told: tuple[str, str, str]
+) -> None:
+    """It changes bookings and bills rather than files, and is told in JSON if it could not."""
+    found = ran(name, result, **arguments)
+    assert found is not None
+    assert (found.text, found.outcome, found.detail) == told
 
-    def step(*made: tuple[str, str], text: str | None = None) -> list[dict[str, Any]]:
-        calls = [
-            {"id": f"{path}", "type": "function", "function": {
-                "name": "Read", "arguments": json.dumps({"path": path})}}
-            for path, _ in made
-        ]  # fmt: skip
-        results = [{"role": "tool", "tool_call_id": path, "content": said} for path, said in made]
-        return [{"role": "assistant", "content": text, "tool_calls": calls}, *results]
 
-    missing = step(("a.py", "Error: no a.py"), ("b.py", "fine"))
-    silent = extract([*missing, *step(("src/a.py", "x"))])
-    assert [(e.text, e.followed_by) for e in silent.errors] == [("Error: no a.py", "Read src/a.py")]
-    spoken = extract([*missing, *step(("src/a.py", "x"), text="It moved.")])
-    assert [e.followed_by for e in spoken.errors] == ["It moved."]
-    assert extract(missing).errors[0].followed_by == ""
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        ({"output": "a\nb\n", "metadata": {"exit_code": 0}}, "a\nb\nexit code 0"),
+        ({"stdout": "a", "stderr": "b", "exitCode": 2}, "a\nb\nexit code 2"),
+        ({"stdout": "", "stderr": "", "returncode": 0}, "exit code 0"),
+        ({"output": "a", "status": "done"}, "a"),
+        ({"output": "a", "success": True, "duration": 0.1}, "a"),
+        ({"error": "b", "code": True}, "b"),
+    ],
+)
+def test_an_envelope_is_opened(result: dict[str, object], said: str) -> None:
+    """What was printed, and the exit code as a line below it."""
+    assert opened(json.dumps(result)) == said
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        "plain",
+        "{not json}",
+        '{"output": "a", "files": ["b"]}',
+        '{"exit_code": 0}',
+        '{"output": 7}',
+        '["output"]',
+        "{" * 100_000 + "}" * 100_000,
+    ],
+)
+def test_what_says_more_stays_as_it_is(result: str) -> None:
+    """A tool's own JSON is its answer: no key of it may be lost."""
+    assert opened(result) == result
+
+
+def test_the_lines_of_an_output_are_its_own() -> None:
+    """Names at their beginnings are not glued to an escaped line end."""
+    call = {"name": "shell", "arguments": json.dumps({"command": ["ls"]})}
+    facts = extract(
+        [
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": "c", "type": "function", "function": call}],
+            },
+            {
+                "role": "tool",
+                "tool_call_id": "c",
+                "content": json.dumps({"output": "x\nsrc/app.py\n", "metadata": {"exit_code": 0}}),
+            },
+        ]
+    )
+    assert "src/app.py" in {item.text for item in facts.identifiers}
+    assert (facts.commands[0].text, facts.commands[0].detail) == ("ls", "src/app.py")

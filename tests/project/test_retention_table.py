@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections import Counter
 
 import pytest
 
-from praison_compressor.facts import extract, importance
-from praison_compressor.facts.importance import FITTED
-from tests.benchmarks import refit, retention
+from tests.benchmarks import retention
 from tests.benchmarks.retention_table import average, bench_of, interval, shown, told_of
 
 
@@ -46,25 +43,6 @@ def test_a_cut_without_the_measure_does_not_count():
     found = rows(("a", None), ("b", 0.5), ("c", 1.0))
     assert average(found, "deep") == 0.75
     assert shown(rows(("a", None)), "deep") == "-"
-
-
-def test_a_fit_finds_the_sign_that_tells_the_needed_apart():
-    """Identifiers that calls name were needed, the others were not: that weighs most."""
-    named = ((0, 1.0), (1 + len(refit.KINDS), 1.0))
-    found = Counter({(named, True): 80, (named, False): 20, (((0, 1.0),), False): 300})
-    weights = refit.fitted(found)
-    assert weights.named > 1
-    assert weights.base < 0
-    assert weights.said == pytest.approx(0, abs=1e-9)
-
-
-def test_other_weights_hold_only_as_long_as_they_are_asked_for():
-    """Afterwards the shipped ones stand."""
-    facts = extract([{"role": "assistant", "content": "See order_4417 and src/lib/parcels.py."}])
-    shipped = importance.worth(facts)
-    with refit.weighing(FITTED._replace(base=9.0)):
-        assert min(importance.worth(facts).values()) > 0.99
-    assert importance.worth(facts) == shipped
 
 
 def test_the_oracle_is_told_what_will_be_needed_and_keeps_it():

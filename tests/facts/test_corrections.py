@@ -1,0 +1,423 @@
+"""The user's own words: a value that a later one replaced is never told as current."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+
+import pytest
+
+from praison_compressor.facts import Note, Said, extract
+from praison_compressor.facts.corrections import Stale
+from praison_compressor.facts.extraction import notes
+from praison_compressor.facts.identifiers import Classifier
+from praison_compressor.facts.passages import Passage
+from praison_compressor.summaries.static import repair, static_summary
+from tests.helpers.matters import MATTERS
+
+
+def spoken(*texts: str) -> tuple[Said, ...]:
+    """What a user said in messages of his own."""
+    return extract([{"role": "user", "content": text} for text in texts]).user
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "old"),
+    [
+        ("Use port 8080.", "No, use port 9090.", ("8080",)),
+        ("Use port 8080.", "Use 9090 instead of 8080.", ("8080",)),
+        ("Use port 8080.", "Use port 9090.", ("8080",)),
+        ("Look at part 3 first.", "Look at part 4 first.", ()),
+        ("Use port 8080.", "Also use port 9090.", ()),
+        ("Use port 8080.", "Use the file src/a.py.", ()),
+        ("Use port 8080.", "No, use port 8080.", ()),
+        ("Write to src/a.py please.", "Actually write to src/b.py please.", ("src/a.py",)),
+        ("Call it \"alpha\".", "Rather call it \"beta\".", ("\"alpha\"",)),
+        ("Fetch https://a.b/c today.", "Sorry, fetch https://a.b/d today.", ("https://a.b/c",)),
+        ("Name it user_id.", "Name it account_id.", ("user_id",)),
+        ("Set DEBUG in the config.", "No, set TRACE in the config.", ("DEBUG",)),
+        ("The timeout is 30s.", "The timeout is 60s.", ("30s",)),
+        ("billing_port = 8080", "billing_port = 9090", ("8080",)),
+        ("billing_port = 8080", "shipping_port = 9090", ()),
+        ("Deploy v1.2 of billing.", "Actually the weather of Paris has 3 clouds over trees.", ()),
+    ],
+)  # fmt: skip
+def test_a_later_value_replaces_an_earlier_one_of_the_same_matter(
+    first: str, later: str, old: tuple[str, ...]
+) -> None:
+    """A correction that says so, or the very same sentence with another value."""
+    before, after = spoken(first, later)
+    assert before.old_values == old
+    assert before.superseded_by == (later if old else None)
+    assert before.superseded_at == (1 if old else None)
+    assert after.superseded_by is None
+
+
+def test_the_newest_claim_is_the_one_that_is_corrected() -> None:
+    """And what it had replaced stays replaced."""
+    first, second, third = spoken("Use port 8080.", "Use port 9090.", "Use port 7070.")
+    assert (first.old_values, second.old_values, third.old_values) == (("8080",), ("9090",), ())
+
+
+def test_rules_of_the_session_are_known_and_pastes_are_not_words() -> None:
+    """Long material comes after the user's words: four sentences of it are still theirs."""
+    rule, request = spoken("Always run the linter.", "Run the linter.")
+    assert (rule.standing, request.standing) == (True, False)
+    paste = "\n".join(f"line number {n} must stay" for n in range(100))
+    found = spoken(paste)
+    assert [s.pasted for s in found[:5]] == [0, 0, 0, 0, 1]
+    assert (found[3].standing, found[4].standing) == (True, False)
+    assert {s.pasted for s in found} == {0, 1, 2}
+    assert spoken("short\n" * 15)[-1].pasted == 0
+    assert len(spoken("\n".join(["one two three"] * 4 + ["two words"] * 20))) == 4
+    mixed = ["one two three"] * 4 + ["two words", "three whole words"] * 20
+    assert len(spoken("\n".join(mixed))) == 4 + 20
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        "Remember that fact-{n} is X please.",
+        "Please do task {n}: value V00{n}x must be kept.",
+        "Set the limit of queue-{n} to high.",
+        "Turn {n}: look after ledger L-00{n}.",
+        "Use worker-{n} and then use report_{n}.md too.",
+    ],
+)
+def test_sentences_of_one_pattern_are_no_corrections(series):
+    """What is named changes, not what it is set to: a false "superseded" would lose a rule."""
+    texts = [series.format(n=n) for n in (1, 2, 3)]
+    said = extract([{"role": "user", "content": text} for text in texts]).user
+    assert [item.old_values for item in said] == [()] * len(said)
+
+
+@pytest.mark.parametrize("budget", [150, 400, 2_000])
+@pytest.mark.parametrize(
+    "promise",
+    [
+        "I decided on the port 8080 because the proxy expects it.",
+        "Next I need to open the port 8080 in src/net/firewall_rules.py.",
+    ],
+)
+def test_what_the_assistant_said_of_a_replaced_value_is_not_told_as_current(promise, budget):
+    """Its decision and its next step fell with the value; what it says afterwards stands."""
+    messages = [
+        {"role": "user", "content": "Please use port 8080 for this."},
+        {"role": "assistant", "content": promise},
+        {"role": "user", "content": "No, use 9090 for the port."},
+    ]
+    text = static_summary(messages, budget_tokens=budget, count=count)
+    assert [line for line in text.splitlines() if "8080" in line and "superseded" not in line] == []
+    after = {"role": "assistant", "content": "I decided to close port 8080 because 9090 serves."}
+    assert after["content"] in static_summary([*messages, after], budget_tokens=400, count=count)
+
+
+Message = dict[str, str]
+Chain = tuple[int, ...]
+
+CHAINS: list[Chain] = [
+    (0, 1), (0, 1, 0), (0, 1, 2), (0, 1, 0, 1), (0, 1, 2, 0), (0, 1, 2, 1), (0, 1, 0, 2),
+    (0, 1, 0, 2, 0), (0, 1, 2, 0, 1, 2),
+]  # fmt: skip
+FIRST = ["Please use {noun} {new} for this.", "The {noun} is {new}.", "Set the {noun} to {new}."]
+ON = [
+    "no, {new}",
+    "No, use {new} for the {noun}.",
+    "Actually the {noun} should be {new}.",
+    "Change the {noun} to {new}",
+    "use {new} instead of {old}",
+    "Sorry, I meant {new}.",
+    "Change the {noun} from {old} to {new}.",
+    "Not {old} but {new} please.",
+    "Replace {old} with {new}.",
+]
+BACK = [
+    "back to {new} after all",
+    "Go back to {new} please.",
+    "Set the {noun} back to {new}.",
+    "No, use {noun} {new} again.",
+    "Revert to {new}, that was right.",
+    "Use {new} rather than {old} after all.",
+    "Switch to {new} again.",
+]
+ANSWERS = [
+    "Fine: {noun} {new}.",
+    "I decided on the {noun} {new} because the proxy expects it.",
+    "Next I need to put the {noun} {new} into src/settings.py.",
+]
+NOISE = ["Thanks.", "How is it going?", "The web page needs a footer.", "Run the linter too."]
+
+
+def count(text: str) -> int:
+    """A token for four characters."""
+    return len(text) // 4 + 1
+
+
+def talk_of(noun: str, values: list[str], chain: Chain, seed: int) -> list[Message]:
+    """The values set one after the other, with answers and other talk between."""
+    chance = random.Random(seed)
+    messages = [{"role": "user", "content": "Set up the service."}]
+    for n, at in enumerate(chain):
+        phrases = FIRST if n == 0 else BACK if at in chain[:n] else ON
+        words = {"noun": noun, "new": values[at], "old": values[chain[n - 1]]}
+        said = chance.choice(phrases).format(**words)
+        messages.append({"role": "user", "content": said})
+        messages.append({"role": "assistant", "content": chance.choice(ANSWERS).format(**words)})
+        if chance.random() < 0.4:
+            messages.append({"role": "user", "content": chance.choice(NOISE)})
+            messages.append({"role": "assistant", "content": "All right."})
+    return messages
+
+
+def has_word(text: str, value: str) -> bool:
+    """Whether the text has the value as a word of its own."""
+    return re.search(rf"(?<![\w,]){re.escape(value)}(?!\w|,\d)", text) is not None
+
+
+def told_as_current(text: str, old: str) -> list[str]:
+    """The lines that show an old value and do not say that it is one."""
+    drops = rf"(?:instead of|rather than|from|Not|Replace) {re.escape(old)}"
+    lines = (re.sub(drops, "", line) for line in text.splitlines())
+    return [line for line in lines if has_word(line, old) and "superseded" not in line]
+
+
+def told_as_superseded(text: str, current: str) -> list[str]:
+    """The lines that say of the current value that it no longer holds."""
+    marks = re.findall(r"\(superseded[^)]*\)", text)
+    return [mark for mark in marks if has_word(mark, current)]
+
+
+@pytest.mark.parametrize(
+    ("matter", "chain", "seed"),
+    [(*case, seed) for case in itertools.product(MATTERS, CHAINS) for seed in range(3)],
+    ids=str,
+)
+def test_only_the_last_value_of_a_chain_is_current(
+    matter: tuple[str, list[str]], chain: Chain, seed: int
+) -> None:
+    """However often it was set and replaced before; any other is marked where it is told."""
+    noun, values = matter
+    messages = talk_of(noun, values, chain, seed)
+    current = values[chain[-1]]
+    facts = extract(messages)
+    for budget in (150, 600):
+        text = static_summary(messages, budget_tokens=budget, count=count, facts=facts)
+        assert has_word(text, current)
+        assert told_as_superseded(text, current) == []
+        assert [told_as_current(text, values[n]) for n in chain if n != chain[-1]] == [
+            [] for n in chain if n != chain[-1]
+        ]
+    first = facts.user[1].old_values
+    assert first == (() if chain[-1] == chain[0] else (values[chain[0]],))
+
+
+SETTINGS = [
+    ("Use port 8080 for the web server.", "Use port 8080 for the admin page.", "admin", "8080"),
+    ("The web port is 8080.", "The admin port is 8080.", "admin", "8080"),
+    ("Set the read timeout to 30s.", "Set the write timeout to 30s.", "write", "30s"),
+    ("orders go to table shared_events", "invoices go to table shared_events", "invoices",
+     "shared_events"),
+]  # fmt: skip
+OTHERS = {"8080": "9090", "30s": "45s", "shared_events": "audit_events"}
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["one message", "two messages"])
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_of_two_settings_with_equal_values_only_one_is_replaced(
+    setting: tuple[str, str, str, str], together: bool
+) -> None:
+    """And set back, neither is marked."""
+    kept, changed, which, old = setting
+    new = OTHERS[old]
+    texts = [f"{kept}\n{changed}"] if together else [kept, changed]
+
+    def olds(*later: str) -> dict[str, tuple[str, ...]]:
+        said = [{"role": "user", "content": text} for text in (*texts, *later)]
+        return {item.text: item.old_values for item in extract(said).user if item.old_values}
+
+    change = f"Change that of {which} to {new}"
+    assert olds(change) == {changed: (old,)}
+    assert olds(change, f"Back to {old} for {which} after all") == {change: (new,)}
+    first = f"Use {new} instead of {old} for {which}."
+    assert olds(first) == {changed: (old,)}
+
+
+def test_a_tools_words_replace_nothing_of_the_users() -> None:
+    """What a configuration shows is no correction; what it showed before one is marked as old."""
+    shows = [
+        {"role": "assistant", "content": None, "tool_calls": [
+            {"id": "c", "type": "function",
+             "function": {"name": "read_file", "arguments": '{"path": "conf/service.yaml"}'}}]},
+        {"role": "tool", "tool_call_id": "c", "content": "metrics_target: http://10.0.0.1:9090/metrics"},
+    ]  # fmt: skip
+    said = [{"role": "user", "content": "Use port 8080."}]
+    assert [item.old_values for item in extract([*said, *shows]).user] == [()]
+    before = [{"role": "user", "content": "Use port 9090."}, *shows,
+              {"role": "user", "content": "No, use port 8080."}]  # fmt: skip
+    text = static_summary(before, budget_tokens=400, count=count)
+    assert told_as_current(text, "9090") == []
+    assert "http://10.0.0.1:9090/metrics (superseded: 9090)" in text
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        ("Use port 8080.", "Actually, limit the retries to 5."),
+        ("Use port 8080.", "No, 5 retries."),
+        ("Use port 8080.", "Change the batch to 5000 rows."),
+        ("Use port 8080 with 3 workers.", "Wait, the title needs 20px."),
+        ("Keep Python 3.10.", "No, wait 30s between the calls."),
+    ],
+)
+def test_a_value_of_another_matter_is_not_replaced(first: str, later: str) -> None:
+    """Whatever the sentence opens with."""
+    said = extract([{"role": "user", "content": text} for text in (first, later)]).user
+    assert [item.old_values for item in said] == [(), ()]
+
+
+def test_of_two_values_in_a_sentence_the_one_of_the_matter_is_replaced() -> None:
+    """The words beside each say which."""
+
+    def olds(later: str) -> tuple[str, ...]:
+        texts = ("Use port 8080 with 3 workers.", later)
+        return extract([{"role": "user", "content": text} for text in texts]).user[0].old_values
+
+    assert olds("Change the port to 9090.") == ("8080",)
+    assert olds("No, 4 workers.") == ("3",)
+    assert olds("No, 9090.") == ("8080",)
+    assert olds("No, port 9090 with 4 workers.") == ("8080", "3")
+
+
+def test_a_summary_that_has_an_old_value_is_told_so() -> None:
+    """A model that wrote down what the user took back, word for word, is set right below."""
+    texts = ["Use port 8080.", "Always lint.", "No, use port 9090."]
+    messages = [{"role": "user", "content": text} for text in texts]
+    summary = "The user said: Use port 8080. The user said: Always lint."
+    added = repair(summary, extract(messages), budget_tokens=200, count=count)
+    assert "Use port 8080. (superseded later: 8080 no longer holds)" in added
+    assert "No, use port 9090." in added
+    assert "Always lint" not in added
+
+
+def held(*texts: str) -> dict[str, tuple[str, ...]]:
+    """The user's sentences, each with its values that no longer hold."""
+    facts = extract([{"role": "user", "content": text} for text in texts])
+    return {said.text: said.old_values for said in facts.user if said.old_values}
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "old"),
+    [
+        ("Nimm Port 8080.", "Nimm Port 9090 statt 8080.", "8080"),
+        ("Nimm Port 8080.", "Nein, nimm Port 9090.", "8080"),
+        ("Die Konfiguration liegt in conf/dev.yaml.",
+         "Die Konfiguration soll doch in conf/prod.yaml liegen.", "conf/dev.yaml"),
+        ("Nimm Port 8080.", "Nimm Port 9090.", "8080"),
+        ("Utilise le port 8080.", "Utilise plutôt le port 9090.", "8080"),
+        ("Utilise le port 8080.", "Non, le port 9090 au lieu de 8080.", "8080"),
+        ("Usa la tabla ventas_2024.", "No, usa ventas_2025 en lugar de ventas_2024.",
+         "ventas_2024"),
+        ("El formato debe ser CSV.", "El formato mejor en XLSX, no en CSV.", "CSV"),
+        ("Usa a porta 8080.", "Não, a porta 9090 em vez de 8080.", "8080"),
+        ("服务端口用 8080。", "不要用 8080，改用 9090。", "8080"),
+        ("服务端口用8080。", "端口改成9090吧。", "8080"),
+        ("タイムアウトを30sに設定してください。", "やっぱりタイムアウトは45sにして。", "30s"),
+        ("ポートは8080にしてください。", "8080ではなく9090にしてください。", "8080"),
+    ],
+)  # fmt: skip
+def test_a_correction_is_one_in_any_of_the_languages(first: str, later: str, old: str) -> None:
+    """The older sentence is marked, and printed only so."""
+    assert held(first, later) == {first: (old,)}
+    told = [{"role": "user", "content": text} for text in (first, later)]
+    lines = static_summary(told, budget_tokens=400, count=len).splitlines()
+    assert f"- {first} (superseded later: {old} no longer holds)" in lines
+
+
+@pytest.mark.parametrize(
+    "rule",
+    ["Verwende niemals HTTP.", "Ändere die Tests nicht.", "Ne touche jamais à la base.",
+     "No incluyas datos personales.", "Nunca uses la raíz.", "不要修改测试。", "必须兼容旧版本。",
+     "必ずテストを書いてください。", "設定は変更しないでください。"],
+)  # fmt: skip
+def test_rules_of_the_session(rule: str) -> None:
+    """They come first in a summary."""
+    assert extract([{"role": "user", "content": rule}]).user[0].standing
+
+
+@pytest.mark.parametrize(
+    ("sentence", "kind"),
+    [
+        ("Ich nehme nginx, weil Caddy hier fehlt.", "decision"),
+        ("He decidido agrupar por mes porque falta la región.", "decision"),
+        ("J'ai décidé d'utiliser SQLite.", "decision"),
+        ("因为支持异步，我决定用 FastAPI。", "decision"),
+        ("リトライがあるため、45sに決定しました。", "decision"),
+        ("Als Nächstes prüfe ich die Rundung.", "open"),
+        ("Noch offen: Zertifikate erneuern.", "open"),
+        ("El siguiente paso es pedir el permiso.", "open"),
+        ("La prochaine étape est la migration.", "open"),
+        ("下一步修改测试。", "open"),
+        ("次にテストを追加します。", "open"),
+    ],
+)
+def test_decisions_and_open_work(sentence: str, kind: str) -> None:
+    """In the words of the assistant."""
+    assert [found for found, _ in notes(Passage(0, "assistant", sentence))] == [kind]
+
+
+def test_a_name_that_touches_other_words() -> None:
+    """Is still a name, and the words beside it are none."""
+    assert Classifier().names("文件config/部署.yaml，端口改为9090，调用get_user。") == {
+        "9090": "number",
+        "get_user": "symbol",
+    }
+    assert Classifier().names("修改orders/tests/test_port.py吧") == Classifier().names(
+        "orders/tests/test_port.py"
+    )
+
+
+@pytest.mark.parametrize(
+    "cue",
+    ["No, {}", "Nope, {}", "Actually {}", "Sorry, {}", "Wait, {}", "Correction: {}",
+     "Scratch that, {}", "Rather {}", "Hmm, {}", "Oops, {}", "{} instead", "change it, {}",
+     "switch to that, {}", "I meant {}", "forget it, {}", "make it so, {}", "it should be so: {}",
+     "it is now so: {}", "no longer so, {}", "replace it, {}", "update it, {}", "rename it, {}"],
+)  # fmt: skip
+def test_words_of_correction(cue: str) -> None:
+    """With one of them another sentence of the same matter is replaced."""
+    later = cue.format("the port of billing gets 9090")
+    plain = "the port of billing gets 9090"
+    first = {"role": "user", "content": "The port of billing gets 8080"}
+    assert extract([first, {"role": "user", "content": later}]).user[0].old_values == ("8080",)
+    assert extract([first, {"role": "user", "content": plain}]).user[0].old_values == ()
+
+
+def test_a_correction_must_speak_of_the_same_matter() -> None:
+    """Half of what it speaks of, or so little that it can mean only what was said last."""
+    first = {"role": "user", "content": "The port of billing gets 8080"}
+
+    def old(text: str) -> tuple[str, ...]:
+        return extract([first, {"role": "user", "content": text}]).user[0].old_values
+
+    assert old("No, 9090") == ("8080",)
+    assert old("No, alpha beta 9090") == ("8080",)
+    assert old("No, alpha beta gamma 9090") == ()
+    assert old("No, alpha beta port billing 9090") == ("8080",)
+    assert old("No, alpha beta gamma port billing 9090") == ()
+
+
+def test_a_value_is_stale_before_the_words_that_replaced_it() -> None:
+    """As a word of its own; the later of two replacements counts; longer values are seen first."""
+    user = (
+        Said(0, "a", superseded_by="b", superseded_at=4, old_values=("8080", "8080-x")),
+        Said(1, "a", superseded_by="c", superseded_at=7, old_values=("8080",)),
+        Said(2, "a", old_values=("7070",)),
+    )
+    stale = Stale(user)
+    assert stale.marked("port 8080.", 6) == "port 8080. (superseded: 8080)"
+    for text, index in (("port 8080.", 7), ("8080-x", 4), ("18080 or 80801", 0), ("7070", 0)):
+        assert stale.marked(text, index) == text
+    assert stale.marked("8080-x", 3) == "8080-x (superseded: 8080-x)"
+    assert Stale(()).marked("8080", 0) == "8080"
+    assert stale.without([Note("8080", 1), Note("other", 1)]) == [Note("other", 1)]
