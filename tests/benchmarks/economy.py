@@ -71,7 +71,9 @@ class Account:
         self.fresh += size - self._tokens(known)
         for message in messages:
             self.seen.update(FACT.findall(text_of(message)))
-        return f"{SUMMARY}{self.calls}"
+        said = " ".join(text_of(message) for message in messages[1:]).split()
+        some = " ".join(said[len(said) // 2 :][:12])  # else it is no summary of anything
+        return f"{SUMMARY}{self.calls} {some}"
 
     def shares(self) -> list[float]:
         """Of each request's tokens those with which the next one begins."""
