@@ -10,17 +10,7 @@ from typing import Any
 
 from ..messages.cleaning import CONVERTED
 from ..messages.display import escaped
-from .failures import Unusable
-
-__all__ = [
-    "ACCEPTED",
-    "put",
-    "read_all",
-    "read_json",
-    "read_one",
-    "write",
-]
-
+from .terminal import Unusable
 
 ACCEPTED = (
     'a JSON list of chat messages, {"messages": [...]}, or JSON Lines with one message a line '

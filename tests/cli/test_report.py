@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from praison_compressor.cli.report.life import Life, life_of_session, life_of_transcript, lines
-from praison_compressor.cli.report.page import render
+from praison_compressor.cli.report import render
+from praison_compressor.cli.report.life import Life, life_of_session, life_of_transcript
+from praison_compressor.cli.sessions import family
 from praison_compressor.compressor.context_compressor import ContextCompressor
 from praison_compressor.config import CompressorConfig
 from praison_compressor.ledger.segments import Epoch
@@ -151,7 +152,7 @@ def test_every_summary_stands_beside_what_it_stands_for() -> None:
     assert len(standing) < len(life.cards)
     assert text.index(standing[0].text.splitlines()[0]) < text.index("folded into later ones")
     assert all(f"at request {life.requests_of[card.epoch]}" in text for card in life.cards)
-    assert all(card.facts for card in life.cards)
+    assert all(card.facts for card in standing)
 
 
 def test_the_figures_are_a_table_too() -> None:
@@ -220,7 +221,7 @@ def test_a_family_is_drawn_with_its_forks_moved_in() -> None:
         Epoch("b.1", "b", "b", 3),
         Epoch("a.2", "a.1", "a", 4),
     ]
-    drawn = [(line.depth, line.how) for line in lines(epochs)]
+    drawn = [(line.depth, line.how) for line in family(epochs)]
     assert drawn == [
         (0, "began"),
         (0, "compressed"),
