@@ -21,8 +21,7 @@ from openai import OpenAI
 from pydantic import BaseModel
 from sqlalchemy import Engine, create_engine, make_url, text
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
+from praison_compressor import CompressorConfig, ContextCompressor
 
 MODEL = os.environ.get("CHAT_MODEL", "gpt-4o-mini")
 INSTRUCTIONS = {"role": "system", "content": "You look after the stock of a shop. Be brief."}

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.compressor.result import CompressResult
-from praison_compressor.config import CompressorConfig
+from praison_compressor import CompressorConfig, CompressResult, ContextCompressor
 
 Message = dict[str, Any]
 

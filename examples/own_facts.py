@@ -13,9 +13,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.compressor.result import CompressResult
-from praison_compressor.config import CompressorConfig
+from praison_compressor import CompressorConfig, CompressResult, ContextCompressor
 
 CONFIG = CompressorConfig(
     model="gpt-4o",

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
+from praison_compressor import CompressorConfig, ContextCompressor
 
 SESSION = "harbour"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from praisonaiagents import Agent
 
-from praison_compressor.events import Event
+from praison_compressor import Event
 from praison_compressor.praisonai import CompressorContext
 
 INSTRUCTIONS = "You answer from the texts in the folder, and name the text and the line."

@@ -16,7 +16,7 @@ import asyncio
 import sys
 from typing import Any
 
-from praison_compressor.config import CompressorConfig
+from praison_compressor import CompressorConfig
 from praison_compressor.praisonai.realtime import RealtimeAgent
 
 

@@ -221,7 +221,7 @@ class ContextCompressor:
         self._check(options)
         call = replace(self._call(messages, options), extends=False)
         look = self._projector.look(call)
-        if look.plan is not None and call.budget.exact and not call.pays:
+        if look.plan is not None and not call.pays:
             # What a static text leaves over goes to the tail: how much, its writing alone tells.
             look = replace(look, plan=self._executor.statically(call, look, look.plan)[0])
         return preview_of(call, look, self._projector, self.tokens)

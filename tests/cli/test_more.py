@@ -95,7 +95,8 @@ def test_eval_says_why_a_model_wrote_nothing(file: Path, run: Run, provider: Loc
 
 def test_eval_lists_what_a_model_made_up(file: Path, run: Run, provider: LocalProvider) -> None:
     """Names that the conversation does not have: who chooses a model wants to know."""
-    provider.answer_with(Summarizer(text="All ledgers of made_up_module.py were audited."))
+    text = "Ledgers 1 to 20 audited: FACT-3 and FACT-4 balance in made_up_module.py."
+    provider.answer_with(Summarizer(text=text))
     model = ("--model", "writer", "--api-base", provider.base_url)
     assert run("eval", file, *model, "--json").json["conversations"][0]["ungrounded"] == [
         "made_up_module.py"
