@@ -127,9 +127,6 @@ def _columns(life: Life) -> dict[str, Any]:
         "messages": [point.messages for point in life.points],
         "whole": [point.whole for point in life.points],
         "view": [point.view for point in life.points],
-        "step": "request" if life.requests else "step",
-        "all": "whole transcript" if life.requests else "all that was archived",
-        "now": "what was sent" if life.requests else "what stands for it",
         "compressed": [n for n, point in enumerate(life.points) if point.compressed],
     }
 

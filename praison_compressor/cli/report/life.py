@@ -24,7 +24,7 @@ from ..sessions import standing
 
 WHOLE = "The transcript that the store has, each step of it taken for a request."
 
-ARCHIVED = "What was compressed. What stays word for word in the view is not counted here."
+ARCHIVED = "The store has not the whole transcript, so its size over time is not shown."
 
 MOST_POINTS = 600
 """A screen has no more columns, and a transcript sent again costs a call for each."""
@@ -81,19 +81,17 @@ class Life:
     title: str
     note: str
     points: tuple[Point, ...] = ()
+    """Of each request; none where the store has only what was compressed."""
     cards: tuple[Card, ...] = ()
     """Summaries."""
     masks: tuple[Card, ...] = ()
     epochs: tuple[Epoch, ...] = ()
     forgotten: int = 0
-    requests: bool = True
-    """Whether the points are requests, so that their tokens add up to what was sent: not where the
-    store has only what was compressed."""
     usage: Usage = field(default_factory=Usage)
     price: float | None = None
     """US dollars that the reading model's provider lists for one input token."""
     requests_of: Mapping[str, int] = field(default_factory=dict)
-    """The request at which each epoch began, where the points are requests."""
+    """The request at which each epoch began."""
 
     @property
     def compressions(self) -> int:
@@ -109,12 +107,12 @@ class Life:
     @property
     def not_sent(self) -> int:
         """Tokens that all requests together would have had more."""
-        return sum(point.whole - point.view for point in self.points) if self.requests else 0
+        return sum(point.whole - point.view for point in self.points)
 
     @property
     def not_paid(self) -> float | None:
         """US dollars for those tokens at the listed price: a prompt cache makes them cheaper."""
-        return self.price * self.not_sent if self.price and self.requests else None
+        return self.price * self.not_sent if self.price and self.points else None
 
 
 # ---------------------------------------------------------------- a transcript, sent again
@@ -195,25 +193,20 @@ def life_of_session(store: Store, namespace: str, session_id: str, tokens: Token
     told, kept = _collected(store, namespace, session_id)
     messages = store.transcript(store.open(namespace, session_id))
     longest = max((one.entry.segment.transcript_length for one in kept), default=0)
-    is_whole = 0 < longest <= len(messages)
-    points, begun = _curve(messages, kept, tokens, is_whole=is_whole) if kept else ([], {})
-    return replace(
-        told,
-        note=WHOLE if is_whole else ARCHIVED,
-        points=tuple(points),
-        requests=is_whole,
-        requests_of=begun if is_whole else {},
-        price=input_price(tokens.model),
-    )
+    told = replace(told, note=ARCHIVED, price=input_price(tokens.model))
+    if not 0 < longest <= len(messages):
+        return told
+    points, begun = _curve(messages, kept, tokens)
+    return replace(told, note=WHOLE, points=tuple(points), requests_of=begun)
 
 
 def _curve(
-    messages: Sequence[Message], kept: Sequence[Kept], tokens: TokenCounter, *, is_whole: bool
+    messages: Sequence[Message], kept: Sequence[Kept], tokens: TokenCounter
 ) -> tuple[list[Point], dict[str, int]]:
-    """The transcript as it grew and what was sent of it; the point at which each epoch began."""
+    """The transcript as it grew and what was sent of it; the request at which each epoch began."""
     sizes = map(tokens.message, messages)
     whole = [*itertools.accumulate(sizes, initial=tokens.messages([]))]
-    waiting = list(_cuts(messages, kept, is_whole=is_whole))
+    waiting = list(_cuts(messages, kept))
     saved: dict[frozenset[str], int] = {}
     points = []
     begun: dict[str, int] = {}
@@ -230,9 +223,7 @@ def _curve(
     return points, begun
 
 
-def _cuts(
-    messages: Sequence[Message], kept: Sequence[Kept], *, is_whole: bool
-) -> Iterator[tuple[int, Kept]]:
+def _cuts(messages: Sequence[Message], kept: Sequence[Kept]) -> Iterator[tuple[int, Kept]]:
     """How many messages there were when each entry was written, at least those it stands for.
 
     In the chain's order; entries of which a message was edited away since are left out.
@@ -242,11 +233,9 @@ def _cuts(
         first.setdefault(content_digest(message), index)
     before = 0
     for one in kept:
-        places = [first.get(content_digest(message)) for message in one.originals]
-        found = [place for place in places if place is not None]
-        if found and len(found) == len(places):
-            told = one.entry.segment.transcript_length if is_whole else 0
-            before = max(before, told, max(found) + 1)
+        places = [first.get(content_digest(message), -1) for message in one.originals]
+        if places and min(places) >= 0:
+            before = max(before, one.entry.segment.transcript_length, max(places) + 1)
             yield before, one
 
 
