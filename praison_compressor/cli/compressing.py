@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -203,23 +202,13 @@ def _facts_held(parts: Sequence[Part], result: CompressResult) -> Iterator[str]:
 def _result_json(
     file: str, result: CompressResult, parts: Sequence[Part], failures: list[str]
 ) -> dict[str, Any]:
-    same = (
-        "session_id",
-        "parent_session_id",
-        "context_status",
-        "summary_method",
-        "tokens_before",
-        "tokens_after",
-        "tokens_saved",
-        "masked_secrets",
-        "ungrounded",
-        "cost_saved",
-        "cost_saved_cached",
-        "usage",
+    names = (
+        "session_id parent_session_id context_status summary_method tokens_before tokens_after "
+        "tokens_saved masked_secrets ungrounded cost_saved cost_saved_cached usage"
     )
     return {
         "file": file,
-        **{name: getattr(result, name) for name in same},
+        **{name: getattr(result, name) for name in names.split()},
         "failures": failures,
         "parts": [
             {
@@ -321,14 +310,26 @@ def _verdict(seen: Preview) -> str:
     return f"{jobs} {'summary' if jobs == 1 else 'summaries'} would be written."
 
 
+def _fates(seen: Preview) -> list[dict[str, Any]]:
+    """What becomes of each message."""
+    return [
+        {
+            "index": index,
+            "role": seen.messages[index].get("role"),
+            "fate": fate,
+            "tokens": seen.message_tokens[index],
+        }
+        for index, fate in seen.fates()
+    ]
+
+
 def _fates_table(seen: Preview) -> Table:
     rows, styles = [], []
-    for index, fate in seen.fates():
-        message = seen.messages[index]
+    for told, message in zip(_fates(seen), seen.messages, strict=True):
         calls = [f"{call.name}({call.arguments})" for call in tool_calls_of(message)]
         begins = excerpt(" ".join([*calls, text_of(message)]), 80)
-        tokens = seen.message_tokens[index]
-        rows.append((str(index), str(message.get("role")), fate, tokens, begins))
+        fate = told["fate"]
+        rows.append((str(told["index"]), str(told["role"]), fate, told["tokens"], begins))
         styles.append({"keep": "", "mask": "cyan"}.get(fate, "yellow"))
     return Table(("index#", "role", "fate", "tokens#", "begins"), rows, styles)
 
@@ -336,8 +337,8 @@ def _fates_table(seen: Preview) -> Table:
 def _preview_json(file: str, seen: Preview, tokens: TokenCounter) -> dict[str, Any]:
     return {
         "file": file,
-        "window": asdict(seen.limits),
-        "budget": asdict(seen.budget),
+        "window": seen.limits,
+        "budget": seen.budget,
         "tokenizer": {"source": tokens.source, "exact": tokens.exact},
         "tokens": seen.tokens,
         "would_compress": seen.would_compress,
@@ -347,15 +348,7 @@ def _preview_json(file: str, seen: Preview, tokens: TokenCounter) -> dict[str, A
             for part in seen.parts
         ],
         "facts": _fact_counts(seen),
-        "messages": [
-            {
-                "index": index,
-                "role": seen.messages[index].get("role"),
-                "tokens": seen.message_tokens[index],
-                "fate": fate,
-            }
-            for index, fate in seen.fates()
-        ],
+        "messages": _fates(seen),
     }
 
 

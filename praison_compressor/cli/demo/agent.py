@@ -201,7 +201,7 @@ class Demo:
     def turns(self) -> Iterator[Outcome]:
         """Hold the conversation."""
         with LocalProvider(answer, window=WINDOW) as provider, _alone_with(provider):
-            provider.route(_asks_for_summary, take_notes)
+            provider.route(lambda asked: _asks_for_summary(asked.messages), take_notes)
             agent = self._agent()
             for turn in SCRIPT:
                 provider.forget()
@@ -235,7 +235,7 @@ class Demo:
         count = engine.tokens.messages
         for record in records:
             view = record.messages
-            if text_of(view[0]).startswith(INSTRUCTIONS[:60]):
+            if _asks_for_summary(view):
                 self.summary_requests += 1
                 continue
             whole = engine.verbatim(view, session_id=compressor.session_id)
@@ -255,8 +255,8 @@ class Demo:
             yield self._last
 
 
-def _asks_for_summary(asked: Asked) -> bool:
-    return text_of(asked.messages[0]).startswith(INSTRUCTIONS[:60])
+def _asks_for_summary(messages: Sequence[Message]) -> bool:
+    return text_of(messages[0]).startswith(INSTRUCTIONS[:60])
 
 
 # ---------------------------------------------------------------- surroundings

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...compressor.context_compressor import ContextCompressor
-from ...facts import Coverage, coverage, extract
+from ...facts import coverage, extract
 from ...ledger.segments import Entry, Epoch, Segment, Store, Usage
 from ...messages import Message, content_digest, read, text_of
 from ...messages.display import kind_in_words
@@ -59,19 +59,39 @@ class Fact:
 
 @dataclass(frozen=True)
 class Card:
-    """One segment beside what it stands for."""
+    """One entry of the ledger beside what it stands for."""
 
     number: int
-    epoch: str
-    segment: Segment
+    entry: Entry
+    standing: bool
+    """Whether it is in the view now; a later summary may have taken its place."""
     text: str
     added: str
     """What was added to a model's text because it lacked it."""
-    originals: tuple[tuple[str, str], ...]
-    """Role and text."""
-    facts: tuple[Fact, ...] = ()
-    standing: bool = True
-    """Whether it is in the view now; a later summary may have taken its place."""
+    messages: Sequence[Message]
+    """What it stands for."""
+    facts: tuple[Fact, ...]
+
+    @property
+    def segment(self) -> Segment:
+        """The run of messages and what stands for it."""
+        return self.entry.segment
+
+    @property
+    def epoch(self) -> str:
+        """The epoch that it opened."""
+        return self.entry.epoch
+
+    def originals(self) -> Iterator[tuple[str, str]]:
+        """Role and text of each message, where it is in the view.
+
+        What a later summary took over is shown there: a page must not hold everything twice.
+        """
+        if self.standing:
+            texts = rendering([dict(message) for message in self.messages])
+            for message, text in zip(self.messages, texts, strict=True):
+                cut = text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + " …"
+                yield str(message.get("role")), cut.partition("\n")[2] or cut
 
 
 @dataclass(frozen=True)
@@ -145,7 +165,7 @@ def life_of_transcript(
         on_request(number, len(ends))
     told = Life("", "")
     if len(epochs) > 1:  # a store knows no session that was never compressed
-        told, _ = _collected(compressor.store, compressor.config.namespace, session)
+        told = _collected(compressor.store, compressor.config.namespace, session)
     every = f", every {stride} steps" if stride > 1 else ""
     return replace(
         told,
@@ -175,55 +195,46 @@ def request_ends(messages: Sequence[Message]) -> tuple[list[int], int]:
 # ---------------------------------------------------------------- a stored session
 
 
-@dataclass(frozen=True)
-class Kept:
-    """An entry of the ledger with what it stands for."""
-
-    number: int
-    entry: Entry
-    originals: Sequence[Message]
-
-
 def life_of_session(store: Store, namespace: str, session_id: str, tokens: TokenCounter) -> Life:
     """What the ledger tells of a session.
 
     Raises:
         LedgerError: the store cannot be read, or has no such session.
     """
-    told, kept = _collected(store, namespace, session_id)
-    messages = store.transcript(store.open(namespace, session_id))
-    longest = max((one.entry.segment.transcript_length for one in kept), default=0)
+    told = _collected(store, namespace, session_id)
     told = replace(told, note=ARCHIVED, price=input_price(tokens.model))
+    messages = store.transcript(store.open(namespace, session_id))
+    cards = sorted((*told.cards, *told.masks), key=lambda card: card.number)
+    longest = max((card.segment.transcript_length for card in cards), default=0)
     if not 0 < longest <= len(messages):
         return told
-    points, begun = _curve(messages, kept, tokens)
+    points, begun = _curve(messages, cards, tokens)
     return replace(told, note=WHOLE, points=tuple(points), requests_of=begun)
 
 
 def _curve(
-    messages: Sequence[Message], kept: Sequence[Kept], tokens: TokenCounter
+    messages: Sequence[Message], cards: Sequence[Card], tokens: TokenCounter
 ) -> tuple[list[Point], dict[str, int]]:
     """The transcript as it grew and what was sent of it; the request at which each epoch began."""
     sizes = map(tokens.message, messages)
     whole = [*itertools.accumulate(sizes, initial=tokens.messages([]))]
-    waiting = list(_cuts(messages, kept))
+    waiting = list(_cuts(messages, cards))
     saved: dict[frozenset[str], int] = {}
     points = []
     begun: dict[str, int] = {}
     for number, end in enumerate(request_ends(messages)[0], 1):
-        now = [one for cut, one in waiting if cut <= end]
+        now = [card for cut, card in waiting if cut <= end]
         del waiting[: len(now)]
-        for one in now:
-            segment = one.entry.segment
-            run = frozenset(segment.run)
+        for card in now:
+            run = frozenset(card.segment.run)
             saved = {other: size for other, size in saved.items() if not other <= run}
-            saved[run] = sum(map(tokens.message, one.originals)) - segment.tokens
-            begun.setdefault(one.entry.epoch, number)
+            saved[run] = sum(map(tokens.message, card.messages)) - card.segment.tokens
+            begun.setdefault(card.epoch, number)
         points.append(Point(end, whole[end], whole[end] - sum(saved.values()), bool(now)))
     return points, begun
 
 
-def _cuts(messages: Sequence[Message], kept: Sequence[Kept]) -> Iterator[tuple[int, Kept]]:
+def _cuts(messages: Sequence[Message], cards: Sequence[Card]) -> Iterator[tuple[int, Card]]:
     """How many messages there were when each entry was written, at least those it stands for.
 
     In the chain's order; entries of which a message was edited away since are left out.
@@ -232,29 +243,28 @@ def _cuts(messages: Sequence[Message], kept: Sequence[Kept]) -> Iterator[tuple[i
     for index, message in enumerate(messages):
         first.setdefault(content_digest(message), index)
     before = 0
-    for one in kept:
-        places = [first.get(content_digest(message), -1) for message in one.originals]
+    for card in cards:
+        places = [first.get(content_digest(message), -1) for message in card.messages]
         if places and min(places) >= 0:
-            before = max(before, one.entry.segment.transcript_length, max(places) + 1)
-            yield before, one
+            before = max(before, card.segment.transcript_length, max(places) + 1)
+            yield before, card
 
 
 # ---------------------------------------------------------------- summaries and masks
 
 
-def _collected(store: Store, namespace: str, session_id: str) -> tuple[Life, list[Kept]]:
+def _collected(store: Store, namespace: str, session_id: str) -> Life:
     """All but the points."""
     # A store for one machine or many knows the whole family; the one in memory only the chain.
     epochs = getattr(store, "tree", store.lineage)(namespace, session_id)
     session = store.open(namespace, session_id)
-    kept = [
-        Kept(n, entry, store.originals(session, entry) or [])
-        for n, entry in enumerate(session.entries, 1)
-        if not entry.forgotten
+    kept = [(n, entry) for n, entry in enumerate(session.entries, 1) if not entry.forgotten]
+    segments = [entry.segment for _, entry in kept]
+    cards = [
+        _card(n, entry, stands, store.originals(session, entry) or [])
+        for (n, entry), stands in zip(kept, standing(segments), strict=True)
     ]
-    segments = [one.entry.segment for one in kept]
-    cards = [_card(one, stands) for one, stands in zip(kept, standing(segments), strict=True)]
-    life = Life(
+    return Life(
         title=session.id,
         note="",
         cards=tuple(card for card in cards if card.segment.kind == "summary"),
@@ -263,39 +273,19 @@ def _collected(store: Store, namespace: str, session_id: str) -> tuple[Life, lis
         forgotten=len(session.entries) - len(kept),
         usage=sum((segment.usage for segment in segments), Usage()),
     )
-    return life, kept
 
 
-def _card(one: Kept, stands: bool) -> Card:
-    segment = one.entry.segment
+def _card(number: int, entry: Entry, stands: bool, messages: Sequence[Message]) -> Card:
+    segment = entry.segment
     framed = is_framed(segment.rendered)
     whole = unframe(segment.rendered) if framed else text_of(segment.rendered)
     text, _, added = whole.partition(ADDED) if segment.method == "model" else (whole, "", "")
     facts: tuple[Fact, ...] = ()
-    if framed and stands:
-        found = extract(one.originals)
-        facts = tuple(_facts(coverage(found, text), coverage(found, whole)))
-    return Card(
-        number=one.number,
-        epoch=one.entry.epoch,
-        segment=segment,
-        text=text.strip(),
-        added=added.strip(),
-        # What a later summary took over is shown there: a page must not hold everything twice,
-        # nor read it again for each summary that once stood for it.
-        originals=tuple(_shown(one.originals)) if stands else (),
-        facts=facts,
-        standing=stands,
-    )
-
-
-def _shown(originals: Sequence[Message]) -> Iterator[tuple[str, str]]:
-    texts = rendering([dict(message) for message in originals])
-    for message, text in zip(originals, texts, strict=True):
-        cut = text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + " …"
-        yield str(message.get("role")), cut.partition("\n")[2] or cut
-
-
-def _facts(alone: Coverage, whole: Coverage) -> Iterator[Fact]:
-    for kind, (held, total) in whole.by_kind.items():
-        yield Fact(kind_in_words(kind), alone.by_kind.get(kind, (0, 0))[0], held, total)
+    if framed and stands:  # else every message is read again for each summary it once was in
+        found = extract(messages)
+        alone, held = coverage(found, text), coverage(found, whole)
+        facts = tuple(
+            Fact(kind_in_words(kind), alone.by_kind.get(kind, (0, 0))[0], *of_all)
+            for kind, of_all in held.by_kind.items()
+        )
+    return Card(number, entry, stands, text.strip(), added.strip(), messages, facts)
