@@ -6,6 +6,7 @@ import contextlib
 import logging
 import sys
 from collections.abc import Callable, Iterator
+from logging.handlers import MemoryHandler
 from typing import Annotated
 
 import typer
@@ -71,17 +72,6 @@ def _common(
     """Compress long agent conversations, and look into what was compressed."""
 
 
-class _Warnings(logging.Handler):
-    """Collects the library's warnings, each once, until it is known how the command ended."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.texts: dict[str, None] = {}
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.texts[record.getMessage()] = None
-
-
 @contextlib.contextmanager
 def _warnings_on_stderr() -> Iterator[None]:
     """Print the library's warnings when the command is over, unless it ended with an error.
@@ -89,7 +79,8 @@ def _warnings_on_stderr() -> Iterator[None]:
     An error is one line: what the library warned of on the way is in it.
     """
     logger = logging.getLogger("praison_compressor")
-    handler, propagate = _Warnings(), logger.propagate
+    handler, propagate = MemoryHandler(1_000), logger.propagate
+    handler.setLevel(logging.WARNING)
     logger.addHandler(handler)
     logger.propagate = False
     refused = False
@@ -101,5 +92,6 @@ def _warnings_on_stderr() -> Iterator[None]:
     finally:
         logger.removeHandler(handler)
         logger.propagate = propagate
-        for text in [] if refused else handler.texts:
+        kept = [] if refused else handler.buffer
+        for text in dict.fromkeys(map(logging.LogRecord.getMessage, kept)):
             complain(text, kind="note: ")

@@ -116,6 +116,7 @@ def _measure(
     done, failures = static, list[str]()
     if config.auxiliary_model:
         done = _compressed(messages, config, target, tokens, failures)
+    task = next((text_of(message) for message in messages if message.get("role") == "user"), "")
     by_model = [text.before for text in done.written if text.before is not None]
     return Measure(
         name=name,
@@ -123,7 +124,7 @@ def _measure(
         tokens_before=done.tokens_before,
         tokens_after=done.tokens_after,
         valid=not check(done.messages),
-        task_kept=_task(messages) in {text_of(message) for message in done.messages},
+        task_kept=task in map(text_of, done.messages),
         method=done.summary_method,
         facts=sum(text.after.total for text in done.written if text.after is not None),
         held_by_model=sum(c.covered for c in by_model) if by_model else None,
@@ -154,10 +155,6 @@ def _compressed(
 
 def _held(result: CompressResult) -> int:
     return sum(text.after.covered for text in result.written if text.after is not None)
-
-
-def _task(messages: Sequence[Any]) -> str:
-    return next((text_of(message) for message in messages if message.get("role") == "user"), "")
 
 
 # ---------------------------------------------------------------- what is told of it

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..ledger.segments import Entry, Epoch, Segment
+from ..ledger.segments import Entry, Epoch, Segment, Session
 from ..messages import text_of, tool_calls_of
 from ..messages.display import excerpt, in_words, when
 from ..summaries.prompts import rendering
@@ -120,8 +120,8 @@ def show(
     if verbatim and segment is not None:
         raise Unusable("--verbatim and --segment: one of them")
     with place.open() as store:
-        entries = entries_of(store, place.namespace, session)
-        found = store.open(place.namespace, session)
+        found = existing(store, place.namespace, session)
+        entries = found.entries
         if verbatim:
             return _transcript(store.transcript(found))
         if segment is None:
@@ -132,14 +132,14 @@ def show(
         return _segment(segment, entry, store.originals(found, entry) if originals else None)
 
 
-def entries_of(store: SqlStore, namespace: str, session: str) -> tuple[Entry, ...]:
-    """The session's ledger.
+def existing(store: SqlStore, namespace: str, session: str) -> Session:
+    """The session as it stands.
 
     Raises:
         SessionNotFound: no such session in this namespace.
     """
     store.lineage(namespace, session)  # opening a name that nobody has would not be an error
-    return store.open(namespace, session).entries
+    return store.open(namespace, session)
 
 
 def _transcript(messages: Sequence[Any]) -> Answer:
@@ -195,12 +195,11 @@ def status(session: SessionId, place: Place, for_model: ForModel = None) -> Answ
     With --for-model also what each later request costs less, at that model's listed input price.
     """
     with place.open() as store:
-        entries = entries_of(store, place.namespace, session)
-        found = store.open(place.namespace, session)
+        found = existing(store, place.namespace, session)
         usage = store.usage(place.namespace, session)
         archived = len(store.archived(place.namespace, session))
         epochs = len(store.lineage(place.namespace, found.id))
-    segments = [entry.segment for entry in entries if not entry.forgotten]
+    segments = [entry.segment for entry in found.entries if not entry.forgotten]
     saved = sum(
         segment.source_tokens - segment.tokens
         for segment, stands in zip(segments, standing(segments), strict=True)

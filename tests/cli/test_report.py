@@ -250,14 +250,14 @@ def test_a_stored_sessions_page_is_as_good_as_the_transcripts(
 ) -> None:
     """From the store alone: every request of its life with what was sent, to the token."""
     made = stored(tmp_path, tool_policies=policies)
-    life = life_of_transcript(transcript(60), made, title="An audit", session_id=SESSION)
-    assert made.save(transcript(60), session_id=SESSION)
-    told = life_of_session(made.store, "default", SESSION, made.tokens)
+    life = life_of_transcript(transcript(60), made, title="An audit")
+    assert made.save(transcript(60))
+    told = life_of_session(made.store, "default", made.session_id, made.tokens)
     made.close()
     assert life.compressions > 1
     assert told.points == life.points
     assert (told.not_sent, told.not_paid) == (life.not_sent, life.not_paid)
-    begun = {epoch: at for epoch, at in life.requests_of.items() if epoch != SESSION}
+    begun = {epoch: at for epoch, at in life.requests_of.items() if epoch != made.session_id}
     assert told.requests_of == begun
     assert "each step of it taken for a request" in Page(render(told)).text
 

@@ -143,7 +143,6 @@ def life_of_transcript(
     compressor: ContextCompressor,
     *,
     title: str,
-    session_id: str | None = None,
     on_request: Callable[[int, int], None] = lambda done, total: None,
 ) -> Life:
     """The transcript sent as it grew, step by step, through the compressor.
@@ -153,7 +152,7 @@ def life_of_transcript(
     Raises:
         CompressorError: as `ContextCompressor.compress`.
     """
-    session = session_id or compressor.session_id
+    session = compressor.session_id
     points: list[Point] = []
     epochs = {session: 1}
     ends, stride = request_ends(messages)
