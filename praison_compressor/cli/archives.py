@@ -17,7 +17,7 @@ from ..config import CompressorConfig
 from ..errors import SessionNotFound
 from ..messages import Message
 from ..messages.display import one_line, when
-from .options import ForModel, Out, Place, SessionId, Window, command
+from .options import ForModel, Out, Place, SessionId, Window, command, option
 from .terminal import FOUND_FAULT, Answer, Line, Piece, Unusable, number
 from .transcripts import put, read_json, read_one, write
 
@@ -33,11 +33,7 @@ def restore(
     place: Place,
     view: Annotated[
         str | None,
-        typer.Option(
-            "--view",
-            metavar="FILE",
-            help="A view of this session: its summaries give way to their originals.",
-        ),
+        option("--view", "FILE", "A view of this session: summaries give way to originals."),
     ] = None,
     archive: Annotated[
         bool,
@@ -72,9 +68,7 @@ def resume(
     place: Place,
     budget: Annotated[
         int | None,
-        typer.Option(
-            "--budget", metavar="TOKENS", help="At most so many; else what the model takes."
-        ),
+        option("--budget", "TOKENS", "At most so many; else what the model takes."),
     ] = None,
     for_model: ForModel = None,
     window: Window = None,
@@ -112,9 +106,7 @@ def new(
     place: Place,
     parent: Annotated[
         str,
-        typer.Option(
-            "--from", metavar="ID", help="What it forks: a session, or one of its epochs."
-        ),
+        option("--from", "ID", "What it forks: a session, or one of its epochs."),
     ],
 ) -> Answer:
     """Fork a stored session: the new one shares all that was compressed up to there.
@@ -138,12 +130,8 @@ def verify(
     session: Annotated[
         str | None, typer.Argument(metavar="[SESSION]", help="Only this session.")
     ] = None,
-    store: Annotated[
-        str | None, typer.Option("--store", metavar="URL", help="As in the other commands.")
-    ] = None,
-    namespace: Annotated[
-        str | None, typer.Option("--namespace", metavar="NAME", help="Only this tenant.")
-    ] = None,
+    store: Annotated[str | None, option("--store", "URL", "As in the other commands.")] = None,
+    namespace: Annotated[str | None, option("--namespace", "NAME", "Only this tenant.")] = None,
 ) -> Answer:
     """Derive every hash of the ledger again; exit code 1 when something disagrees."""
     with Place(store=store).open() as opened:
@@ -221,9 +209,7 @@ def _erased(found: Forgotten) -> Iterator[Piece]:
 def export(
     session: SessionId,
     place: Place,
-    note: Annotated[
-        str, typer.Option("--note", metavar="TEXT", help="Where it goes; `forget` recalls it.")
-    ] = "",
+    note: Annotated[str, option("--note", "TEXT", "Where it goes; `forget` recalls it.")] = "",
     out: Out = "-",
 ) -> Answer | None:
     """Write a session with its archive and its chain as one JSON file."""

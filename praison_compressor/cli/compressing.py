@@ -30,6 +30,7 @@ from .options import (
     Writer,
     command,
     config_of,
+    option,
 )
 from .terminal import Answer, Panel, Piece, Table, number, progress
 from .transcripts import read_one, write
@@ -362,13 +363,11 @@ def mask(
     keep_tokens: KeepTokens = None,
     above: Annotated[
         int | None,
-        typer.Option("--above", metavar="TOKENS", help="Outputs up to this size stay (200)."),
+        option("--above", "TOKENS", "Outputs up to this size stay (200)."),
     ] = None,
     keep: Annotated[
         list[str] | None,
-        typer.Option(
-            "--keep", metavar="TOOL", help="Never mask this tool's outputs; may be repeated."
-        ),
+        option("--keep", "TOOL", "Never mask this tool's outputs; may be repeated."),
     ] = None,
     out: Out = None,
     conversation: Conversation = None,

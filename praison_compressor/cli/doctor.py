@@ -63,7 +63,6 @@ def all_checks(config: CompressorConfig) -> Iterator[Check]:
     yield _package()
     yield _host()
     yield _plugin()
-    yield _litellm()
     yield _tokens(config)
     yield _window(config)
     yield _store(config)
@@ -73,7 +72,8 @@ def all_checks(config: CompressorConfig) -> Iterator[Check]:
 def _package() -> Check:
     from .. import __version__
 
-    found = f"praison-compressor {__version__}, Python {platform.python_version()}"
+    python, litellm = platform.python_version(), version("litellm")
+    found = f"praison-compressor {__version__}, litellm {litellm}, Python {python}"
     return Check("package", OK, found)
 
 
@@ -110,14 +110,6 @@ def _plugin() -> Check:
     found = "not registered with the host: only code switches it on, as CompressorContext does"
     remedy = "install the package with pip, for the host's configuration to find it"
     return Check("plugin", NOTE, found, remedy)
-
-
-def _litellm() -> Check:
-    found = f"litellm {version('litellm')}"
-    if model_limits("gpt-4o").guessed:
-        remedy = "set context_window for every model"
-        return Check("model table", NOTE, f"{found} carries no table", remedy)
-    return Check("model table", OK, found)
 
 
 def _tokens(config: CompressorConfig) -> Check:

@@ -19,7 +19,7 @@ from ..ledger.memory import MemoryStore
 from ..ledger.segments import Usage
 from ..messages import check, text_of
 from ..tokens.counter import TokenCounter
-from .options import ForModel, Writer, command, config_of
+from .options import ForModel, Writer, command, config_of, option
 from .terminal import Answer, Line, Piece, Table, Unusable, complain, number, unlogged
 from .transcripts import read_all
 
@@ -37,13 +37,11 @@ def eval_(
     for_model: ForModel = None,
     share: Annotated[
         float,
-        typer.Option("--share", metavar="RATIO", help="Compress each to this share of its tokens."),
+        option("--share", "RATIO", "Compress each to this share of its tokens."),
     ] = 0.4,
     limit: Annotated[
         int | None,
-        typer.Option(
-            "--limit", metavar="N", help="At most so many conversations: each costs a call."
-        ),
+        option("--limit", "N", "At most so many conversations: each costs a call."),
     ] = None,
 ) -> Answer:
     """Measure a model as summarizer on sessions of your own: what is lost, kept, and paid.

@@ -79,36 +79,32 @@ class _Form:
 
 # ---------------------------------------------------------------- single options
 
+
+def option(name: str, metavar: str, help: str) -> Any:
+    """An option that takes a value."""
+    return typer.Option(name, metavar=metavar, help=help)
+
+
 Conversation = Annotated[
     int | None,
-    typer.Option(
-        "--conversation", metavar="N", help="Which conversation, where the file holds several."
-    ),
+    option("--conversation", "N", "Which conversation, where the file holds several."),
 ]
 File = Annotated[str, typer.Argument(metavar="FILE", help="The transcript; - is standard input.")]
 ForModel = Annotated[
     str | None,
-    typer.Option(
-        "--for-model", metavar="MODEL", help="Reads the view: its window and tokenizer count."
-    ),
+    option("--for-model", "MODEL", "Reads the view: its window and tokenizer count."),
 ]
 KeepTokens = Annotated[
     int | None,
-    typer.Option("--keep-tokens", metavar="TOKENS", help="Newest tokens kept verbatim (20,000)."),
+    option("--keep-tokens", "TOKENS", "Newest tokens kept verbatim (20,000)."),
 ]
 Out = Annotated[
     str | None,
-    typer.Option(
-        "--out",
-        metavar="FILE",
-        help="Write there; - is standard output. Messages are JSON Lines for .jsonl, else a list.",
-    ),
+    option("--out", "FILE", "Write there (.jsonl: a message a line); - is standard output."),
 ]
 Window = Annotated[
     int | None,
-    typer.Option(
-        "--window", metavar="TOKENS", help="What the reading model takes, instead of its table."
-    ),
+    option("--window", "TOKENS", "What the reading model takes, instead of its table."),
 ]
 
 
@@ -143,17 +139,16 @@ class Place:
 
     store: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--store",
-            metavar="URL",
-            help="Where the ledger is kept, such as sqlite:///ledger.db; else the variable "
-            "PRAISON_COMPRESSOR_STORE. An encrypted one is opened with the key in "
-            "PRAISONAI_SESSION_KEY.",
+            "URL",
+            "Where the ledger is, such as sqlite:///ledger.db; else what PRAISON_COMPRESSOR_STORE "
+            "says. PRAISONAI_SESSION_KEY opens an encrypted one.",
         ),
     ] = None
-    namespace: Annotated[
-        str, typer.Option("--namespace", metavar="NAME", help="The tenant, in the store.")
-    ] = "default"
+    namespace: Annotated[str, option("--namespace", "NAME", "The tenant, in the store.")] = (
+        "default"
+    )
 
     @contextlib.contextmanager
     def open(self, *, new: bool = False) -> Iterator[SqlStore]:
@@ -191,27 +186,21 @@ class Writer:
 
     model: Annotated[
         str | None,
-        typer.Option(
-            "--model",
-            metavar="MODEL",
-            help="Writes the summary, by its name in litellm. Without it the summary is static.",
+        option(
+            "--model", "MODEL", "Writes the summary, by its name in litellm; else it is static."
         ),
     ] = None
     api_base: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--api-base",
-            metavar="URL",
-            help="Where that model is served. Its key is what litellm finds in the environment.",
+            "URL",
+            "Where it is served. Its key is what litellm finds in the environment.",
         ),
     ] = None
     timeout: Annotated[
         float | None,
-        typer.Option(
-            "--timeout",
-            metavar="SECONDS",
-            help="For one call of that model (60); a model on this machine's processor needs more.",
-        ),
+        option("--timeout", "SECONDS", "For one call of that model (60)."),
     ] = None
 
 
@@ -225,11 +214,7 @@ class Reading(Place):
     keep_tokens: KeepTokens = None
     target: Annotated[
         int | None,
-        typer.Option(
-            "--target",
-            metavar="TOKENS",
-            help="A view of at most so many tokens, whatever the window.",
-        ),
+        option("--target", "TOKENS", "A view of at most so many tokens, whatever the window."),
     ] = None
     force: Annotated[
         bool, typer.Option("--force", help="Compress although the transcript still fits.")
@@ -237,11 +222,7 @@ class Reading(Place):
     conversation: Conversation = None
     session: Annotated[
         str | None,
-        typer.Option(
-            "--session",
-            metavar="ID",
-            help="The session that the transcript belongs to, in the store.",
-        ),
+        option("--session", "ID", "The session that the transcript belongs to, in the store."),
     ] = None
 
     def config(self, writer: Writer | None = None) -> CompressorConfig:

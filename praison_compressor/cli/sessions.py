@@ -14,7 +14,7 @@ from ..messages.display import excerpt, in_words, when
 from ..summaries.prompts import rendering
 from ..tokens.models import input_price
 from ..view.frame import unframe
-from .options import ForModel, Place, SessionId, command
+from .options import ForModel, Place, SessionId, command, option
 from .terminal import Answer, Line, Panel, Piece, Table, Unusable, number
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def show(
     place: Place,
     segment: Annotated[
         int | None,
-        typer.Option("--segment", metavar="N", help="The text of this segment, counted from 1."),
+        option("--segment", "N", "The text of this segment, counted from 1."),
     ] = None,
     originals: Annotated[
         bool, typer.Option("--originals", help="With --segment: the messages it stands for too.")
@@ -242,10 +242,8 @@ def standing(segments: Sequence[Segment]) -> list[bool]:
 def search(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Words to find.")],
     place: Place,
-    session: Annotated[
-        str | None, typer.Option("--session", metavar="ID", help="Only in this session.")
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most so many.")] = 10,
+    session: Annotated[str | None, option("--session", "ID", "Only in this session.")] = None,
+    limit: Annotated[int, option("--limit", "N", "At most so many.")] = 10,
 ) -> Answer:
     """Find messages of stored sessions by their words, best first."""
     with place.open() as store:

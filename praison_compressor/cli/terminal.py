@@ -166,10 +166,9 @@ def progress(what: str, *, shown: bool = True) -> Iterator[Callable[[int, int], 
     if not (shown and screen.is_terminal):
         yield lambda done, total: None
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), console=screen.console, transient=True) as bar:
+    with Progress(console=screen.console, transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 COLUMNS = 120
 """Of a message's or a summary's text."""
 
-ENDS = 4
+ENDS = 6
 """Messages shown at either end of a long list."""
 
 STYLES = {"masked": "bold cyan", "summarized": "bold yellow"}
@@ -84,23 +84,20 @@ def _before_and_after(request: Sent, tokens: TokenCounter) -> Iterator[Piece]:
     )
     for name, messages, size, style in sides:
         title = f"request {request.number}, {name}: {len(messages)} messages, {number(size)} tokens"
-        yield Panel(title, "\n".join(_lines(messages, request.changed, tokens)), style)
+        yield Panel(title, "\n".join(_lines(messages, tokens)), style)
 
 
-def _lines(
-    messages: Sequence[Message], changed: frozenset[int], tokens: TokenCounter
-) -> Iterator[str]:
-    """A line for each message that tells something; the text of a summary below its own."""
+def _lines(messages: Sequence[Message], tokens: TokenCounter) -> Iterator[str]:
+    """A line for each message near an end; the text of a summary below its own."""
 
-    def tells(index: int) -> bool:
+    def is_shown(index: int) -> bool:
         near_an_end = index < ENDS or index >= len(messages) - ENDS
-        return near_an_end or index in changed or is_framed(messages[index])
+        return near_an_end or is_framed(messages[index])
 
-    for told, group in groupby(range(len(messages)), tells):
+    for shown, group in groupby(range(len(messages)), is_shown):
         run = [messages[index] for index in group]
-        if not told and len(run) > 1:
-            size = number(sum(map(tokens.message, run)))
-            yield f"{'...':<9} {size:>6}  {len(run)} more messages"
+        if not shown:
+            yield f"{'...':<9} {number(sum(map(tokens.message, run))):>6}  {len(run)} more messages"
             continue
         for message in run:
             size = number(tokens.message(message))

@@ -169,14 +169,6 @@ class Sent:
             return None
         return "masked" if len(self.before) == len(self.view) else "summarized"
 
-    @property
-    def changed(self) -> frozenset[int]:
-        """The messages that a mask changed, by index in `before` and `view` alike."""
-        if self.done != "masked":
-            return frozenset()
-        pairs = zip(self.before, self.view, strict=True)
-        return frozenset(index for index, (old, new) in enumerate(pairs) if old != new)
-
 
 @dataclass(frozen=True)
 class Outcome:

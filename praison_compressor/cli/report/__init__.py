@@ -28,6 +28,7 @@ from ..options import (
     Writer,
     command,
     config_of,
+    option,
     window_of,
 )
 from ..sessions import family
@@ -44,9 +45,7 @@ def report(
     ],
     writer: Writer,
     place: Place,
-    out: Annotated[
-        str, typer.Option("--out", metavar="FILE", help="The page to write.")
-    ] = "report.html",
+    out: Annotated[str, option("--out", "FILE", "The page to write.")] = "report.html",
     for_model: ForModel = None,
     window: Window = None,
     keep_tokens: KeepTokens = None,
