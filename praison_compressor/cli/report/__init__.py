@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from ...compressor.context_compressor import ContextCompressor
@@ -96,6 +95,8 @@ def report(
 
 def render(life: Life) -> str:
     """The page, as HTML."""
+    from jinja2 import Environment, StrictUndefined  # the other commands do not wait for it
+
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
