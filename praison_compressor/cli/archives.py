@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -220,7 +219,7 @@ def export(
         sys.stdout.write(text)
         return None
     put(str(out), text)
-    value = {"session": session, "out": out, "bytes": os.path.getsize(str(out))}
+    value = {"session": session, "out": out, "bytes": len(text)}
     return Answer(value, [f"{session} written to {out}"])
 
 
