@@ -1,36 +1,41 @@
-"""The command `praison-compressor`: parses, calls the library, prints."""
+"""The entry point of `praison-compressor`: its list of commands, and the log on stderr."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import sys
-from collections.abc import Iterator
-from typing import Annotated, Any
+from collections.abc import Callable, Iterator
+from logging.handlers import MemoryHandler
+from typing import Annotated
 
 import typer
 
 from .archives import export, forget, import_, new, restore, resume, verify
-from .compressing import compress, mask
-from .demo.command import demo
+from .compressing import compress, inspect, mask
+from .demo import demo
 from .doctor import doctor
 from .evaluating import eval_
-from .failures import ERROR_CODES, complain
-from .inspecting import inspect
-from .report.command import report
+from .report import report
 from .sessions import lineage, search, sessions, show, status
+from .terminal import BAD_INPUT, DOES_NOT_FIT, LEDGER, complain
 
-__all__ = [
-    "build",
-    "main",
-]
-
-
-COMMANDS: tuple[Any, ...] = (
+COMMANDS: tuple[Callable[..., None], ...] = (
     *(compress, inspect, mask, report, eval_, demo, doctor),
     *(sessions, lineage, show, status, search),
     *(restore, resume, new, verify, forget, export, import_),
 )
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            # A terminal that cannot show a character must not end the command.
+            reconfigure(errors="replace")
+    with _warnings_on_stderr():
+        build(rich=sys.stdout.isatty())()
 
 
 def build(*, rich: bool = False) -> typer.Typer:
@@ -67,44 +72,26 @@ def _common(
     """Compress long agent conversations, and look into what was compressed."""
 
 
-class _Notes(logging.Handler):
-    """The library's warnings, each once, kept until it is known how the command ended."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.texts: dict[str, None] = {}
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.texts[record.getMessage()] = None
-
-
 @contextlib.contextmanager
-def _notes() -> Iterator[None]:
-    """The library's log on stderr while the command runs, and as it was afterwards."""
+def _warnings_on_stderr() -> Iterator[None]:
+    """Print the library's warnings when the command is over, unless it ended with an error.
+
+    An error is one line: what the library warned of on the way is in it.
+    """
     logger = logging.getLogger("praison_compressor")
-    handler, propagate = _Notes(), logger.propagate
+    handler, propagate = MemoryHandler(1_000), logger.propagate
+    handler.setLevel(logging.WARNING)
     logger.addHandler(handler)
     logger.propagate = False
     refused = False
     try:
         yield
     except SystemExit as ended:
-        refused = ended.code in ERROR_CODES
+        refused = ended.code in (BAD_INPUT, DOES_NOT_FIT, LEDGER)
         raise
     finally:
         logger.removeHandler(handler)
         logger.propagate = propagate
-        # An error is one line: what the library warned of on the way is in it.
-        for text in [] if refused else handler.texts:
+        kept = [] if refused else handler.buffer
+        for text in dict.fromkeys(map(logging.LogRecord.getMessage, kept)):
             complain(text, kind="note: ")
-
-
-def main() -> None:
-    """Entry point of the console script."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            # A terminal that cannot show a character must not end the command.
-            reconfigure(errors="replace")
-    with _notes():
-        build(rich=sys.stdout.isatty())()

@@ -1,179 +1,161 @@
-"""`compress` and `mask`: the library's verbs on a transcript in a file."""
+"""`compress`, `inspect` and `mask`: what the library does with a transcript in a file."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
 
 from ..compressor.context_compressor import ContextCompressor
-from ..compressor.preview import Part
+from ..compressor.preview import Part, Preview, named
 from ..compressor.result import CompressResult
-from ..events import Event, Listener
-from ..facts import Coverage
-from ..ledger.segments import Segment
-from ..messages import Transcript, read, text_of
+from ..events import Event
+from ..facts import Coverage, coverage
+from ..messages import Message, Transcript, digest, read, text_of, tool_calls_of
 from ..messages.display import excerpt, kind_in_words, one_line
-from ..summaries.brief import Written
 from ..tokens.counter import TokenCounter
 from ..view.frame import unframe
 from ..view.masks import mask as masked_message
 from ..view.masks import maskable
-from . import transcripts
-from .failures import guarded
 from .options import (
-    ApiBase,
-    AsJson,
     Conversation,
     File,
     ForModel,
     KeepTokens,
-    Model,
+    Out,
     Reading,
-    Timeout,
+    Writer,
+    command,
     config_of,
-    reading,
+    option,
 )
-from .terminal import Screen, number, of_result, progress, show
+from .terminal import Answer, Panel, Piece, Table, number, progress
+from .transcripts import read_one, write
 
-__all__ = [
-    "compress",
-    "mask",
-]
+# ---------------------------------------------------------------- compress
 
 
-# -------------------------------------------------------------- compressing
-
-
-Out = Annotated[
-    str | None,
-    typer.Option(
-        "--out",
-        metavar="FILE",
-        help="Write the view there: JSON Lines for .jsonl, else a JSON list; - is standard output.",
-    ),
-]
-
-
-Show = Annotated[bool, typer.Option("--show", help="Print the text of the summaries too.")]
-
-
-@guarded
-@reading
+@command
 def compress(
     given: Reading,
-    model: Model = None,
-    api_base: ApiBase = None,
-    timeout: Timeout = None,
+    writer: Writer,
     out: Out = None,
-    show: Show = False,
-    as_json: AsJson = False,
-) -> None:
+    show: Annotated[
+        bool, typer.Option("--show", help="Print the text of the summaries too.")
+    ] = False,
+) -> Answer:
     """Compress a transcript: head and tail stay verbatim, the middle becomes a summary.
 
     Reads a JSON list of chat messages, {"messages": [...]}, or JSON Lines with one message a line
     or one conversation a line. The file itself is never changed.
     """
-    messages = transcripts.read_one(given.file, given.conversation)
-    watch = _Watch()
-    with watch.progress(shown=model is not None):
-        config = given.config(
-            auxiliary_model=model, auxiliary_api_base=api_base, timeout_seconds=timeout
-        )
-        compressor = ContextCompressor(config, on_event=watch)
+    messages = read_one(given.file, given.conversation)
+    failures: list[str] = []
+    with _heard(failures, bar=writer.model is not None) as hear:
+        compressor = ContextCompressor(given.config(writer), on_event=hear)
         result = compressor.compress_sync(messages, **given.call)
-    rows = of_result(
-        compressor.verbatim(messages, session_id=given.session), result, compressor.tokens
-    )
+    originals = compressor.verbatim(messages, session_id=given.session)
+    parts = parts_of(originals, result, compressor.tokens)
     if out is not None:
-        transcripts.write(out, result.messages, source=given.file)
-    # A view on standard output leaves only stderr for the table.
-    screen = Screen(sys.stderr if out == "-" else None)
-    if as_json:
-        screen.json(_as_json(given.file, result, rows, watch, with_messages=out is None))
-        return
-    forced = given.force or given.target is not None
-    _print(screen, result, rows, model, watch, compressor, forced=forced)
-    if show:
-        _print_texts(screen, rows)
-    if out not in (None, "-"):
-        screen.say(f"Written to {out}")
+        write(out, result.messages, source=given.file)
+    value = _result_json(given.file, result, parts, failures)
+    if out is None:
+        value["messages"] = result.messages
+
+    def shown() -> Iterator[Piece]:
+        opening = compressor.tokens.messages([])
+        what = [_what(part, result) for part in parts]
+        yield _parts_table(parts, what, view_messages=len(result.messages), opening=opening)
+        yield from _method(result, given, writer.model)
+        yield from (f"  {failure}" for failure in failures)
+        yield from _facts_held(parts, result)
+        if show:
+            yield from (
+                Panel(part.name, unframe(part.segment.rendered), "yellow")
+                for part in parts
+                if part.segment is not None
+            )
+        if out not in (None, "-"):
+            yield f"Written to {out}"
+
+    return Answer(value, shown(), on_stderr=out == "-")
 
 
-class _Watch:
-    """Hears the compressor's events: for a progress bar, and for what went wrong on the way."""
+@contextlib.contextmanager
+def _heard(failures: list[str], *, bar: bool) -> Iterator[Callable[[Event], None]]:
+    """A listener that collects failures of the model and moves a bar over the parts it reads."""
+    # Parts are read side by side: how many are done is counted, not read off their number.
+    done = itertools.count(1)
+    with progress("the model reads, part", shown=bar) as update:
 
-    def __init__(self) -> None:
-        self.failures: list[str] = []
-        self._on_part: Listener | None = None
+        def hear(event: Event) -> None:
+            if event.name == "fell_back":
+                failures.append(one_line(str(event.data.get("reason", ""))))
+            if event.name == "part_summarized":
+                update(next(done), event.data["parts"] + 1)
 
-    def __call__(self, event: Event) -> None:
-        if event.name == "fell_back":
-            self.failures.append(one_line(str(event.data.get("reason", ""))))
-        if event.name == "part_summarized" and self._on_part is not None:
-            self._on_part(event)
-
-    @contextlib.contextmanager
-    def progress(self, *, shown: bool) -> Iterator[None]:
-        """A bar over the parts on stderr, where a person is waiting for a model."""
-        with progress("the model reads, part", shown=shown) as update:
-            # Parts are read side by side: how many are done is counted, not read off their number.
-            done = itertools.count(1)
-            self._on_part = lambda event: update(next(done), event.data["parts"] + 1)
-            yield
+        yield hear
 
 
-def _print(
-    screen: Screen,
-    result: CompressResult,
-    rows: list[Part],
-    model: str | None,
-    watch: _Watch,
-    compressor: ContextCompressor,
-    *,
-    forced: bool,
-) -> None:
-    show(
-        screen,
-        rows,
-        [_what(part, result) for part in rows],
-        view_messages=len(result.messages),
-        opens=compressor.tokens.messages([]),
+def parts_of(given: Sequence[Message], result: CompressResult, tokens: TokenCounter) -> list[Part]:
+    """The parts of a view that was made of `given`."""
+    originals = read(given).messages
+    parts: list[Part] = []
+    waiting = list(result.segments)
+    at = 0
+    for message in result.messages:
+        segment = waiting.pop(0) if waiting and message == waiting[0].rendered else None
+        end = at + (len(segment.run) if segment else 1)
+        before = sum(map(tokens.message, originals[at:end]))
+        masked = int(segment is None and digest(message) != digest(originals[at]))
+        parts.append(Part("", at, end - at, before, tokens.message(message), masked, segment))
+        at = end
+    return named(parts)
+
+
+def _parts_table(
+    parts: Sequence[Part], what: Sequence[str], *, view_messages: int, opening: int
+) -> Table:
+    """The parts with what is said of each; `opening` are the tokens that frame every request."""
+    before = sum(part.tokens_before for part in parts) + opening
+    after = sum(part.tokens_after for part in parts) + opening
+    messages = sum(part.messages for part in parts)
+    saved = f"{100 * (before - after) / before:.0f} % saved" if after < before else ""
+    rows = [
+        (part.name, part.messages, part.tokens_before, part.tokens_after, said)
+        for part, said in zip(parts, what, strict=True)
+    ]
+    total = ("total", f"{messages:,} -> {view_messages:,}", before, after, saved)
+    return Table(
+        ("part", "messages#", "tokens before#", "tokens after#", "what"),
+        [*rows, total],
+        ["yellow" if part.segment or part.to_write else "" for part in parts],
+        last_is_total=True,
     )
-    for line in _method(result, model, watch, forced):
-        screen.say(line)
-    for part in rows:
-        held = None if part.segment is None else _held(part.segment, result)
-        if held is not None and held.total:
-            kinds = (f"{kind_in_words(k)} {a:,}/{b:,}" for k, (a, b) in held.by_kind.items())
-            screen.say(f"Of {part.name} the view holds: {', '.join(kinds)}.")
 
 
-def _method(
-    result: CompressResult, model: str | None, watch: _Watch, forced: bool
-) -> Iterator[str]:
-    """How it came about, in sentences."""
+def _method(result: CompressResult, given: Reading, model: str | None) -> Iterator[str]:
+    """How the view came about and what it saves, in sentences."""
+    used = result.usage
     if result.summary_method is None:
-        tried = "nothing to gain" if forced else "it fits, so nothing was compressed"
+        asked = given.force or given.target is not None
+        tried = "nothing to gain" if asked else "it fits, so nothing was compressed"
         yield f"Method: none; {tried}. --target or --window ask for less, --force for it anyway."
-    elif result.summary_method == "static" and model is None:
-        yield "Method: static (no model was given; --model NAME has one write the summary)."
-    elif result.summary_method == "static":
-        yield f"Method: static, because {model} gave no usable summary."
     elif result.summary_method == "reused":
         yield "Method: reused from the store; nothing was written anew."
-    else:
-        cost = "" if result.usage.cost is None else f", ${result.usage.cost:.4f}"
-        used = result.usage
+    elif result.summary_method == "model":
+        cost = "" if used.cost is None else f", ${used.cost:.4f}"
         yield (
             f"Method: model ({model}: {number(used.prompt_tokens)} tokens read, "
             f"{number(used.completion_tokens)} written{cost})."
         )
+    elif model is None:
+        yield "Method: static (no model was given; --model NAME has one write the summary)."
+    else:
+        yield f"Method: static, because {model} gave no usable summary."
     if result.ungrounded:
         yield f"Not in the originals, and marked so: {', '.join(result.ungrounded)}."
     if result.masked_secrets:
@@ -185,129 +167,216 @@ def _method(
             f"Saved: {number(result.tokens_saved)} tokens, ${result.cost_saved:.4f} in this and "
             f"every later request at the listed input price{least}."
         )
-    for failure in watch.failures:
-        yield f"  {failure}"
 
 
 def _what(part: Part, result: CompressResult) -> str:
     if part.segment is not None:
-        return _summary_words(part.segment, result)
-    masked = f"; {part.masked} of them masked or repaired" if part.masked else ""
+        held = _held(part, result)
+        if held is None:
+            return f"{part.segment.method}, found in the ledger"
+        facts = f"; the view holds {held.covered:,} of its {held.total:,} facts"
+        return part.segment.method + (facts if held.total else "")
     words = {
         "head": "system prompt and task, verbatim",
         "tail": "newest messages, verbatim",
         "all": "sent as it is",
     }
+    masked = f"; {part.masked} of them masked or repaired" if part.masked else ""
     return words.get(part.name, "stays between two summaries") + masked
 
 
-def _summary_words(segment: Segment, result: CompressResult) -> str:
-    if _new(segment, result) is None:
-        return f"{segment.method}, found in the ledger"
-    held = _held(segment, result)
-    if held is None or not held.total:
-        return segment.method
-    return f"{segment.method}; the view holds {held.covered:,} of its {held.total:,} facts"
-
-
-def _new(segment: Segment, result: CompressResult) -> Written | None:
-    return next((w for w in result.written if w.message == segment.rendered), None)
-
-
-def _held(segment: Segment, result: CompressResult) -> Coverage | None:
-    """The facts of a new summary's messages that the view has, in it or elsewhere."""
-    new = _new(segment, result)
+def _held(part: Part, result: CompressResult) -> Coverage | None:
+    """The facts that the view holds of what a new summary stands for; None for an earlier one."""
+    rendered = part.segment and part.segment.rendered
+    new = next((written for written in result.written if written.message == rendered), None)
     return None if new is None else result.coverage_in_view(new)
 
 
-def _facts_json(part: Part, result: CompressResult) -> dict[str, Any] | None:
-    held = None if part.segment is None else _held(part.segment, result)
+def _facts_held(parts: Sequence[Part], result: CompressResult) -> Iterator[str]:
+    for part in parts:
+        held = _held(part, result)
+        if held is not None and held.total:
+            kinds = (f"{kind_in_words(k)} {a:,}/{b:,}" for k, (a, b) in held.by_kind.items())
+            yield f"Of {part.name} the view holds: {', '.join(kinds)}."
+
+
+def _result_json(
+    file: str, result: CompressResult, parts: Sequence[Part], failures: list[str]
+) -> dict[str, Any]:
+    names = (
+        "session_id parent_session_id context_status summary_method tokens_before tokens_after "
+        "tokens_saved masked_secrets ungrounded cost_saved cost_saved_cached usage"
+    )
+    return {
+        "file": file,
+        **{name: getattr(result, name) for name in names.split()},
+        "failures": failures,
+        "parts": [
+            {
+                **_part_json(part),
+                "what": _what(part, result),
+                "summary": unframe(part.segment.rendered) if part.segment else None,
+                "facts": _facts_json(_held(part, result)),
+            }
+            for part in parts
+        ],
+    }
+
+
+def _part_json(part: Part) -> dict[str, Any]:
+    return {
+        "part": part.name,
+        "first_index": part.start,
+        "messages": part.messages,
+        "tokens_before": part.tokens_before,
+        "tokens_after": part.tokens_after,
+        "masked": part.masked,
+    }
+
+
+def _facts_json(held: Coverage | None) -> dict[str, Any] | None:
     if held is None:
         return None
     kinds = {kind: {"held": a, "found": b} for kind, (a, b) in held.by_kind.items()}
     return {"held": held.covered, "found": held.total, "by_kind": kinds}
 
 
-def _print_texts(screen: Screen, rows: list[Part]) -> None:
-    for part in rows:
-        if part.segment is not None:
-            screen.panel(part.name, unframe(part.segment.rendered), "yellow")
+# ---------------------------------------------------------------- inspect
 
 
-def _as_json(
-    file: str, result: CompressResult, rows: list[Part], watch: _Watch, *, with_messages: bool
-) -> dict[str, Any]:
-    found: dict[str, Any] = {
+@command
+def inspect(
+    given: Reading,
+    messages: Annotated[
+        bool, typer.Option("--messages", help="A line for each message: its fate and its tokens.")
+    ] = False,
+) -> Answer:
+    """Show what would be kept, masked and summarized, and why, without doing it.
+
+    Asks no model and writes nothing. Takes the options of `compress`.
+    """
+    transcript = read_one(given.file, given.conversation)
+    compressor = ContextCompressor(given.config())
+    seen = compressor.preview(transcript, **given.call)
+    is_assumed = given.window is None and given.for_model is None and given.target is None
+
+    def shown() -> Iterator[Piece]:
+        parts = seen.parts
+        yield _budget_line(seen, is_assumed)
+        yield f"Tokens: {compressor.tokens.source}{', exact' if compressor.tokens.exact else ''}."
+        sent = sum(1 if part.segment or part.to_write else part.messages for part in parts)
+        why = [part.why for part in parts]
+        yield _parts_table(parts, why, view_messages=sent, opening=seen.opening)
+        yield _verdict(seen)
+        counts = _fact_counts(seen)
+        if counts is not None:
+            said = ", ".join(f"{kind_in_words(kind)} {count:,}" for kind, count in counts.items())
+            yield f"Facts found there, for the summary to hold: {said or 'none'}."
+        if messages:
+            yield _fates_table(seen)
+
+    return Answer(_preview_json(given.file, seen, compressor.tokens), shown())
+
+
+def _budget_line(seen: Preview, is_assumed: bool) -> str:
+    budget = seen.budget
+    if budget.limit == budget.trigger:
+        return f"Target {number(budget.target + seen.opening)} tokens, whatever the window."
+    assumed = "assumed; --for-model or --window says otherwise"
+    return (
+        f"Window {number(seen.limits.window)} tokens "
+        f"({assumed if is_assumed else seen.limits.source}), "
+        f"{number(budget.limit)} of them usable: compress above {number(budget.trigger)}, "
+        f"down to {number(budget.target)}."
+    )
+
+
+def _fact_counts(seen: Preview) -> dict[str, int] | None:
+    """The facts that matter, by kind: as `compress` counts them when it says how many it holds."""
+    if seen.facts is None:
+        return None
+    return {kind: total for kind, (_, total) in coverage(seen.facts, "").by_kind.items()}
+
+
+def _verdict(seen: Preview) -> str:
+    size = seen.tokens - seen.opening
+    if not seen.would_compress and size <= seen.budget.trigger:
+        left = number(seen.budget.trigger - size)
+        return f"Nothing would be done: it fits, {left} tokens below the trigger."
+    if not seen.would_compress:
+        return "Nothing would be done: a compression would not gain enough to be worth it."
+    if seen.new_masks:
+        return f"Masking alone is enough: {seen.new_masks} tool outputs, no model call."
+    jobs = seen.would_write
+    return f"{jobs} {'summary' if jobs == 1 else 'summaries'} would be written."
+
+
+def _fates(seen: Preview) -> list[dict[str, Any]]:
+    """What becomes of each message."""
+    return [
+        {
+            "index": index,
+            "role": seen.messages[index].get("role"),
+            "fate": fate,
+            "tokens": seen.message_tokens[index],
+        }
+        for index, fate in seen.fates()
+    ]
+
+
+def _fates_table(seen: Preview) -> Table:
+    rows, styles = [], []
+    for told, message in zip(_fates(seen), seen.messages, strict=True):
+        calls = [f"{call.name}({call.arguments})" for call in tool_calls_of(message)]
+        begins = excerpt(" ".join([*calls, text_of(message)]), 80)
+        fate = told["fate"]
+        rows.append((str(told["index"]), str(told["role"]), fate, told["tokens"], begins))
+        styles.append({"keep": "", "mask": "cyan"}.get(fate, "yellow"))
+    return Table(("index#", "role", "fate", "tokens#", "begins"), rows, styles)
+
+
+def _preview_json(file: str, seen: Preview, tokens: TokenCounter) -> dict[str, Any]:
+    return {
         "file": file,
-        "session_id": result.session_id,
-        "parent_session_id": result.parent_session_id,
-        "context_status": result.context_status,
-        "summary_method": result.summary_method,
-        "tokens_before": result.tokens_before,
-        "tokens_after": result.tokens_after,
-        "tokens_saved": result.tokens_saved,
-        "masked_secrets": result.masked_secrets,
-        "ungrounded": list(result.ungrounded),
-        "cost_saved": result.cost_saved,
-        "cost_saved_cached": result.cost_saved_cached,
-        "usage": asdict(result.usage),
-        "failures": watch.failures,
+        "window": seen.limits,
+        "budget": seen.budget,
+        "tokenizer": {"source": tokens.source, "exact": tokens.exact},
+        "tokens": seen.tokens,
+        "would_compress": seen.would_compress,
+        "repaired": seen.repaired,
         "parts": [
-            {
-                "part": part.name,
-                "messages": part.messages,
-                "tokens_before": part.tokens_before,
-                "tokens_after": part.tokens_after,
-                "masked": part.masked,
-                "what": _what(part, result),
-                "summary": unframe(part.segment.rendered) if part.segment else None,
-                "facts": _facts_json(part, result),
-            }
-            for part in rows
+            {**_part_json(part), "would_be_written": part.to_write, "why": part.why}
+            for part in seen.parts
         ],
+        "facts": _fact_counts(seen),
+        "messages": _fates(seen),
     }
-    if with_messages:
-        found["messages"] = result.messages
-    return found
 
 
-# -------------------------------------------------------------- masking
+# ---------------------------------------------------------------- mask
 
 
-Above = Annotated[
-    int | None,
-    typer.Option("--above", metavar="TOKENS", help="Outputs up to this size stay (200)."),
-]
-
-
-Keep = Annotated[
-    list[str] | None,
-    typer.Option("--keep", metavar="TOOL", help="Never mask this tool's outputs; may be repeated."),
-]
-
-
-MaskOut = Annotated[
-    str | None,
-    typer.Option("--out", metavar="FILE", help="Write the view there; - is standard output."),
-]
-
-
-@guarded
+@command
 def mask(
     file: File,
     for_model: ForModel = None,
     keep_tokens: KeepTokens = None,
-    above: Above = None,
-    keep: Keep = None,
-    out: MaskOut = None,
+    above: Annotated[
+        int | None,
+        option("--above", "TOKENS", "Outputs up to this size stay (200)."),
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        option("--keep", "TOOL", "Never mask this tool's outputs; may be repeated."),
+    ] = None,
+    out: Out = None,
     conversation: Conversation = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """Replace old tool outputs by one line each: what was called, its outcome, its size.
 
     The newest tokens stay as they are. Asks no model; the file itself is never changed.
     """
-    transcript = read(transcripts.read_one(file, conversation))
+    transcript = read(read_one(file, conversation))
     config = config_of(
         model=for_model,
         protect_last_n_tokens=keep_tokens,
@@ -315,45 +384,32 @@ def mask(
         tool_policies=dict.fromkeys(keep or (), "keep"),
     )
     tokens = TokenCounter(config.model)
-    counts = [tokens.message(message) for message in transcript.messages]
+    messages = list(transcript.messages)
+    counts = list(map(tokens.message, messages))
     end = _tail_start(transcript, counts, config.protect_last_n_tokens)
-    calls = maskable(transcript.messages, counts, config)
+    calls = maskable(messages, counts, config)
     chosen = {index: found for index, found in calls.items() if index < end}
-    view = [
-        masked_message(chosen[index], message) if index in chosen else message
-        for index, message in enumerate(transcript.messages)
-    ]
+    view = messages.copy()
+    for index, found in chosen.items():
+        view[index] = masked_message(found, messages[index])
     if out is not None:
-        transcripts.write(out, view, source=file)
-    screen = Screen(sys.stderr if out == "-" else None)
-    rows = [
-        [
-            str(index),
-            ", ".join(call.name for call in found.values()),
-            number(counts[index]),
-            number(tokens.message(view[index])),
-        ]
-        for index, found in chosen.items()
-    ]
-    before, after = tokens.messages(transcript.messages), tokens.messages(view)
-    if as_json:
-        screen.json(
-            {
-                "file": file,
-                "masked": sorted(chosen),
-                "tokens_before": before,
-                "tokens_after": after,
-                **({"messages": view} if out is None else {}),
-            }
-        )
-        return
-    says = [excerpt(text_of(view[index]), 60) for index in chosen]
-    total = ["all", "", number(before), number(after), f"{len(chosen)} outputs masked"]
-    screen.table(
-        ["index#", "tool", "tokens before#", "tokens after#", "now"],
-        [*([*row, said] for row, said in zip(rows, says, strict=True)), total],
-        last_is_total=True,
-    )
+        write(out, view, source=file)
+    before, after = tokens.messages(messages), tokens.messages(view)
+    value = {
+        "file": file,
+        "masked": sorted(chosen),
+        "tokens_before": before,
+        "tokens_after": after,
+        **({"messages": view} if out is None else {}),
+    }
+    rows: list[tuple[str | int, ...]] = []
+    for index, found in chosen.items():
+        tools = ", ".join(call.name for call in found.values())
+        now = excerpt(text_of(view[index]), 60)
+        rows.append((str(index), tools, counts[index], tokens.message(view[index]), now))
+    rows.append(("all", "", before, after, f"{len(chosen)} outputs masked"))
+    columns = ("index#", "tool", "tokens before#", "tokens after#", "now")
+    return Answer(value, [Table(columns, rows, last_is_total=True)], on_stderr=out == "-")
 
 
 def _tail_start(transcript: Transcript, counts: Sequence[int], keep_tokens: int) -> int:

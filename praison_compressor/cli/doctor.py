@@ -5,47 +5,46 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, entry_points, version
-
-import typer
 
 from ..config import CompressorConfig
 from ..errors import CompressorError
 from ..messages.display import one_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
-from .failures import FOUND_FAULT, guarded, unlogged
-from .options import ApiBase, AsJson, ForModel, Model, Namespace, Store, Timeout, Window, config_of
-from .sessions import default_of
-from .terminal import Screen, number
-
-__all__ = [
-    "FAIL",
-    "NOTE",
-    "OK",
-    "Check",
-    "all_checks",
-    "doctor",
-]
-
-
-# -------------------------------------------------------------- checks
-
+from .options import ForModel, Place, Window, Writer, command, config_of, default_store
+from .terminal import FOUND_FAULT, Answer, Table, number, unlogged
 
 OK, NOTE, FAIL = "ok", "note", "fail"
 
 
-PLUGIN = "praison-compressor"
+@command
+def doctor(
+    writer: Writer, place: Place, for_model: ForModel = None, window: Window = None
+) -> Answer:
+    """Check the host, the tokenizer, the window, the store and the model that writes summaries.
 
-
-PLUGIN_GROUP = "praisonai.plugins"
-
-
-PLUGIN_VARIABLE = "PRAISONAI_PLUGINS"
-
-
-TRY_TOKENS = 64
+    Exit code 1 when something that is configured does not work.
+    """
+    config = config_of(
+        writer,
+        model=for_model,
+        context_window=window,
+        store_url=place.store,
+        namespace=place.namespace,
+    ).with_environment()
+    with unlogged():  # what a check finds is in its line
+        checks = list(all_checks(config))
+    works = all(check.state != FAIL for check in checks)
+    rows = []
+    for check in checks:
+        remedy = f" -> {check.remedy}" if check.remedy else ""
+        rows.append((check.name, check.state, check.found + remedy))
+    styles = [{FAIL: "red", NOTE: "yellow"}.get(check.state, "green") for check in checks]
+    table = Table(("", "", "found"), rows, styles)
+    value = {"works": works, "checks": checks}
+    return Answer(value, [table], code=0 if works else FOUND_FAULT)
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,6 @@ def all_checks(config: CompressorConfig) -> Iterator[Check]:
     yield _package()
     yield _host()
     yield _plugin()
-    yield _litellm()
     yield _tokens(config)
     yield _window(config)
     yield _store(config)
@@ -74,9 +72,9 @@ def all_checks(config: CompressorConfig) -> Iterator[Check]:
 def _package() -> Check:
     from .. import __version__
 
-    return Check(
-        "package", OK, f"praison-compressor {__version__}, Python {platform.python_version()}"
-    )
+    python, litellm = platform.python_version(), version("litellm")
+    found = f"praison-compressor {__version__}, litellm {litellm}, Python {python}"
+    return Check("package", OK, found)
 
 
 def _host() -> Check:
@@ -98,34 +96,13 @@ def _host() -> Check:
 
 
 def _plugin() -> Check:
-    name = "plugin"
-    found = [point for point in entry_points(group=PLUGIN_GROUP) if point.name == PLUGIN]
-    if not found:
-        return Check(
-            name,
-            NOTE,
-            "not registered with the host: only code switches it on, as CompressorContext does",
-            "install the package with pip, for the host's configuration to find it",
-        )
-    return Check(
-        name,
-        OK,
-        f"registered; the host loads it where {PLUGIN_VARIABLE} or .praisonai/config.yaml asks",
-    )
-
-
-def _litellm() -> Check:
-    name = "model table"
-    try:
-        found = version("litellm")
-    except PackageNotFoundError:
-        return Check(name, FAIL, "litellm is not installed", "pip install praison-compressor")
-    known = model_limits("gpt-4o")
-    if known.guessed:
-        return Check(
-            name, NOTE, f"litellm {found} carries no table", "set context_window for every model"
-        )
-    return Check(name, OK, f"litellm {found}")
+    points = entry_points(group="praisonai.plugins", name="praison-compressor")
+    if points:
+        where = "PRAISONAI_PLUGINS or .praisonai/config.yaml"
+        return Check("plugin", OK, f"registered; the host loads it where {where} asks")
+    found = "not registered with the host: only code switches it on, as CompressorContext does"
+    remedy = "install the package with pip, for the host's configuration to find it"
+    return Check("plugin", NOTE, found, remedy)
 
 
 def _tokens(config: CompressorConfig) -> Check:
@@ -140,80 +117,63 @@ def _tokens(config: CompressorConfig) -> Check:
     by = f", by {library} {version(library)}" if library else ""
     if tokens.exact:
         return Check(name, OK, f"{model}: counted with {tokens.source}{by}")
-    remedy = (
-        "counts are corrected by what the provider reports"
-        if config.model
-        else "--for-model names it"
-    )
+    corrected = "counts are corrected by what the provider reports"
+    remedy = corrected if config.model else "--for-model names it"
     return Check(name, NOTE, f"{model}: {tokens.source}{by}", remedy)
 
 
 def _window(config: CompressorConfig) -> Check:
-    name = "window"
     limits = model_limits(config.model, config.context_window)
     found = f"{number(limits.window)} tokens ({limits.source})"
     if limits.guessed:
         remedy = "set context_window" if config.model else "--for-model names the model"
-        return Check(name, NOTE, found, remedy)
-    return Check(name, OK, found)
+        return Check("window", NOTE, found, remedy)
+    return Check("window", OK, found)
 
 
 def _store(config: CompressorConfig) -> Check:
-    name = "store"
-    if config.store_url is not None:
-        return _reached(name, config, config.store_url, "mend the URL, or start the database")
-    found = "memory; of an agent whose host keeps its session: "
-    default = default_of(config)
-    if not default.exists():
-        return Check(name, OK, f"{found}{default}, not made yet (--store URL for another)")
-    return _reached(name, config, str(default), "mend the file, or move it away", found)
-
-
-def _reached(name: str, config: CompressorConfig, url: str, remedy: str, before: str = "") -> Check:
+    before, remedy = "", "mend the URL, or start the database"
+    if config.store_url is None:
+        default = default_store(config)
+        before = "memory; of an agent whose host keeps its session: "
+        remedy = "mend the file, or move it away"
+        if not default.exists():
+            found = f"{before}{default}, not made yet (--store URL for another)"
+            return Check("store", OK, found)
     try:
-        from ..ledger.sql.store import open_store
-
-        store = open_store(url, key=config.store_key)
-        try:
+        with Place(store=config.store_url).open(new=True) as store:
             store.check()
-            place = store.place
             count = len(store.sessions(config.namespace))
-        finally:
-            store.close()
+            found = f"{store.place}: {number(count)} sessions in namespace {config.namespace!r}"
     except (CompressorError, ImportError) as error:
-        return Check(name, FAIL, before + one_line(str(error)), remedy)
-    found = f"{place}: {number(count)} sessions in namespace {config.namespace!r}"
-    return Check(name, OK, before + found)
+        return Check("store", FAIL, before + one_line(str(error)), remedy)
+    return Check("store", OK, before + found)
 
 
 def _auxiliary(config: CompressorConfig) -> Check:
     """One small question to the model, as a summary would be asked for."""
-    name = "summaries"
-    if config.auxiliary_model is None:
-        return Check(
-            name, OK, "static outside an agent; in one its own model writes them (--model to try)"
-        )
+    name, model = "summaries", config.auxiliary_model
+    if model is None:
+        found = "static outside an agent; in one its own model writes them (--model to try)"
+        return Check(name, OK, found)
     from ..summaries.litellm_client import LiteLLMSummarizer
 
     summarizer = LiteLLMSummarizer(
-        config.auxiliary_model, api_base=config.auxiliary_api_base, api_key=config.auxiliary_api_key
+        model, api_base=config.auxiliary_api_base, api_key=config.auxiliary_api_key
     )
     started = time.monotonic()
     try:
         reply = summarizer.summarize_sync(
             [{"role": "user", "content": "Answer with the one word: ready"}],
-            max_tokens=TRY_TOKENS,
+            max_tokens=64,
             timeout_seconds=config.timeout_seconds,
         )
     except CompressorError as error:
         kind = "auth" if "api_key" in str(error) else getattr(error, "kind", "provider")
         return Check(name, FAIL, one_line(str(error)), _REMEDIES.get(kind, "see the message"))
-    seconds = time.monotonic() - started
-    said = f"answered in {seconds:.1f} s" if reply.text.strip() else "answered nothing"
-    state = OK if reply.text.strip() else NOTE
-    return Check(
-        name, state, f"{config.auxiliary_model}: {said}", "" if state == OK else "try another"
-    )
+    if not reply.text.strip():
+        return Check(name, NOTE, f"{model}: answered nothing", "try another")
+    return Check(name, OK, f"{model}: answered in {time.monotonic() - started:.1f} s")
 
 
 _REMEDIES = {
@@ -224,51 +184,3 @@ _REMEDIES = {
     "context": "a model with a larger window",
     "provider": "is the model's name right, and --api-base?",
 }
-
-
-# -------------------------------------------------------------- doctoring
-
-
-@guarded
-def doctor(
-    model: Model = None,
-    api_base: ApiBase = None,
-    timeout: Timeout = None,
-    for_model: ForModel = None,
-    window: Window = None,
-    store: Store = None,
-    namespace: Namespace = "default",
-    as_json: AsJson = False,
-) -> None:
-    """Check the host, the tokenizer, the window, the store and the model that writes summaries.
-
-    Exit code 1 when something that is configured does not work.
-    """
-    config = config_of(
-        auxiliary_model=model,
-        auxiliary_api_base=api_base,
-        timeout_seconds=timeout,
-        model=for_model,
-        context_window=window,
-        store_url=store,
-        namespace=namespace,
-    ).with_environment()
-    with unlogged():  # what a check finds is in its line
-        found = list(all_checks(config))
-    _print(Screen(), found, as_json=as_json)
-    if any(check.state == FAIL for check in found):
-        raise typer.Exit(FOUND_FAULT)
-
-
-def _print(screen: Screen, found: list[Check], *, as_json: bool) -> None:
-    if as_json:
-        screen.json(
-            {"works": all(c.state != FAIL for c in found), "checks": list(map(asdict, found))}
-        )
-        return
-    styles = [{FAIL: "red", NOTE: "yellow"}.get(check.state, "green") for check in found]
-    rows = []
-    for check in found:
-        remedy = f" -> {check.remedy}" if check.remedy else ""
-        rows.append([check.name, check.state, f"{check.found}{remedy}"])
-    screen.table(["", "", "found"], rows, styles=styles)

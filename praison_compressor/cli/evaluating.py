@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,35 +19,47 @@ from ..ledger.memory import MemoryStore
 from ..ledger.segments import Usage
 from ..messages import check, text_of
 from ..tokens.counter import TokenCounter
-from . import transcripts
-from .failures import Unusable, complain, guarded, unlogged
-from .options import ApiBase, AsJson, ForModel, Model, Timeout, config_of
-from .terminal import Screen, number
-
-__all__ = [
-    "eval_",
-]
-
-
-Files = Annotated[
-    list[str], typer.Argument(metavar="FILES...", help="Transcripts; all conversations in each.")
-]
-
-
-Share = Annotated[
-    float,
-    typer.Option("--share", metavar="RATIO", help="Compress each to this share of its tokens."),
-]
-
-
-Limit = Annotated[
-    int | None,
-    typer.Option("--limit", metavar="N", help="At most so many conversations: each costs a call."),
-]
-
+from .options import ForModel, Writer, command, config_of, option
+from .terminal import Answer, Line, Piece, Table, Unusable, complain, number, unlogged
+from .transcripts import read_all
 
 SMALLEST_TOKENS = 1_000
 """A conversation below it says nothing about a summarizer."""
+
+
+@command
+def eval_(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILES...", help="Transcripts; all conversations in each."),
+    ],
+    writer: Writer,
+    for_model: ForModel = None,
+    share: Annotated[
+        float,
+        option("--share", "RATIO", "Compress each to this share of its tokens."),
+    ] = 0.4,
+    limit: Annotated[
+        int | None,
+        option("--limit", "N", "At most so many conversations: each costs a call."),
+    ] = None,
+) -> Answer:
+    """Measure a model as summarizer on sessions of your own: what is lost, kept, and paid.
+
+    Compresses every conversation in the files and counts the facts (files, commands, errors, words
+    of the user, identifiers) that the model's text holds, alone and repaired, beside the static
+    summary; names that the model made up are listed. Without --model only the static one.
+    """
+    if not 0 < share < 1:
+        raise Unusable(f"--share {share:g}: expected a number between 0 and 1")
+    if limit is not None and limit < 1:
+        raise Unusable(f"--limit {limit}: expected a whole number, 1 or more")
+    config = config_of(writer, model=for_model)
+    with unlogged():
+        found = list(_measured(list(_conversations(files))[:limit], config, share))
+    if not found:
+        raise Unusable(f"no conversation of {SMALLEST_TOKENS} tokens or more in {', '.join(files)}")
+    return Answer({"model": writer.model, "conversations": found}, _told(found))
 
 
 @dataclass(frozen=True)
@@ -74,47 +86,9 @@ class Measure:
     failure: str = ""
 
 
-@guarded
-def eval_(
-    files: Files,
-    model: Model = None,
-    api_base: ApiBase = None,
-    timeout: Timeout = None,
-    for_model: ForModel = None,
-    share: Share = 0.4,
-    limit: Limit = None,
-    as_json: AsJson = False,
-) -> None:
-    """Measure a model as summarizer on sessions of your own: what is lost, kept, and paid.
-
-    Compresses every conversation in the files and counts the facts (files, commands, errors, words
-    of the user, identifiers) that the model's text holds, alone and repaired, beside the static
-    summary; names that the model made up are listed. Without --model only the static one.
-    """
-    if not 0 < share < 1:
-        raise Unusable(f"--share {share:g}: expected a number between 0 and 1")
-    if limit is not None and limit < 1:
-        raise Unusable(f"--limit {limit}: expected a whole number, 1 or more")
-    config = config_of(
-        model=for_model,
-        auxiliary_model=model,
-        auxiliary_api_base=api_base,
-        timeout_seconds=timeout,
-    )
-    with unlogged():
-        found = list(_measured(list(_conversations(files))[:limit], config, share))
-    if not found:
-        raise Unusable(f"no conversation of {SMALLEST_TOKENS} tokens or more in {', '.join(files)}")
-    screen = Screen()
-    if as_json:
-        screen.json({"model": model, "conversations": [asdict(measure) for measure in found]})
-        return
-    _print(screen, found)
-
-
 def _conversations(files: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
     for path in files:
-        several = transcripts.read_all(path)
+        several = read_all(path)
         for n, messages in enumerate(several, 1):
             name = Path(path).name
             yield (f"{name} {n}" if len(several) > 1 else name), messages
@@ -137,12 +111,10 @@ def _measure(
     name: str, messages: list[Any], config: CompressorConfig, target: int, tokens: TokenCounter
 ) -> Measure:
     static = _compressed(messages, CompressorConfig(model=config.model), target, tokens, [])
-    failures: list[str] = []
-    done = (
-        _compressed(messages, config, target, tokens, failures)
-        if config.auxiliary_model
-        else static
-    )
+    done, failures = static, list[str]()
+    if config.auxiliary_model:
+        done = _compressed(messages, config, target, tokens, failures)
+    task = next((text_of(message) for message in messages if message.get("role") == "user"), "")
     by_model = [text.before for text in done.written if text.before is not None]
     return Measure(
         name=name,
@@ -150,7 +122,7 @@ def _measure(
         tokens_before=done.tokens_before,
         tokens_after=done.tokens_after,
         valid=not check(done.messages),
-        task_kept=_task(messages) in {text_of(message) for message in done.messages},
+        task_kept=task in map(text_of, done.messages),
         method=done.summary_method,
         facts=sum(text.after.total for text in done.written if text.after is not None),
         held_by_model=sum(c.covered for c in by_model) if by_model else None,
@@ -174,87 +146,62 @@ def _compressed(
             failures.append(str(event.data.get("reason", "")))
 
     # A mask is not what is measured here: every tool's output is left to the summary.
-    everything = CompressorConfig(
-        **{**_given(config), "tool_policies": {"*": "summarize"}, "background": False}
-    )
+    everything = replace(config, tool_policies={"*": "summarize"}, background=False)
     compressor = ContextCompressor(everything, store=MemoryStore(), tokens=tokens, on_event=hear)
     return asyncio.run(compressor.compress(messages, target_tokens=target, force=True))
-
-
-def _given(config: CompressorConfig) -> dict[str, Any]:
-    return {name: getattr(config, name) for name in CompressorConfig.names()}
 
 
 def _held(result: CompressResult) -> int:
     return sum(text.after.covered for text in result.written if text.after is not None)
 
 
-def _task(messages: Sequence[Any]) -> str:
-    return next((text_of(message) for message in messages if message.get("role") == "user"), "")
+# ---------------------------------------------------------------- what is told of it
 
 
-# ---------------------------------------------------------------- the table
-def _print(screen: Screen, found: Sequence[Measure]) -> None:
-    columns = [
-        "conversation",
-        "messages#",
-        "before#",
-        "after#",
-        "valid",
-        "task",
-        "facts#",
-        "model alone#",
-        "repaired#",
-        "static#",
-        "by",
-    ]
-    screen.table(columns, [*map(_row, found), _total(found)], last_is_total=True)
-    cost = [measure.usage.cost for measure in found if measure.usage.cost is not None]
-    read = sum(measure.usage.prompt_tokens for measure in found)
-    if read:
-        written = sum(measure.usage.completion_tokens for measure in found)
-        price = f", ${sum(cost):.4f}" if cost else ""
-        screen.say(f"{number(read)} tokens read by the model, {number(written)} written{price}.")
+def _told(found: Sequence[Measure]) -> Iterator[Piece]:
+    columns = "conversation messages# before# after# valid task facts#"
+    names = [*columns.split(), "model alone#", "repaired#", "static#", "by"]
+    yield Table(names, [*map(_row, found), _total(found)], last_is_total=True)
+    used = sum((measure.usage for measure in found), Usage())
+    if used.prompt_tokens:
+        price = "" if used.cost is None else f", ${used.cost:.4f}"
+        read, written = number(used.prompt_tokens), number(used.completion_tokens)
+        yield f"{read} tokens read by the model, {written} written{price}."
     for measure in found:
         if measure.ungrounded:
-            screen.say(f"{measure.name}: made up: {', '.join(measure.ungrounded)}", "yellow")
+            yield Line(f"{measure.name}: made up: {', '.join(measure.ungrounded)}", "yellow")
         if measure.failure:
-            screen.say(f"{measure.name}: {measure.failure}", "yellow")
+            yield Line(f"{measure.name}: {measure.failure}", "yellow")
 
 
-def _row(measure: Measure) -> list[str]:
-    return [
-        measure.name,
-        number(measure.messages),
-        number(measure.tokens_before),
-        number(measure.tokens_after),
+def _row(measure: Measure) -> tuple[str | int, ...]:
+    return (
+        *(measure.name, measure.messages, measure.tokens_before, measure.tokens_after),
         "yes" if measure.valid else "NO",
         "kept" if measure.task_kept else "LOST",
-        number(measure.facts),
+        measure.facts,
         _share(measure.held_by_model, measure.facts),
         _share(measure.held_repaired, measure.facts),
         _share(measure.held_static, measure.facts),
         measure.method or "-",
-    ]
+    )
 
 
-def _total(found: Sequence[Measure]) -> list[str]:
-    facts = sum(measure.facts for measure in found)
+def _total(found: Sequence[Measure]) -> tuple[str | int, ...]:
+    def total(name: str, of: Sequence[Measure] = found) -> int:
+        return sum(getattr(measure, name) for measure in of)
+
     wrote = [measure for measure in found if measure.held_by_model is not None]
-    alone = sum(measure.held_by_model or 0 for measure in wrote) if wrote else None
-    return [
+    facts = total("facts")
+    return (
         f"all {len(found)}",
-        number(sum(measure.messages for measure in found)),
-        number(sum(measure.tokens_before for measure in found)),
-        number(sum(measure.tokens_after for measure in found)),
-        f"{sum(measure.valid for measure in found)}",
-        f"{sum(measure.task_kept for measure in found)}",
-        number(facts),
-        _share(alone, sum(measure.facts for measure in wrote)),
-        _share(sum(measure.held_repaired for measure in found), facts),
-        _share(sum(measure.held_static for measure in found), facts),
+        *map(total, ("messages", "tokens_before", "tokens_after", "valid", "task_kept")),
+        facts,
+        _share(total("held_by_model", wrote) if wrote else None, total("facts", wrote)),
+        _share(total("held_repaired"), facts),
+        _share(total("held_static"), facts),
         "",
-    ]
+    )
 
 
 def _share(held: int | None, facts: int) -> str:

@@ -1,216 +1,266 @@
-"""The options that several commands share, each described once."""
+"""What commands share: options described once, groups of them, and the decorator `command`."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Annotated, Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..config import CompressorConfig
+from ..errors import CompressorError, StoreUnavailable
+from ..messages.display import one_line
 from ..tokens.models import GUESSED_WINDOW
+from .terminal import Answer, errors_in_a_line
 
-__all__ = [
-    "ApiBase",
-    "AsJson",
-    "Conversation",
-    "File",
-    "ForModel",
-    "Force",
-    "KeepTokens",
-    "Model",
-    "Namespace",
-    "Reading",
-    "SessionOption",
-    "Store",
-    "Target",
-    "Timeout",
-    "Window",
-    "config_of",
-    "reading",
-    "window_of",
-]
+if TYPE_CHECKING:
+    from ..ledger.sql.store import SqlStore
+
+# ---------------------------------------------------------------- the decorator
 
 
-File = Annotated[str, typer.Argument(metavar="FILE", help="The transcript; - is standard input.")]
+def command(function: Callable[..., Answer | None]) -> Callable[..., None]:
+    """Make a command of a function that returns what it found.
+
+    A parameter whose type is a dataclass stands for its fields: a group of options. `--json` is
+    added, the answer is printed, and errors become one line and an exit code.
+    """
+    own = inspect.signature(function, eval_str=True).parameters
+    groups: dict[str, Any] = {
+        name: p.annotation for name, p in own.items() if is_dataclass(p.annotation)
+    }
+    parameters: dict[str, inspect.Parameter] = {}
+    for name, parameter in own.items():
+        is_group = name in groups
+        parameters |= _signature(groups[name]) if is_group else {name: parameter}
+    parameters |= _signature(_Form)
+
+    @functools.wraps(function)
+    def run(**given: Any) -> None:
+        form = _Form(as_json=given.pop("as_json"))
+        grouped = {
+            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        with errors_in_a_line():
+            answer = function(**grouped, **given)
+            if answer is not None:
+                answer.print(as_json=form.as_json)
+        if answer is not None and answer.code:
+            raise typer.Exit(answer.code)
+
+    # typer reads the command line off this signature; the annotations must say the same.
+    kind = inspect.Parameter.KEYWORD_ONLY
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [parameter.replace(kind=kind) for parameter in parameters.values()], return_annotation=None
+    )
+    run.__annotations__ = {name: p.annotation for name, p in parameters.items()}
+    del run.__wrapped__
+    return run
+
+
+def _signature(group: Any) -> dict[str, inspect.Parameter]:
+    return dict(inspect.signature(group, eval_str=True).parameters)
+
+
+@dataclass(frozen=True)
+class _Form:
+    """Of every command."""
+
+    as_json: Annotated[
+        bool, typer.Option("--json", help="For a program: one JSON value on stdout.")
+    ] = False
+
+
+# ---------------------------------------------------------------- single options
+
+
+def option(name: str, metavar: str, help: str) -> Any:
+    """An option that takes a value."""
+    return typer.Option(name, metavar=metavar, help=help)
 
 
 Conversation = Annotated[
     int | None,
-    typer.Option(
-        "--conversation", metavar="N", help="Which conversation, where the file holds several."
-    ),
+    option("--conversation", "N", "Which conversation, where the file holds several."),
 ]
-
-
-Model = Annotated[
-    str | None,
-    typer.Option(
-        "--model",
-        metavar="MODEL",
-        help="Writes the summary, by its name in litellm. Without it the summary is static.",
-    ),
-]
-
-
-ApiBase = Annotated[
-    str | None,
-    typer.Option(
-        "--api-base",
-        metavar="URL",
-        help="Where that model is served. Its key is what litellm finds in the environment.",
-    ),
-]
-
-
-Timeout = Annotated[
-    float | None,
-    typer.Option(
-        "--timeout",
-        metavar="SECONDS",
-        help="For one call of that model (60): one on this machine's own processor takes longer.",
-    ),
-]
-
-
+File = Annotated[str, typer.Argument(metavar="FILE", help="The transcript; - is standard input.")]
 ForModel = Annotated[
     str | None,
-    typer.Option(
-        "--for-model", metavar="MODEL", help="Reads the view: its window and tokenizer count."
-    ),
+    option("--for-model", "MODEL", "Reads the view: its window and tokenizer count."),
 ]
-
-
-Window = Annotated[
-    int | None,
-    typer.Option(
-        "--window", metavar="TOKENS", help="What the reading model takes, instead of its table."
-    ),
-]
-
-
 KeepTokens = Annotated[
     int | None,
-    typer.Option("--keep-tokens", metavar="TOKENS", help="Newest tokens kept verbatim (20,000)."),
+    option("--keep-tokens", "TOKENS", "Newest tokens kept verbatim (20,000)."),
 ]
-
-
-Target = Annotated[
+Out = Annotated[
+    str | None,
+    option("--out", "FILE", "Write there (.jsonl: a message a line); - is standard output."),
+]
+Window = Annotated[
     int | None,
-    typer.Option(
-        "--target",
-        metavar="TOKENS",
-        help="A view of at most so many tokens, whatever the window.",
+    option("--window", "TOKENS", "What the reading model takes, instead of its table."),
+]
+
+
+def _session_ids(context: typer.Context, incomplete: str) -> list[str]:
+    """The sessions of the store on the command line, for a shell that completes."""
+    given = context.params
+    place = Place(store=given.get("store"), namespace=given.get("namespace") or "default")
+    try:
+        with place.open() as store:
+            found = store.sessions(place.namespace)
+    except (CompressorError, ModuleNotFoundError):
+        return []  # a shell that completes has nowhere to say what is wrong
+    names = (info.id for info in found if info.id.startswith(incomplete))
+    return [name for name in names if name == one_line(name)]  # a shell prints them as they are
+
+
+SessionId = Annotated[
+    str,
+    typer.Argument(
+        metavar="SESSION",
+        help="Its stable id, or any of its epochs'.",
+        autocompletion=_session_ids,
     ),
 ]
 
-
-Force = Annotated[
-    bool, typer.Option("--force", help="Compress although the transcript still fits.")
-]
+# ---------------------------------------------------------------- groups of options
 
 
-SessionOption = Annotated[
-    str | None,
-    typer.Option(
-        "--session", metavar="ID", help="The session that the transcript belongs to, in the store."
-    ),
-]
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A store, and whose sessions in it are meant."""
+
+    store: Annotated[
+        str | None,
+        option(
+            "--store",
+            "URL",
+            "Where the ledger is, such as sqlite:///ledger.db; else what PRAISON_COMPRESSOR_STORE "
+            "says. PRAISONAI_SESSION_KEY opens an encrypted one.",
+        ),
+    ] = None
+    namespace: Annotated[str, option("--namespace", "NAME", "The tenant, in the store.")] = (
+        "default"
+    )
+
+    @contextlib.contextmanager
+    def open(self, *, new: bool = False) -> Iterator[SqlStore]:
+        """The store at the URL, else where the environment says, else in the user's data directory.
+
+        The key of an encrypted one is in the environment: on a command line others would read it.
+        With `new` a file that is not there is made.
+
+        Raises:
+            StoreUnavailable: there is no such file; a mistyped path must not be an empty store.
+        """
+        from ..ledger.sql.store import open_store
+
+        config = CompressorConfig(store_url=self.store).with_environment()
+        store = open_store(config.store_url or default_store(config), key=config.store_key)
+        try:
+            if not new and not store.is_there():
+                raise StoreUnavailable(f"{store.place}: there is no such file; check --store")
+            yield store
+        finally:
+            store.close()
 
 
-Store = Annotated[
-    str | None,
-    typer.Option(
-        "--store",
-        metavar="URL",
-        help="Where the ledger is kept, such as sqlite:///ledger.db; "
-        "else the variable PRAISON_COMPRESSOR_STORE. An encrypted one is opened with the key in "
-        "PRAISONAI_SESSION_KEY.",
-    ),
-]
+def default_store(config: CompressorConfig) -> Path:
+    """The file of agents that were told no store and whose host keeps their sessions."""
+    from ..ledger.sql.database import default_path
+
+    plain = default_path()
+    return default_path(encrypted=True) if config.store_key and not plain.exists() else plain
 
 
-Namespace = Annotated[
-    str, typer.Option("--namespace", metavar="NAME", help="The tenant, in the store.")
-]
+@dataclass(frozen=True, kw_only=True)
+class Writer:
+    """The model that writes summaries."""
+
+    model: Annotated[
+        str | None,
+        option(
+            "--model", "MODEL", "Writes the summary, by its name in litellm; else it is static."
+        ),
+    ] = None
+    api_base: Annotated[
+        str | None,
+        option(
+            "--api-base",
+            "URL",
+            "Where it is served. Its key is what litellm finds in the environment.",
+        ),
+    ] = None
+    timeout: Annotated[
+        float | None,
+        option("--timeout", "SECONDS", "For one call of that model (60)."),
+    ] = None
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="For a program: one JSON value on stdout.")]
-
-
-def config_of(**given: Any) -> CompressorConfig:
-    """The configuration with what was given on the command line; None means not given.
-
-    Raises:
-        ConfigError: a value that cannot work.
-    """
-    known = {field.name for field in fields(CompressorConfig)}
-    return CompressorConfig(**{k: v for k, v in given.items() if k in known and v is not None})
-
-
-def window_of(window: int | None, for_model: str | None) -> int | None:
-    """The window to count with: given, the named model's (None), or the usual guess, unlogged."""
-    return window if window is not None or for_model is not None else GUESSED_WINDOW
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A transcript and how it is read: what `compress` and `inspect` take alike."""
+@dataclass(frozen=True, kw_only=True)
+class Reading(Place):
+    """A transcript in a file, and how it is to be read."""
 
     file: File
     for_model: ForModel = None
     window: Window = None
     keep_tokens: KeepTokens = None
-    target: Target = None
-    force: Force = False
+    target: Annotated[
+        int | None,
+        option("--target", "TOKENS", "A view of at most so many tokens, whatever the window."),
+    ] = None
+    force: Annotated[
+        bool, typer.Option("--force", help="Compress although the transcript still fits.")
+    ] = False
     conversation: Conversation = None
-    session: SessionOption = None
-    store: Store = None
-    namespace: Namespace = "default"
+    session: Annotated[
+        str | None,
+        option("--session", "ID", "The session that the transcript belongs to, in the store."),
+    ] = None
 
-    def config(self, **more: Any) -> CompressorConfig:
+    def config(self, writer: Writer | None = None) -> CompressorConfig:
         """The configuration that it asks for.
 
         Raises:
             ConfigError: a value that cannot work.
         """
         return config_of(
+            writer,
             model=self.for_model,
             context_window=window_of(self.window, self.for_model),
             protect_last_n_tokens=self.keep_tokens,
             store_url=self.store,
             namespace=self.namespace,
-            **more,
         )
 
     @property
     def call(self) -> dict[str, Any]:
         """What it asks of one call of the compressor."""
-        return {
-            "session_id": self.session,
-            "target_tokens": self.target,
-            "force": self.force,
+        return {"session_id": self.session, "target_tokens": self.target, "force": self.force}
+
+
+def config_of(writer: Writer | None = None, **given: Any) -> CompressorConfig:
+    """The configuration with what was given on the command line; None means not given.
+
+    Raises:
+        ConfigError: a value that cannot work.
+    """
+    if writer is not None:
+        given |= {
+            "auxiliary_model": writer.model,
+            "auxiliary_api_base": writer.api_base,
+            "timeout_seconds": writer.timeout,
         }
+    return CompressorConfig(**{name: v for name, v in given.items() if v is not None})
 
 
-def reading(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options of `Reading`, which it gets as its first argument."""
-    shared = inspect.signature(Reading, eval_str=True).parameters
-    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
-
-    @functools.wraps(command)
-    def run(**given: Any) -> None:
-        command(Reading(**{name: given.pop(name) for name in shared}), **given)
-
-    # The command line is read off this signature; the annotations must say the same.
-    parameters = [*shared.values(), *own]
-    kind = inspect.Parameter.KEYWORD_ONLY
-    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [parameter.replace(kind=kind) for parameter in parameters], return_annotation=None
-    )
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    del run.__wrapped__
-    return run
+def window_of(window: int | None, for_model: str | None) -> int | None:
+    """The window to count with: given, the named model's (None), or the usual guess, unlogged."""
+    return window if window is not None or for_model is not None else GUESSED_WINDOW

@@ -10,17 +10,7 @@ from typing import Any
 
 from ..messages.cleaning import CONVERTED
 from ..messages.display import escaped
-from .failures import Unusable
-
-__all__ = [
-    "ACCEPTED",
-    "put",
-    "read_all",
-    "read_json",
-    "read_one",
-    "write",
-]
-
+from .terminal import Unusable
 
 ACCEPTED = (
     'a JSON list of chat messages, {"messages": [...]}, or JSON Lines with one message a line '
@@ -50,15 +40,12 @@ def read_all(path: str) -> list[list[Any]]:
     Raises:
         Unusable: cannot be read, or is no transcript.
     """
-    text = _text(path)
-    if not text.strip():
-        raise Unusable(f"{path}: empty; expected {ACCEPTED}")
     try:
-        found = _conversations(_values(text))
+        found = [_messages(value, where) for where, value in _values(_text(path))]
     except _NoTranscript as error:
         raise Unusable(f"{path}: not a transcript: {error}; expected {ACCEPTED}") from error
     if not any(found):
-        raise Unusable(f"{path}: holds no messages")
+        raise Unusable(f"{path}: holds no messages; expected {ACCEPTED}")
     return found
 
 
@@ -88,47 +75,34 @@ class _NoTranscript(ValueError):
     """What was found instead."""
 
 
-# ---------------------------------------------------------------- reading
-def _values(text: str) -> list[Any]:
-    """The JSON values in the text, one for each line where it is JSON Lines."""
+def _values(text: str) -> list[tuple[str, Any]]:
+    """What should be the conversations in the text, each with the place where it stands."""
     try:
-        return [json.loads(text)]
+        whole = json.loads(text)
     except RecursionError as error:
         raise _NoTranscript("JSON nested too deeply") from error
     except ValueError as error:
-        whole = error
+        values = list(_lines(text, error))
+        if all(map(_is_message, values)):
+            return [("the file", values)]
+        return [(f"line {n}", value) for n, value in enumerate(values, 1)]
+    if isinstance(whole, list) and whole and all(map(_is_conversation, whole)):
+        return [(f"item {n}", value) for n, value in enumerate(whole, 1)]
+    return [("the file", [whole] if _is_message(whole) else whole)]
+
+
+def _lines(text: str, no_value: ValueError) -> Iterator[Any]:
     lines = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
-    return list(_lines(lines, whole))
-
-
-def _lines(lines: Sequence[tuple[int, str]], whole: ValueError) -> Iterator[Any]:
-    for place, (line_number, line) in enumerate(lines):
+    for place, (number, line) in enumerate(lines):
         try:
             yield json.loads(line)
         except (ValueError, RecursionError) as error:
             # A file whose first line is no value is one broken value, not lines of them.
-            said = f"line {line_number}: {error}" if place else str(whole)
+            said = f"line {number}: {error}" if place else str(no_value)
             raise _NoTranscript(f"not JSON ({said})") from error
 
 
-def _conversations(values: Sequence[Any]) -> list[list[Any]]:
-    if len(values) == 1:
-        return _of_value(values[0])
-    if all(_is_message(value) for value in values):
-        return [list(values)]
-    return [_conversation(value, f"line {n}") for n, value in enumerate(values, 1)]
-
-
-def _of_value(value: Any) -> list[list[Any]]:
-    """The conversations in one JSON value: it is one, or a list of them."""
-    if isinstance(value, list) and value and all(map(_is_conversation, value)):
-        return [_conversation(item, f"item {n}") for n, item in enumerate(value, 1)]
-    if _is_message(value):
-        return [[value]]
-    return [_conversation(value, "the file")]
-
-
-def _conversation(value: Any, where: str) -> list[Any]:
+def _messages(value: Any, where: str) -> list[Any]:
     messages = value.get("messages") if isinstance(value, Mapping) else value
     if not isinstance(messages, list):
         raise _NoTranscript(f"{where} is {_kind(value)}")
@@ -156,13 +130,19 @@ def _kind(value: Any) -> str:
 
 
 # ---------------------------------------------------------------- writing
+
+
 def write(path: str, messages: Sequence[Any], *, source: str) -> None:
     """Write a view: JSON Lines where the name ends in .jsonl, else a JSON list; `-` is stdout.
 
     Raises:
         Unusable: as `put`.
     """
-    text = _rendered(messages, lines=path.endswith((".jsonl", ".ndjson")))
+    if path.endswith((".jsonl", ".ndjson")):
+        lines = [json.dumps(message, ensure_ascii=False) for message in messages]
+    else:
+        lines = [json.dumps(messages, ensure_ascii=False, indent=2)]
+    text = "".join(f"{escaped(line)}\n" for line in lines)
     if path == "-":
         sys.stdout.write(text)
     else:
@@ -182,17 +162,8 @@ def put(path: str, text: str, *, source: str = "-") -> None:
             raise Unusable(f"{path}: is the transcript itself; its originals would be lost")
         if target.is_file():
             with target.open("rb") as file:
-                if file.read(len(_DATABASE)) == _DATABASE:
+                if file.read(15) == b"SQLite format 3":
                     raise Unusable(f"{path}: is a database; the sessions in it would be lost")
         target.write_bytes(text.encode("utf-8"))
     except (OSError, ValueError) as error:
         raise Unusable(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-
-
-_DATABASE = b"SQLite format 3"
-
-
-def _rendered(messages: Sequence[Any], *, lines: bool) -> str:
-    if lines:
-        return "".join(escaped(json.dumps(m, ensure_ascii=False)) + "\n" for m in messages)
-    return escaped(json.dumps(messages, ensure_ascii=False, indent=2)) + "\n"

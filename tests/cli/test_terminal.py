@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from praison_compressor.cli.terminal import Screen
+from praison_compressor.cli.terminal import Panel, Screen, Table
 from praison_compressor.messages.display import clean, excerpt, one_line
 from tests.helpers.command import Run, runner
 
@@ -67,10 +67,8 @@ def test_an_unclosed_sequence_does_not_swallow_the_text_after_it() -> None:
 def test_markup_is_text() -> None:
     """Square brackets of a transcript are neither colours nor errors."""
     out = io.StringIO()
-    screen = Screen(out)
-    screen.say("[bold red]x[/bold red] [/nope] :smile:")
-    screen.table(["[a]", "b#"], [["[link=http://evil]x[/link]", "1"]])
-    screen.panel("[title]", "[/]")
+    table = Table(["[a]", "b#"], [["[link=http://evil]x[/link]", 1]])
+    Screen(out).show(["[bold red]x[/bold red] [/nope] :smile:", table, Panel("[title]", "[/]")])
     for text in ("[bold red]x[/bold red] [/nope] :smile:", "[link=http://evil]x", "[title]", "[/]"):
         assert text in out.getvalue()
 

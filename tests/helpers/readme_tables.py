@@ -1,4 +1,4 @@
-"""The tables of README.md and praison_compressor/docs/cli.md, made from the code.
+"""praison_compressor/docs/cli.md and the table of docs/options.md, made from the code.
 
 python -m tests.helpers.readme_tables      writes them anew
 """
@@ -14,12 +14,14 @@ from typing import Any
 import typer.main
 
 from praison_compressor.cli import build
-from praison_compressor.cli.failures import EXIT_CODES
+from praison_compressor.cli.terminal import EXIT_CODES
 from praison_compressor.config import CompressorConfig
 
 ROOT = Path(__file__).parent.parent.parent
 README = ROOT / "README.md"
-REFERENCE = ROOT / "praison_compressor" / "docs" / "cli.md"
+DOCS = ROOT / "praison_compressor" / "docs"
+REFERENCE = DOCS / "cli.md"
+OPTIONS = DOCS / "options.md"
 
 
 def commands() -> dict[str, Any]:
@@ -75,6 +77,13 @@ def reference() -> str:
         "# praison-compressor, command by command",
         "",
         "Made from the code by `python -m tests.helpers.readme_tables`; a test compares.",
+        "",
+        "Every command takes `--json`, and its output is plain when piped. Shell completion:",
+        "`praison-compressor --install-completion`.",
+        "",
+        commands_table(),
+        "",
+        exit_codes(),
     ]
     for name, command in commands().items():
         lines += ["", f"## {name}", ""]
@@ -111,21 +120,15 @@ def _flat(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-TABLES = {"options": options_table, "commands": commands_table, "exit-codes": exit_codes}
-
-
-def with_tables(readme: str) -> str:
-    """The README with every table as the code has it."""
-    for name, table in TABLES.items():
-        start, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
-        before, _, rest = readme.partition(start)
-        _, _, after = rest.partition(end)
-        assert rest, f"README.md has no table {name}"
-        readme = f"{before}{start}{table()}\n{end}{after}"
-    return readme
+def with_options(text: str) -> str:
+    """The text of options.md with its table as the code has it."""
+    start, end = "<!-- options -->\n", "<!-- /options -->"
+    before, _, rest = text.partition(start)
+    _, _, after = rest.partition(end)
+    assert rest, "options.md has no table"
+    return f"{before}{start}{options_table()}\n{end}{after}"
 
 
 if __name__ == "__main__":
-    README.write_text(with_tables(README.read_text(encoding="utf-8")), encoding="utf-8")
-    REFERENCE.parent.mkdir(exist_ok=True)
+    OPTIONS.write_text(with_options(OPTIONS.read_text(encoding="utf-8")), encoding="utf-8")
     REFERENCE.write_text(reference(), encoding="utf-8")

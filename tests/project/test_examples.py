@@ -232,7 +232,9 @@ def test_the_yaml_example_needs_no_python(provider: LocalProvider, tmp_path: Pat
 def test_every_example_is_tested_and_named_in_the_readme() -> None:
     """No example lies about untested, and none is hidden."""
     names = {path.stem for path in EXAMPLES.glob("*.py")}
-    tests = "\n".join(path.read_text("utf-8") for path in Path(__file__).parent.glob("test_*.py"))
+    tests = "\n".join(
+        path.read_text("utf-8") for path in Path(__file__).parents[1].rglob("test_*.py")
+    )
     readme = (EXAMPLES.parent / "README.md").read_text("utf-8")
     run = {
         name

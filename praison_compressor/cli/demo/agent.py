@@ -1,18 +1,15 @@
-"""The demonstration: a real agent, a local scripted provider, no key, no network.
+"""The demonstration's agent: real, with real tools and HTTP, before a strict local provider.
 
-The agent and its tools are real (they read Python's own standard library), the HTTP is real, the
-provider refuses what real ones refuse. Only the two models are scripted: the agent's follows its
-lines and answers from nothing but what it is shown, the summarizer's takes notes.
+Only the two models are scripted: the agent's follows its lines and answers from nothing but what
+it is shown, the summarizer's takes notes. No key, no network.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
-import logging
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,36 +19,20 @@ from ...messages import Message, text_of
 from ...summaries.prompts import INSTRUCTIONS
 from ...testing import Asked, Call, LocalProvider, Recorded, Reply
 from ...view.frame import is_framed
-
-__all__ = [
-    "MODEL",
-    "SCRIPT",
-    "WINDOW",
-    "Demo",
-    "DemoOutcome",
-    "Sent",
-    "Turn",
-]
-
+from ..terminal import unlogged
 
 MODEL = "gpt-4"
 """A name whose tokenizer is known exactly; nothing is sent to whoever sells it."""
 
-
 WINDOW = 8_192
-
-
-KEEP_TOKENS = 1_500
-
 
 LINES = 60
 """Of a module, in one read."""
 
 
-READER = "You review Python code. Look things up with your tools before you answer, and be brief."
-
-
 # ---------------------------------------------------------------- the conversation
+
+
 @dataclass(frozen=True)
 class Turn:
     """What the user says, the tool calls it takes, and what the scripted model answers."""
@@ -98,48 +79,27 @@ SCRIPT = (
 )
 
 
-class Reader:
-    """The agent's model: finds its place in the script from the newest messages alone."""
-
-    def __init__(self, script: Sequence[Turn]) -> None:
-        self._script = script
-
-    def __call__(self, asked: Asked) -> Reply:
-        number = self._turn(asked)
-        turn = self._script[number]
-        done = _calls_made(asked, number)
-        if done < len(turn.calls):
-            tool, arguments = turn.calls[done]
-            return Reply(calls=(Call(tool, arguments, id=f"call_{number}_{done}"),))
-        return Reply(turn.answer + _recalled(turn, asked))
-
-    def _turn(self, asked: Asked) -> int:
-        """Which turn it is: a summary quotes the user too, so it does not count."""
-        said = [text_of(m) for m in asked.messages if m.get("role") == "user" and not is_framed(m)]
-        known = [turn.user for turn in self._script]
-        return next(known.index(text) for text in reversed(said) if text in known)
-
-
-def _calls_made(asked: Asked, turn: int) -> int:
-    made = [
-        int(found.group(1))
-        for message in asked.messages
-        if (found := re.fullmatch(rf"call_{turn}_(\d+)", str(message.get("tool_call_id"))))
-    ]
-    return max(made) + 1 if made else 0
-
-
-def _recalled(turn: Turn, asked: Asked) -> str:
+def answer(asked: Asked) -> Reply:
+    """The agent's model: finds its place in the script from what it is shown."""
+    # A summary quotes the user too, so it does not count.
+    said = [text_of(m) for m in asked.messages if m.get("role") == "user" and not is_framed(m)]
+    known = [turn.user for turn in SCRIPT]
+    place = next(known.index(text) for text in reversed(said) if text in known)
+    turn = SCRIPT[place]
+    ids = (str(message.get("tool_call_id")) for message in asked.messages)
+    made = [int(found[1]) for id in ids if (found := re.fullmatch(rf"call_{place}_(\d+)", id))]
+    done = max(made, default=-1) + 1
+    if done < len(turn.calls):
+        tool, arguments = turn.calls[done]
+        return Reply(calls=(Call(tool, arguments, id=f"call_{place}_{done}"),))
     shown = asked.text.replace(turn.user, "")
-    found = [re.search(pattern, shown) for pattern in turn.recalls]
-    return "; ".join("I no longer know" if match is None else match.group(0) for match in found)
+    matches = [re.search(pattern, shown) for pattern in turn.recalls]
+    recalled = "; ".join("I no longer know" if m is None else m.group(0) for m in matches)
+    return Reply(turn.answer + recalled)
 
 
 def take_notes(asked: Asked) -> Reply:
-    """The summarizer's model: what was said, which calls were made, what went wrong.
-
-    It carries on what an earlier summary noted, as it is asked to.
-    """
+    """The summarizer's model: what was said, which calls were made, what went wrong."""
     shown = asked.last_user
     said = re.findall(r"^\[user\]\n(.+)$", shown, re.MULTILINE)
     calls = re.findall(r"^(?:\[calls )?(search|read_lines)\]? (\{.+\})$", shown, re.MULTILINE)
@@ -148,11 +108,9 @@ def take_notes(asked: Asked) -> Reply:
     return Reply("\n".join([*lines, "## Errors and fixes", *errors]))
 
 
-def _asks_for_summary(asked: Asked) -> bool:
-    return text_of(asked.messages[0]).startswith(INSTRUCTIONS[:60])
-
-
 # ---------------------------------------------------------------- the tools
+
+
 def search(module: str, word: str) -> str:
     """Search a module of the standard library for a word.
 
@@ -182,7 +140,9 @@ def _source(module: str) -> list[str]:
     return Path(spec.origin).read_text(encoding="utf-8").splitlines()
 
 
-# ---------------------------------------------------------------- what happened
+# ---------------------------------------------------------------- what happens
+
+
 @dataclass(frozen=True)
 class Sent:
     """One request of the agent, and what it would have been."""
@@ -200,21 +160,18 @@ class Sent:
     """With the tool schemas, as the provider counted."""
     cached: int
     """Of them, tokens of messages that begin the request before too."""
-    done: str | None
-    """ "masked" or "summarized": what this request is the first to show; None: nothing new."""
     refused: str | None
 
     @property
-    def changed(self) -> frozenset[int]:
-        """The messages that a mask changed, by index in `before` and `view` alike."""
-        if self.done != "masked":
-            return frozenset()
-        pairs = zip(self.before, self.view, strict=True)
-        return frozenset(index for index, (old, new) in enumerate(pairs) if old != new)
+    def done(self) -> str | None:
+        """What this request is the first to show: "masked", "summarized", or None for nothing."""
+        if self.before == self.view:
+            return None
+        return "masked" if len(self.before) == len(self.view) else "summarized"
 
 
 @dataclass(frozen=True)
-class DemoOutcome:
+class Outcome:
     """A turn: what was said, what the agent answered, and the requests it took."""
 
     turn: Turn
@@ -225,42 +182,41 @@ class DemoOutcome:
 class Demo:
     """The agent at work; `turns` yields each turn when it is over."""
 
-    def __init__(self, *, static: bool = False, script: Sequence[Turn] = SCRIPT) -> None:
-        self._static = static
-        self._script = script
-        self._count = 0
-        self.summaries: list[Recorded] = []
-        """The requests to the summarizer's model."""
+    model, window = MODEL, WINDOW
 
-    def turns(self) -> Iterator[DemoOutcome]:
+    def __init__(self, *, static: bool = False) -> None:
+        self._static = static
+        self._last: Sent | None = None
+        self.summary_requests = 0
+        """Sent to the summarizer's model so far."""
+
+    def turns(self) -> Iterator[Outcome]:
         """Hold the conversation."""
-        with LocalProvider(Reader(self._script), window=WINDOW) as provider, _alone_with(provider):
-            provider.route(_asks_for_summary, take_notes)
+        with LocalProvider(answer, window=WINDOW) as provider, _alone_with(provider):
+            provider.route(lambda asked: _asks_for_summary(asked.messages), take_notes)
             agent = self._agent()
-            for turn in self._script:
+            for turn in SCRIPT:
                 provider.forget()
-                answer = str(agent.chat(turn.user))
-                yield DemoOutcome(turn, answer, list(self._sent(agent, provider.requests)))
+                said = str(agent.chat(turn.user))
+                yield Outcome(turn, said, list(self._sent(agent, provider.requests)))
 
     def _agent(self) -> Any:
         from praisonaiagents import Agent, ExecutionConfig
 
-        from ...praisonai import install
+        from ...praisonai import CompressorContext
 
-        install()
-        context = {
-            "strategy": "summarize",
-            "context_window": WINDOW,
-            "protect_last_n_tokens": KEEP_TOKENS,
-            # Without a model's summary the static one stands in.
-            "llm_summarize": not self._static,
-        }
         return Agent(
             name="reader",
-            instructions=READER,
+            instructions="You review Python code. Look things up with your tools before you "
+            "answer, and be brief.",
             llm=MODEL,
             tools=[search, read_lines],
-            context=context,
+            context=CompressorContext(
+                context_window=WINDOW,
+                protect_last_n_tokens=1_500,
+                # Without a model's summary the static one stands in.
+                llm_summarize=not self._static,
+            ),
             execution=ExecutionConfig(max_iter=60, max_tool_calls_per_turn=60),
             output="silent",
         )
@@ -269,17 +225,16 @@ class Demo:
         compressor = agent.context_compressor
         engine = compressor.engine()
         count = engine.tokens.messages
-        earlier: Sent | None = None
         for record in records:
-            if text_of(record.messages[0]).startswith(INSTRUCTIONS[:60]):
-                self.summaries.append(record)
-                continue
-            self._count += 1
             view = record.messages
+            if _asks_for_summary(view):
+                self.summary_requests += 1
+                continue
             whole = engine.verbatim(view, session_id=compressor.session_id)
-            before = whole if earlier is None else _extended(earlier, whole)
-            earlier = Sent(
-                number=self._count,
+            last = self._last
+            before = whole if last is None else [*last.view, *whole[len(last.whole) :]]
+            self._last = Sent(
+                number=1 if last is None else last.number + 1,
                 whole=whole,
                 before=before,
                 view=view,
@@ -287,24 +242,18 @@ class Demo:
                 tokens_before=record.prompt_tokens + count(before) - count(view),
                 tokens=record.prompt_tokens,
                 cached=record.cached_tokens,
-                done=_done(before, view),
                 refused=record.error if record.refused else None,
             )
-            yield earlier
+            yield self._last
 
 
-def _extended(earlier: Sent, whole: list[Message]) -> list[Message]:
-    return [*earlier.view, *whole[len(earlier.whole) :]]
-
-
-def _done(before: list[Message], view: list[Message]) -> str | None:
-    if before == view:
-        return None
-    return "masked" if len(before) == len(view) else "summarized"
+def _asks_for_summary(messages: Sequence[Message]) -> bool:
+    return text_of(messages[0]).startswith(INSTRUCTIONS[:60])
 
 
 # ---------------------------------------------------------------- surroundings
-_OFFLINE = {
+
+OFFLINE = {
     # The host and litellm would otherwise ask the network for prices and send telemetry.
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "PRAISONAI_TELEMETRY_DISABLED": "true",
@@ -319,29 +268,19 @@ _OFFLINE = {
 @contextlib.contextmanager
 def _alone_with(provider: LocalProvider) -> Iterator[None]:
     """An environment that knows no other provider, and a host that keeps its log to itself."""
-    ours = {
-        **_OFFLINE,
-        "OPENAI_BASE_URL": provider.base_url,
-        "OPENAI_API_BASE": provider.base_url,
-    }
+    address = dict.fromkeys(("OPENAI_BASE_URL", "OPENAI_API_BASE"), provider.base_url)
+    ours = {**OFFLINE, **address}
     before = {name: os.environ.get(name) for name in ours}
-    level = logging.root.manager.disable
     os.environ.update(ours)
-    logging.disable(logging.WARNING)
     try:
-        yield
+        with unlogged():
+            yield
     finally:
-        logging.disable(level)
         for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
+            os.environ.pop(name, None)
+            if value is not None:
                 os.environ[name] = value
-        _uninstall()
-
-
-def _uninstall() -> None:
-    if "praison_compressor.praisonai" in sys.modules:
+        # Imported here: the host reads the environment when it is first imported.
         from ...praisonai import uninstall
 
         uninstall()

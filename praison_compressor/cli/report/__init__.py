@@ -1,1 +1,139 @@
-"""MAP"""
+"""`report`: the life of a session or a transcript on one page of HTML.
+
+`life` collects what the page tells; this module is the command and renders the page. The page asks
+for nothing on the network, and nothing of a transcript in it is markup.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from markupsafe import Markup
+
+from ...compressor.context_compressor import ContextCompressor
+from ...ledger.memory import MemoryStore
+from ...messages.display import clean, when
+from ...tokens.counter import TokenCounter
+from ..options import (
+    Conversation,
+    ForModel,
+    KeepTokens,
+    Place,
+    Window,
+    Writer,
+    command,
+    config_of,
+    option,
+    window_of,
+)
+from ..sessions import family
+from ..terminal import Answer, number, progress, unlogged
+from ..transcripts import put, read_one
+from .life import Life, Point, life_of_session, life_of_transcript
+
+
+@command
+def report(
+    what: Annotated[
+        str,
+        typer.Argument(metavar="SESSION|FILE", help="A session of the store, or a transcript."),
+    ],
+    writer: Writer,
+    place: Place,
+    out: Annotated[str, option("--out", "FILE", "The page to write.")] = "report.html",
+    for_model: ForModel = None,
+    window: Window = None,
+    keep_tokens: KeepTokens = None,
+    conversation: Conversation = None,
+) -> Answer:
+    """Write one page, complete in itself, that shows the life of a session.
+
+    Context size over time with each compression, each summary beside the messages it stands for
+    and the facts it holds, masked outputs, lineage, cost. A transcript is sent again as it grew,
+    with these options, to the compressor only: without --model no model is asked.
+    """
+    is_file = os.path.isfile(what)  # never raises, whatever a session is called
+    with unlogged():
+        if is_file:
+            config = config_of(
+                writer,
+                model=for_model,
+                context_window=window_of(window, for_model),
+                protect_last_n_tokens=keep_tokens,
+                namespace=place.namespace,
+            )
+            # Not the user's store: a report leaves no session behind.
+            compressor = ContextCompressor(config, store=MemoryStore())
+            messages = read_one(what, conversation)
+            with progress("request") as update:
+                life = life_of_transcript(
+                    messages, compressor, title=Path(what).name, on_request=update
+                )
+        else:
+            with place.open() as store:
+                life = life_of_session(store, place.namespace, what, TokenCounter(for_model))
+    put(out, render(life), source=what if is_file else "-")
+    last = life.points[-1] if life.points else Point(0, 0, 0)
+    value = {
+        "out": out,
+        "compressions": life.compressions,
+        "summaries": len(life.cards),
+        "masks": len(life.masks),
+        "tokens_whole": last.whole,
+        "tokens_view": last.view,
+        "tokens_not_sent": life.not_sent,
+    }
+    return Answer(value, [f"Written to {out}; compressions: {number(life.compressions)}"])
+
+
+# ---------------------------------------------------------------- the page
+
+
+def render(life: Life) -> str:
+    """The page, as HTML."""
+    from jinja2 import Environment, StrictUndefined  # the other commands do not wait for it
+
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters.update(clean=clean, number=number, when=when, share=_share, money=_money)
+    template = environment.from_string(_part("templates/page.html"))
+    return template.render(
+        life=life,
+        last=life.points[-1] if life.points else Point(0, 0, 0),
+        largest=max((point.view for point in life.points), default=0),
+        columns=_columns(life),
+        standing=[card for card in life.cards if card.standing],
+        folded=[card for card in life.cards if not card.standing],
+        family=list(family(life.epochs)),
+        style=_part("templates/page.css") + _part("vendor/uPlot.min.css"),
+        library=_part("vendor/uPlot.iife.min.js"),
+        script=_part("templates/page.js"),
+    )
+
+
+def _part(name: str) -> Markup:
+    """A file of ours: the only thing on the page that is not escaped."""
+    return Markup((files(__package__) / name).read_text(encoding="utf-8"))
+
+
+def _columns(life: Life) -> dict[str, Any]:
+    """The chart's data, column by column."""
+    return {
+        "messages": [point.messages for point in life.points],
+        "whole": [point.whole for point in life.points],
+        "view": [point.view for point in life.points],
+        "compressed": [n for n, point in enumerate(life.points) if point.compressed],
+    }
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.0f} %" if whole else "-"
+
+
+def _money(value: float) -> str:
+    return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
