@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from .chat_refusals import check_messages, check_parameters, check_tools, overflow
+from .checks import check_messages, check_parameters, check_tools, missing, overflow
+from .protocol import Refusal, Rules, call_id, openai_error, pieces, sse
 from .replies import JSON, Asked, Reply, Usage
-from .strict import Refusal, Rules, call_id, missing, openai_error, pieces, sse
 
 __all__ = [
     "ChatCompletions",
@@ -22,6 +22,7 @@ class ChatCompletions:
     """
 
     name = "chat"
+    path = "/chat/completions"
 
     def __init__(self) -> None:
         self._thinks = False
@@ -30,8 +31,7 @@ class ChatCompletions:
         """Raise Refusal for what the API refuses."""
         if not body.get("model"):
             raise Refusal("you must provide a model parameter")
-        if not rules.unknown_parameters:
-            check_parameters(body)
+        check_parameters(body)
         if "messages" not in body:
             missing("messages")
         extra = rules.extra_message_keys | ({"reasoning_content"} if self._thinks else set())
@@ -83,7 +83,6 @@ class ChatCompletions:
         yield b"data: [DONE]\n\n"
 
 
-# -- answering ------------------------------------------------------------------------------------
 def _envelope(asked: Asked, kind: str) -> JSON:
     return {
         "id": f"chatcmpl-{asked.number:06d}",

@@ -177,9 +177,7 @@ def _context(text: str, asked: Asked, delay: float) -> Failure:
 
 _LIE = "The pull request was merged, all tests pass and nothing is left to do."
 
-
 _REFUSAL = "I'm sorry, but I can't assist with that request."
-
 
 _BEHAVIOURS: dict[str, _Behave] = {
     "faithful": _says(lambda text: text),

@@ -27,6 +27,7 @@ from tests.helpers.hosting import (
     stream,
     turn,
 )
+from tests.helpers.provider import strict_provider
 
 
 class Twice(TokenCounter):
@@ -47,7 +48,7 @@ def test_the_count_of_an_unknown_tokenizer_follows_the_providers_in_three_turns(
 ):
     """The trigger is measured in the provider's tokens, not in our estimate of them."""
     with (
-        LocalProvider(
+        strict_provider(
             Worker(answer="In order."), counter=lambda model: Twice("gpt-4o")
         ) as provider,
         at_home(monkeypatch, tmp_path, provider),
@@ -92,7 +93,7 @@ def test_a_streamed_answers_usage_is_learned_where_it_is_told(
 ) -> None:
     """A chat completions stream tells it if asked, which is all that we add to the request."""
     with (
-        LocalProvider(
+        strict_provider(
             Worker(answer="In order."), counter=lambda model: Twice("gpt-4o")
         ) as provider,
         at_home(monkeypatch, tmp_path, provider),
@@ -126,7 +127,7 @@ def test_a_key_that_a_provider_refuses_by_its_name_is_left_out(
             return Failure(400, f"{key}: Extra inputs are not permitted", "invalid_request_error")
         return Reply("In order.")
 
-    with LocalProvider(answer) as provider, at_home(monkeypatch, tmp_path, provider):
+    with strict_provider(answer) as provider, at_home(monkeypatch, tmp_path, provider):
         made = agent(provider, path, context(provider))
         run = {**MODES, "astream": achat_streamed}[mode]
         assert run(made, [turn(number) for number in range(3)]) == ["In order."] * 3
@@ -145,7 +146,7 @@ def test_the_usage_of_a_request_that_is_sent_again_is_learned(
         return Reply("In order.")
 
     with (
-        LocalProvider(answer, counter=lambda model: Twice("gpt-4o")) as provider,
+        strict_provider(answer, counter=lambda model: Twice("gpt-4o")) as provider,
         at_home(monkeypatch, tmp_path, provider),
     ):
         provider.set_window(100_000)
@@ -168,7 +169,7 @@ def test_what_summaries_cost_is_in_the_agents_cost_summary(
     """Tokens and dollars of the auxiliary model count against the agent's budget as its own do."""
     summary = "Done. The ledgers L-001 to L-008 were looked after, one by one, in their order."
     with (
-        LocalProvider(Worker(answer="In order.")) as provider,
+        strict_provider(Worker(answer="In order.")) as provider,
         at_home(monkeypatch, tmp_path, provider),
     ):
         provider.route("gpt-4o", lambda asked: Reply(summary))
@@ -194,7 +195,7 @@ def test_a_failing_summarizer_prints_nothing(
 ) -> None:
     """litellm's hints, where the host imported it first, are not put between an agent's words."""
     with (
-        LocalProvider(Worker(answer="In order.")) as provider,
+        strict_provider(Worker(answer="In order.")) as provider,
         at_home(monkeypatch, tmp_path, provider),
     ):
         monkeypatch.setattr(litellm, "suppress_debug_info", False)
@@ -218,7 +219,7 @@ def test_an_endpoint_of_openais_protocol_gets_no_marks_whatever_its_model_is_cal
 ) -> None:
     """It would refuse the key, and the agent would have no answer from its first turn on."""
     with (
-        LocalProvider(Worker(answer="In order.")) as provider,
+        strict_provider(Worker(answer="In order.")) as provider,
         at_home(monkeypatch, tmp_path, provider),
     ):
         made = agent(provider, OPENAI, context(provider), llm=llm)
@@ -230,7 +231,7 @@ def test_an_endpoint_of_openais_protocol_gets_no_marks_whatever_its_model_is_cal
 def test_claude_requests_carry_marks_where_its_provider_caches(monkeypatch, tmp_path):
     """At most four, and every request is taken."""
     with (
-        LocalProvider(Worker(answer="The ledger is in order. " * 20)) as provider,
+        strict_provider(Worker(answer="The ledger is in order. " * 20)) as provider,
         at_home(monkeypatch, tmp_path, provider),
     ):
         made = agent(provider, ANTHROPIC, context(provider))

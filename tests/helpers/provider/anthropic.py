@@ -6,7 +6,10 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 
-from .anthropic_refusals import (
+from praison_compressor.testing.protocol import Refusal, Rules, call_id, pieces, sse
+from praison_compressor.testing.replies import JSON, Asked, Reply, Usage
+
+from .anthropic_checks import (
     check_cache_marks,
     check_messages,
     check_pairs,
@@ -16,13 +19,6 @@ from .anthropic_refusals import (
     merged,
     thinks,
 )
-from .replies import JSON, Asked, Reply, Usage
-from .strict import Refusal, Rules, call_id, pieces, sse
-
-__all__ = [
-    "Anthropic",
-]
-
 
 ERROR_TYPES = {
     400: "invalid_request_error",
@@ -34,9 +30,7 @@ ERROR_TYPES = {
     529: "overloaded_error",
 }
 
-
 STOP_REASONS = {"length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
-
 
 MODIFIED = (
     "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. "
@@ -48,6 +42,7 @@ class Anthropic:
     """The protocol of `/v1/messages`; it remembers the thinking that it signed."""
 
     name = "anthropic"
+    path = "/messages"
 
     def __init__(self) -> None:
         self._signed: dict[str, tuple[str, set[str]]] = {}
@@ -57,7 +52,7 @@ class Anthropic:
 
     def check(self, body: JSON, rules: Rules) -> None:
         """Raise Refusal for what the API refuses."""
-        check_parameters(body, rules)
+        check_parameters(body)
         check_system(body.get("system"))
         check_messages(body["messages"], rules)
         check_pairs(merged(body["messages"]))

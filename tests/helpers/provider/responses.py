@@ -4,35 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .chat_refusals import check_alternation
-from .replies import JSON, Asked, Reply, Usage
-from .responses_refusals import check_input, check_pairs, check_reasoning_is_followed, check_tools
-from .strict import (
+from praison_compressor.testing.checks import a_string, check_alternation, known_keys, missing
+from praison_compressor.testing.protocol import (
     Refusal,
     Rules,
-    a_string,
     call_id,
-    known_keys,
-    missing,
     openai_error,
     pieces,
     sse,
 )
+from praison_compressor.testing.replies import JSON, Asked, Reply, Usage
 
-__all__ = [
-    "Responses",
-]
-
-
-PARAMETERS = frozenset(
-    {
-        *("background", "conversation", "include", "input", "instructions", "max_output_tokens"),
-        *("max_tool_calls", "metadata", "model", "parallel_tool_calls", "previous_response_id"),
-        *("prompt", "prompt_cache_key", "prompt_cache_retention", "reasoning", "service_tier"),
-        *("safety_identifier", "store", "stream", "stream_options", "temperature", "text"),
-        *("tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user"),
-        "context_management",
-    }
+from .responses_checks import (
+    PARAMETERS,
+    check_input,
+    check_pairs,
+    check_reasoning_is_followed,
+    check_tools,
 )
 
 
@@ -40,11 +28,12 @@ class Responses:
     """The protocol of `/v1/responses`; it remembers what it issued, to know it again."""
 
     name = "responses"
+    path = "/responses"
 
     def __init__(self) -> None:
         self._items: dict[str, JSON] = {}
         self._reasoning_of: dict[str, str] = {}
-        """Item id (and call id) -> the id of the reasoning item it was issued with."""
+        """Item id -> the id of the reasoning item it was issued with."""
         self._conversations: dict[str, list[JSON]] = {}
         """Response id -> the items that a `previous_response_id` stands for."""
 
@@ -52,14 +41,13 @@ class Responses:
         """Raise Refusal for what the API refuses."""
         if not body.get("model"):
             missing("model")
-        if not rules.unknown_parameters:
-            known_keys(body, PARAMETERS, "")
+        known_keys(body, PARAMETERS, "")
         if body.get("instructions") is not None:
             a_string(body, "instructions", "", filled=False)
         check_input(body, rules)
         items = self._all_items(body)
         check_pairs(items)
-        self._check_reasoning(items, rules)
+        self._check_reasoning(items)
         if rules.alternate:
             roles = [item["role"] for item in items if _is_message(item)]
             check_alternation([role for role in roles if role in ("user", "assistant")])
@@ -121,8 +109,6 @@ class Responses:
             self._items[item["id"]] = item
             if reasoning and item["id"] != reasoning:
                 self._reasoning_of[item["id"]] = reasoning
-            if reasoning and item["type"] == "function_call":
-                self._reasoning_of[item["call_id"]] = reasoning
         self._conversations[_id("resp", asked)] = [*self._all_items(asked.body), *output]
         return output
 
@@ -152,13 +138,11 @@ class Responses:
             raise Refusal(f"Item with id '{item['id']}' not found.", param="input", status=404)
         return self._items[item["id"]]
 
-    def _check_reasoning(self, items: Sequence[JSON], rules: Rules) -> None:
+    def _check_reasoning(self, items: Sequence[JSON]) -> None:
         """Refuse a call without the reasoning it came from, and reasoning that lost its call."""
         present = {item["id"] for item in items if item.get("type") == "reasoning"}
         for item in items:
             key = item.get("id")
-            if key not in self._reasoning_of and rules.reasoning_by_call_id:
-                key = item.get("call_id") if item.get("type") == "function_call" else None
             needed = self._reasoning_of.get(key or "")
             if needed is not None and needed not in present:
                 kind = item.get("type", "message")

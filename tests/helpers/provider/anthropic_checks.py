@@ -7,30 +7,14 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from .replies import JSON
-from .strict import Refusal, Rules
-
-__all__ = [
-    "check_cache_marks",
-    "check_messages",
-    "check_pairs",
-    "check_parameters",
-    "check_system",
-    "check_tools",
-    "merged",
-    "thinks",
-]
-
+from praison_compressor.testing.protocol import Refusal, Rules
+from praison_compressor.testing.replies import JSON
 
 PARAMETERS = frozenset(
-    {
-        *("cache_control", "container", "context_management", "max_tokens", "mcp_servers"),
-        *("messages", "metadata", "model", "output_config", "output_format", "service_tier"),
-        *("stop_sequences", "stream", "system", "temperature", "thinking", "tool_choice"),
-        *("tools", "top_k", "top_p"),
-    }
+    "cache_control container context_management max_tokens mcp_servers messages metadata model "
+    "output_config output_format service_tier stop_sequences stream system temperature thinking "
+    "tool_choice tools top_k top_p".split()
 )
-
 
 BLOCKS = {
     "text": {"type", "text", "cache_control", "citations"},
@@ -42,23 +26,20 @@ BLOCKS = {
     "redacted_thinking": {"type", "data"},
 }
 
-
 BLOCKS_OF = {
     "user": ("text", "image", "document", "tool_result"),
     "assistant": ("text", "tool_use", "thinking", "redacted_thinking"),
 }
 
-
 IDENTIFIER = re.compile(r"[a-zA-Z0-9_-]+")
 
 
-def check_parameters(body: JSON, rules: Rules) -> None:
+def check_parameters(body: JSON) -> None:
     """Refuse a request without what it must have, or with what is no parameter."""
     for key in ("model", "messages", "max_tokens"):
         if body.get(key) is None:
             raise Refusal(f"{key}: Field required")
-    if not rules.unknown_parameters:
-        _known(body, PARAMETERS, "")
+    _known(body, PARAMETERS, "")
     if not isinstance(body["max_tokens"], int) or body["max_tokens"] < 1:
         raise Refusal("max_tokens: Input should be greater than or equal to 1")
     if thinks(body) and body["thinking"].get("budget_tokens", 0) >= body["max_tokens"]:
