@@ -28,14 +28,13 @@ from __future__ import annotations
 from .checks import check_messages
 from .protocol import Refusal, Rules
 from .replies import Answer, Answerer, Asked, Broken, Call, Failure, Recorded, Reply, Script
-from .roles import Behaviour, Summarizer, Worker, echo
+from .roles import Summarizer, Worker, echo
 from .server import LocalProvider
 
 __all__ = [
     "Answer",
     "Answerer",
     "Asked",
-    "Behaviour",
     "Broken",
     "Call",
     "Failure",

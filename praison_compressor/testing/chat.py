@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from .checks import check_messages, check_parameters, check_tools, missing, overflow
+from .checks import PARAMETERS, check_messages, check_tools, missing, overflow
 from .protocol import Refusal, Rules, call_id, openai_error, pieces, sse
 from .replies import JSON, Asked, Reply, Usage
 
@@ -31,7 +31,8 @@ class ChatCompletions:
         """Raise Refusal for what the API refuses."""
         if not body.get("model"):
             raise Refusal("you must provide a model parameter")
-        check_parameters(body)
+        for key in body.keys() - PARAMETERS:
+            raise Refusal(f"Unrecognized request argument supplied: {key}")
         if "messages" not in body:
             missing("messages")
         extra = rules.extra_message_keys | ({"reasoning_content"} if self._thinks else set())

@@ -5,10 +5,9 @@ manager.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
+from typing import Any
 
 from aiohttp import web
 
@@ -70,7 +69,7 @@ class LocalProvider:
         self._protocols = (ChatCompletions(), *protocols)
         self._cache = PromptCache()
         self._log = Log()
-        self._thread: ServerThread | None = None
+        self._thread: threading.Thread | None = None
 
     # -- what it answers ---------------------------------------------------------------------------
 
@@ -124,7 +123,7 @@ class LocalProvider:
         """Return the address without a path: what Anthropic's clients want."""
         if self._thread is None:
             raise RuntimeError("the provider is not running; use it as a context manager")
-        return f"http://{HOST}:{self._thread.port}"
+        return f"http://{HOST}:{self._port}"
 
     @property
     def base_url(self) -> str:
@@ -135,91 +134,44 @@ class LocalProvider:
         """Start serving, and return when the port is open."""
         if self._thread is not None:
             raise RuntimeError("the provider is running already")
-        thread = ServerThread(self._application)
-        thread.start_and_wait()
-        self._thread = thread
+        self._loop = asyncio.new_event_loop()
+        name = "praison-compressor-local-provider"
+        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._open(), self._loop).result()
         return self
 
     def stop(self) -> None:
         """Drop what is still open and free the port; may be called twice."""
         thread, self._thread = self._thread, None
         if thread is not None:
-            thread.stop_and_wait()
+            asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            thread.join()
+            self._loop.close()
 
     def __enter__(self) -> LocalProvider:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
-    def _application(self, closing: asyncio.Event) -> web.Application:
+    async def _open(self) -> None:
+        self._closing = asyncio.Event()
         app = web.Application(client_max_size=LARGEST_BODY)
         for protocol in self._protocols:
             exchange = Exchange(
-                protocol, self._models, self.rules, self._log, self._cache, closing=closing
+                protocol, self._models, self.rules, self._log, self._cache, closing=self._closing
             )
             app.router.add_post(protocol.path, exchange.handle)
             app.router.add_post(f"/v1{protocol.path}", exchange.handle)
-        return app
+        # A client that hangs up must be seen: tests ask whether a cancelled turn let go.
+        options: Any = {"handler_cancellation": True, "shutdown_timeout": 0.2, "access_log": None}
+        self._runner = web.AppRunner(app, **options)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, HOST, 0).start()
+        self._port = int(self._runner.addresses[0][1])
 
-
-class ServerThread(threading.Thread):
-    """Serves until told to close; `port` is the real one once it has started."""
-
-    def __init__(self, application: Callable[[asyncio.Event], web.Application]) -> None:
-        """`application` gets the event that is set when the server closes."""
-        super().__init__(name="praison-compressor-local-provider", daemon=True)
-        self._application = application
-        self.port = 0
-        self._ready = threading.Event()
-        self._failed: BaseException | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._closing: asyncio.Event | None = None
-
-    def start_and_wait(self) -> None:
-        """Start, and raise here what went wrong there."""
-        self.start()
-        self._ready.wait()
-        if self._failed is not None:
-            raise self._failed
-
-    def stop_and_wait(self) -> None:
-        """Let stalled handlers go, stop the loop and join the thread."""
-        loop, closing = self._loop, self._closing
-        if loop is not None and closing is not None:
-            with contextlib.suppress(RuntimeError):  # the loop has ended already
-                loop.call_soon_threadsafe(closing.set)
-        self.join()
-
-    def run(self) -> None:
-        """Serve until told to close."""
-        try:
-            asyncio.run(self._serve())
-        except BaseException as error:
-            self._failed = error
-        finally:
-            self._ready.set()
-
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._closing = asyncio.Event()
-        runner = web.AppRunner(
-            self._application(self._closing),
-            # A client that hangs up must be seen: tests ask whether a cancelled turn let go.
-            handler_cancellation=True,
-            shutdown_timeout=0.2,
-            access_log=None,
-        )
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, HOST, 0).start()
-            self.port = int(runner.addresses[0][1])
-            self._ready.set()
-            await self._closing.wait()
-        finally:
-            await runner.cleanup()
+    async def _close(self) -> None:
+        self._closing.set()
+        await self._runner.cleanup()

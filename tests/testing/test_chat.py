@@ -177,21 +177,6 @@ REFUSED_BODIES: dict[str, tuple[dict[str, Any], str, str | None]] = {
         "schema must be a JSON Schema of 'type: \"object\"'",
         "invalid_function_parameters",
     ),
-    "an array without items": (
-        {
-            "tools": [
-                {
-                    "type": "function",
-                    "function": {
-                        "name": "a",
-                        "parameters": {"type": "object", "properties": {"x": {"type": "array"}}},
-                    },
-                }
-            ]
-        },
-        "array schema missing items",
-        "invalid_function_parameters",
-    ),
     "a choice without tools": ({"tool_choice": "auto"}, "only allowed when 'tools'", None),
 }
 
