@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from .checks import PARAMETERS, check_messages, check_tools, missing, overflow
 from .protocol import Refusal, Rules, call_id, openai_error, pieces, sse
-from .replies import JSON, Asked, Reply, Usage
+from .replies import JSON, Asked, Failure, Reply, Usage
 
 __all__ = [
     "ChatCompletions",
@@ -54,9 +54,9 @@ class ChatCompletions:
         """Return the refusal of a request that does not fit the window."""
         return overflow(window, messages, tools, completion)
 
-    def error(self, refusal: Refusal) -> JSON:
+    def error(self, why: Refusal | Failure) -> JSON:
         """Return an error body."""
-        return openai_error(refusal)
+        return openai_error(why)
 
     def whole(self, reply: Reply, asked: Asked, usage: Usage) -> JSON:
         """Return the body of a reply that is not streamed."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from .models import Models, PromptCache
+from .models import Models
 from .protocol import Refusal, Rules, WireProtocol, parse_body
 from .replies import Asked, Broken, Failure, Recorded, Usage
 
@@ -57,15 +57,12 @@ class Exchange:
         models: Models,
         rules: Rules,
         log: Log,
-        cache: PromptCache,
-        *,
         closing: asyncio.Event,
     ) -> None:
         self._protocol = protocol
         self._models = models
         self._rules = rules
         self._log = log
-        self._cache = cache
         self._closing = closing
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -115,7 +112,7 @@ class Exchange:
         completion = cap if cap < record.window else 0
         if record.prompt_tokens + completion > record.window:
             raise self._protocol.overflow(record.window, messages, tools, completion)
-        record.cached_tokens = self._cache.hit(asked, counter)
+        record.cached_tokens = self._models.cached(asked)
 
     # -- answering ---------------------------------------------------------------------------------
 
@@ -126,14 +123,7 @@ class Exchange:
         reply = answer.reply if isinstance(answer, Broken) else answer
         await self._wait(reply.delay_seconds)
         if isinstance(reply, Failure):
-            refusal = Refusal(
-                reply.message,
-                param=reply.param,
-                code=reply.code,
-                status=reply.status,
-                type=reply.type,
-            )
-            return self._refuse(record, refusal, reply.all_headers())
+            return self._refuse(record, reply, reply.all_headers())
         usage = self._models.usage(asked, reply, record.prompt_tokens, record.cached_tokens)
         record.completion_tokens = usage.completion
         if isinstance(answer, Broken):
@@ -144,11 +134,10 @@ class Exchange:
         return web.json_response(self._protocol.whole(reply, asked, usage))
 
     def _refuse(
-        self, record: Recorded, refusal: Refusal, headers: Mapping[str, str] | None = None
+        self, record: Recorded, why: Refusal | Failure, headers: Mapping[str, str] | None = None
     ) -> web.Response:
-        record.status, record.error, record.code = refusal.status, refusal.message, refusal.code
-        body = self._protocol.error(refusal)
-        return web.json_response(body, status=refusal.status, headers=headers)
+        record.status, record.error, record.code = why.status, why.message, why.code
+        return web.json_response(self._protocol.error(why), status=why.status, headers=headers)
 
     async def _wait(self, seconds: float) -> None:
         """Sleep; a provider that stops meanwhile hangs up rather than answer early."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
@@ -18,7 +17,6 @@ __all__ = [
     "Answers",
     "Match",
     "Models",
-    "PromptCache",
 ]
 
 Match: TypeAlias = str | Callable[[Asked], bool]
@@ -28,7 +26,7 @@ SMALLEST_HIT = 1_024
 """Tokens; OpenAI and Anthropic cache nothing shorter."""
 
 MOST_PREFIXES = 100_000
-"""To remember, so that long sessions do not grow without bound."""
+"""Prefixes to remember of earlier requests: model, tools, then message after message."""
 
 
 class Models:
@@ -47,6 +45,7 @@ class Models:
         self._default = _answerer(default)
         self._routes: list[tuple[Match, Answerer]] = []
         self._new_counter = counter
+        self._seen: set[bytes] = set()
         self._counters: dict[str, TokenCounter] = {}
 
     def route(self, match: Match | None, answers: Answers) -> None:
@@ -65,6 +64,19 @@ class Models:
         if model not in self._counters:
             self._counters[model] = self._new_counter(model)
         return self._counters[model]
+
+    def cached(self, asked: Asked) -> int:
+        """Return how many tokens begin an earlier request too, and remember this one."""
+        prefixes = _prefixes(asked)
+        shared = next((i for i, p in enumerate(prefixes) if p not in self._seen), len(prefixes))
+        if len(self._seen) > MOST_PREFIXES:
+            self._seen.clear()
+        self._seen.update(prefixes)
+        if not shared:
+            return 0
+        counter = self.counter(asked.model)
+        tokens = counter.tools(asked.tools) + counter.messages(asked.messages[:shared])
+        return tokens if tokens >= SMALLEST_HIT else 0
 
     async def answer(self, asked: Asked) -> Answer:
         """Return what the model says, cut at the request's token cap."""
@@ -99,28 +111,6 @@ class Models:
 
 def _answerer(answers: Answers) -> Answerer:
     return answers if callable(answers) else Script(answers)
-
-
-class PromptCache:
-    """Knows the prefixes of earlier requests: model, tools, then message after message."""
-
-    def __init__(self) -> None:
-        self._seen: OrderedDict[bytes, None] = OrderedDict()
-
-    def hit(self, asked: Asked, counter: TokenCounter) -> int:
-        """Return how many tokens begin an earlier request too, and remember this one."""
-        digests = _prefixes(asked)
-        known = next((i for i, digest in enumerate(digests) if digest not in self._seen), None)
-        shared = len(digests) if known is None else known
-        for digest in digests:
-            self._seen[digest] = None
-            self._seen.move_to_end(digest)
-        while len(self._seen) > MOST_PREFIXES:
-            self._seen.popitem(last=False)
-        if not shared:
-            return 0
-        tokens = counter.tools(asked.tools) + counter.messages(asked.messages[:shared])
-        return tokens if tokens >= SMALLEST_HIT else 0
 
 
 def _prefixes(asked: Asked) -> list[bytes]:

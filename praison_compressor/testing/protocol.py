@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
-from .replies import JSON, Asked, Call, Reply, Usage
+from .replies import JSON, Asked, Call, Failure, Reply, Usage
 
 __all__ = [
     "Refusal",
@@ -75,7 +75,7 @@ class WireProtocol(Protocol):
         """Return the refusal of a request that does not fit the window."""
         ...
 
-    def error(self, refusal: Refusal) -> JSON:
+    def error(self, why: Refusal | Failure) -> JSON:
         """Return an error body."""
         ...
 
@@ -107,16 +107,10 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not valid JSON")
 
 
-def openai_error(refusal: Refusal) -> JSON:
+def openai_error(why: Refusal | Failure) -> JSON:
     """Return OpenAI's error body."""
-    return {
-        "error": {
-            "message": refusal.message,
-            "type": refusal.type,
-            "param": refusal.param,
-            "code": refusal.code,
-        }
-    }
+    fields = {"message": why.message, "type": why.type, "param": why.param, "code": why.code}
+    return {"error": fields}
 
 
 def sse(payload: Mapping[str, Any], event: str | None = None) -> bytes:

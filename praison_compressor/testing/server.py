@@ -14,7 +14,7 @@ from aiohttp import web
 from ..tokens.counter import TokenCounter
 from .chat import ChatCompletions
 from .exchange import Exchange, Log
-from .models import Answers, Match, Models, PromptCache
+from .models import Answers, Match, Models
 from .protocol import Rules, WireProtocol
 from .replies import Recorded
 from .roles import Worker
@@ -67,7 +67,6 @@ class LocalProvider:
             counter=counter,
         )
         self._protocols = (ChatCompletions(), *protocols)
-        self._cache = PromptCache()
         self._log = Log()
         self._thread: threading.Thread | None = None
 
@@ -160,9 +159,7 @@ class LocalProvider:
         self._closing = asyncio.Event()
         app = web.Application(client_max_size=LARGEST_BODY)
         for protocol in self._protocols:
-            exchange = Exchange(
-                protocol, self._models, self.rules, self._log, self._cache, closing=self._closing
-            )
+            exchange = Exchange(protocol, self._models, self.rules, self._log, self._closing)
             app.router.add_post(protocol.path, exchange.handle)
             app.router.add_post(f"/v1{protocol.path}", exchange.handle)
         # A client that hangs up must be seen: tests ask whether a cancelled turn let go.
