@@ -36,6 +36,7 @@ from tests.helpers.hosting import (
     of_agent,
     turn,
 )
+from tests.helpers.provider import strict_provider
 
 SEAMS = {
     "agent.chat_mixin.ChatMixin": (
@@ -301,7 +302,7 @@ SOME_MODES = ("chat", "achat", "iter_stream")
 
 def bodies(path: str, mode: str, asked: Any) -> list[Any]:
     """The bodies of all requests of an agent with tools over three turns."""
-    with LocalProvider(Worker(2, arguments=numbered), window=200_000) as provider:
+    with strict_provider(Worker(2, arguments=numbered), window=200_000) as provider:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("OPENAI_BASE_URL", provider.base_url)
             patch.setenv("OPENAI_API_BASE", provider.base_url)
