@@ -17,6 +17,7 @@ os.environ.pop("PRAISON_COMPRESSOR_STORE", None)
 
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
 from tests.helpers import host_faults
+from tests.helpers.provider import strict_provider
 
 # What these helpers assert is told in full too; pytest can only do that before anyone imports them.
 pytest.register_assert_rewrite("tests.helpers.stores", "tests.helpers.kept_sessions")
@@ -31,7 +32,7 @@ settings.load_profile("anywhere")
 @pytest.fixture
 def provider() -> Iterator[LocalProvider]:
     """A strict local provider on a free loopback port, stopped after the test."""
-    with LocalProvider() as running:
+    with strict_provider() as running:
         yield running
 
 

@@ -113,13 +113,11 @@ def _tokens(config: CompressorConfig) -> Check:
         tokens.text("one two three")
     except (CompressorError, OSError, ValueError) as error:
         return Check(name, FAIL, one_line(str(error)), "pip install --force-reinstall tiktoken")
-    library = tokens.vocabulary.by
-    by = f", by {library} {version(library)}" if library else ""
     if tokens.exact:
-        return Check(name, OK, f"{model}: counted with {tokens.source}{by}")
+        return Check(name, OK, f"{model}: counted with {tokens.source}")
     corrected = "counts are corrected by what the provider reports"
     remedy = corrected if config.model else "--for-model names it"
-    return Check(name, NOTE, f"{model}: {tokens.source}{by}", remedy)
+    return Check(name, NOTE, f"{model}: {tokens.source}", remedy)
 
 
 def _window(config: CompressorConfig) -> Check:

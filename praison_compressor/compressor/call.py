@@ -10,7 +10,6 @@ from ..config import CompressorConfig, whole
 from ..ledger.segments import Session
 from ..messages import Message, Transcript, as_list, read
 from ..tokens.counter import TokenCounter
-from ..tokens.encodings import Counting
 from ..tokens.models import model_limits
 from ..view.budget import Budget
 from ..view.layout import Layout
@@ -59,8 +58,6 @@ class CompressCall:
     """Whether a model is there to be paid for a summary."""
     tools: tuple[Mapping[str, Any], ...] | None = None
     """The schemas sent along; None: not told, so that nothing can be asked on the prefix."""
-    begun: Counting | None = None
-    """The counting of a transcript that nobody has seen yet."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +89,6 @@ def call_of(
     config = config_of(options, config)
     model, tools = options.get("auxiliary_model"), options.get("tools")
     given = list(as_list(messages))
-    begun = tokens.begin(given)
     return CompressCall(
         given=given,
         transcript=read(given),
@@ -105,7 +101,6 @@ def call_of(
         extends=options.get("extends", True),
         pays=has_model or bool(model or config.auxiliary_model),
         tools=None if tools is None else tuple(tools),
-        begun=begun,
     )
 
 

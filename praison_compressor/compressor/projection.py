@@ -91,7 +91,7 @@ class Projector:
         layout = arrange(
             transcript,
             _digests(seen, session),
-            self._tokens.each(seen, call.begun),
+            self._tokens.each(seen),
             self._known(session),
             call.budget.head,
         )

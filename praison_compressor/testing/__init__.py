@@ -1,33 +1,42 @@
-"""A strict local provider: real HTTP, real refusals, scripted replies, every request recorded.
+"""A strict local provider for tests of agents: real HTTP, real refusals, scripted replies.
 
 ```python
-from praison_compressor.testing import LocalProvider, Summarizer, Worker
+from praisonaiagents import Agent
+from praison_compressor.testing import LocalProvider, Worker
 
-with LocalProvider(Worker(calls=3), window=8000) as provider:
-    provider.route("summarizer", Summarizer(facts=r"FACT-\\d+"))
-    agent = Agent(llm="gpt-4o-mini", base_url=provider.base_url, api_key="any", tools=[...])
-    agent.chat("...")
+def read_file(path: str) -> str:
+    "Read a file."
+    return f"contents of {path}"
+
+with LocalProvider(Worker(calls=3, answer="All read."), window=8_000) as provider:
+    model = {"llm": "openai/local-model", "base_url": provider.base_url, "api_key": "any"}
+    agent = Agent(instructions="You read files.", tools=[read_file], **model)
+    answer = agent.chat("Read three files.")
+assert answer == "All read."
+assert len(provider.requests) == 4
 assert not provider.refused
 ```
+
+`server` listens; `exchange` takes one request and its answer through `protocol` (what a wire
+protocol offers), of which `chat` is OpenAI's chat completions and `checks` what that refuses;
+`models` knows who answers and counts; `replies` are the values that go to and fro; `roles` are
+ready-made models.
 """
 
 from __future__ import annotations
 
-from .chat_refusals import check_messages
-from .models import Counter
+from .checks import check_messages
+from .protocol import Refusal, Rules
 from .replies import Answer, Answerer, Asked, Broken, Call, Failure, Recorded, Reply, Script
-from .roles import Behaviour, Summarizer, Worker, echo
+from .roles import Summarizer, Worker, echo
 from .server import LocalProvider
-from .strict import Refusal, Rules
 
 __all__ = [
     "Answer",
     "Answerer",
     "Asked",
-    "Behaviour",
     "Broken",
     "Call",
-    "Counter",
     "Failure",
     "LocalProvider",
     "Recorded",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from .chat_refusals import check_messages, check_parameters, check_tools, overflow
-from .replies import JSON, Asked, Reply, Usage
-from .strict import Refusal, Rules, call_id, missing, openai_error, pieces, sse
+from .checks import PARAMETERS, check_messages, check_tools, missing, overflow
+from .protocol import Refusal, Rules, call_id, openai_error, pieces, sse
+from .replies import JSON, Asked, Failure, Reply, Usage
 
 __all__ = [
     "ChatCompletions",
@@ -22,6 +22,7 @@ class ChatCompletions:
     """
 
     name = "chat"
+    path = "/chat/completions"
 
     def __init__(self) -> None:
         self._thinks = False
@@ -30,8 +31,8 @@ class ChatCompletions:
         """Raise Refusal for what the API refuses."""
         if not body.get("model"):
             raise Refusal("you must provide a model parameter")
-        if not rules.unknown_parameters:
-            check_parameters(body)
+        for key in body.keys() - PARAMETERS:
+            raise Refusal(f"Unrecognized request argument supplied: {key}")
         if "messages" not in body:
             missing("messages")
         extra = rules.extra_message_keys | ({"reasoning_content"} if self._thinks else set())
@@ -53,9 +54,9 @@ class ChatCompletions:
         """Return the refusal of a request that does not fit the window."""
         return overflow(window, messages, tools, completion)
 
-    def error(self, refusal: Refusal) -> JSON:
+    def error(self, why: Refusal | Failure) -> JSON:
         """Return an error body."""
-        return openai_error(refusal)
+        return openai_error(why)
 
     def whole(self, reply: Reply, asked: Asked, usage: Usage) -> JSON:
         """Return the body of a reply that is not streamed."""
@@ -83,7 +84,6 @@ class ChatCompletions:
         yield b"data: [DONE]\n\n"
 
 
-# -- answering ------------------------------------------------------------------------------------
 def _envelope(asked: Asked, kind: str) -> JSON:
     return {
         "id": f"chatcmpl-{asked.number:06d}",

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from .models import Models, PromptCache
+from .models import Models
+from .protocol import Refusal, Rules, WireProtocol, parse_body
 from .replies import Asked, Broken, Failure, Recorded, Usage
-from .strict import Dialect, Refusal, Rules, parse_body
 
 __all__ = [
     "Exchange",
@@ -53,26 +53,21 @@ class Exchange:
 
     def __init__(
         self,
-        dialect: Dialect,
+        protocol: WireProtocol,
         models: Models,
         rules: Rules,
         log: Log,
-        cache: PromptCache,
-        *,
-        api_key: str | None,
         closing: asyncio.Event,
     ) -> None:
-        self._dialect = dialect
+        self._protocol = protocol
         self._models = models
         self._rules = rules
         self._log = log
-        self._cache = cache
-        self._api_key = api_key
         self._closing = closing
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer one request."""
-        record = self._log.open(request, self._dialect.name)
+        record = self._log.open(request, self._protocol.name)
         try:
             asked = self._admit(record, await request.read())
             return await self._serve(request, record, asked)
@@ -95,50 +90,29 @@ class Exchange:
 
     def _admit(self, record: Recorded, raw: bytes) -> Asked:
         """Read, check and count a request; raise Refusal where a real provider would."""
-        self._check_key(record.headers)
         body = record.body = parse_body(raw)
         record.model = str(body.get("model") or "")
         record.stream = bool(body.get("stream"))
         record.window = self._models.window_of(record.model)
-        record.messages = _as_they_came(body.get("messages"))
-        self._check_model(record.model)
-        self._dialect.check(body, self._rules)
-        asked = replace(self._dialect.asked(body), number=record.number)
+        sent = body.get("messages")
+        record.messages = [m for m in sent if isinstance(m, dict)] if isinstance(sent, list) else []
+        self._protocol.check(body, self._rules)
+        asked = replace(self._protocol.asked(body), number=record.number)
         record.messages, record.tools = asked.messages, asked.tools
         self._check_window(record, asked)
         return asked
-
-    def _check_key(self, headers: Mapping[str, str]) -> None:
-        sent = headers.get("Authorization", "").removeprefix("Bearer ") or headers.get("x-api-key")
-        if self._api_key is not None and sent != self._api_key:
-            raise Refusal(
-                "Incorrect API key provided.",
-                code="invalid_api_key",
-                status=401,
-                type="authentication_error",
-            )
-
-    def _check_model(self, model: str) -> None:
-        if model and not self._models.exists(model):
-            raise Refusal(
-                f"The model `{model}` does not exist or you do not have access to it.",
-                code="model_not_found",
-                status=404,
-            )
 
     def _check_window(self, record: Recorded, asked: Asked) -> None:
         counter = self._models.counter(asked.model)
         messages, tools = counter.messages(asked.messages), counter.tools(asked.tools)
         record.prompt_tokens = messages + tools
-        completion = self._completion(asked, record.window)
-        if record.prompt_tokens + completion > record.window:
-            raise self._dialect.overflow(record.window, messages, tools, completion)
-        record.cached_tokens = self._cache.hit(asked, counter)
-
-    def _completion(self, asked: Asked, window: int) -> int:
-        """Return the tokens to keep for the answer."""
+        # A cap that alone passes the window is taken as none: clients know larger windows than a
+        # test gives its models.
         cap = asked.max_tokens or 0
-        return cap if self._rules.count_completion and cap < window else 0
+        completion = cap if cap < record.window else 0
+        if record.prompt_tokens + completion > record.window:
+            raise self._protocol.overflow(record.window, messages, tools, completion)
+        record.cached_tokens = self._models.cached(asked)
 
     # -- answering ---------------------------------------------------------------------------------
 
@@ -149,22 +123,21 @@ class Exchange:
         reply = answer.reply if isinstance(answer, Broken) else answer
         await self._wait(reply.delay_seconds)
         if isinstance(reply, Failure):
-            return self._refuse(record, _refusal(reply), _headers(reply))
+            return self._refuse(record, reply, reply.all_headers())
         usage = self._models.usage(asked, reply, record.prompt_tokens, record.cached_tokens)
         record.completion_tokens = usage.completion
         if isinstance(answer, Broken):
             return await self._break(request, record, asked, answer, usage)
         record.status = 200
         if asked.stream:
-            return await _stream(request, self._dialect.frames(reply, asked, usage))
-        return web.json_response(self._dialect.whole(reply, asked, usage))
+            return await _stream(request, self._protocol.frames(reply, asked, usage))
+        return web.json_response(self._protocol.whole(reply, asked, usage))
 
     def _refuse(
-        self, record: Recorded, refusal: Refusal, headers: Mapping[str, str] | None = None
+        self, record: Recorded, why: Refusal | Failure, headers: Mapping[str, str] | None = None
     ) -> web.Response:
-        record.status, record.error, record.code = refusal.status, refusal.message, refusal.code
-        body = self._dialect.error(refusal)
-        return web.json_response(body, status=refusal.status, headers=headers)
+        record.status, record.error, record.code = why.status, why.message, why.code
+        return web.json_response(self._protocol.error(why), status=why.status, headers=headers)
 
     async def _wait(self, seconds: float) -> None:
         """Sleep; a provider that stops meanwhile hangs up rather than answer early."""
@@ -197,36 +170,14 @@ class Exchange:
     def _parts(self, broken: Broken, asked: Asked, usage: Usage) -> Iterable[bytes]:
         """Return what still arrives of a broken reply."""
         if asked.stream:
-            parts = list(self._dialect.frames(broken.reply, asked, usage))
+            parts = list(self._protocol.frames(broken.reply, asked, usage))
         else:
-            whole = json.dumps(self._dialect.whole(broken.reply, asked, usage)).encode()
+            whole = json.dumps(self._protocol.whole(broken.reply, asked, usage)).encode()
             parts = [whole[: len(whole) // 2], whole[len(whole) // 2 :]]
         if broken.how != "invalid_utf8":
             return parts[: broken.after]
         spoilt = [part.replace(b"e", b"\xff\xfe") for part in parts[broken.after :]]
         return [*parts[: broken.after], *spoilt]
-
-
-def _as_they_came(messages: object) -> list[dict[str, object]]:
-    listed = messages if isinstance(messages, list) else []
-    return [message for message in listed if isinstance(message, dict)]
-
-
-def _refusal(failure: Failure) -> Refusal:
-    return Refusal(
-        failure.message,
-        param=failure.param,
-        code=failure.code,
-        status=failure.status,
-        type=failure.type,
-    )
-
-
-def _headers(failure: Failure) -> dict[str, str]:
-    headers = dict(failure.headers)
-    if failure.retry_after_seconds is not None:
-        headers["retry-after"] = f"{failure.retry_after_seconds:g}"
-    return headers
 
 
 async def _stream(request: web.Request, frames: Iterable[bytes]) -> web.StreamResponse:

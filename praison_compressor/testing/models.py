@@ -6,104 +6,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, TypeAlias
+from typing import TypeAlias
 
-from .replies import JSON, Answer, Answerer, Asked, Reply, Script, Usage, answer_of
+from ..tokens.counter import TokenCounter
+from .replies import Answer, Answerer, Asked, Reply, Script, Usage, answer_of
 
 __all__ = [
     "Answers",
-    "Counter",
     "Match",
     "Models",
-    "PromptCache",
 ]
 
-
-# -------------------------------------------------------------- promptcache
-
+Match: TypeAlias = str | Callable[[Asked], bool]
+Answers: TypeAlias = Answerer | Sequence[Answer | str]
 
 SMALLEST_HIT = 1_024
 """Tokens; OpenAI and Anthropic cache nothing shorter."""
 
-
-LARGEST = 100_000
-"""Prefixes to remember, so that long sessions do not grow without bound."""
-
-
-class PromptCache:
-    """Knows the prefixes of earlier requests: model, tools, then message after message."""
-
-    def __init__(self) -> None:
-        self._seen: OrderedDict[bytes, None] = OrderedDict()
-
-    def hit(self, asked: Asked, counter: Counter) -> int:
-        """Return how many tokens begin an earlier request too, and remember this one."""
-        digests = _prefixes(asked)
-        known = next((i for i, digest in enumerate(digests) if digest not in self._seen), None)
-        shared = len(digests) if known is None else known
-        for digest in digests:
-            self._seen[digest] = None
-            self._seen.move_to_end(digest)
-        while len(self._seen) > LARGEST:
-            self._seen.popitem(last=False)
-        if not shared:
-            return 0
-        tokens = counter.tools(asked.tools) + counter.messages(asked.messages[:shared])
-        return tokens if tokens >= SMALLEST_HIT else 0
-
-
-def _prefixes(asked: Asked) -> list[bytes]:
-    running = hashlib.sha256(json.dumps([asked.model, asked.tools]).encode())
-    digests = []
-    chosen = _choice(asked)
-    for message in asked.messages:
-        if chosen and message.get("role") != "system":
-            running.update(chosen)
-            chosen = b""
-        # A model is shown neither the order of a message's keys nor one without a value.
-        told = {key: value for key, value in sorted(message.items()) if value is not None}
-        running.update(json.dumps(told).encode())
-        digests.append(running.digest())
-    return digests
-
-
-def _choice(asked: Asked) -> bytes:
-    """What a choice of tools adds behind the system prompt: for Anthropic a request with another
-    one than "auto" shares no messages with one without.
-
-    https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-use-with-prompt-caching
-    """
-    choice = asked.body.get("tool_choice")
-    kind = choice.get("type") if isinstance(choice, dict) else None
-    return json.dumps(choice).encode() if kind in ("any", "tool", "none") else b""
-
-
-# -------------------------------------------------------------- models
-
-
-Match: TypeAlias = str | Callable[[Asked], bool]
-
-
-Answers: TypeAlias = Answerer | Sequence[Answer | str]
-
-
-class Counter(Protocol):
-    """What the provider counts tokens with; `praison_compressor.TokenCounter` is one."""
-
-    def text(self, text: str) -> int:
-        """Return the tokens of a text."""
-        ...
-
-    def messages(self, messages: Iterable[JSON]) -> int:
-        """Return the tokens of chat messages."""
-        ...
-
-    def tools(self, tools: Sequence[Mapping[str, Any]] | None) -> int:
-        """Return the tokens of tool schemas."""
-        ...
+MOST_PREFIXES = 100_000
+"""Prefixes to remember of earlier requests: model, tools, then message after message."""
 
 
 class Models:
@@ -115,18 +38,15 @@ class Models:
         *,
         window: int,
         windows: Mapping[str, int],
-        known: Iterable[str] | None,
-        enforce_max_tokens: bool,
-        counter: Callable[[str], Counter] | None,
+        counter: Callable[[str], TokenCounter],
     ) -> None:
         self.window = window
         self.windows = dict(windows)
-        self._known = None if known is None else set(known)
         self._default = _answerer(default)
         self._routes: list[tuple[Match, Answerer]] = []
-        self._enforce_max_tokens = enforce_max_tokens
-        self._new_counter = counter or _exact_counter
-        self._counters: dict[str, Counter] = {}
+        self._new_counter = counter
+        self._seen: set[bytes] = set()
+        self._counters: dict[str, TokenCounter] = {}
 
     def route(self, match: Match | None, answers: Answers) -> None:
         """Send what matches to its own answers; None replaces the answers of all the rest."""
@@ -135,29 +55,33 @@ class Models:
         else:
             self._routes.append((match, _answerer(answers)))
 
-    def names(self) -> list[str]:
-        """Return the models that are known by name."""
-        routed = [match for match, _ in self._routes if isinstance(match, str)]
-        return sorted({*(self._known or ()), *self.windows, *routed})
-
-    def exists(self, model: str) -> bool:
-        """Tell whether the model may be asked; any may, where no list of them was given."""
-        return self._known is None or model in self._known
-
     def window_of(self, model: str) -> int:
         """Return the model's window in tokens."""
         return self.windows.get(model, self.window)
 
-    def counter(self, model: str) -> Counter:
+    def counter(self, model: str) -> TokenCounter:
         """Return the model's counter, one for the provider's lifetime: it caches."""
         if model not in self._counters:
             self._counters[model] = self._new_counter(model)
         return self._counters[model]
 
+    def cached(self, asked: Asked) -> int:
+        """Return how many tokens begin an earlier request too, and remember this one."""
+        prefixes = _prefixes(asked)
+        shared = next((i for i, p in enumerate(prefixes) if p not in self._seen), len(prefixes))
+        if len(self._seen) > MOST_PREFIXES:
+            self._seen.clear()
+        self._seen.update(prefixes)
+        if not shared:
+            return 0
+        counter = self.counter(asked.model)
+        tokens = counter.tools(asked.tools) + counter.messages(asked.messages[:shared])
+        return tokens if tokens >= SMALLEST_HIT else 0
+
     async def answer(self, asked: Asked) -> Answer:
         """Return what the model says, cut at the request's token cap."""
         answer = await answer_of(self._answerer_of(asked), asked)
-        if isinstance(answer, Reply) and answer.capped and self._enforce_max_tokens:
+        if isinstance(answer, Reply) and answer.capped:
             return self._cut(answer, asked)
         return answer
 
@@ -189,9 +113,27 @@ def _answerer(answers: Answers) -> Answerer:
     return answers if callable(answers) else Script(answers)
 
 
-def _exact_counter(model: str) -> Counter:
-    # Imported late: the provider is of use to tests that bring their own way of counting.
-    from ..tokens.counter import TokenCounter
+def _prefixes(asked: Asked) -> list[bytes]:
+    running = hashlib.sha256(json.dumps([asked.model, asked.tools]).encode())
+    digests = []
+    chosen = _choice(asked)
+    for message in asked.messages:
+        if chosen and message.get("role") != "system":
+            running.update(chosen)
+            chosen = b""
+        # A model is shown neither the order of a message's keys nor one without a value.
+        told = {key: value for key, value in sorted(message.items()) if value is not None}
+        running.update(json.dumps(told).encode())
+        digests.append(running.digest())
+    return digests
 
-    counter: Counter = TokenCounter(model)
-    return counter
+
+def _choice(asked: Asked) -> bytes:
+    """What a choice of tools adds behind the system prompt: for Anthropic a request with another
+    one than "auto" shares no messages with one without.
+
+    https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-use-with-prompt-caching
+    """
+    choice = asked.body.get("tool_choice")
+    kind = choice.get("type") if isinstance(choice, dict) else None
+    return json.dumps(choice).encode() if kind in ("any", "tool", "none") else b""

@@ -25,9 +25,6 @@ __all__ = [
 ]
 
 
-# -------------------------------------------------------------- replies
-
-
 JSON: TypeAlias = dict[str, Any]
 
 
@@ -84,6 +81,11 @@ class Failure:
     retry_after_seconds: float | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     delay_seconds: float = 0.0
+
+    def all_headers(self) -> dict[str, str]:
+        """Return the headers, `retry-after` among them."""
+        retry = self.retry_after_seconds
+        return {**self.headers, **({} if retry is None else {"retry-after": f"{retry:g}"})}
 
 
 @dataclass(frozen=True)
@@ -177,9 +179,6 @@ def _content_text(content: Any) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(part.get("text") or part.get("refusal") or "" for part in content or ())
-
-
-# -------------------------------------------------------------- recorded
 
 
 @dataclass

@@ -1,15 +1,14 @@
-"""Ready-made models: an agent's that calls tools, a summarizer that keeps, fails or lies."""
+"""Ready-made models: an agent's that calls tools, a summarizer's that keeps facts."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
-from .replies import JSON, Answer, Asked, Broken, Call, Failure, Reply
+from .replies import JSON, Answer, Asked, Call, Reply
 
 __all__ = [
-    "Behaviour",
     "Summarizer",
     "Worker",
     "echo",
@@ -66,164 +65,33 @@ class Worker:
         return Call(tool["name"], given, id=f"call_{asked.number:06d}_{done + 1}_{k}")
 
 
-Behaviour: TypeAlias = Literal[
-    "faithful",
-    "lie",
-    "empty",
-    "whitespace",
-    "refusal",
-    "refusal_field",
-    "echo_prompt",
-    "cut_off",
-    "verbose",
-    "tool_call",
-    "reasoning_tags",
-    "unclosed_reasoning",
-    "thinking_only",
-    "unauthorized",
-    "rate_limited",
-    "rate_limited_bare",
-    "quota",
-    "server_error",
-    "overloaded",
-    "context",
-    "reset",
-    "reset_mid_stream",
-    "stall",
-    "invalid_utf8",
-    "not_json",
-]
-
-
 class Summarizer:
-    """A summarizer's model: repeats the planted facts that it was shown, or misbehaves.
+    """A summarizer's model: repeats the planted facts that it was shown.
 
     `facts` is a regular expression; each distinct match in the request comes back on a line of its
-    own. `behaviours` are taken one per request, in order; the last one stays.
+    own.
     """
 
     def __init__(
         self,
         facts: str | re.Pattern[str] | None = None,
-        *behaviours: Behaviour,
+        *,
         text: str = "The earlier work went on as planned.",
         delay_seconds: float = 0.0,
     ) -> None:
-        unknown = [name for name in behaviours if name not in get_args(Behaviour)]
-        if unknown:
-            raise ValueError(f"no such behaviour: {', '.join(unknown)}")
-        self._facts = re.compile(facts) if isinstance(facts, str) else facts
-        self._behaviours = list(behaviours) or ["faithful"]
+        self._facts = facts
         self._text = text
         self._delay = delay_seconds
 
     def __call__(self, asked: Asked) -> Answer:
-        name = self._behaviours.pop(0) if len(self._behaviours) > 1 else self._behaviours[0]
-        faithful = "\n".join([self._text, *self.shown(asked)])
-        return _BEHAVIOURS[name](faithful, asked, self._delay)
+        return Reply(self.summary(asked), delay_seconds=self._delay)
 
-    def shown(self, asked: Asked) -> list[str]:
-        """Return the distinct facts in a request, in order."""
-        if self._facts is None:
-            return []
-        return list(dict.fromkeys(m.group(0) for m in self._facts.finditer(asked.text)))
+    def summary(self, asked: Asked) -> str:
+        """Return the text, and the distinct facts in a request, in order."""
+        shown = re.finditer(self._facts, asked.text) if self._facts is not None else ()
+        return "\n".join(dict.fromkeys([self._text, *(match.group(0) for match in shown)]))
 
 
-# -- what a misbehaving summarizer does ------------------------------------------------------------
-_Behave: TypeAlias = Callable[[str, Asked, float], Answer]
-
-
-def _says(make: Callable[[str], str], **options: Any) -> _Behave:
-    return lambda text, asked, delay: Reply(make(text), delay_seconds=delay, **options)
-
-
-def _fails(status: int, message: str, type: str, **options: Any) -> _Behave:
-    return lambda text, asked, delay: Failure(status, message, type, delay_seconds=delay, **options)
-
-
-def _breaks(how: Literal["reset", "stall", "invalid_utf8", "not_json"], after: int) -> _Behave:
-    return lambda text, asked, delay: Broken(how, Reply(text, delay_seconds=delay), after)
-
-
-def _cut_off(text: str, asked: Asked, delay: float) -> Reply:
-    half = text[: max(1, len(text) // 2)]
-    return Reply(half, finish="length", delay_seconds=delay)
-
-
-def _verbose(text: str, asked: Asked, delay: float) -> Reply:
-    words = 10 * (asked.max_tokens or 1_500)
-    return Reply(text + " and so on" * (words // 3), capped=False, delay_seconds=delay)
-
-
-def _echo_prompt(text: str, asked: Asked, delay: float) -> Reply:
-    return Reply(asked.text, capped=False, delay_seconds=delay)
-
-
-def _tool_call(text: str, asked: Asked, delay: float) -> Reply:
-    return Reply(calls=(Call("read_file", {"path": "notes.md"}),), delay_seconds=delay)
-
-
-def _context(text: str, asked: Asked, delay: float) -> Failure:
-    return Failure(
-        400,
-        "This model's maximum context length is 4096 tokens. However, your messages resulted in "
-        "5000 tokens. Please reduce the length of the messages.",
-        "invalid_request_error",
-        "context_length_exceeded",
-        "messages",
-        delay_seconds=delay,
-    )
-
-
-_LIE = "The pull request was merged, all tests pass and nothing is left to do."
-
-
-_REFUSAL = "I'm sorry, but I can't assist with that request."
-
-
-_BEHAVIOURS: dict[str, _Behave] = {
-    "faithful": _says(lambda text: text),
-    "lie": _says(lambda text: _LIE),
-    "empty": _says(lambda text: ""),
-    "whitespace": _says(lambda text: " \n\t\n "),
-    "refusal": _says(lambda text: _REFUSAL),
-    "refusal_field": lambda text, asked, delay: Reply(refusal=_REFUSAL, delay_seconds=delay),
-    "echo_prompt": _echo_prompt,
-    "cut_off": _cut_off,
-    "verbose": _verbose,
-    "tool_call": _tool_call,
-    "reasoning_tags": _says(lambda text: f"<think>\nLet me see what matters.\n</think>\n{text}"),
-    "unclosed_reasoning": _says(lambda text: f"<think>\nLet me see what matters. {text}"),
-    "thinking_only": _says(lambda text: "", thinking="I thought of everything and said nothing."),
-    "unauthorized": _fails(
-        401, "Incorrect API key provided.", "authentication_error", code="invalid_api_key"
-    ),
-    "rate_limited": _fails(
-        429,
-        "Rate limit reached. Please try again in 20ms.",
-        "tokens",
-        code="rate_limit_exceeded",
-        retry_after_seconds=0.02,
-    ),
-    "rate_limited_bare": _fails(429, "Rate limit reached.", "tokens", code="rate_limit_exceeded"),
-    "quota": _fails(
-        429,
-        "You exceeded your current quota, please check your plan and billing details.",
-        "insufficient_quota",
-        code="insufficient_quota",
-    ),
-    "server_error": _fails(500, "The server had an error while processing.", "server_error"),
-    "overloaded": _fails(503, "The engine is currently overloaded.", "server_error"),
-    "context": _context,
-    "reset": _breaks("reset", 0),
-    "reset_mid_stream": _breaks("reset", 2),
-    "stall": _breaks("stall", 1),
-    "invalid_utf8": _breaks("invalid_utf8", 1),
-    "not_json": _breaks("not_json", 0),
-}
-
-
-# -- where an agent's turn stands ------------------------------------------------------------------
 def _round_of(asked: Asked) -> int:
     """Return how many rounds of tool calls this turn had: the newest result's id says it."""
     for message in reversed(asked.messages):

@@ -5,94 +5,25 @@ manager.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from types import TracebackType
+from typing import Any
 
 from aiohttp import web
 
-from .anthropic import Anthropic
+from ..tokens.counter import TokenCounter
 from .chat import ChatCompletions
 from .exchange import Exchange, Log
-from .models import Answers, Counter, Match, Models, PromptCache
+from .models import Answers, Match, Models
+from .protocol import Rules, WireProtocol
 from .replies import Recorded
-from .responses import Responses
 from .roles import Worker
-from .strict import Dialect, Rules
 
 __all__ = [
     "LocalProvider",
-    "ServerThread",
 ]
 
-
-# -------------------------------------------------------------- background
-
-
-class ServerThread(threading.Thread):
-    """Serves until told to close; `port` is the real one once it has started."""
-
-    def __init__(
-        self, application: Callable[[asyncio.Event], web.Application], host: str, port: int
-    ) -> None:
-        """`application` gets the event that is set when the server closes."""
-        super().__init__(name="praison-compressor-local-provider", daemon=True)
-        self._application = application
-        self._host = host
-        self.port = port
-        self._ready = threading.Event()
-        self._failed: BaseException | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._closing: asyncio.Event | None = None
-
-    def start_and_wait(self) -> None:
-        """Start, and raise here what went wrong there."""
-        self.start()
-        self._ready.wait()
-        if self._failed is not None:
-            raise self._failed
-
-    def stop_and_wait(self) -> None:
-        """Let stalled handlers go, stop the loop and join the thread."""
-        loop, closing = self._loop, self._closing
-        if loop is not None and closing is not None:
-            with contextlib.suppress(RuntimeError):  # the loop has ended already
-                loop.call_soon_threadsafe(closing.set)
-        self.join()
-
-    def run(self) -> None:
-        """Serve until told to close."""
-        try:
-            asyncio.run(self._serve())
-        except BaseException as error:
-            self._failed = error
-        finally:
-            self._ready.set()
-
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._closing = asyncio.Event()
-        runner = web.AppRunner(
-            self._application(self._closing),
-            # A client that hangs up must be seen: tests ask whether a cancelled turn let go.
-            handler_cancellation=True,
-            shutdown_timeout=0.2,
-            access_log=None,
-        )
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, self._host, self.port).start()
-            self.port = int(runner.addresses[0][1])
-            self._ready.set()
-            await self._closing.wait()
-        finally:
-            await runner.cleanup()
-
-
-# -------------------------------------------------------------- server
-
+HOST = "127.0.0.1"
 
 LARGEST_BODY = 1 << 30
 """Bytes; aiohttp's own limit of 1 MB would refuse long transcripts for the wrong reason."""
@@ -108,11 +39,11 @@ class LocalProvider:
     assert not provider.refused
     ```
 
-    It speaks OpenAI's chat completions and responses and Anthropic's messages, streamed or not,
-    with and without `/v1`. `answer` is what models say that no `route` names: a list of replies,
-    consumed in order, or a callable that gets the request (`Asked`) and returns a `Reply`,
-    `Failure`, `Broken` or text; left out, it is a `Worker`. Requests are counted with the model's
-    own tokenizer and refused over its window: `windows[model]`, else `window`.
+    It speaks OpenAI's chat completions, streamed or not, with and without `/v1`. `answer` is what
+    models say that no `route` names: a list of replies, consumed in order, or a callable that gets
+    the request (`Asked`) and returns a `Reply`, `Failure`, `Broken` or text; left out, it is a
+    `Worker`. Requests are counted with the model's own tokenizer and refused over its window:
+    `windows[model]`, else `window`.
     """
 
     def __init__(
@@ -121,43 +52,23 @@ class LocalProvider:
         *,
         window: int = 128_000,
         windows: Mapping[str, int] | None = None,
-        models: Iterable[str] | None = None,
         rules: Rules | None = None,
-        alternate: bool = False,
-        system_first: bool = False,
-        api_key: str | None = None,
-        enforce_max_tokens: bool = True,
-        counter: Callable[[str], Counter] | None = None,
-        host: str = "127.0.0.1",
-        port: int = 0,
+        counter: Callable[[str], TokenCounter] = TokenCounter,
+        protocols: Iterable[WireProtocol] = (),
     ) -> None:
-        """`models`: answer 404 to any other name; `api_key`: answer 401 without it; `counter`: for
-        a model's name, what to count its tokens with; `alternate` and `system_first` as in `Rules`.
+        """`counter`: for a model's name, what to count its tokens with; `protocols`: what is
+        spoken beside chat completions.
         """
-        given = rules or Rules()
-        self.rules = replace(
-            given,
-            alternate=given.alternate or alternate,
-            system_first=given.system_first or system_first,
-        )
+        self.rules = rules or Rules()
         self._models = Models(
             Worker() if answer is None else answer,
             window=window,
             windows=windows or {},
-            known=models,
-            enforce_max_tokens=enforce_max_tokens,
             counter=counter,
         )
-        self._dialects: dict[str, Dialect] = {
-            "/chat/completions": ChatCompletions(),
-            "/responses": Responses(),
-            "/messages": Anthropic(),
-        }
-        self._cache = PromptCache()
+        self._protocols = (ChatCompletions(), *protocols)
         self._log = Log()
-        self._api_key = api_key
-        self._host, self._port = host, port
-        self._thread: ServerThread | None = None
+        self._thread: threading.Thread | None = None
 
     # -- what it answers ---------------------------------------------------------------------------
 
@@ -211,7 +122,7 @@ class LocalProvider:
         """Return the address without a path: what Anthropic's clients want."""
         if self._thread is None:
             raise RuntimeError("the provider is not running; use it as a context manager")
-        return f"http://{self._host}:{self._thread.port}"
+        return f"http://{HOST}:{self._port}"
 
     @property
     def base_url(self) -> str:
@@ -222,60 +133,42 @@ class LocalProvider:
         """Start serving, and return when the port is open."""
         if self._thread is not None:
             raise RuntimeError("the provider is running already")
-        thread = ServerThread(self._application, self._host, self._port)
-        thread.start_and_wait()
-        self._thread = thread
+        self._loop = asyncio.new_event_loop()
+        name = "praison-compressor-local-provider"
+        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._open(), self._loop).result()
         return self
 
     def stop(self) -> None:
         """Drop what is still open and free the port; may be called twice."""
         thread, self._thread = self._thread, None
         if thread is not None:
-            thread.stop_and_wait()
+            asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            thread.join()
+            self._loop.close()
 
     def __enter__(self) -> LocalProvider:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
-    async def __aenter__(self) -> LocalProvider:
-        return await asyncio.to_thread(self.start)
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await asyncio.to_thread(self.stop)
-
-    def _application(self, closing: asyncio.Event) -> web.Application:
+    async def _open(self) -> None:
+        self._closing = asyncio.Event()
         app = web.Application(client_max_size=LARGEST_BODY)
-        for path, dialect in self._dialects.items():
-            exchange = Exchange(
-                dialect,
-                self._models,
-                self.rules,
-                self._log,
-                self._cache,
-                api_key=self._api_key,
-                closing=closing,
-            )
-            app.router.add_post(path, exchange.handle)
-            app.router.add_post(f"/v1{path}", exchange.handle)
-        app.router.add_get("/models", self._list_models)
-        app.router.add_get("/v1/models", self._list_models)
-        return app
+        for protocol in self._protocols:
+            exchange = Exchange(protocol, self._models, self.rules, self._log, self._closing)
+            app.router.add_post(protocol.path, exchange.handle)
+            app.router.add_post(f"/v1{protocol.path}", exchange.handle)
+        # A client that hangs up must be seen: tests ask whether a cancelled turn let go.
+        options: Any = {"handler_cancellation": True, "shutdown_timeout": 0.2, "access_log": None}
+        self._runner = web.AppRunner(app, **options)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, HOST, 0).start()
+        self._port = int(self._runner.addresses[0][1])
 
-    async def _list_models(self, request: web.Request) -> web.Response:
-        data = [
-            {"id": name, "object": "model", "created": 1_700_000_000, "owned_by": "local"}
-            for name in self._models.names()
-        ]
-        return web.json_response({"object": "list", "data": data})
+    async def _close(self) -> None:
+        self._closing.set()
+        await self._runner.cleanup()

@@ -15,8 +15,8 @@ from typing import Any
 
 from ..messages import Message, calls_beside
 from ..messages.digests import MessageCache, Seen
-from ..messages.shapes import calls_in, is_flat, usual_call
-from .encodings import Counting, Vocabulary, vocabulary_for
+from ..messages.shapes import calls_in, usual_call
+from .encodings import Vocabulary, vocabulary_for
 from .images import image_rule, size_and_detail
 
 __all__ = [
@@ -26,24 +26,18 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
-
 MESSAGE_TOKENS = 3
 
-
 NAME_TOKENS = 1
-
 
 REPLY_TOKENS = 3
 """Opens the reply, once in a request: `messages()` includes it, `message()` does not."""
 
-
 CALL_TOKENS = 5
 """Frames one tool call. Not published: the cost of a message and of the words `functions.`."""
 
-
 MEDIA_CHARS_PER_TOKEN = 40
 """Base64 of audio or a document per token. Not published for all: minutes of speech, pages."""
-
 
 SEALED_CHARS_PER_TOKEN = 5
 """Base64 of encrypted reasoning per token: three bytes in four characters, four bytes a token."""
@@ -99,7 +93,7 @@ class TokenCounter:
         return self._scaled(self._size(text))
 
     def texts(self, texts: Sequence[str]) -> list[int]:
-        """`text` for each of them, side by side."""
+        """`text` for each of them."""
         return list(map(self._scaled, self.vocabulary.count_all(texts)))
 
     def message(self, message: Mapping[str, Any]) -> int:
@@ -114,38 +108,19 @@ class TokenCounter:
         """The same for messages that the cache has already looked up."""
         return REPLY_TOKENS + sum(self.each(messages))
 
-    def each(self, messages: Iterable[Seen], begun: Counting | None = None) -> list[int]:
-        """`message` for each of them; `begun`: what `begin` said of these."""
+    def each(self, messages: Iterable[Seen]) -> list[int]:
+        """`message` for each of them."""
         rules, given = self._rules, list(messages)
         new = [entry for entry in given if rules not in entry.tokens]
         if len(new) >= MANY_MESSAGES:
-            self._count_together(new, begun)
+            self._count_together(new)
         counts = [entry.tokens.get(rules) or self._raw(entry) for entry in given]
         return counts if self._ratio == 1.0 else list(map(self._scaled, counts))
 
-    def begin(self, messages: Sequence[Any]) -> Counting | None:
-        """Begin to count a long transcript that nobody has seen yet; None: it is not one.
-
-        Some of its messages are looked for, from its beginning to its end: most must be new.
-        """
-        if len(messages) < MANY_MESSAGES:
-            return None
-        step = len(messages) // LOOKED_FOR
-        starts = range(step // 2, len(messages), step)
-        # Flat ones alone: what cannot be read is told of by who reads, with its place.
-        near = (filter(is_flat, messages[at : at + step]) for at in starts)
-        some = [found for each in near if (found := next(each, None)) is not None]
-        new = sum(self._rules not in self.cache(each).tokens for each in some)
-        if new <= len(some) // 2:
-            return None
-        texts = list({text for message in messages for text in _texts(message)})
-        return self.vocabulary.begin(texts)
-
-    def _count_together(self, new: Sequence[Seen], begun: Counting | None) -> None:
+    def _count_together(self, new: Sequence[Seen]) -> None:
         """Count many messages, their texts all at once."""
-        sizes = begun.by_text() if begun is not None else {}
-        texts = {text for entry in new for text in _texts(entry.plain)}
-        self._ahead = sizes | self.vocabulary.begin(list(texts.difference(sizes))).by_text()
+        texts = list({text for entry in new for text in _texts(entry.plain)})
+        self._ahead = dict(zip(texts, self.vocabulary.count_all(texts), strict=True))
         for entry in new:
             self._raw(entry)
         self._ahead = {}
@@ -313,24 +288,16 @@ class TokenCounter:
 
 EXACT_TOLERANCE = 0.02
 
-
 MANY_MESSAGES = 256
-"""New at once, above which starting threads (about 0.2 ms) is worth it."""
-
-
-LOOKED_FOR = 8
-
+"""New at once, above which their texts are counted together, in threads."""
 
 REMEMBERED_WORDS = 1_024
-
 
 _PLAIN_KEYS = frozenset({"role", "content", "name", "tool_calls", "tool_call_id"})
 """A message with no other keys sends no thinking back."""
 
-
 TOOLS_TOKENS = 12
 """Once for all tools of a request."""
-
 
 _PARTS: dict[str, Callable[[TokenCounter, Mapping[str, Any]], int]] = {
     "image_url": TokenCounter._image,

@@ -19,13 +19,10 @@ __all__ = [
     "image_size",
 ]
 
-
 Size = tuple[int, int]
-
 
 UNKNOWN_SIZE: Size = (1024, 1024)
 """Assumed where an image is only linked: reading it would need the network."""
-
 
 _HEADER_CHARS = 400_000  # of base64: a camera's JPEG keeps its preview before its size
 

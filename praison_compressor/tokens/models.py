@@ -27,7 +27,6 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
-
 GUESSED_WINDOW = 128_000
 """For a model that nobody knows: the host guesses the same."""
 
@@ -199,12 +198,9 @@ def _without_routes(model: str) -> Iterator[str]:
 
 _REGION = re.compile(r"^(us|eu|apac|au|jp|global|us-gov)\.(?=[a-z]+\.)")
 
-
 _VENDOR = re.compile(r"^(anthropic|openai|meta|mistral|amazon|cohere|deepseek|qwen)\.(?=[a-z])")
 
-
 _DATE = re.compile(r"[-@](20\d\d-?[01]\d-?[0-3]\d|latest|default)$")
-
 
 _VERSION = re.compile(r"(-v\d+)?:[\w.-]*$")
 

@@ -10,7 +10,6 @@ __all__ = [
     "overflow_of",
 ]
 
-
 _MARKS = re.compile(
     r"context_length_exceeded|context length|context window|contextwindowexceeded|"
     r"prompt is too long|input is too long|too many (input )?tokens|maximum context|"
@@ -19,7 +18,6 @@ _MARKS = re.compile(
     r"max_new_tokens`? must be",
     re.IGNORECASE,
 )
-
 
 # A rate limit speaks of tokens too, and a smaller view would not help.
 _NOT = re.compile(r"rate.?limit|tokens per (min|day)|\bTPM\b|quota", re.IGNORECASE)
@@ -42,7 +40,6 @@ _WINDOWS = _compiled(
     r"limit (?:of|is) (\d[\d,_]*)",
 )
 
-
 _ASKED = _compiled(
     r"resulted in (\d[\d,_]*) tokens",
     r"requested (?:about |a total of )?(\d[\d,_]*) tokens",
@@ -55,10 +52,8 @@ _ASKED = _compiled(
     r"request \(?(\d[\d,_]*) tokens",
 )
 
-
 # Room for the answer, which the first of these counts in what was "requested".
 _WITHIN = re.compile(r"(\d[\d,_]*)(?: tokens)? (?:in|for) the (?:completion|output)", re.IGNORECASE)
-
 
 _ANSWERS = (
     _WITHIN,

@@ -2,9 +2,9 @@
 
     python -m tests.benchmarks.facts [--file TRANSCRIPTS.jsonl]
 
-To reach: at most 5 times the tokenization by tiktoken, which everybody has: the extra `[fast]`
-makes that a fourth. Without a file the session is made up; with one, its
-conversations ({"messages": [...]} a line) are strung together to 400,000 tokens.
+To reach: at most 5 times the tokenization by tiktoken. Without a file the session
+is made up; with one, its conversations ({"messages": [...]} a line) are strung together to 400,000
+tokens.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from praison_compressor.facts import extract
 from praison_compressor.messages import read
 from praison_compressor.summaries.static import static_summary
 from praison_compressor.tokens.counter import TokenCounter
-from praison_compressor.tokens.encodings import vocabulary_for
 from tests.helpers.transcripts import session
 
 TOKENS = 400_000
@@ -58,16 +57,15 @@ def main() -> None:
     messages = transcript(parser.parse_args().file)
     count = TokenCounter("gpt-4o").text
     tokens = TokenCounter("gpt-4o").messages(messages)
-    reference = vocabulary_for("gpt-4o", fast=False)
     works: list[Callable[[], Any]] = [
-        lambda: TokenCounter("gpt-4o", vocabulary=reference).messages(messages),
+        lambda: TokenCounter("gpt-4o").messages(messages),
         lambda: extract(messages),
         lambda: static_summary(messages, budget_tokens=20_000, count=count),
     ]
     # One after the other in each round: a machine's speed drifts, a round's ratio does not.
     rounds = [[seconds(work) for work in works] for _ in range(ROUNDS)]
     names = (
-        f"tokenize {tokens:,} tokens by {reference.by}",
+        f"tokenize {tokens:,} tokens by tiktoken",
         "facts",
         "facts + static, 20,000 tokens",
     )

@@ -45,6 +45,7 @@ from tests.helpers.hosting import (
     reused,
     turn,
 )
+from tests.helpers.provider import strict_provider
 
 MOST = 400  # requests of a cell, which needs 122 at most
 LONG = ExecutionConfig(max_iter=500, max_tool_calls_per_turn=5_000)
@@ -89,7 +90,7 @@ def cell(path: str, mode: str, work: Talk, *, ours: bool) -> Cell:
     with (
         tempfile.TemporaryDirectory() as folder,
         pytest.MonkeyPatch.context() as patch,
-        LocalProvider() as provider,
+        strict_provider() as provider,
         at_home(patch, Path(folder), provider),
     ):
         provider.route("aux", Summarizer(r"L-\d+"))

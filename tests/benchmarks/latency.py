@@ -35,7 +35,6 @@ from praison_compressor.messages import Message
 from praison_compressor.summaries import retries, writer
 from praison_compressor.summaries import static as finder
 from praison_compressor.tokens.counter import TokenCounter
-from praison_compressor.tokens.encodings import Vocabulary, vocabulary_for
 from tests.benchmarks.facts import transcript as recorded
 from tests.benchmarks.tokens import best, published, transcript
 
@@ -173,10 +172,9 @@ class Cold(NamedTuple):
     facts: float
 
 
-def cold(messages: list[Message], vocabulary: Vocabulary, model: Any = at_once) -> Cold:
-    """A first compression, counted by this vocabulary."""
-    tokens = TokenCounter(MODEL, vocabulary=vocabulary)
-    ours = compressor(model, tokens=tokens, tool_policies={"*": "summarize"})
+def cold(messages: list[Message], model: Any = at_once) -> Cold:
+    """A first compression."""
+    ours = compressor(model, tokens=TokenCounter(MODEL), tool_policies={"*": "summarize"})
     gc.collect()
     with timed(FACTS) as spent:
         start = time.perf_counter()
@@ -187,42 +185,22 @@ def cold(messages: list[Message], vocabulary: Vocabulary, model: Any = at_once) 
     return Cold(1e3 * (whole - facts), 1e3 * facts)
 
 
-Colds = tuple[list[float], dict[str, list[Cold]]]
-
-
-def colds(messages: list[Message], rounds: int, model: Any) -> Colds:
-    """Milliseconds of a tokenization and, by library that counts, of a cold start and its facts.
-
-    In turns, because a machine that is fast now is slow in a second. The first round, which reads
-    price tables and vocabularies, is not told. The tokenization is always tiktoken's.
+def told_cold(report: Report, messages: list[Message], model: Any = at_once) -> None:
+    """The cold start's rows: beside a tokenization of the same moment, because a machine that is
+    fast now is slow in a second. The first round, which reads price tables and vocabularies, is
+    not told.
     """
     tokenize = encoded(messages)
-    ours = [vocabulary_for(MODEL, fast=False), vocabulary_for(MODEL)]
-    by = {vocabulary.by: vocabulary for vocabulary in ours}
-    found = [
-        (best(tokenize, 1), {name: cold(messages, each, model) for name, each in by.items()})
-        for _ in range(rounds + 1)
-    ][1:]
-    return [floor for floor, _ in found], {name: [each[name] for _, each in found] for name in by}
-
-
-def told_cold(report: Report, messages: list[Message], model: Any = at_once) -> None:
-    """The cold start's rows: by tiktoken alone and, where it is installed, by what is faster."""
-    floors, found = colds(messages, 15, model)
+    found = [(best(tokenize, 1), cold(messages, model)) for _ in range(16)][1:]
     what = f"one exact tokenization of {len(messages):,} messages, by tiktoken"
-    report.add(what, f"{statistics.median(floors):.0f} ms")
-    for name, starts in found.items():
-        pairs = zip(starts, floors, strict=True)
-        ratios = sorted(start.without_facts / floor for start, floor in pairs)
-        ratio = statistics.median(ratios)
-        figure = f"{ratio:.2f} x ({ratios[2]:.2f} to {ratios[-3]:.2f})"
-        what = f"cold start, {name} counts, median of {len(starts)}"
-        report.add(what, figure, "<= 1.5 x", ratio <= 1.5)
-        without = statistics.median(start.without_facts for start in starts)
-        facts = statistics.median(start.facts for start in starts)
-        report.add("... without its facts; its facts", f"{without:.0f} ms; {facts:.0f} ms")
-    if "toktok-rs" not in found:
-        report.add("cold start with the extra [fast]", "not installed")
+    report.add(what, f"{statistics.median(floor for floor, _ in found):.0f} ms")
+    ratios = sorted(start.without_facts / floor for floor, start in found)
+    ratio = statistics.median(ratios)
+    figure = f"{ratio:.2f} x ({ratios[2]:.2f} to {ratios[-3]:.2f})"
+    report.add(f"cold start, median of {len(found)}", figure, "<= 1.5 x", ratio <= 1.5)
+    without = statistics.median(start.without_facts for _, start in found)
+    facts = statistics.median(start.facts for _, start in found)
+    report.add("... without its facts; its facts", f"{without:.0f} ms; {facts:.0f} ms")
 
 
 def held(turns: int) -> tuple[float, float]:

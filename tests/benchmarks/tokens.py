@@ -5,7 +5,6 @@ Run: python tests/benchmarks/tokens.py
 
 from __future__ import annotations
 
-import functools
 import os
 import random
 import string
@@ -23,7 +22,6 @@ from tiktoken_ext import openai_public
 
 from praison_compressor.messages.digests import MessageCache
 from praison_compressor.tokens.counter import TokenCounter
-from praison_compressor.tokens.encodings import vocabulary_for
 from praison_compressor.tokens.models import litellm_folder
 
 Message = dict[str, Any]
@@ -102,20 +100,13 @@ def per_message() -> None:
 
     messages = transcript(100)
     counter = TokenCounter("gpt-4o")
-    counters = {
-        vocabulary.by: TokenCounter("gpt-4o", vocabulary=vocabulary)
-        for vocabulary in (vocabulary_for("gpt-4o", fast=False), vocabulary_for("gpt-4o"))
-    }
 
-    def first_sight(counter: TokenCounter) -> None:
+    def first_sight() -> None:
         counter.cache = MessageCache()
         counter.messages(messages)
 
     rows = {
-        **{
-            f"ours, first sight, {name} counts": functools.partial(first_sight, each)
-            for name, each in counters.items()
-        },
+        "ours, first sight": first_sight,
         "ours, seen": lambda: counter.messages(messages),
         "litellm.token_counter": lambda: litellm.token_counter(model="gpt-4o", messages=messages),
         "host's estimate": lambda: estimate_messages_tokens(messages),
@@ -190,20 +181,16 @@ print(time.perf_counter() - start, held() - before)
         runs = [subprocess.check_output([sys.executable, "-c", script]) for _ in range(3)]
         return min((float(s), float(mb)) for s, mb in map(bytes.split, runs))
 
-    count = (
-        "import praison_compressor.tokens.counter as t, praison_compressor.tokens.encodings as v; "
-    )
-    count += "t.TokenCounter('gpt-4o', vocabulary=v.vocabulary_for('gpt-4o', fast={})).text('x')"
+    count = "import praison_compressor.tokens.counter as t; t.TokenCounter('gpt-4o').text('x')"
     litellm = fresh("import litellm")
     print("\n## Start\n\n| what | ms | of litellm | MB |\n|---|---|---|---|")
     for name, (seconds, megabytes) in {
         "import praison_compressor.tokens.counter": fresh(
             "import praison_compressor.tokens.counter"
         ),
-        "... and the first count, tiktoken counts": fresh(count.format(False)),
-        f"... and the first count, {vocabulary_for('gpt-4o').by} counts": fresh(count.format(True)),
+        "... and the first count": fresh(count),
         "... and the first limit (reads litellm's table)": fresh(
-            "import praison_compressor.tokens.counter as t; t.model_limits('gpt-4o')"
+            "import praison_compressor.tokens.models as m; m.model_limits('gpt-4o')"
         ),
         "import litellm": litellm,
     }.items():

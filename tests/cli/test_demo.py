@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.praisonai import installed
 from praison_compressor.testing import Failure, LocalProvider, Reply
 from praison_compressor.tokens.counter import TokenCounter
-from praison_compressor.tokens.encodings import vocabulary_for
 from tests.helpers.command import Run, runner
 from tests.helpers.talks import NAMESPACE, committed, talk
 
@@ -99,19 +97,6 @@ def test_doctor_finds_a_plain_installation_sound(run: Run) -> None:
     assert "fail" not in states(done).values()
     assert states(done)["tokenizer"] == "ok"
     assert installed() is None
-
-
-@pytest.mark.parametrize("model", ["gpt-4o", "gemini/gemini-2.5-pro", "claude-sonnet-4-5"])
-def test_doctor_says_which_library_counts(run: Run, model: str) -> None:
-    """With its version: whoever has installed the extra sees whether it is believed."""
-    (check,) = [
-        check
-        for check in run("doctor", "--for-model", model, "--json").json["checks"]
-        if check["name"] == "tokenizer"
-    ]
-    library = vocabulary_for(model).by
-    assert library in ("tiktoken", "toktok-rs", "tokenizers")
-    assert check["found"].endswith(f", by {library} {version(library)}")
 
 
 def test_doctor_tries_the_model_that_writes_summaries(run: Run, provider: LocalProvider) -> None:

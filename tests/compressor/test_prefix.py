@@ -13,6 +13,7 @@ from praison_compressor.config import CompressorConfig
 from praison_compressor.summaries.protocol import SummaryReply
 from praison_compressor.testing import Call, Failure, LocalProvider, Reply
 from tests.helpers.hosting import ANTHROPIC, LITELLM, agent, at_home, chat, context, look_up, turn
+from tests.helpers.provider import strict_provider
 from tests.helpers.transcripts import session
 
 TOOLS = [
@@ -253,7 +254,7 @@ def test_an_agent_asks_on_its_own_prefix(
 
     Claude's caches no messages under another choice of tools than that of the agent.
     """
-    provider = LocalProvider()
+    provider = strict_provider()
     answered(provider)
     with provider, at_home(monkeypatch, tmp_path, provider):
         made = agent(

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from praison_compressor.testing import Refusal, Rules
-from praison_compressor.testing.anthropic import Anthropic
+from tests.helpers.provider import Anthropic
 from tests.helpers.transcripts import Message, transcripts
 
 

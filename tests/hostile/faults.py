@@ -12,7 +12,8 @@ from praison_compressor.config import CompressorConfig
 from praison_compressor.events import Event
 from praison_compressor.messages import check, text_of
 from praison_compressor.summaries.litellm_client import LiteLLMSummarizer
-from praison_compressor.testing import Asked, Failure, LocalProvider, Reply, Summarizer
+from praison_compressor.testing import Asked, Failure, LocalProvider, Reply
+from tests.helpers.misbehaving import Misbehaving
 from tests.helpers.transcripts import session
 from tests.hostile.invariants import refusal_of_anthropic, refusal_of_openai
 
@@ -69,7 +70,7 @@ def expected_row(fault: Fault) -> tuple[Any, ...]:
 
 
 def _plays(behaviour: Any, *more: Any) -> Callable[[Asked], Any]:
-    return Summarizer(None, behaviour, *more, text=f"{POISON} the earlier work went on.")
+    return Misbehaving(behaviour, *more, text=f"{POISON} the earlier work went on.")
 
 
 def _says(text: str, **options: Any) -> Callable[[Asked], Any]:

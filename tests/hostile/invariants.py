@@ -23,11 +23,11 @@ from praison_compressor.messages import (
 )
 from praison_compressor.summaries.static import static_summary
 from praison_compressor.testing import Refusal, Rules, check_messages
-from praison_compressor.testing.anthropic import Anthropic
 from praison_compressor.tokens.counter import TokenCounter
 from praison_compressor.view.budget import Budget
 from praison_compressor.view.layout import arrange
 from praison_compressor.view.plan import plan
+from tests.helpers.provider import Anthropic
 from tests.hostile.generating import Case
 
 Message = dict[str, Any]

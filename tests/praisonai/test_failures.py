@@ -24,6 +24,7 @@ from tests.helpers.hosting import (
     look_up,
     turn,
 )
+from tests.helpers.misbehaving import Misbehaving
 
 KEYS = {OPENAI: "sk-of-the-agent"}
 
@@ -32,7 +33,7 @@ KEYS = {OPENAI: "sk-of-the-agent"}
 @pytest.mark.parametrize("mode", ["chat", "achat"])
 def test_a_failing_summarizer(host: LocalProvider, mode: str, behaviour: str) -> None:
     """Every turn is answered and nothing is refused; the summary is static."""
-    host.route("aux", Summarizer(None, behaviour))
+    host.route("aux", Misbehaving(behaviour))
     made = agent(host, PATHS[0], context(host, summary_max_retries=0))
     answers = MODES[mode](made, [turn(n) for n in range(14)])
     assert None not in answers

@@ -28,6 +28,7 @@ from tests.helpers.hosting import (
     numbered,
     turn,
 )
+from tests.helpers.provider import strict_provider
 
 EVERY_SEAM = [(row.owner, row.name) for row in REPLACED if row.kind in ("method", "property")]
 
@@ -182,7 +183,7 @@ SOME_MODES = ("chat", "achat", "iter_stream")
 
 def bodies(path: str, mode: str, asked: Any) -> list[Any]:
     """The bodies of all requests of an agent with tools over three turns."""
-    with LocalProvider(Worker(2, arguments=numbered), window=200_000) as provider:
+    with strict_provider(Worker(2, arguments=numbered), window=200_000) as provider:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("OPENAI_BASE_URL", provider.base_url)
             patch.setenv("OPENAI_API_BASE", provider.base_url)

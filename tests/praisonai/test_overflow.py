@@ -9,7 +9,15 @@ import pytest
 from praisonaiagents import ExecutionConfig
 
 from praison_compressor.praisonai import requests as roles
-from praison_compressor.testing import Asked, Failure, LocalProvider, Reply, Summarizer, Worker
+from praison_compressor.testing import (
+    Asked,
+    Failure,
+    LocalProvider,
+    Reply,
+    Rules,
+    Summarizer,
+    Worker,
+)
 from tests.helpers.hosting import (
     ANTHROPIC,
     EVERY_PATH,
@@ -22,6 +30,7 @@ from tests.helpers.hosting import (
     of_agent,
     turn,
 )
+from tests.helpers.provider import strict_provider
 
 HALF = 3_000
 
@@ -152,7 +161,7 @@ def test_a_template_that_wants_roles_in_turns(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any, path: str, mode: str
 ) -> None:
     """Refused once, met from then on: two user messages in a row become one."""
-    strict = LocalProvider(Worker(answer="Noted. " * 12), alternate=True)
+    strict = strict_provider(Worker(answer="Noted. " * 12), rules=Rules(alternate=True))
     with strict, at_home(monkeypatch, tmp_path, strict) as host:
         host.route("aux", Summarizer(r"L-\d+"))
         made = agent(host, path, context(host))

@@ -28,6 +28,7 @@ from tests.helpers.hosting import (
     stream,
     turn,
 )
+from tests.helpers.provider import strict_provider
 
 BOTH = pytest.mark.parametrize("mode", [chat, achat], ids=lambda mode: mode.__name__)
 
@@ -54,7 +55,7 @@ def twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Iterator[LocalProvi
     """The host's provider, which counts twice as many tokens as we do."""
     worker = Worker(answer="In order.")
     with (
-        LocalProvider(worker, counter=lambda model: Twice("gpt-4o")) as running,
+        strict_provider(worker, counter=lambda model: Twice("gpt-4o")) as running,
         at_home(monkeypatch, tmp_path, running),
     ):
         yield running

@@ -91,7 +91,7 @@ def test_the_metadata_say_what_the_package_is(built: tuple[Path, Path]) -> None:
     assert metadata["Requires-Python"] == ">=3.10"
     assert metadata["License-Expression"] == "MIT"
     extras = set(metadata.get_all("Provides-Extra") or ())
-    assert extras == {"fast", "otel", "postgres", "realtime", "redact", "test"}
+    assert extras == {"otel", "postgres", "realtime", "redact", "test"}
 
 
 TRY = """

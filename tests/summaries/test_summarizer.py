@@ -22,7 +22,8 @@ from praison_compressor.summaries.litellm_client import (
     THINKING_TOKENS,
     LiteLLMSummarizer,
 )
-from praison_compressor.testing import Failure, LocalProvider, Reply, Summarizer
+from praison_compressor.testing import Failure, LocalProvider, Reply
+from tests.helpers.misbehaving import Misbehaving
 from tests.helpers.silent import PATIENCE_SECONDS, Silent, Trickling
 
 REQUEST = [{"role": "system", "content": "Summarize."}, {"role": "user", "content": "transcript"}]
@@ -237,7 +238,7 @@ async def test_a_key_is_sent_and_never_shown(provider: LocalProvider) -> None:
 )
 async def test_each_failure_has_its_kind(behaviour: Any, kind: str) -> None:
     """Whatever a provider does instead of answering is one error with a kind and its cause."""
-    with LocalProvider(Summarizer(None, behaviour)) as provider:
+    with LocalProvider(Misbehaving(behaviour)) as provider:
         error = await failure(at(provider))
         assert error.kind == kind
         assert error.__cause__ is not None
@@ -247,7 +248,7 @@ async def test_each_failure_has_its_kind(behaviour: Any, kind: str) -> None:
 
 async def test_the_wait_that_a_provider_asks_for_is_passed_on() -> None:
     """Retry-After comes back with the error."""
-    with LocalProvider(Summarizer(None, "rate_limited")) as provider:
+    with LocalProvider(Misbehaving("rate_limited")) as provider:
         assert (await failure(at(provider))).retry_after == 0.02
 
 
@@ -259,7 +260,7 @@ async def test_nobody_there_is_a_network_failure() -> None:
 
 async def test_a_slow_answer_is_given_up() -> None:
     """No answer in time is a timeout that names the option to turn."""
-    with LocalProvider(Summarizer(None, "stall")) as provider:
+    with LocalProvider(Misbehaving("stall")) as provider:
         error = await failure(at(provider), timeout_seconds=0.3)
     assert error.kind == "timeout"
     assert "timeout_seconds" in str(error)
@@ -322,7 +323,7 @@ async def test_odd_answers_are_handed_on_as_they_are(
     behaviour: Any, text: str, finish: str
 ) -> None:
     """Whether a text may stand for messages is not decided here."""
-    with LocalProvider(Summarizer(None, behaviour)) as provider:
+    with LocalProvider(Misbehaving(behaviour)) as provider:
         reply = await at(provider).summarize(REQUEST, max_tokens=100, timeout_seconds=10)
     assert (reply.text, reply.finish_reason) == (text, finish)
 

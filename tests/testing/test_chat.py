@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,40 +39,23 @@ REFUSED_MESSAGES = {
         "Unknown parameter: 'messages[0]._summary'.",
         "unknown_parameter",
     ),
-    "an unknown key": (
-        [{**USER, "timestamp": 3}],
-        "Unknown parameter: 'messages[0].timestamp'.",
-        "unknown_parameter",
-    ),
     "reasoning that no reply had": (
         [USER, {"role": "assistant", "content": "hm", "reasoning_content": "so"}],
         "Unknown parameter: 'messages[1].reasoning_content'.",
         "unknown_parameter",
     ),
-    "no role": ([{"content": "hi"}], "Missing required parameter", "missing_required_parameter"),
     "an unknown role": (
         [{"role": "robot", "content": "hi"}],
         "Invalid value: 'robot'. Supported values are: 'system',",
         "invalid_value",
     ),
     "an empty string": ([{"role": "user", "content": ""}], "empty string", "empty_string"),
-    "an empty system": ([{"role": "system", "content": ""}, USER], "empty", "empty_string"),
     "null content": (
         [{"role": "user", "content": None}],
         "Invalid value for 'content': expected a string, got null.",
         None,
     ),
-    "no content": ([{"role": "user"}], "expected a string, got null", None),
-    "a null result": ([USER, STEP, {**RESULT, "content": None}], "got null", None),
     "a silent assistant": ([USER, {"role": "assistant", "content": None}], "got null", None),
-    "an empty assistant": ([USER, {"role": "assistant", "content": ""}], "empty", "empty_string"),
-    "content that is a number": ([{"role": "user", "content": 3}], "string or array", None),
-    "no parts": ([{"role": "user", "content": []}], "empty array", "empty_array"),
-    "a part without type": (
-        [{"role": "user", "content": [{"text": "hi"}]}],
-        "Missing required parameter: 'messages[0].content[0].type'.",
-        "missing_required_parameter",
-    ),
     "an unknown part": (
         [{"role": "user", "content": [{"type": "thinking", "thinking": "hm"}]}],
         "Invalid value: 'thinking'.",
@@ -83,16 +65,6 @@ REFUSED_MESSAGES = {
         [{"role": "user", "content": [{"type": "text", "text": "a", "cache_control": {}}]}],
         "Unknown parameter: 'messages[0].content[0].cache_control'.",
         "unknown_parameter",
-    ),
-    "an empty text part": (
-        [{"role": "user", "content": [{"type": "text", "text": ""}]}],
-        "'messages[0].content[0].text': empty string",
-        "empty_string",
-    ),
-    "an image of the assistant": (
-        [USER, {"role": "assistant", "content": [{"type": "image_url", "image_url": {}}]}],
-        "Invalid value: 'image_url'.",
-        "invalid_value",
     ),
     "an image without url": (
         [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}],
@@ -106,13 +78,9 @@ REFUSED_MESSAGES = {
         "Missing required parameter: 'messages[1].tool_calls[0].id'.",
         "missing_required_parameter",
     ),
-    "an empty id": (with_call(id=""), "empty string", "empty_string"),
     "an id too long": (with_call(id="x" * 41), "string too long", "string_above_max_length"),
-    "a call without type": (with_call(type=None), "tool_calls[0].type", None),
     "a call of unknown type": (with_call(type="tool"), "Invalid value: 'tool'", "invalid_value"),
-    "a call without function": (with_call(function=None), "tool_calls[0].function", None),
     "an unknown key in a call": (with_call(index=0), "tool_calls[0].index", "unknown_parameter"),
-    "a nameless function": (with_function(name=""), "function.name", "empty_string"),
     "a name that is no name": (with_function(name="a b"), "does not match", "invalid_value"),
     "arguments as an object": (
         with_function(arguments={"path": "a"}),
@@ -120,7 +88,6 @@ REFUSED_MESSAGES = {
         "invalid_type",
     ),
     "arguments that are no JSON": (with_function(arguments="{"), "not valid JSON", None),
-    "arguments that are a list": (with_function(arguments="[]"), "JSON object", "invalid_type"),
     "an orphan result": ([USER, RESULT], "must be a response to a preceeding", None),
     "a result of another call": (
         [USER, STEP, {**RESULT, "tool_call_id": "call_9"}],
@@ -131,11 +98,6 @@ REFUSED_MESSAGES = {
         [USER, STEP, RESULT, USER, RESULT],
         "must be a response to a preceeding",
         None,
-    ),
-    "a result without its id": (
-        [USER, STEP, {"role": "tool", "content": "x"}],
-        "tool_call_id",
-        "missing_required_parameter",
     ),
     "an unanswered call": (
         [USER, STEP, USER],
@@ -154,48 +116,21 @@ REFUSED_MESSAGES = {
         "Duplicate value",
         None,
     ),
-    "a legacy result without its call": (
-        [USER, {"role": "function", "name": "read", "content": "x"}],
-        "must be a response to a preceeding message with 'function_call'",
-        None,
-    ),
 }
 
 REFUSED_BODIES: dict[str, tuple[dict[str, Any], str, str | None]] = {
     "no model": ({"model": None}, "you must provide a model parameter", None),
     "an unknown parameter": ({"ttl": 3}, "Unrecognized request argument supplied: ttl", None),
     "no tools": ({"tools": []}, "empty array", "empty_array"),
-    "a bare function": ({"tools": [TOOL["function"]]}, "tools[0].type", None),
-    "a tool without function": ({"tools": [{"type": "function"}]}, "tools[0].function", None),
     "a tool of unknown type": ({"tools": [{**TOOL, "type": "tool"}]}, "Invalid value", None),
     "a tool without name": (
         {"tools": [{**TOOL, "function": {}}]},
         "Missing required parameter: 'tools[0].function.name'.",
         "missing_required_parameter",
     ),
-    "a tool with a bad name": (
-        {"tools": [{**TOOL, "function": {"name": "a.b"}}]},
-        "does not match pattern",
-        "invalid_value",
-    ),
     "a schema that is no object": (
         {"tools": [{**TOOL, "function": {"name": "a", "parameters": {"type": "string"}}}]},
         "schema must be a JSON Schema of 'type: \"object\"'",
-        "invalid_function_parameters",
-    ),
-    "an array without items": (
-        {
-            "tools": [
-                {
-                    "type": "function",
-                    "function": {
-                        "name": "a",
-                        "parameters": {"type": "object", "properties": {"x": {"type": "array"}}},
-                    },
-                }
-            ]
-        },
-        "array schema missing items",
         "invalid_function_parameters",
     ),
     "a choice without tools": ({"tool_choice": "auto"}, "only allowed when 'tools'", None),
@@ -318,31 +253,14 @@ def test_a_template_may_demand_the_system_message_first() -> None:
 
 
 def test_templates_are_an_option_of_the_provider() -> None:
-    """`alternate` and `system_first` of the provider reach every request."""
-    with LocalProvider(alternate=True, system_first=True) as provider:
+    """The provider's rules reach every request."""
+    with LocalProvider(rules=Rules(alternate=True, system_first=True)) as provider:
         twice = post(provider, {"model": "m", "messages": [USER, USER]})
         late = post(
             provider, {"model": "m", "messages": [USER, {"role": "system", "content": "s"}]}
         )
     assert "must alternate" in twice.json()["error"]["message"]
     assert "at the beginning" in late.json()["error"]["message"]
-
-
-def test_blank_text_and_silent_tools_can_be_refused() -> None:
-    """Some providers refuse white space and empty tool results; the rules can say so."""
-    rules = Rules(blank_text=False, empty_tool_output=False)
-    with pytest.raises(Refusal, match="non-whitespace"):
-        check_messages([{"role": "user", "content": " \n"}], rules)
-    with pytest.raises(Refusal, match="empty string"):
-        check_messages([USER, STEP, {**RESULT, "content": ""}], rules)
-
-
-def test_lenient_rules_accept_what_a_provider_knows() -> None:
-    """Further message keys and parameters are accepted where the rules say so."""
-    rules = Rules(unknown_parameters=True, extra_message_keys=frozenset({"reasoning_content"}))
-    body = {"model": "m", "messages": [{**ASSISTANT, "reasoning_content": "so"}], "ttl": 3}
-    with LocalProvider(rules=rules) as provider:
-        assert post(provider, body).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/chat/completions", "/v1/chat/completions"])
@@ -393,15 +311,9 @@ def test_each_model_has_a_window_of_its_own() -> None:
     assert [record.window for record in provider.requests] == [20, 1000, 1000]
 
 
-def test_error_bodies_are_json_with_the_apis_four_fields(strict: LocalProvider) -> None:
-    """An error body holds the four fields under `error`, no more."""
-    answer = post(strict, {"model": "m", "messages": []})
-    assert json.loads(answer.text) == {
-        "error": {
-            "message": "Invalid 'messages': empty array. Expected an array with minimum length 1, "
-            "but got an empty array instead.",
-            "type": "invalid_request_error",
-            "param": "messages",
-            "code": "empty_array",
-        }
-    }
+def test_keys_that_a_provider_knows_are_accepted() -> None:
+    """Further message keys are accepted where the rules say so."""
+    rules = Rules(extra_message_keys=frozenset({"reasoning_content"}))
+    body = {"model": "m", "messages": [{**ASSISTANT, "reasoning_content": "so"}]}
+    with LocalProvider(rules=rules) as provider:
+        assert post(provider, body).status_code == 200

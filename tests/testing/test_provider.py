@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 import praison_compressor.testing as testing
 from praison_compressor.testing import Asked, Call, Failure, LocalProvider, Reply, Script, Worker
 from praison_compressor.tokens.counter import TokenCounter
+from tests.helpers.provider import strict_provider
 
 HI: Any = [{"role": "user", "content": "hi"}]
 TOOL: Any = {
@@ -101,25 +103,6 @@ def test_openai_client_streams_parallel_tool_calls(provider: LocalProvider) -> N
     assert len({call.id for call in message.tool_calls}) == 2
 
 
-async def test_async_openai_client_and_an_async_provider() -> None:
-    """`async with` works, and many requests at once are all answered and recorded."""
-    async with (
-        LocalProvider(testing.echo) as provider,
-        openai.AsyncOpenAI(base_url=provider.base_url, api_key="any") as client,
-    ):
-        replies = await asyncio.gather(
-            *(
-                client.chat.completions.create(
-                    model="m", messages=[{"role": "user", "content": f"number {n}"}]
-                )
-                for n in range(20)
-            )
-        )
-    texts = [reply.choices[0].message.content for reply in replies]
-    assert texts == [f"number {n}" for n in range(20)]
-    assert sorted(record.number for record in provider.requests) == list(range(1, 21))
-
-
 @pytest.mark.parametrize("stream", [False, True])
 def test_litellm_holds_a_tool_loop(provider: LocalProvider, stream: bool) -> None:
     """litellm's chat path, streamed or not: a call, its results, the answer."""
@@ -197,18 +180,6 @@ def test_usage_is_the_exact_count(provider: LocalProvider) -> None:
     assert reply.usage.completion_tokens == counter.text("four words, no more")
     assert provider.requests[0].prompt_tokens == reply.usage.prompt_tokens
     assert provider.requests[0].completion_tokens == reply.usage.completion_tokens
-
-
-def test_a_reply_is_cut_at_the_requested_cap() -> None:
-    """As real providers do, and the finish reason says so; an option leaves it whole."""
-    for enforced, finish in ((True, "length"), (False, "stop")):
-        with LocalProvider(["word " * 100], enforce_max_tokens=enforced) as provider:
-            reply = client_of(provider).chat.completions.create(
-                model="gpt-4o", messages=HI, max_completion_tokens=20
-            )
-        assert reply.choices[0].finish_reason == finish
-        assert reply.usage is not None
-        assert (reply.usage.completion_tokens <= 20) is enforced
 
 
 def test_a_repeated_prefix_is_reported_as_cached(provider: LocalProvider) -> None:
@@ -296,32 +267,12 @@ def test_a_mistake_in_a_role_is_seen(provider: LocalProvider) -> None:
     assert "KeyError" in (provider.requests[0].error or "")
 
 
-def test_a_key_may_be_demanded() -> None:
-    """With `api_key`, any other key gets a 401: which credentials are used can be tested."""
-    with LocalProvider(api_key="right") as provider:
-        with pytest.raises(openai.AuthenticationError):
-            client_of(provider).chat.completions.create(model="m", messages=HI)
-        right = client_of(provider).with_options(api_key="right")
-        assert right.chat.completions.create(model="m", messages=HI).choices
-    assert [record.status for record in provider.requests] == [401, 200]
-
-
-def test_models_are_listed_and_unknown_ones_may_be_refused() -> None:
-    """`/v1/models` names what is known; with `models` any other name gets a 404."""
-    with LocalProvider(models=["small", "large"]) as provider:
-        client = client_of(provider)
-        assert [model.id for model in client.models.list()] == ["large", "small"]
-        with pytest.raises(openai.NotFoundError, match="`huge` does not exist"):
-            client.chat.completions.create(model="huge", messages=HI)
-
-
 def test_a_provider_starts_on_a_free_port_and_leaves_nothing_behind() -> None:
     """Two at once do not meet; after the end the port is closed and the thread is gone."""
     before = threading.active_count()
     with LocalProvider() as one, LocalProvider() as two:
         addresses = {one.base_url, two.base_url}
         assert len(addresses) == 2
-        assert httpx.get(one.base_url + "/models").json()["data"] == []
         address = one.base_url
     assert threading.active_count() == before
     with pytest.raises(httpx.ConnectError):
@@ -342,13 +293,6 @@ def test_a_provider_can_be_stopped_twice_and_started_again() -> None:
         assert len(provider.requests) == answers
 
 
-def test_a_taken_port_is_an_error_where_it_starts(provider: LocalProvider) -> None:
-    """What goes wrong in the thread is raised to the caller, who may try another port."""
-    port = int(provider.url.rsplit(":", 1)[1])
-    with pytest.raises(OSError, match="address already in use"):
-        LocalProvider(port=port).start()
-
-
 def test_long_bodies_are_not_refused_for_their_size() -> None:
     """A transcript of several megabytes reaches the count, not a limit of the web server."""
     messages = [{"role": "user", "content": "word " * 1_000}] * 600
@@ -359,12 +303,30 @@ def test_long_bodies_are_not_refused_for_their_size() -> None:
     assert provider.requests[0].prompt_tokens > 600_000
 
 
-def test_the_public_names_are_listed() -> None:
-    """`__all__` is sorted, whole, and every name exists and is documented."""
-    assert sorted(testing.__all__) == list(testing.__all__)
-    undocumented = [
-        name
-        for name in testing.__all__
-        if name not in ("Answer", "Answerer", "Behaviour") and not getattr(testing, name).__doc__
-    ]
-    assert undocumented == []
+@pytest.mark.parametrize(("capped", "finish"), [(True, "length"), (False, "stop")])
+def test_a_reply_is_cut_at_the_requested_cap(
+    provider: LocalProvider, capped: bool, finish: str
+) -> None:
+    """As real providers do, and the finish reason says so; a reply may play one that does not."""
+    provider.answer_with([Reply("word " * 100, capped=capped)])
+    reply = client_of(provider).chat.completions.create(
+        model="gpt-4o", messages=HI, max_completion_tokens=20
+    )
+    assert reply.choices[0].finish_reason == finish
+    assert reply.usage is not None
+    assert (reply.usage.completion_tokens <= 20) is capped
+
+
+def test_the_documented_example_runs() -> None:
+    """What stands in the package's docstring is asserted as it stands there."""
+    (example,) = re.findall(r"```python\n(.*?)```", testing.__doc__ or "", re.S)
+    exec(compile(example, "praison_compressor.testing", "exec"), {})
+
+
+def test_another_protocol_may_be_spoken_beside_chat_completions() -> None:
+    """`protocols` are served at their own paths; without them there is nothing there."""
+    with LocalProvider() as plain, strict_provider(["hello"]) as provider:
+        missing = httpx.post(plain.base_url + "/responses", json={"model": "m", "input": "hi"})
+        spoken = client_of(provider).responses.create(model="m", input="hi")
+    assert missing.status_code == 404
+    assert spoken.output_text == "hello"

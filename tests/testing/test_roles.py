@@ -1,19 +1,17 @@
-"""The ready-made models: an agent's, and a summarizer that keeps, fails or lies."""
+"""Ready-made models, and answers that fail or break on their way."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, get_args
+from typing import Any
 
 import httpx
 import openai
 import pytest
 
 from praison_compressor.testing import (
-    Asked,
-    Behaviour,
     Broken,
     Call,
     Failure,
@@ -23,8 +21,9 @@ from praison_compressor.testing import (
     Worker,
     echo,
 )
+from tests.helpers.misbehaving import Misbehaving
 
-FACTS = [{"role": "user", "content": "Keep FACT-17 and FACT-4, FACT-17 above all."}]
+FACTS: Any = [{"role": "user", "content": "Keep FACT-17 and FACT-4, FACT-17 above all."}]
 TOOL: Any = {
     "type": "function",
     "function": {
@@ -55,162 +54,127 @@ def client(provider: LocalProvider) -> Iterator[openai.OpenAI]:
         yield running
 
 
-def summary(
-    provider: LocalProvider, client: openai.OpenAI, behaviour: Behaviour, **options: Any
-) -> Any:
-    provider.route("summarizer", Summarizer(r"FACT-\d+", behaviour))
-    return client.chat.completions.create(model="summarizer", messages=FACTS, **options)
+def ask(client: openai.OpenAI, **options: Any) -> Any:
+    return client.chat.completions.create(model="m", messages=FACTS, **options)
 
 
-def test_a_faithful_summarizer_repeats_each_fact_it_was_shown(
+def post(provider: LocalProvider, timeout: float = 20, **options: Any) -> httpx.Response:
+    body = {"model": "m", "messages": FACTS, **options}
+    return httpx.post(provider.base_url + "/chat/completions", json=body, timeout=timeout)
+
+
+# ---------------------------------------------------------------- a summarizer
+
+
+def test_a_summarizer_repeats_each_fact_it_was_shown(
     provider: LocalProvider, client: openai.OpenAI
 ) -> None:
-    """Every distinct match in the request comes back, in order, and nothing else does."""
-    reply = summary(provider, client, "faithful")
-    lines = reply.choices[0].message.content.splitlines()
-    assert lines[1:] == ["FACT-17", "FACT-4"]
-    assert reply.choices[0].finish_reason == "stop"
-
-
-def test_a_summarizer_sees_tool_results_and_arguments(
-    provider: LocalProvider, client: openai.OpenAI
-) -> None:
-    """Facts in tool arguments, tool results and content parts count as shown."""
-    provider.route("summarizer", Summarizer(r"FACT-\d+"))
+    """In content parts, tool arguments and results; every distinct match once, in order."""
+    provider.answer_with(Summarizer(r"FACT-\d+"))
     function = {"name": "read", "arguments": '{"path": "FACT-1"}'}
+    calls = [{"id": "c", "type": "function", "function": function}]
     messages: Any = [
-        {"role": "user", "content": [{"type": "text", "text": "FACT-0"}]},
-        {
-            "role": "assistant",
-            "tool_calls": [{"id": "c", "type": "function", "function": function}],
-        },
+        {"role": "user", "content": [{"type": "text", "text": "FACT-0, FACT-0"}]},
+        {"role": "assistant", "tool_calls": calls},
         {"role": "tool", "tool_call_id": "c", "content": "FACT-2"},
     ]
-    reply = client.chat.completions.create(model="summarizer", messages=messages)
+    reply = client.chat.completions.create(model="m", messages=messages)
     text = reply.choices[0].message.content or ""
     assert text.splitlines()[1:] == ["FACT-0", "FACT-1", "FACT-2"]
 
 
-TEXTS: dict[Behaviour, tuple[str | None, str]] = {
-    "lie": ("The pull request was merged, all tests pass and nothing is left to do.", "stop"),
-    "empty": ("", "stop"),
-    "whitespace": (" \n\t\n ", "stop"),
-    "refusal": ("I'm sorry, but I can't assist with that request.", "stop"),
-    "refusal_field": (None, "stop"),
-    "echo_prompt": (FACTS[0]["content"], "stop"),
-    "thinking_only": ("", "stop"),
-    "tool_call": (None, "tool_calls"),
-    "cut_off": ("The earlier work went on ", "length"),
-    "reasoning_tags": (
-        "<think>\nLet me see what matters.\n</think>\nThe earlier work went on as planned.\n"
-        "FACT-17\nFACT-4",
-        "stop",
-    ),
-    "unclosed_reasoning": (
-        "<think>\nLet me see what matters. The earlier work went on as planned.\nFACT-17\nFACT-4",
-        "stop",
-    ),
-}
-
-
-@pytest.mark.parametrize("behaviour", TEXTS)
-def test_a_summarizer_that_misbehaves_in_its_text(
-    provider: LocalProvider, client: openai.OpenAI, behaviour: Behaviour
-) -> None:
-    """Each misbehaviour arrives as a 200 whose text or finish reason is wrong."""
-    text, finish = TEXTS[behaviour]
-    choice = summary(provider, client, behaviour).choices[0]
-    assert (choice.message.content, choice.finish_reason) == (text, finish)
-    assert provider.requests[-1].status == 200
-
-
-@pytest.mark.parametrize("behaviour", TEXTS)
-def test_a_summarizer_misbehaves_in_a_stream_too(
-    provider: LocalProvider, client: openai.OpenAI, behaviour: Behaviour
-) -> None:
-    """A stream carries the same text and ends with the same finish reason."""
-    text, finish = TEXTS[behaviour]
-    chunks = list(summary(provider, client, behaviour, stream=True))
-    streamed = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
-    assert (streamed, chunks[-1].choices[0].finish_reason) == (text or "", finish)
-
-
-def test_a_refusal_may_come_in_its_own_field(
+def test_misbehaviours_follow_one_another_and_the_last_one_stays(
     provider: LocalProvider, client: openai.OpenAI
 ) -> None:
-    """The API's `refusal` field is filled and the content is null."""
-    message = summary(provider, client, "refusal_field").choices[0].message
-    assert message.refusal == "I'm sorry, but I can't assist with that request."
-
-
-def test_a_summarizer_may_call_a_tool_instead(
-    provider: LocalProvider, client: openai.OpenAI
-) -> None:
-    """A tool call comes although no tool was offered."""
-    message = summary(provider, client, "tool_call").choices[0].message
-    assert message.tool_calls[0].function.name == "read_file"
-
-
-def test_a_verbose_summarizer_ignores_the_cap(
-    provider: LocalProvider, client: openai.OpenAI
-) -> None:
-    """Ten times the cap comes back, finished as if nothing were wrong."""
-    reply = summary(provider, client, "verbose", max_tokens=50)
-    assert reply.usage.completion_tokens > 450
-    assert reply.choices[0].finish_reason == "stop"
-
-
-ERRORS: dict[Behaviour, tuple[type[openai.APIStatusError], int, str | None]] = {
-    "unauthorized": (openai.AuthenticationError, 401, "invalid_api_key"),
-    "rate_limited": (openai.RateLimitError, 429, "rate_limit_exceeded"),
-    "rate_limited_bare": (openai.RateLimitError, 429, "rate_limit_exceeded"),
-    "quota": (openai.RateLimitError, 429, "insufficient_quota"),
-    "server_error": (openai.InternalServerError, 500, None),
-    "overloaded": (openai.InternalServerError, 503, None),
-    "context": (openai.BadRequestError, 400, "context_length_exceeded"),
-}
-
-
-@pytest.mark.parametrize("behaviour", ERRORS)
-@pytest.mark.parametrize("stream", [False, True])
-def test_a_summarizer_that_fails(
-    provider: LocalProvider, client: openai.OpenAI, behaviour: Behaviour, stream: bool
-) -> None:
-    """Each failure is the client's own exception, and a planned failure is no refusal."""
-    kind, status, code = ERRORS[behaviour]
-    with pytest.raises(kind) as caught:
-        summary(provider, client, behaviour, stream=stream)
-    assert (caught.value.status_code, caught.value.code) == (status, code)
-    assert provider.requests[-1].status == status
+    """Fail once, then be empty, then be faithful for ever; a planned failure is no refusal."""
+    provider.answer_with(Misbehaving("server_error", "empty", "faithful", facts=r"FACT-\d+"))
+    with pytest.raises(openai.InternalServerError):
+        ask(client)
+    texts = [ask(client).choices[0].message.content for _ in range(3)]
+    assert [text.count("FACT") for text in texts] == [0, 2, 2]
     assert provider.refused == []
 
 
-def test_retry_after_is_sent_or_not(provider: LocalProvider) -> None:
-    """Rate limits come with `retry-after` and without."""
-    provider.route("summarizer", Summarizer(None, "rate_limited", "rate_limited_bare"))
-    body = {"model": "summarizer", "messages": FACTS}
-    first, second = (
-        httpx.post(provider.base_url + "/chat/completions", json=body) for _ in range(2)
-    )
-    assert first.headers["retry-after"] == "0.02"
-    assert "retry-after" not in second.headers
+# ---------------------------------------------------------------- answers that fail
 
 
+@pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(
-    ("behaviour", "stream"), [("reset", False), ("reset", True), ("reset_mid_stream", False)]
+    ("reply", "content", "refusal", "finish"),
+    [
+        (Reply("half", finish="length"), "half", None, "length"),
+        (Reply(refusal="I will not."), None, "I will not.", "stop"),
+        (Reply(calls=(Call("read", '{"path": '),)), None, None, "tool_calls"),
+        (Reply("", thinking="hm"), "", None, "stop"),
+    ],
 )
+def test_a_reply_arrives_as_it_was_scripted(
+    provider: LocalProvider,
+    client: openai.OpenAI,
+    reply: Reply,
+    content: str | None,
+    refusal: str | None,
+    finish: str,
+    stream: bool,
+) -> None:
+    """Whole and streamed: text, refusal, broken arguments, and what ended it."""
+    provider.answer_with([reply])
+    if stream:
+        chunks = [chunk.choices[0] for chunk in ask(client, stream=True)]
+        said = "".join(chunk.delta.content or "" for chunk in chunks)
+        refused = "".join(chunk.delta.refusal or "" for chunk in chunks)
+        assert (said, refused, chunks[-1].finish_reason) == (content or "", refusal or "", finish)
+    else:
+        choice = ask(client).choices[0]
+        got = (choice.message.content, choice.message.refusal, choice.finish_reason)
+        assert got == (content, refusal, finish)
+        assert [c.function.arguments for c in choice.message.tool_calls or ()] == [
+            call.arguments for call in reply.calls
+        ]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "failure"),
+    [
+        (openai.AuthenticationError, Failure(401, "no", "authentication_error", "invalid_api_key")),
+        (openai.RateLimitError, Failure(429, "slow down", "tokens", retry_after_seconds=0.02)),
+        (openai.BadRequestError, Failure(400, "too long", code="context_length_exceeded")),
+        (openai.InternalServerError, Failure(503, "busy")),
+    ],
+)
+def test_a_failure_is_the_clients_own_exception(
+    provider: LocalProvider,
+    client: openai.OpenAI,
+    kind: type[openai.APIStatusError],
+    failure: Failure,
+    stream: bool,
+) -> None:
+    """With its status, code and `retry-after`; a planned failure is no refusal."""
+    provider.answer_with([failure])
+    with pytest.raises(kind) as caught:
+        ask(client, stream=stream)
+    retry = None if failure.retry_after_seconds is None else f"{failure.retry_after_seconds:g}"
+    assert (caught.value.status_code, caught.value.code) == (failure.status, failure.code)
+    assert caught.value.response.headers.get("retry-after") == retry
+    assert (provider.requests[-1].status, provider.refused) == (failure.status, [])
+
+
+@pytest.mark.parametrize(("after", "stream"), [(0, False), (0, True), (2, False)])
 def test_a_connection_is_reset_before_the_answer(
-    provider: LocalProvider, client: openai.OpenAI, behaviour: Behaviour, stream: bool
+    provider: LocalProvider, client: openai.OpenAI, after: int, stream: bool
 ) -> None:
     """Nothing but a connection error reaches the client, and no status was sent."""
+    provider.answer_with([Broken("reset", after=after)])
     with pytest.raises(openai.APIConnectionError):
-        summary(provider, client, behaviour, stream=stream)
+        ask(client, stream=stream)
     assert provider.requests[-1].status is None
 
 
 def test_a_stream_is_reset_in_its_middle(provider: LocalProvider, client: openai.OpenAI) -> None:
     """Some events arrive, then the connection breaks."""
-    stream = summary(provider, client, "reset_mid_stream", stream=True)
+    provider.answer_with([Broken("reset", after=2)])
+    stream = ask(client, stream=True)
     assert next(iter(stream)).choices[0].delta.role == "assistant"
     with pytest.raises(httpx.TransportError):
         list(stream)
@@ -219,8 +183,8 @@ def test_a_stream_is_reset_in_its_middle(provider: LocalProvider, client: openai
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_answer_may_stall(provider: LocalProvider, stream: bool) -> None:
     """The head arrives, the rest never does: only a client's own timeout ends it."""
-    provider.route("summarizer", Summarizer(None, "stall"))
-    body = {"model": "summarizer", "messages": FACTS, "stream": stream}
+    provider.answer_with([Broken("stall")])
+    body = {"model": "m", "messages": FACTS, "stream": stream}
     request = httpx.stream("POST", provider.base_url + "/chat/completions", json=body, timeout=0.3)
     with request as answer:
         assert answer.status_code == 200
@@ -233,47 +197,23 @@ def test_an_answer_may_be_invalid_utf8(
     provider: LocalProvider, client: openai.OpenAI, stream: bool
 ) -> None:
     """Bytes that no decoder takes arrive under status 200."""
+    provider.answer_with([Broken("invalid_utf8")])
     with pytest.raises(UnicodeDecodeError):
-        list(summary(provider, client, "invalid_utf8", stream=stream))
+        list(ask(client, stream=stream))
 
 
 def test_an_answer_may_be_a_page_of_a_proxy(provider: LocalProvider) -> None:
     """HTML under status 200, as some proxies answer."""
-    provider.route("summarizer", Summarizer(None, "not_json"))
-    body = {"model": "summarizer", "messages": FACTS}
-    answer = httpx.post(provider.base_url + "/chat/completions", json=body)
+    provider.answer_with([Broken("not_json")])
+    answer = post(provider)
     assert (answer.status_code, answer.text) == (200, "<html>Bad gateway</html>")
-
-
-def test_behaviours_follow_one_another_and_the_last_one_stays(
-    provider: LocalProvider, client: openai.OpenAI
-) -> None:
-    """Fail once, then be empty, then be faithful for ever."""
-    provider.route("summarizer", Summarizer(r"FACT-\d+", "server_error", "empty", "faithful"))
-    with pytest.raises(openai.InternalServerError):
-        client.chat.completions.create(model="summarizer", messages=FACTS)
-    texts = [
-        client.chat.completions.create(model="summarizer", messages=FACTS).choices[0]
-        for _ in range(3)
-    ]
-    assert [bool(choice.message.content) for choice in texts] == [False, True, True]
-
-
-def test_every_behaviour_can_be_chosen() -> None:
-    """No name in the type lacks its behaviour, and no other name is taken."""
-    asked = Asked("m", list(FACTS), [], False, None, {})
-    answers = [Summarizer(None, name)(asked) for name in get_args(Behaviour)]
-    assert {type(answer) for answer in answers} == {Reply, Failure, Broken}
-    with pytest.raises(ValueError, match="no such behaviour: kind"):
-        Summarizer(None, "kind")  # type: ignore[arg-type]
 
 
 def test_a_slow_summarizer_is_left_by_an_impatient_client(provider: LocalProvider) -> None:
     """The client's timeout ends it; the provider notices that it hung up and does not wait."""
-    provider.route("summarizer", Summarizer(delay_seconds=600))
-    body = {"model": "summarizer", "messages": FACTS}
+    provider.answer_with(Summarizer(delay_seconds=600))
     with pytest.raises(httpx.ReadTimeout):
-        httpx.post(provider.base_url + "/chat/completions", json=body, timeout=0.2)
+        post(provider, timeout=0.2)
     wait_until(lambda: provider.requests[-1].ended_at is not None)
     assert provider.requests[-1].cancelled
     assert provider.requests[-1].status is None
@@ -282,9 +222,7 @@ def test_a_slow_summarizer_is_left_by_an_impatient_client(provider: LocalProvide
 def test_a_provider_that_stops_hangs_up_on_who_still_waits() -> None:
     """Stopping neither waits for a slow role nor lets it answer early."""
     with ThreadPoolExecutor() as pool, LocalProvider(Summarizer(delay_seconds=600)) as provider:
-        body = {"model": "summarizer", "messages": FACTS}
-        url = provider.base_url + "/chat/completions"
-        waiting = pool.submit(httpx.post, url, json=body, timeout=60)
+        waiting = pool.submit(post, provider, 60)
         wait_until(lambda: bool(provider.requests and provider.requests[0].answer))
         provider.stop()
         with pytest.raises(httpx.TransportError):
@@ -378,10 +316,3 @@ def test_echo_answers_with_the_newest_user_message(
     provider.answer_with(echo)
     reply = client.chat.completions.create(model="m", messages=FACTS)
     assert reply.choices[0].message.content == FACTS[0]["content"]
-
-
-def test_a_call_may_carry_broken_arguments(provider: LocalProvider, client: openai.OpenAI) -> None:
-    """Arguments given as a string go over the wire as they are."""
-    provider.answer_with([Reply(calls=(Call("read", '{"path": '),))])
-    reply = client.chat.completions.create(model="m", messages=FACTS, tools=[TOOL])
-    assert reply.choices[0].message.tool_calls[0].function.arguments == '{"path": '

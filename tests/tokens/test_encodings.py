@@ -1,4 +1,4 @@
-"""Texts counted as tiktoken itself counts them, whichever library counts; by which vocabulary."""
+"""Texts counted as tiktoken itself counts them, one or many; by which vocabulary."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tiktoken
@@ -15,14 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiktoken_ext import openai_public
 
-from praison_compressor.tokens import encodings as by_tiktoken
-from praison_compressor.tokens import encodings as by_tokenizers
-from praison_compressor.tokens import encodings as loading
-from praison_compressor.tokens import encodings as vocabularies
+from praison_compressor.tokens import encodings
 from praison_compressor.tokens.counter import TokenCounter
 from praison_compressor.tokens.encodings import (
+    BETWEEN,
     EXACT_CHARS,
     PIECE_CHARS,
+    Tiktoken,
     Vocabulary,
     pieces,
     vocabulary_for,
@@ -31,7 +31,6 @@ from praison_compressor.tokens.models import litellm_folder
 from tests.helpers.texts import prose
 
 MODELS = {"o200k_base": "gpt-4o", "cl100k_base": "gpt-4"}
-BY = [pytest.param(False, id="by tiktoken"), pytest.param(True, id="by toktok if it is there")]
 
 
 @pytest.fixture(scope="module", params=MODELS)
@@ -44,67 +43,26 @@ def encoding(request: pytest.FixtureRequest) -> tiktoken.Encoding:
         return tiktoken.Encoding(**getattr(openai_public, request.param)())
 
 
-@pytest.fixture(scope="module", params=BY)
-def ours(request: pytest.FixtureRequest, encoding: tiktoken.Encoding) -> Vocabulary:
-    """The same vocabulary as ours, of each library that may count."""
-    return vocabulary_for(MODELS[encoding.name], fast=request.param)
+@pytest.fixture(scope="module")
+def ours(encoding: tiktoken.Encoding) -> Vocabulary:
+    """The same vocabulary as ours."""
+    return vocabulary_for(MODELS[encoding.name])
 
 
 # ---------------------------------------------------------------- texts
 
+# fmt: off
 ODD = [
-    "'s",
-    "'\u017f",
-    "'LL",
-    "\u017f",
-    "\u212a",
-    "\ud83d",
-    "\udc00",
-    "<|endoftext|>",
-    "<|fim_prefix|>",
+    "'s", "'\u017f", "'LL", "\u017f", "\u212a", "\ud83d", "\udc00", "<|endoftext|>",
+    "<|fim_prefix|>", " ", "  ", "\t", "\n", "\r\n", "\xa0", "\u2003", "\u3000", "\u200b", "\x85",
+    "\x00", "\ufeff", "1", "23", "\u0663", "\xbd", "\u2167", "_", "/", "//", "=", "((", "aB",
+    "HTTPServer", "\u0130", "\u4e2d\u6587", "\ud55c", "\u0627\u0644", "\u0947", "\u0e01\u0e48",
+    "\U0001f642", "\u0301", "\u01c5", "\u02b0", "\U00033000", "\U0001fae9", "\ua7ce", "\u0378",
+    "\U000e0101", "\ufffd",
+    "a" * 40, "=" * 90,
 ]
-ODD += [
-    " ",
-    "  ",
-    "\t",
-    "\n",
-    "\r\n",
-    "\u00a0",
-    "\u2003",
-    "\u3000",
-    "\u200b",
-    "\x85",
-    "\x00",
-    "\ufeff",
-]
-ODD += [
-    "1",
-    "23",
-    "\u0663",
-    "\u00bd",
-    "\u2167",
-    "_",
-    "/",
-    "//",
-    "=",
-    "((",
-    "aB",
-    "HTTPServer",
-    "\u0130",
-]
-ODD += [
-    "\u4e2d\u6587",
-    "\ud55c",
-    "\u0627\u0644",
-    "\u0947",
-    "\u0e01\u0e48",
-    "\U0001f642",
-    "\u0301",
-    "\u01c5",
-    "\u02b0",
-]
-ODD += ["\U00033000", "\U0001fae9", "\ua7ce", "\u0378", "\U000e0101", "\ufffd", "a" * 40, "=" * 90]
 """Contractions, marks, spaces, scripts, halves of pairs, characters of Unicode 16, 17 and none."""
+# fmt: on
 
 ANY_TEXT = (
     st.text()
@@ -125,7 +83,7 @@ def test_any_text_is_counted_as_tiktoken_counts_it(
 @settings(max_examples=30)
 @given(texts=st.lists(ANY_TEXT, max_size=40))
 def test_many_texts_have_the_counts_of_each(ours: Vocabulary, texts: list[str]) -> None:
-    """All at once, in their order, whoever counts them and whichever need tiktoken."""
+    """All at once, in their order, however they are shared out."""
     assert ours.count_all(texts) == list(map(ours.count, texts))
 
 
@@ -135,6 +93,49 @@ def test_many_texts_may_have_long_ones_among_them(ours: Vocabulary) -> None:
     assert ours.count(long) != ours.count_piece(long)
     texts = [long, *ODD, long + "\ud83d", *ODD[::-1], long]
     assert ours.count_all(texts) == list(map(ours.count, texts))
+
+
+def test_where_no_thread_can_be_had_the_asker_counts(
+    monkeypatch: pytest.MonkeyPatch, ours: Vocabulary
+) -> None:
+    """A system at its limit of threads, or an interpreter about to end, refuses them."""
+    texts = [prose(8_000, seed) for seed in range(10)] * 4
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    expected = ours.count_all(texts)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert ours.count_all(texts) == expected == list(map(ours.count, texts))
+
+
+def test_no_two_tokens_have_a_separator_between_them(ours: Vocabulary) -> None:
+    """So that it can be looked for among their bytes."""
+    own: Any = ours.count_piece
+    encoding = own._encoding
+    low, high = divmod(encoding.encode(BETWEEN, allowed_special="all")[0], 1 << 16)[::-1]
+    assert encoding.n_vocab < 4 << 16
+    assert (low % 256 >= 4, low // 256 >= 4, high < 4) == (True, True, True)
+
+
+def test_texts_counted_in_one_go_do_not_run_into_each_other(ours: Vocabulary) -> None:
+    """Not what stands between them either, whole or in halves, nor a half of a pair."""
+    halves = [BETWEEN[:4], BETWEEN[4:], BETWEEN[:-1], BETWEEN[1:]]
+    texts = ["a", "", "b c", *halves, "  ", "\n", " d"]
+    for more in ([], [BETWEEN], [f"x{BETWEEN}y"], ["\ud83d"]):
+        found = ours.count_all([*texts, *more, *texts])
+        assert found == list(map(ours.count, [*texts, *more, *texts]))
+
+
+def test_a_tiktoken_without_its_inner_entry_counts_one_by_one(ours: Vocabulary) -> None:
+    """What is no promise of the library may go: it costs time, and no count."""
+    own: Any = ours.count_piece
+
+    class Another:
+        encode_ordinary = staticmethod(own._encoding.encode_ordinary)
+
+    texts = ["def f(x):", "", BETWEEN, "你好"]
+    assert Tiktoken(Another()).all(texts) == list(map(ours.count, texts))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -186,27 +187,20 @@ CL100K = ["gpt-4", "gpt-4-0613", "gpt-4-32k", "gpt-4-turbo-2024-04-09", "gpt-4-1
 CL100K += ["gpt-3.5-turbo", "gpt-3.5-turbo-16k", "azure/gpt-35-turbo", "openai/gpt-4"]
 CL100K += ["ft:gpt-3.5-turbo-0125:org::id", "openrouter/openai/gpt-4-turbo"]
 OTHER = ["gemini/gemini-2.5-pro", "ollama/llama3", "olmo-1", "o", "azure/my-deployment", "", None]
+SOURCES = [
+    *((model, "o200k_base", True) for model in O200K),
+    *((model, "cl100k_base", True) for model in CL100K),
+    *((model, "estimate by o200k_base", False) for model in OTHER),
+]
 
 
-@pytest.mark.parametrize("model", O200K)
-def test_newer_openai_models_are_exact(model: str) -> None:
-    """Whatever routes to it and however it is dated, the model's own vocabulary counts."""
+@pytest.mark.parametrize(("model", "source", "exact"), SOURCES)
+def test_each_model_is_counted_by_its_vocabulary(
+    model: str | None, source: str, exact: bool
+) -> None:
+    """Whatever routes to it and however it is dated; nothing is called exact that is not."""
     counter = TokenCounter(model)
-    assert (counter.source, counter.exact) == ("o200k_base", True)
-
-
-@pytest.mark.parametrize("model", CL100K)
-def test_older_openai_models_are_exact(model: str) -> None:
-    """gpt-4 is not gpt-4o: it has the older vocabulary."""
-    counter = TokenCounter(model)
-    assert (counter.source, counter.exact) == ("cl100k_base", True)
-
-
-@pytest.mark.parametrize("model", OTHER)
-def test_other_models_are_estimated_and_say_so(model: str | None) -> None:
-    """Nothing is called exact that is not."""
-    counter = TokenCounter(model)
-    assert (counter.source, counter.exact) == ("estimate by o200k_base", False)
+    assert (counter.source, counter.exact) == (source, exact)
 
 
 @pytest.mark.parametrize("model", ["claude-sonnet-4-5", "openrouter/anthropic/claude-opus-4.5"])
@@ -220,11 +214,7 @@ def test_claude_is_estimated_by_its_published_vocabulary(model: str) -> None:
 
 def forget_vocabularies() -> None:
     """As in a process that has counted nothing yet."""
-    for loaded in (
-        by_tiktoken.tiktoken_of,
-        by_tokenizers.tokenizers_count,
-        vocabularies._sooner,
-    ):
+    for loaded in (encodings._by_tiktoken, encodings._by_tokenizers):
         loaded.cache_clear()  # type: ignore[attr-defined]
 
 
@@ -234,9 +224,9 @@ def test_without_any_vocabulary_there_is_still_a_count(
 ) -> None:
     """A litellm without its files: an estimate that says so, rather a few too many than too few."""
     forget_vocabularies()
-    monkeypatch.setattr(loading, "litellm_folder", lambda: Path("nowhere"))
+    monkeypatch.setattr(encodings, "litellm_folder", lambda: Path("nowhere"))
     monkeypatch.setattr("tiktoken.registry.ENCODINGS", {})
-    counter = TokenCounter(model, vocabulary=vocabulary_for(model, fast=False))
+    counter = TokenCounter(model)
     forget_vocabularies()
     assert not counter.exact
     assert "estimate" in counter.source
@@ -244,16 +234,15 @@ def test_without_any_vocabulary_there_is_still_a_count(
     assert 2 <= counter.text("Hello, world") <= 6
 
 
-@pytest.mark.parametrize("fast", BY)
 @pytest.mark.parametrize("model", ["gpt-4o", "claude-sonnet-4-5"])
-def test_threads_that_ask_together_share_one_vocabulary(model: str, fast: bool) -> None:
+def test_threads_that_ask_together_share_one_vocabulary(model: str) -> None:
     """Twenty agents that begin at once do not each read and keep 40 MB of their own."""
     forget_vocabularies()
     together = threading.Barrier(8)
 
     def ask(_: int) -> object:
         together.wait(20)
-        return vocabulary_for(model, fast=fast).count_piece
+        return vocabulary_for(model).count_piece
 
     with ThreadPoolExecutor(8) as threads:
         assert len(set(threads.map(ask, range(8)))) == 1
@@ -268,7 +257,7 @@ socket.socket.connect = refuse
 socket.getaddrinfo = refuse
 import praison_compressor.tokens.counter as tokens
 from praison_compressor.tokens.models import model_limits
-heavy = {"litellm", "tiktoken", "toktok", "tokenizers", "sqlalchemy", "praisonaiagents"}
+heavy = {"litellm", "tiktoken", "tokenizers", "sqlalchemy", "praisonaiagents"}
 assert not heavy & set(sys.modules), heavy & set(sys.modules)
 before = dict(os.environ)
 counts = [tokens.TokenCounter(m).text("hello world") for m in ("gpt-4o", "gpt-4", "llama-3", "x")]

@@ -7,30 +7,14 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from .replies import JSON
-from .strict import Refusal, Rules
-
-__all__ = [
-    "check_cache_marks",
-    "check_messages",
-    "check_pairs",
-    "check_parameters",
-    "check_system",
-    "check_tools",
-    "merged",
-    "thinks",
-]
-
+from praison_compressor.testing.protocol import Refusal, Rules
+from praison_compressor.testing.replies import JSON
 
 PARAMETERS = frozenset(
-    {
-        *("cache_control", "container", "context_management", "max_tokens", "mcp_servers"),
-        *("messages", "metadata", "model", "output_config", "output_format", "service_tier"),
-        *("stop_sequences", "stream", "system", "temperature", "thinking", "tool_choice"),
-        *("tools", "top_k", "top_p"),
-    }
+    "cache_control container context_management max_tokens mcp_servers messages metadata model "
+    "output_config output_format service_tier stop_sequences stream system temperature thinking "
+    "tool_choice tools top_k top_p".split()
 )
-
 
 BLOCKS = {
     "text": {"type", "text", "cache_control", "citations"},
@@ -42,23 +26,22 @@ BLOCKS = {
     "redacted_thinking": {"type", "data"},
 }
 
+OPTIONAL = {"cache_control", "title", "context", "citations", "caller", "content", "is_error"}
 
 BLOCKS_OF = {
     "user": ("text", "image", "document", "tool_result"),
     "assistant": ("text", "tool_use", "thinking", "redacted_thinking"),
 }
 
-
 IDENTIFIER = re.compile(r"[a-zA-Z0-9_-]+")
 
 
-def check_parameters(body: JSON, rules: Rules) -> None:
+def check_parameters(body: JSON) -> None:
     """Refuse a request without what it must have, or with what is no parameter."""
     for key in ("model", "messages", "max_tokens"):
         if body.get(key) is None:
             raise Refusal(f"{key}: Field required")
-    if not rules.unknown_parameters:
-        _known(body, PARAMETERS, "")
+    _known(body, PARAMETERS, "")
     if not isinstance(body["max_tokens"], int) or body["max_tokens"] < 1:
         raise Refusal("max_tokens: Input should be greater than or equal to 1")
     if thinks(body) and body["thinking"].get("budget_tokens", 0) >= body["max_tokens"]:
@@ -78,12 +61,8 @@ def thinks(body: JSON) -> bool:
 
 def check_system(system: Any) -> None:
     """Refuse a system prompt that is no text."""
-    if system is None or isinstance(system, str):
-        return
-    for index, block in enumerate(_list(system, "system")):
-        if not isinstance(block, dict) or block.get("type") != "text":
-            raise Refusal(f"system.{index}: Input should be a text block")
-        _check_text(block.get("text"), f"system.{index}.text", "system")
+    for index, block in enumerate(_list(system, "system") if isinstance(system, list) else ()):
+        _check_block(block, ("text",), f"system.{index}")
 
 
 def _list(value: Any, where: str) -> list[Any]:
@@ -110,11 +89,6 @@ def _check_message(message: Any, index: int, *, last: bool, rules: Rules) -> Non
     if not isinstance(message, dict):
         raise Refusal(f"{where}: Input should be a valid dictionary")
     role = message.get("role")
-    if role == "system":
-        raise Refusal(
-            'messages: Unexpected role "system". The Messages API accepts a top-level `system` '
-            'parameter, not "system" as an input message role.'
-        )
     if role not in BLOCKS_OF:
         raise Refusal(
             f'messages: Unexpected role "{role}". Allowed roles are "user" or "assistant".'
@@ -151,34 +125,24 @@ def _check_block(block: Any, allowed: Sequence[str], where: str) -> None:
             f"tags: {names}"
         )
     _known(block, BLOCKS[kind], f"{where}.{kind}.")
-    checks = {"text": _check_text_block, "tool_use": _check_use, "tool_result": _check_result}
-    checks.get(kind, _check_fields)(block, f"{where}.{kind}")
-
-
-def _check_fields(block: JSON, where: str) -> None:
-    optional = {"cache_control", "title", "context", "citations"}
-    for key in BLOCKS[block["type"]] - optional:
+    for key in BLOCKS[kind] - OPTIONAL:
         if key not in block:
-            raise Refusal(f"{where}.{key}: Field required")
+            raise Refusal(f"{where}.{kind}.{key}: Field required")
+    checks = {"text": _check_text, "tool_use": _check_use, "tool_result": _check_result}
+    if kind in checks:
+        checks[kind](block, f"{where}.{kind}")
 
 
-def _check_text_block(block: JSON, where: str) -> None:
-    _check_text(block.get("text"), f"{where}.text", "messages")
-
-
-def _check_text(text: Any, where: str, place: str) -> None:
-    if not isinstance(text, str):
-        raise Refusal(f"{where}: Input should be a valid string")
-    if not text:
-        raise Refusal(f"{place}: text content blocks must be non-empty")
-    if not text.strip():
-        raise Refusal(f"{place}: text content blocks must contain non-whitespace text")
+def _check_text(block: JSON, where: str) -> None:
+    if not isinstance(block["text"], str):
+        raise Refusal(f"{where}.text: Input should be a valid string")
+    if not block["text"]:
+        raise Refusal("messages: text content blocks must be non-empty")
+    if not block["text"].strip():
+        raise Refusal("messages: text content blocks must contain non-whitespace text")
 
 
 def _check_use(block: JSON, where: str) -> None:
-    for key in ("id", "name", "input"):
-        if key not in block:
-            raise Refusal(f"{where}.{key}: Field required")
     for key in ("id", "name"):
         if not isinstance(block[key], str) or not IDENTIFIER.fullmatch(block[key]):
             raise Refusal(f"{where}.{key}: String should match pattern '^[a-zA-Z0-9_-]+$'")
@@ -187,8 +151,6 @@ def _check_use(block: JSON, where: str) -> None:
 
 
 def _check_result(block: JSON, where: str) -> None:
-    if not isinstance(block.get("tool_use_id"), str):
-        raise Refusal(f"{where}.tool_use_id: Field required")
     content = block.get("content")
     if isinstance(content, list):
         for index, part in enumerate(content):

@@ -6,7 +6,10 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 
-from .anthropic_refusals import (
+from praison_compressor.testing.protocol import Refusal, Rules, call_id, pieces, sse
+from praison_compressor.testing.replies import JSON, Asked, Failure, Reply, Usage
+
+from .anthropic_checks import (
     check_cache_marks,
     check_messages,
     check_pairs,
@@ -16,27 +19,10 @@ from .anthropic_refusals import (
     merged,
     thinks,
 )
-from .replies import JSON, Asked, Reply, Usage
-from .strict import Refusal, Rules, call_id, pieces, sse
 
-__all__ = [
-    "Anthropic",
-]
-
-
-ERROR_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    529: "overloaded_error",
-}
-
+ERROR_TYPES = {400: "invalid_request_error", 401: "authentication_error", 429: "rate_limit_error"}
 
 STOP_REASONS = {"length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
-
 
 MODIFIED = (
     "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. "
@@ -48,6 +34,7 @@ class Anthropic:
     """The protocol of `/v1/messages`; it remembers the thinking that it signed."""
 
     name = "anthropic"
+    path = "/messages"
 
     def __init__(self) -> None:
         self._signed: dict[str, tuple[str, set[str]]] = {}
@@ -56,8 +43,7 @@ class Anthropic:
         """Ids of all calls that were issued with thinking."""
 
     def check(self, body: JSON, rules: Rules) -> None:
-        """Raise Refusal for what the API refuses."""
-        check_parameters(body, rules)
+        check_parameters(body)
         check_system(body.get("system"))
         check_messages(body["messages"], rules)
         check_pairs(merged(body["messages"]))
@@ -66,7 +52,6 @@ class Anthropic:
         check_cache_marks(body)
 
     def asked(self, body: JSON) -> Asked:
-        """Read a request that passed the checks."""
         system = body.get("system")
         head = [{"role": "system", "content": _chat_content(system)}] if system else []
         messages = [chat for message in body["messages"] for chat in _chat_messages(message)]
@@ -80,7 +65,6 @@ class Anthropic:
         )
 
     def overflow(self, window: int, messages: int, tools: int, completion: int) -> Refusal:
-        """Return the refusal of a request that does not fit the window."""
         prompt = messages + tools
         if prompt > window:
             return Refusal(f"prompt is too long: {prompt} tokens > {window} maximum")
@@ -89,14 +73,13 @@ class Anthropic:
             f"{window}, decrease input length or `max_tokens` and try again"
         )
 
-    def error(self, refusal: Refusal) -> JSON:
+    def error(self, refusal: Refusal | Failure) -> JSON:
         """Return an error body; its type follows from the status alone."""
         kind = ERROR_TYPES.get(refusal.status, "api_error")
         error = {"type": kind, "message": refusal.message}
         return {"type": "error", "error": error, "request_id": "req_local"}
 
     def whole(self, reply: Reply, asked: Asked, usage: Usage) -> JSON:
-        """Return the body of a reply that is not streamed."""
         return {
             "id": f"msg_{asked.number:06d}",
             "type": "message",
@@ -109,7 +92,6 @@ class Anthropic:
         }
 
     def frames(self, reply: Reply, asked: Asked, usage: Usage) -> Iterator[bytes]:
-        """Yield the server-sent events of a streamed reply."""
         for event in self._events(reply, asked, usage):
             yield sse(event, event["type"])
 
@@ -179,7 +161,6 @@ class Anthropic:
             )
 
 
-# -- reading --------------------------------------------------------------------------------------
 def _chat_messages(message: JSON) -> Iterator[JSON]:
     """Yield the chat messages that one message stands for: each tool result is one of its own."""
     content = message["content"]
@@ -236,7 +217,6 @@ def _chat_tool(tool: JSON) -> JSON:
     return {"type": "function", "function": function}
 
 
-# -- answering ------------------------------------------------------------------------------------
 def _blocks(reply: Reply, asked: Asked) -> list[JSON]:
     said = reply.text or reply.refusal
     blocks: list[JSON] = [{"type": "text", "text": said}] if said else []

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from praison_compressor.tokens.counter import REPLY_TOKENS, TokenCounter
-from praison_compressor.tokens.encodings import Vocabulary, vocabulary_for
+from praison_compressor.tokens.encodings import Vocabulary
+from tests.helpers.texts import prose
 
 # ---------------------------------------------------------------- messages
 
@@ -128,17 +129,13 @@ def test_a_counted_message_is_not_counted_again() -> None:
     assert counted == ["edited in its place, to something longer"]
 
 
-@pytest.mark.parametrize("fast", [False, True])
-def test_many_new_messages_are_counted_as_one_by_one(
-    monkeypatch: pytest.MonkeyPatch, fast: bool
-) -> None:
+def test_many_new_messages_are_counted_as_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Side by side in threads, however many cores there are: the same counts, in order."""
-    vocabulary = vocabulary_for("gpt-4o", fast=fast)
-    transcript = [{"role": "user", "content": f"message {n} " * (n % 7)} for n in range(2_000)]
+    transcript = [{"role": "user", "content": f"message {n} " * (n % 70)} for n in range(2_000)]
     one_by_one = [TokenCounter("gpt-4o").message(message) for message in transcript]
     for cores in (1, 2, 3):
         monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
-        counter = TokenCounter("gpt-4o", vocabulary=vocabulary)
+        counter = TokenCounter("gpt-4o")
         assert counter.each(counter.cache.all(transcript)) == one_by_one
 
 
@@ -263,3 +260,58 @@ def test_a_nested_schema_counts_at_every_depth() -> None:
         empty = {"type": "object", "properties": {"list": {"type": wrap.get("type", "")}}}
         tools = [{"name": "f", "description": "d", "parameters": p} for p in (outer, empty)]
         assert counter.tools(tools[:1]) > counter.tools(tools[1:])
+
+
+# ---------------------------------------------------------------- what the provider reports
+
+
+def test_an_unknown_tokenizer_converges_in_three_turns() -> None:
+    """Three reports of a provider whose tokens are 30 % more make the count right."""
+    counter = TokenCounter("some-model")
+    truth = TokenCounter("some-model")
+    turns = [{"role": "user", "content": prose(200, seed)} for seed in range(6)]
+    for turn in range(1, 4):
+        counter.calibrate(turns[:turn], round(truth.messages(turns[:turn]) * 1.3))
+    assert counter.messages(turns) == pytest.approx(truth.messages(turns) * 1.3, rel=0.01)
+    assert "corrected by 1.30" in counter.source
+
+
+def test_an_exact_counter_stays_exact() -> None:
+    """A report within two percent changes nothing; a lasting difference is believed."""
+    counter = TokenCounter("gpt-4o")
+    messages = [{"role": "user", "content": prose(500)}]
+    exact = counter.messages(messages)
+    counter.calibrate(messages, round(exact * 1.01))
+    assert counter.messages(messages) == exact
+    counter.calibrate(messages, round(exact * 1.2))
+    assert counter.messages(messages) > exact
+
+
+@pytest.mark.parametrize("ratio", [0.3, 0.5, 0.8, 1.3, 2.0, 3.5])
+def test_short_messages_are_not_counted_for_more_than_they_are(ratio: float) -> None:
+    """What is corrected message by message adds up to what the provider reports."""
+    counter = TokenCounter("acme/unknown")
+    talk = [{"role": "user", "content": f"and {n}? " + "so " * (n % 9)} for n in range(200)]
+    reported = round(counter.messages(talk) * ratio)
+    counter.calibrate(talk, reported)
+    assert abs(counter.messages(talk) / reported - 1) < 0.03
+
+
+@pytest.mark.parametrize("reported", [0, -5, 1, 10**9])
+def test_an_unbelievable_report_is_not_learned(reported: int) -> None:
+    """A proxy's zero, or another request's usage, changes no count."""
+    counter = TokenCounter("some-model")
+    before = counter.messages(EXAMPLE)
+    counter.calibrate(EXAMPLE, reported)
+    assert counter.messages(EXAMPLE) == before
+
+
+def test_a_report_of_five_times_the_count_is_believed_when_the_next_one_says_it_again() -> None:
+    """A tokenizer that far from ours must not overflow its window for ever; once is a mistake."""
+    counter = TokenCounter("some-model")
+    counted = counter.messages(EXAMPLE)
+    ratios = []
+    for times in (1, 5, 1, 5, 5, 5):
+        counter.calibrate(EXAMPLE, counted * times)
+        ratios.append(round(counter.messages(EXAMPLE) / counted))
+    assert ratios == [1, 1, 1, 1, 5, 5]

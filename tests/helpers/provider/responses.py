@@ -4,35 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .chat_refusals import check_alternation
-from .replies import JSON, Asked, Reply, Usage
-from .responses_refusals import check_input, check_pairs, check_reasoning_is_followed, check_tools
-from .strict import (
+from praison_compressor.testing.checks import check_alternation, known_keys, missing
+from praison_compressor.testing.protocol import (
     Refusal,
     Rules,
-    a_string,
     call_id,
-    known_keys,
-    missing,
     openai_error,
     pieces,
     sse,
 )
+from praison_compressor.testing.replies import JSON, Asked, Failure, Reply, Usage
 
-__all__ = [
-    "Responses",
-]
-
-
-PARAMETERS = frozenset(
-    {
-        *("background", "conversation", "include", "input", "instructions", "max_output_tokens"),
-        *("max_tool_calls", "metadata", "model", "parallel_tool_calls", "previous_response_id"),
-        *("prompt", "prompt_cache_key", "prompt_cache_retention", "reasoning", "service_tier"),
-        *("safety_identifier", "store", "stream", "stream_options", "temperature", "text"),
-        *("tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user"),
-        "context_management",
-    }
+from .responses_checks import (
+    PARAMETERS,
+    check_input,
+    check_pairs,
+    check_reasoning_is_followed,
+    check_tools,
 )
 
 
@@ -40,33 +28,29 @@ class Responses:
     """The protocol of `/v1/responses`; it remembers what it issued, to know it again."""
 
     name = "responses"
+    path = "/responses"
 
     def __init__(self) -> None:
         self._items: dict[str, JSON] = {}
         self._reasoning_of: dict[str, str] = {}
-        """Item id (and call id) -> the id of the reasoning item it was issued with."""
+        """Item id -> the id of the reasoning item it was issued with."""
         self._conversations: dict[str, list[JSON]] = {}
         """Response id -> the items that a `previous_response_id` stands for."""
 
     def check(self, body: JSON, rules: Rules) -> None:
-        """Raise Refusal for what the API refuses."""
         if not body.get("model"):
             missing("model")
-        if not rules.unknown_parameters:
-            known_keys(body, PARAMETERS, "")
-        if body.get("instructions") is not None:
-            a_string(body, "instructions", "", filled=False)
+        known_keys(body, PARAMETERS, "")
         check_input(body, rules)
         items = self._all_items(body)
         check_pairs(items)
-        self._check_reasoning(items, rules)
+        self._check_reasoning(items)
         if rules.alternate:
-            roles = [item["role"] for item in items if _is_message(item)]
+            roles = [item["role"] for item in items if item.get("type", "message") == "message"]
             check_alternation([role for role in roles if role in ("user", "assistant")])
         check_tools(body)
 
     def asked(self, body: JSON) -> Asked:
-        """Read a request that passed the checks."""
         items = self._all_items(body)
         system = body.get("instructions")
         head = [{"role": "system", "content": system}] if system else []
@@ -80,7 +64,6 @@ class Responses:
         )
 
     def overflow(self, window: int, messages: int, tools: int, completion: int) -> Refusal:
-        """Return the refusal of a request that does not fit the window."""
         return Refusal(
             "Your input exceeds the context window of this model. Please adjust your input and "
             "try again.",
@@ -88,18 +71,15 @@ class Responses:
             code="context_length_exceeded",
         )
 
-    def error(self, refusal: Refusal) -> JSON:
-        """Return an error body."""
-        return openai_error(refusal)
+    def error(self, why: Refusal | Failure) -> JSON:
+        return openai_error(why)
 
     def whole(self, reply: Reply, asked: Asked, usage: Usage) -> JSON:
-        """Return the body of a reply that is not streamed."""
         output = self._issue(reply, asked)
         body = _envelope(asked, "incomplete" if reply.finish == "length" else "completed")
         return {**body, "output": output, "usage": _usage(usage)}
 
     def frames(self, reply: Reply, asked: Asked, usage: Usage) -> Iterator[bytes]:
-        """Yield the server-sent events of a streamed reply."""
         for number, event in enumerate(self._events(reply, asked, usage)):
             yield sse({**event, "sequence_number": number}, event["type"])
 
@@ -121,8 +101,6 @@ class Responses:
             self._items[item["id"]] = item
             if reasoning and item["id"] != reasoning:
                 self._reasoning_of[item["id"]] = reasoning
-            if reasoning and item["type"] == "function_call":
-                self._reasoning_of[item["call_id"]] = reasoning
         self._conversations[_id("resp", asked)] = [*self._all_items(asked.body), *output]
         return output
 
@@ -152,13 +130,11 @@ class Responses:
             raise Refusal(f"Item with id '{item['id']}' not found.", param="input", status=404)
         return self._items[item["id"]]
 
-    def _check_reasoning(self, items: Sequence[JSON], rules: Rules) -> None:
+    def _check_reasoning(self, items: Sequence[JSON]) -> None:
         """Refuse a call without the reasoning it came from, and reasoning that lost its call."""
         present = {item["id"] for item in items if item.get("type") == "reasoning"}
         for item in items:
             key = item.get("id")
-            if key not in self._reasoning_of and rules.reasoning_by_call_id:
-                key = item.get("call_id") if item.get("type") == "function_call" else None
             needed = self._reasoning_of.get(key or "")
             if needed is not None and needed not in present:
                 kind = item.get("type", "message")
@@ -168,11 +144,6 @@ class Responses:
                     param="input",
                 )
         check_reasoning_is_followed(items)
-
-
-# -- reading --------------------------------------------------------------------------------------
-def _is_message(item: JSON) -> bool:
-    return bool(item.get("type", "message") == "message")
 
 
 def _chat_messages(items: Sequence[JSON]) -> list[JSON]:
@@ -225,36 +196,22 @@ def _chat_tool(tool: JSON) -> JSON:
     return {"type": "function", "function": {"name": tool["type"], **function}}
 
 
-# -- answering ------------------------------------------------------------------------------------
 def _id(prefix: str, asked: Asked, index: int = 0) -> str:
     return f"{prefix}_{asked.number:06d}_{index}"
 
 
 def _envelope(asked: Asked, status: str) -> JSON:
-    body = asked.body
     return {
         "id": _id("resp", asked),
         "object": "response",
         "created_at": 1_700_000_000 + asked.number,
         "status": status,
-        "background": False,
         "error": None,
-        "incomplete_details": ({"reason": "max_output_tokens"} if status == "incomplete" else None),
-        "instructions": body.get("instructions"),
-        "max_output_tokens": asked.max_tokens,
-        "metadata": body.get("metadata") or {},
+        "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
         "model": asked.model,
-        "parallel_tool_calls": body.get("parallel_tool_calls", True),
-        "previous_response_id": body.get("previous_response_id"),
-        "reasoning": body.get("reasoning") or {"effort": None, "summary": None},
-        "store": body.get("store", True),
-        "temperature": body.get("temperature", 1.0),
-        "text": body.get("text") or {"format": {"type": "text"}},
-        "tool_choice": body.get("tool_choice", "auto"),
-        "tools": body.get("tools") or [],
-        "top_p": body.get("top_p", 1.0),
-        "truncation": "disabled",
-        "user": None,
+        "parallel_tool_calls": True,
+        "tool_choice": asked.body.get("tool_choice", "auto"),
+        "tools": asked.body.get("tools") or [],
     }
 
 

@@ -1,0 +1,76 @@
+"""A summarizer's model that misbehaves, one way a request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from praison_compressor.testing import Asked, Broken, Call, Failure, Reply, Summarizer
+
+REFUSAL = "I'm sorry, but I can't assist with that request."
+CONTEXT = (
+    "This model's maximum context length is 4096 tokens. However, your messages resulted in 5000 "
+    "tokens. Please reduce the length of the messages."
+)
+
+
+def _fails(status: int, message: str, type: str, code: str | None = None, **more: Any) -> Any:
+    return lambda text, asked: Failure(status, message, type, code, **more)
+
+
+def _breaks(how: Literal["reset", "stall", "invalid_utf8", "not_json"], after: int) -> Any:
+    return lambda text, asked: Broken(how, Reply(text), after)
+
+
+BEHAVIOURS: dict[str, Callable[[str, Asked], Any]] = {
+    "faithful": lambda text, asked: Reply(text),
+    "empty": lambda text, asked: Reply(""),
+    "whitespace": lambda text, asked: Reply(" \n\t\n "),
+    "refusal": lambda text, asked: Reply(REFUSAL),
+    "refusal_field": lambda text, asked: Reply(refusal=REFUSAL),
+    "echo_prompt": lambda text, asked: Reply(asked.text, capped=False),
+    "cut_off": lambda text, asked: Reply(text[: max(1, len(text) // 2)], finish="length"),
+    "verbose": lambda text, asked: Reply(
+        text + " and so on" * (10 * (asked.max_tokens or 1_500) // 3), capped=False
+    ),
+    "tool_call": lambda text, asked: Reply(calls=(Call("read_file", {"path": "notes.md"}),)),
+    "unclosed_reasoning": lambda text, asked: Reply(f"<think>\nLet me see what matters. {text}"),
+    "thinking_only": lambda text, asked: Reply("", thinking="I thought and said nothing."),
+    "unauthorized": _fails(401, "Incorrect API key.", "authentication_error", "invalid_api_key"),
+    "rate_limited": _fails(
+        429,
+        "Rate limit reached. Please try again in 20ms.",
+        "tokens",
+        "rate_limit_exceeded",
+        retry_after_seconds=0.02,
+    ),
+    "rate_limited_bare": _fails(429, "Rate limit reached.", "tokens", "rate_limit_exceeded"),
+    "quota": _fails(
+        429,
+        "You exceeded your current quota, please check your plan and billing details.",
+        "insufficient_quota",
+        "insufficient_quota",
+    ),
+    "server_error": _fails(500, "The server had an error while processing.", "server_error"),
+    "overloaded": _fails(503, "The engine is currently overloaded.", "server_error"),
+    "context": _fails(
+        400, CONTEXT, "invalid_request_error", "context_length_exceeded", param="messages"
+    ),
+    "reset": _breaks("reset", 0),
+    "stall": _breaks("stall", 1),
+    "invalid_utf8": _breaks("invalid_utf8", 1),
+    "not_json": _breaks("not_json", 0),
+}
+
+
+class Misbehaving(Summarizer):
+    """Takes the behaviours one per request, in order; the last one stays."""
+
+    def __init__(self, *behaviours: str, **options: Any) -> None:
+        super().__init__(**options)
+        self._behaviours = [BEHAVIOURS[name] for name in behaviours]
+
+    def __call__(self, asked: Asked) -> Any:
+        more = len(self._behaviours) > 1
+        behave = self._behaviours.pop(0) if more else self._behaviours[0]
+        return behave(self.summary(asked), asked)

@@ -1,0 +1,259 @@
+"""The strict twins of Anthropic's messages API and OpenAI's responses API, which our tests use."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import litellm
+import openai
+import pytest
+
+from praison_compressor.testing import Call, LocalProvider, Reply, Rules, Worker
+from tests.helpers.provider import strict_provider
+
+USER: Any = {"role": "user", "content": "hi"}
+PARAMETERS: Any = {"type": "object", "properties": {"path": {"type": "string"}}}
+THINKING = {"type": "enabled", "budget_tokens": 1024}
+CALLS = (Call("read", {"path": "a"}),)
+
+# Anthropic's.
+USE: Any = {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a"}}
+RESULT: Any = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "done"}
+TOOL: Any = {"name": "read", "input_schema": PARAMETERS}
+MARK = {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}
+
+# Responses'.
+CALL = {"type": "function_call", "call_id": "call_1", "name": "read", "arguments": "{}"}
+OUTPUT: Any = {"type": "function_call_output", "call_id": "call_1", "output": "done"}
+FUNCTION: Any = {"type": "function", "name": "read", "parameters": PARAMETERS}
+
+
+def say(*blocks: Any) -> dict[str, Any]:
+    return {"role": "user", "content": list(blocks)}
+
+
+def does(*blocks: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": list(blocks)}
+
+
+STEP = does(USE)
+
+
+def post(provider: LocalProvider, path: str, **body: Any) -> httpx.Response:
+    sent = {"model": "any", **body}
+    if path == "messages":
+        sent = {"max_tokens": 4_000, "messages": [USER], **sent}
+    return httpx.post(f"{provider.base_url}/{path}", json=sent, timeout=20)
+
+
+MESSAGES = [
+    ([], "at least one message is required"),
+    ([{"role": "assistant", "content": "yes"}, USER], 'first message must use the "user" role'),
+    ([{"role": "system", "content": "s"}, USER], 'Unexpected role "system"'),
+    ([USER, {"role": "tool", "content": "s"}], 'Unexpected role "tool"'),
+    ([{**USER, "_summary": 1}], "messages.0._summary: Extra inputs are not permitted"),
+    ([{"role": "user", "content": ""}], "must have non-empty content"),
+    ([{"role": "user", "content": " \n"}], "non-whitespace text"),
+    ([say({"type": "text", "text": "a", "id": 1})], "text.id: Extra inputs are not permitted"),
+    ([say({"type": "image_url"})], "Input tag 'image_url' found"),
+    ([say(USE)], "Input tag 'tool_use' found"),
+    ([USER, does({**USE, "id": "a.b"})], "should match pattern"),
+    ([USER, does({**USE, "input": "{}"})], "should be a valid dictionary"),
+    ([USER, does({"type": "text", "text": "well"}), say(RESULT)], "unexpected `tool_use_id`"),
+    ([USER, STEP, USER], "without `tool_result` blocks immediately after: toolu_1"),
+    ([USER, STEP], "without `tool_result` blocks"),
+    ([USER, STEP, say(RESULT, RESULT)], "must have a single result"),
+    ([USER, does(USE, USE), say(RESULT)], "ids must be unique"),
+    ([USER, STEP, say({"type": "text", "text": "w"}, RESULT)], "must come before"),
+    ([USER, does({"type": "text", "text": "so "})], "cannot end with trailing whitespace"),
+    ([USER, does({"type": "thinking", "thinking": "hm"}), USER], "thinking.signature"),
+    (
+        [USER, does({"type": "thinking", "thinking": "hm", "signature": "x"}), USER],
+        "Invalid `signature` in `thinking` block",
+    ),
+]
+INPUTS = [
+    ([], "empty array"),
+    ([{"type": "thought"}], "Invalid value: 'thought'."),
+    ([{**USER, "_summary": 1}], "Unknown parameter: 'input[0]._summary'."),
+    ([{"role": "tool", "content": "y"}], "Invalid value: 'tool'."),
+    ([{"role": "user", "content": None}], "array of objects or string"),
+    ([say({"type": "text", "text": "hi"})], "Invalid value: 'text'."),
+    ([USER, {"type": "function_call", "name": "read", "arguments": "{}"}], "'input[1].call_id'."),
+    ([USER, {**CALL, "arguments": {}}, OUTPUT], "expected a string, but got an object"),
+    ([USER, OUTPUT], "No tool call found for function call output with call_id call_1."),
+    ([USER, CALL], "No tool output found for function call call_1."),
+    ([USER, CALL, USER, OUTPUT], "No tool output found"),
+    ([USER, CALL, CALL, OUTPUT], "Duplicate function call"),
+    ([USER, {"type": "reasoning", "id": "r", "summary": []}, USER], "required following item"),
+    ([USER, {"type": "item_reference", "id": "msg_9"}], "Item with id 'msg_9' not found."),
+]
+REFUSED = [
+    *(("messages", {"messages": messages}, said) for messages, said in MESSAGES),
+    ("messages", {"max_tokens": 0}, "greater than or equal to 1"),
+    ("messages", {"n": 1}, "n: Extra inputs are not permitted"),
+    ("messages", {"tools": [{"function": {}}]}, "tools.0.custom.name: Field required"),
+    ("messages", {"system": [MARK] * 3, "messages": [say(MARK, MARK)]}, "A maximum of 4 blocks"),
+    ("messages", {"thinking": THINKING, "max_tokens": 9}, "greater than `thinking.budget_tokens`"),
+    *(("responses", {"input": given}, said) for given, said in INPUTS),
+    ("responses", {"input": "hi", "max_tokens": 3}, "Unknown parameter: 'max_tokens'."),
+    ("responses", {"input": "hi", "tools": [{"type": "function"}]}, "'tools[0].name'."),
+    ("responses", {"input": "hi", "previous_response_id": "r"}, "with id 'r' not found"),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "said"), REFUSED)
+def test_what_the_api_refuses_is_refused(
+    provider: LocalProvider, path: str, body: Any, said: str
+) -> None:
+    """In the API's words, and on record as refused."""
+    reply = post(provider, path, **body)
+    assert reply.status_code in (400, 404)
+    assert said in reply.json()["error"]["message"]
+    assert provider.refused == provider.requests
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("messages", {"messages": [USER, USER]}),
+        ("messages", {"messages": [USER, STEP, say(RESULT, {"type": "text", "text": "go on"})]}),
+        ("messages", {"messages": [USER, {"role": "assistant", "content": "The answer is"}]}),
+        ("responses", {"input": [USER, CALL, {**OUTPUT, "output": ""}, USER]}),
+    ],
+)
+def test_strict_is_not_stricter_than_the_api(provider: LocalProvider, path: str, body: Any) -> None:
+    """Neighbours of one role are merged; a silent tool is no mistake."""
+    assert post(provider, path, **body).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("messages", {"messages": [USER, USER]}), ("responses", {"input": [USER] * 2})],
+)
+def test_alternation_may_be_demanded(path: str, body: Any) -> None:
+    """Strict chat templates sit behind these APIs too."""
+    with strict_provider(rules=Rules(alternate=True)) as provider:
+        assert "must alternate" in post(provider, path, **body).json()["error"]["message"]
+
+
+def test_conversations_are_read_into_one_shape(provider: LocalProvider) -> None:
+    """System, blocks or items, calls and results are on record as chat messages."""
+    told = [USER, STEP, say(RESULT, {"type": "text", "text": "go on"})]
+    post(provider, "messages", system="be good", messages=told, tools=[TOOL])
+    items = [USER, CALL, OUTPUT, {"role": "user", "content": "go on"}]
+    post(provider, "responses", instructions="be good", input=items, tools=[FUNCTION])
+    for record in provider.requests:
+        roles = [message["role"] for message in record.messages]
+        assert roles == ["system", "user", "assistant", "tool", "user"]
+        assert record.messages[2]["tool_calls"][0]["function"]["name"] == "read"
+        assert record.tools[0]["function"]["name"] == "read"
+    assert [record.protocol for record in provider.requests] == ["anthropic", "responses"]
+
+
+# ---------------------------------------------------------------- thinking
+def test_signed_thinking_must_come_back_as_it_was_issued(provider: LocalProvider) -> None:
+    """Unchanged it is fine; shortened, moved or dropped from a running step it is refused."""
+    provider.answer_with(lambda asked: Reply("Wait.", CALLS, thinking="I should read."))
+    thought, text, use = post(provider, "messages", thinking=THINKING).json()["content"]
+    result = {**RESULT, "tool_use_id": use["id"]}
+    cases = [
+        ([thought, text, use], say(result), None),
+        ([{**thought, "thinking": "I"}, text, use], say(result), "Invalid `signature`"),
+        ([thought, text], USER, "cannot be modified"),
+        ([text, use, thought], say(result), "cannot be modified"),
+        ([text, use], say(result), "Expected `thinking` or `redacted_thinking`"),
+    ]
+    for blocks, last, said in cases:
+        told = [USER, does(*blocks), last]
+        reply = post(provider, "messages", messages=told, thinking=THINKING)
+        assert reply.status_code == (400 if said else 200)
+        assert (said or "") in reply.text
+    finished = [USER, does(text, use), say(result), does(text), USER]
+    assert post(provider, "messages", messages=finished, thinking=THINKING).status_code == 200
+
+
+def test_a_call_and_its_reasoning_item_stay_together(provider: LocalProvider) -> None:
+    """Both are fine; either without the other is refused."""
+    provider.answer_with(lambda asked: Reply(calls=CALLS, thinking="I should read."))
+    reasoning, call = post(provider, "responses", input="hi").json()["output"]
+    output = {**OUTPUT, "call_id": call["call_id"]}
+    both = post(provider, "responses", input=[USER, reasoning, call, output])
+    lost = post(provider, "responses", input=[USER, call, output])
+    alone = post(provider, "responses", input=[USER, reasoning, USER])
+    assert both.status_code == 200
+    assert "without its required 'reasoning' item" in lost.text
+    assert "without its required following item" in alone.text
+
+
+def test_a_previous_response_stands_for_its_conversation(provider: LocalProvider) -> None:
+    """`previous_response_id` brings back input and output."""
+    provider.answer_with(["blue", "still blue"])
+    first = post(provider, "responses", input="my colour?").json()
+    post(provider, "responses", input="sure?", previous_response_id=first["id"])
+    assert provider.requests[1].text == "my colour?\nblue\nsure?"
+
+
+# ---------------------------------------------------------------- answers
+def test_the_window_is_enforced_in_each_apis_words() -> None:
+    """System prompt and instructions count."""
+    with strict_provider(window=100) as provider:
+        long = post(provider, "messages", system="word " * 200)
+        capped = post(provider, "messages", max_tokens=99)
+        items = post(provider, "responses", instructions="word " * 200, input="hi")
+    tokens = provider.requests[0].prompt_tokens
+    assert long.json()["error"]["message"] == f"prompt is too long: {tokens} tokens > 100 maximum"
+    assert "exceed context limit" in capped.text
+    assert items.json()["error"]["code"] == "context_length_exceeded"
+
+
+def test_streams_hold_thinking_text_and_calls(provider: LocalProvider) -> None:
+    """The events, put together again, are the reply in one piece."""
+    text = "Let me look at it. " * 20
+    provider.answer_with(lambda asked: Reply(text, CALLS, thinking="Hm. So."))
+    raw = post(provider, "messages", stream=True, thinking=THINKING).text
+    events = [json.loads(line[6:]) for line in raw.splitlines() if line.startswith("data: ")]
+    deltas = [event["delta"] for event in events if event["type"] == "content_block_delta"]
+    for key, whole in (("thinking", "Hm. So."), ("text", text), ("partial_json", '{"path": "a"}')):
+        assert "".join(delta.get(key, "") for delta in deltas) == whole
+    assert events[-2]["delta"]["stop_reason"] == "tool_use"
+    client = openai.OpenAI(base_url=provider.base_url, api_key="any", max_retries=0, timeout=20)
+    with client, client.responses.stream(model="gpt-5", input="hi", tools=[FUNCTION]) as stream:
+        deltas = [e.delta for e in stream if e.type == "response.output_text.delta"]
+        final = stream.get_final_response()
+    assert "".join(deltas) == text
+    assert [item.type for item in final.output] == ["reasoning", "message", "function_call"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("model", "address", "path"),
+    [
+        ("anthropic/claude-sonnet-4-5", "url", "/v1/messages"),
+        ("openai/responses/gpt-5", "base_url", "/v1/responses"),
+    ],
+)
+def test_litellm_holds_a_tool_loop(
+    provider: LocalProvider, model: str, address: str, path: str, stream: bool
+) -> None:
+    """A call, its result, the answer: what litellm makes of each API is accepted."""
+    provider.answer_with(Worker(calls=1, answer="It works."))
+    tool = {"type": "function", "function": {"name": "read", "parameters": PARAMETERS}}
+
+    def ask(messages: list[Any]) -> Any:
+        where = {"api_base": getattr(provider, address), "api_key": "any"}
+        reply = litellm.completion(
+            model=model, messages=messages, tools=[tool], stream=stream, **where
+        )
+        whole = litellm.stream_chunk_builder(list(reply)) if stream else reply
+        return whole.choices[0].message
+
+    (call,) = ask([USER]).tool_calls
+    function = {"name": call.function.name, "arguments": call.function.arguments}
+    calls = [{"id": call.id, "type": "function", "function": function}]
+    result = {"role": "tool", "tool_call_id": call.id, "content": "ok"}
+    answer = ask([USER, {"role": "assistant", "content": None, "tool_calls": calls}, result])
+    assert answer.content == "It works."
+    assert {record.path for record in provider.requests} == {path}
