@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from praison_compressor.ledger.chain import earlier_outline
+from praison_compressor.ledger.segments import earlier_outline
 
 SYSTEM, A, B, TASK, C, D, LAST = ({"role": "user", "content": name} for name in "sabtcdl")
 OUTLINE = (SYSTEM, 0, TASK, 1, LAST)

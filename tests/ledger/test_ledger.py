@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from praison_compressor.errors import LedgerConflict, LedgerCorrupt, SessionNotFound
-from praison_compressor.ledger.chain import seal, verify
-from praison_compressor.ledger.segments import GENESIS, Store, Usage
+from praison_compressor.ledger.segments import GENESIS, Store, Usage, seal, verify
 from praison_compressor.messages import digest
 from praison_compressor.view.layout import lay
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
@@ -207,12 +206,6 @@ def test_usage_adds_up_number_by_number() -> None:
     assert (one + Usage(1, 1, 1, 1)).cost == 0.5
     assert (Usage() + Usage()).cost is None
     assert Usage() == Usage(0, 0, 0, 0, None)
-
-
-def test_a_segment_is_recognized_by_what_it_rendered() -> None:
-    """The digest of the rendered message: by it a view is read as the transcript it stands for."""
-    written = segment(talk(2), "the words")
-    assert written.rendered_digest == digest(written.rendered)
 
 
 def test_segments_are_laid_by_position_between_gaps() -> None:

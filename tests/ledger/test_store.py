@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from praison_compressor.errors import LedgerConflict, LedgerError, SessionNotFound, StoreUnavailable
-from praison_compressor.ledger.chain import verify
-from praison_compressor.ledger.segments import GENESIS, Store, Usage
-from praison_compressor.ledger.sql.database import MIGRATIONS, default_path
+from praison_compressor.ledger.segments import GENESIS, Store, Usage, verify
+from praison_compressor.ledger.sql.database import default_path
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from tests.helpers.stores import Execute
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
@@ -220,16 +219,7 @@ def test_a_file_can_be_named_in_several_ways(tmp_path: Path, spelling: str) -> N
     assert len(open_store(spelling.format(path)).open(NAMESPACE, "s").entries) == 1
 
 
-# ---------------------------------------------------------------- migrations
-
-
-def test_migrations_are_recorded_once(store_url: str, execute: Execute) -> None:
-    """Each has its name and time; opening again applies none."""
-    open_store(store_url).check()
-    before = execute("SELECT name, applied FROM compressor_migrations ORDER BY name")
-    assert [name for name, _ in before] == [name for name, _ in MIGRATIONS]
-    open_store(store_url).check()
-    assert execute("SELECT name, applied FROM compressor_migrations ORDER BY name") == before
+# ---------------------------------------------------------------- made, or refused
 
 
 def test_many_processes_may_be_the_first(store_url: str) -> None:
@@ -263,12 +253,23 @@ def test_a_new_file_that_another_writes_to_is_waited_for(tmp_path: Path) -> None
         ends.join()
 
 
-def test_a_newer_versions_store_is_refused(store_url: str, execute: Execute) -> None:
-    """A migration that this version does not know means: upgrade, do not touch."""
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE compressor_meta SET value = CAST('99' AS {bytes}) WHERE name = 'layout'",
+        "DELETE FROM compressor_meta WHERE name = 'layout'",
+    ],
+)
+def test_a_store_of_another_layout_is_refused(
+    store_url: str, execute: Execute, change: str
+) -> None:
+    """Written by another version, newer or older: one clear error, and nothing is touched."""
     open_store(store_url).check()
-    execute("INSERT INTO compressor_migrations VALUES ('0099 from the future', 0)")
-    with pytest.raises(StoreUnavailable, match=r"newer version .*'0099 from the future'.*upgrade"):
+    execute(change.format(bytes="BLOB" if "sqlite" in store_url else "BYTEA"))
+    before = execute("SELECT * FROM compressor_meta")
+    with pytest.raises(StoreUnavailable, match=r"another version.*expected 1.*another store"):
         open_store(store_url).open(NAMESPACE, "s")
+    assert execute("SELECT * FROM compressor_meta") == before
 
 
 def test_a_conflict_is_not_a_failure_of_the_store(sql_store: SqlStore) -> None:

@@ -21,7 +21,7 @@ COLUMNS = [
     ("entries", "hash"),
     ("entries", "sealed"),
     ("entries", "kind"),
-    ("blocks", "body"),
+    ("messages", "body"),
     ("messages", "digest"),
     ("sessions", "head_hash"),
     ("sessions", "base_hash"),
@@ -64,11 +64,10 @@ def flipped(value: Any, chance: random.Random) -> Any:
     [
         ("DELETE FROM compressor_links WHERE ordinal = 2", "originals"),
         ("UPDATE compressor_links SET message_key = 1", "originals"),
-        ("UPDATE compressor_messages SET line = line + 1", "changed|originals"),
+        ("UPDATE compressor_messages SET digest = body", "changed"),
         ("DELETE FROM compressor_entries WHERE position = 1", "entries|epoch"),
         ("UPDATE compressor_entries SET position = 7 WHERE position = 1", "expected entry"),
         ("UPDATE compressor_sessions SET length = length - 1", "entries"),
-        ("UPDATE compressor_usage SET prompt_tokens = prompt_tokens + 1", "usage"),
     ],
 )
 def test_a_row_that_is_gone_or_moved_is_named(

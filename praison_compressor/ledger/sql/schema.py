@@ -1,16 +1,20 @@
-"""The tables of the ledger, the same for SQLite and PostgreSQL.
+"""The tables of the ledger, the same for SQLite and PostgreSQL, and how they are made.
 
 Everything that says who said what is in six columns: `entries.sealed` (salt, segment and archive
-digest together, so that forgetting one forgets all), `blocks.body`, `messages.digest`,
+digest together, so that forgetting one forgets all), `messages.body` and `messages.digest`,
 `transcripts.body` and `transcripts.names`, and the full-text index. All else is ids, hashes,
 counts and times.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
+    DDL,
     BigInteger,
     Column,
+    Connection,
     Float,
     ForeignKey,
     Index,
@@ -20,79 +24,20 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    event,
 )
+from sqlalchemy.dialects import postgresql, sqlite
 
 from ...errors import ConfigError
 
-__all__ = [
-    "CONTENT",
-    "blocks",
-    "check_names",
-    "entries",
-    "epochs",
-    "exports",
-    "leases",
-    "links",
-    "messages",
-    "meta",
-    "metadata",
-    "migrations",
-    "sessions",
-    "transcripts",
-    "usage",
-]
-
-
-# -------------------------------------------------------------- names
-
-
-_LONGEST_NAME = 1_000  # bytes; an index of PostgreSQL takes no key of more than 2,700
-
-
-def check_names(*names: str | None) -> None:
-    """Pass names, or nothing in their place.
-
-    Raises:
-        ConfigError: one is empty, too long, or no text that a database can hold.
-    """
-    for name in names:
-        if name is None:
-            continue
-        if (
-            not isinstance(name, str)
-            or not name
-            or "\0" in name
-            or any("\ud800" <= c <= "\udfff" for c in name)
-        ):
-            raise ConfigError(f"{name!r} cannot name a session or namespace; expected text")
-        size = len(name.encode("utf-8"))
-        if size > _LONGEST_NAME:
-            raise ConfigError(
-                f"a name of {size} bytes, {name[:20]!r}…; expected at most {_LONGEST_NAME}"
-            )
-
-
-# -------------------------------------------------------------- schema
-
+LAYOUT = b"1"
+"""The number of this layout of tables; a store of another one is refused."""
 
 # SQLite gives ascending row ids only to a column of exactly the type INTEGER.
 _Key = BigInteger().with_variant(Integer, "sqlite")
-
-
 # A prefix, because a PostgreSQL database is often shared with an application's own "sessions".
 _PREFIX = "compressor_"
-
-
 metadata = MetaData()
-
-
-migrations = Table(
-    _PREFIX + "migrations",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("applied", Float, nullable=False),
-)
-
 
 meta = Table(
     _PREFIX + "meta",
@@ -100,7 +45,6 @@ meta = Table(
     Column("name", Text, primary_key=True),
     Column("value", LargeBinary, nullable=False),
 )
-
 
 sessions = Table(
     _PREFIX + "sessions",
@@ -129,7 +73,6 @@ sessions = Table(
     Index(_PREFIX + "sessions_base", "base_key"),
 )
 
-
 epochs = Table(
     _PREFIX + "epochs",
     metadata,
@@ -145,7 +88,6 @@ epochs = Table(
     UniqueConstraint("namespace", "id"),
     UniqueConstraint("session_key", "number"),
 )
-
 
 entries = Table(
     _PREFIX + "entries",
@@ -163,27 +105,15 @@ entries = Table(
     UniqueConstraint("session_key", "position"),
 )
 
-
-blocks = Table(
-    _PREFIX + "blocks",
-    metadata,
-    Column("key", _Key, primary_key=True),
-    Column("body", LargeBinary, nullable=False),
-)
-
-
 messages = Table(
     _PREFIX + "messages",
     metadata,
     Column("key", _Key, primary_key=True),
     Column("namespace", Text, nullable=False),
     Column("digest", LargeBinary, nullable=False),
-    Column("block_key", _Key, ForeignKey(blocks.c.key), nullable=False),
-    Column("line", Integer, nullable=False),
+    Column("body", LargeBinary, nullable=False),
     UniqueConstraint("namespace", "digest"),
-    Index(_PREFIX + "messages_block", "block_key"),
 )
-
 
 links = Table(
     _PREFIX + "links",
@@ -195,7 +125,6 @@ links = Table(
     sqlite_with_rowid=False,
 )
 
-
 # The whole transcript as it was last recorded: what no segment holds, and the segments' places.
 transcripts = Table(
     _PREFIX + "transcripts",
@@ -205,21 +134,6 @@ transcripts = Table(
     # The ends of its own messages' names: `forget` finds a message without reading every body.
     Column("names", LargeBinary, nullable=False),
 )
-
-
-usage = Table(
-    _PREFIX + "usage",
-    metadata,
-    Column("session_key", _Key, ForeignKey(sessions.c.key), primary_key=True),
-    Column("position", Integer, primary_key=True, autoincrement=False),
-    Column("model", Text),
-    Column("prompt_tokens", Integer, nullable=False),
-    Column("completion_tokens", Integer, nullable=False),
-    Column("cache_read_tokens", Integer, nullable=False),
-    Column("cache_write_tokens", Integer, nullable=False),
-    Column("cost", Float),
-)
-
 
 exports = Table(
     _PREFIX + "exports",
@@ -232,7 +146,6 @@ exports = Table(
     Index(_PREFIX + "exports_session", "namespace", "session_id"),
 )
 
-
 leases = Table(
     _PREFIX + "leases",
     metadata,
@@ -243,12 +156,66 @@ leases = Table(
     Column("until", Float, nullable=False),
 )
 
-
-# The columns that hold what was said, words of it, or names that it can be guessed from.
-CONTENT = (
+# ---------------------------------------------------------------- what a dialect needs besides
+_SQLITE = (
+    # The words come ready made: "ascii" leaves everything but spaces alone.
+    "CREATE VIRTUAL TABLE compressor_search USING fts5"
+    "(words, content='', detail='none', columnsize=0, tokenize='ascii')",
+)
+_CONTENT = (
     entries.c.sealed,
-    blocks.c.body,
+    messages.c.body,
     messages.c.digest,
     transcripts.c.body,
     transcripts.c.names,
 )
+_POSTGRESQL = (
+    "CREATE TABLE compressor_search (message_key BIGINT PRIMARY KEY, words TSVECTOR NOT NULL)",
+    # A short list of what is not merged yet: the pages of a long one stay in the index for good.
+    "CREATE INDEX compressor_search_words ON compressor_search USING GIN (words) "
+    "WITH (gin_pending_list_limit = 128)",
+    # The planner's samples of what was said would be in a catalog that `forget` cannot reach.
+    "ALTER TABLE compressor_search ALTER COLUMN words SET STATISTICS 0",
+    *(f"ALTER TABLE {c.table.name} ALTER COLUMN {c.name} SET STATISTICS 0" for c in _CONTENT),
+)
+for _dialect, _statements in (("sqlite", _SQLITE), ("postgresql", _POSTGRESQL)):
+    for _statement in _statements:
+        made = DDL(_statement)  # type: ignore[no-untyped-call]
+        event.listen(metadata, "after_create", made.execute_if(dialect=_dialect))
+
+
+def is_sqlite(connection: Connection) -> bool:
+    """Whether the database is SQLite; else it is PostgreSQL."""
+    return connection.dialect.name == "sqlite"
+
+
+def inserting(connection: Connection, table: Table) -> Any:
+    """An INSERT that can say what to do on conflict: one wording, two dialects."""
+    return sqlite.insert(table) if is_sqlite(connection) else postgresql.insert(table)
+
+
+# ---------------------------------------------------------------- names
+_LONGEST_NAME = 1_000  # bytes; an index of PostgreSQL takes no key of more than 2,700
+
+
+def check_names(*names: str | None) -> None:
+    """Pass names, or nothing in their place.
+
+    Raises:
+        ConfigError: one is empty, too long, or no text that a database can hold.
+    """
+    for name in names:
+        if name is None:
+            continue
+        if (
+            not isinstance(name, str)
+            or not name
+            or "\0" in name
+            or any("\ud800" <= c <= "\udfff" for c in name)
+        ):
+            raise ConfigError(f"{name!r} cannot name a session or namespace; expected text")
+        size = len(name.encode("utf-8"))
+        if size > _LONGEST_NAME:
+            raise ConfigError(
+                f"a name of {size} bytes, {name[:20]!r}…; expected at most {_LONGEST_NAME}"
+            )

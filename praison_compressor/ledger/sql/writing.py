@@ -14,34 +14,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, Table, insert, select, text, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection, Row, insert, select, text, update
 
 from ...errors import LedgerConflict
 from ...messages import Message, digest, read
 from ...messages.secrets import Redactor, masks_in
-from ..chain import archive_digest, seal
-from ..segments import GENESIS, Entry, Outline, Segment, Session, Usage
-from . import transcripts
+from ..segments import GENESIS, Entry, Outline, Segment, Session, archive_digest, seal
 from .archive import Archive
-from .schema import entries, epochs, leases, sessions, usage
-from .sessions import find, sealed
+from .schema import entries, epochs, inserting, leases, sessions
+from .sessions import find, inherit_transcript, record, sealed
 
-__all__ = [
-    "append",
-    "claim",
-    "create",
-    "is_taken",
-    "keep",
-    "outline_without_secrets",
-    "release",
-    "without_secrets",
-]
-
-
-# -------------------------------------------------------------- masking
-
-
+# ---------------------------------------------------------------- masking
 Recorded = tuple[Segment, list[Message]]
 
 
@@ -92,9 +75,7 @@ def _as_read(messages: Sequence[Message]) -> list[str]:
     return [digest(message) for message in read(messages).messages]
 
 
-# -------------------------------------------------------------- writing
-
-
+# ---------------------------------------------------------------- commits
 def append(
     archive: Archive,
     session: Session,
@@ -111,48 +92,52 @@ def append(
         head = entry.hash
     _advance(archive.connection, row, epoch, head, len(segments))
     if outline is not None:
-        transcripts.write(archive, row.key, outline)
+        record(archive, row.key, outline)
 
 
 def keep(archive: Archive, session: Session, outline: Outline) -> bool:
     """Record the transcript of a session that is as it was read."""
-    row = _row(archive.connection, session, lock=True)
+    row = _locked_row(archive.connection, session)
     if row is None or not session.entries:
         return False
     if row.tip != session.tip or row.edits != session.edits:
         return False
-    transcripts.write(archive, row.key, outline)
+    record(archive, row.key, outline)
     return True
 
 
 def _append(
     archive: Archive, row: Row[Any], position: int, entry: Entry, originals: list[Message]
 ) -> None:
-    keys = archive.add(row.namespace, originals)
-    result = archive.connection.execute(
-        insert(entries).values(
-            session_key=row.key,
-            position=position,
-            kind=entry.segment.kind,
-            epoch=entry.epoch,
-            parent=entry.parent,
-            commitment=entry.commitment,
-            hash=entry.hash,
-            sealed=sealed(archive.packer, entry),
-        )
-    )
+    payload = sealed(archive.packer, entry.salt, entry.archive, entry.segment.payload())
+    values = {"kind": entry.segment.kind, "sealed": payload}
+    values |= {name: getattr(entry, name) for name in ("epoch", "parent", "commitment", "hash")}
+    insert_entry(archive, row.namespace, row.key, position, values, originals)
+
+
+def insert_entry(
+    archive: Archive,
+    namespace: str,
+    session_key: int,
+    position: int,
+    values: dict[str, Any],
+    originals: Sequence[Message],
+) -> None:
+    """Write an entry with the originals that it stands for."""
+    keys = archive.add(namespace, originals)
+    insertion = insert(entries).values(session_key=session_key, position=position, **values)
+    result = archive.connection.execute(insertion)
     assert result.inserted_primary_key is not None
     archive.link(int(result.inserted_primary_key[0]), keys)
-    _record_usage(archive.connection, row.key, position, entry.segment)
 
 
 def _locked(archive: Archive, session: Session) -> Row[Any]:
     """The session's row, locked till the end of the transaction, its tip as it was read."""
     connection = archive.connection
-    row = _row(connection, session, lock=True)
+    row = _locked_row(connection, session)
     if row is None and session.tip == session.id:
         create(archive, session.namespace, session.id, session.parent)
-        row = _row(connection, session, lock=True)
+        row = _locked_row(connection, session)
     if row is None or row.tip != session.tip:
         tip = "gone" if row is None else f"now {row.tip}"
         raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
@@ -162,11 +147,11 @@ def _locked(archive: Archive, session: Session) -> Row[Any]:
     return row
 
 
-def _row(connection: Connection, session: Session, *, lock: bool) -> Row[Any] | None:
+def _locked_row(connection: Connection, session: Session) -> Row[Any] | None:
     query = select(sessions).where(
         sessions.c.namespace == session.namespace, sessions.c.id == session.id
     )
-    return connection.execute(query.with_for_update() if lock else query).first()
+    return connection.execute(query.with_for_update()).first()
 
 
 def create(archive: Archive, namespace: str, session_id: str, parent_id: str | None) -> None:
@@ -187,7 +172,7 @@ def create(archive: Archive, namespace: str, session_id: str, parent_id: str | N
         "updated": now,
         **_base(connection, base),
     }
-    connection.execute(_insert(connection, sessions).on_conflict_do_nothing(), [values])
+    connection.execute(inserting(connection, sessions).on_conflict_do_nothing(), [values])
     key = select(sessions.c.key).where(
         sessions.c.namespace == namespace, sessions.c.id == session_id
     )
@@ -201,9 +186,9 @@ def create(archive: Archive, namespace: str, session_id: str, parent_id: str | N
         "length": 0,
         "created": now,
     }
-    connection.execute(_insert(connection, epochs).on_conflict_do_nothing(), [root])
+    connection.execute(inserting(connection, epochs).on_conflict_do_nothing(), [root])
     if base is not None:
-        transcripts.inherit(archive, session_key, base, values["base_length"])
+        inherit_transcript(archive, session_key, base, values["base_length"])
 
 
 def _base(connection: Connection, base: Row[Any] | None) -> dict[str, Any]:
@@ -218,12 +203,10 @@ def _base(connection: Connection, base: Row[Any] | None) -> dict[str, Any]:
         }
     whole = base.epoch_id == base.id
     length = base.length if whole else base.epoch_length
-    head = base.base_hash
-    if length:
-        query = select(entries.c.hash).where(
-            entries.c.session_key == base.key, entries.c.position == length - 1
-        )
-        head = connection.execute(query).scalar_one()
+    query = select(entries.c.hash).where(
+        entries.c.session_key == base.key, entries.c.position == length - 1
+    )
+    head = connection.execute(query).scalar_one() if length else base.base_hash
     return {
         "base_key": base.key,
         "base_length": length,
@@ -260,26 +243,7 @@ def _advance(connection: Connection, row: Row[Any], epoch: str, head: str, added
     )
 
 
-def _record_usage(
-    connection: Connection, session_key: int, position: int, segment: Segment
-) -> None:
-    spent = segment.usage
-    if spent == Usage():
-        return
-    connection.execute(
-        insert(usage).values(
-            session_key=session_key,
-            position=position,
-            model=segment.model,
-            prompt_tokens=spent.prompt_tokens,
-            completion_tokens=spent.completion_tokens,
-            cache_read_tokens=spent.cache_read_tokens,
-            cache_write_tokens=spent.cache_write_tokens,
-            cost=spent.cost,
-        )
-    )
-
-
+# ---------------------------------------------------------------- leases
 _ABSURD = 10
 """Times a lease's length: what ends later was written by a clock that has been set back since."""
 
@@ -305,7 +269,7 @@ def claim(connection: Connection, session: Session, holder: str, seconds: float)
         "holder": holder,
         "until": now + seconds,
     }
-    statement = _insert(connection, leases).values(values)
+    statement = inserting(connection, leases).values(values)
     statement = statement.on_conflict_do_update(
         index_elements=[leases.c.namespace, leases.c.session_id],
         set_={"holder": holder, "until": now + seconds},
@@ -336,9 +300,3 @@ _NOW = {
     "sqlite": "SELECT (julianday('now') - 2440587.5) * 86400.0",
     "postgresql": "SELECT CAST(extract(epoch FROM clock_timestamp()) AS double precision)",
 }
-
-
-def _insert(connection: Connection, table: Table) -> Any:
-    """An INSERT that can say what to do on conflict: one wording, two dialects."""
-    make = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    return make(table)
