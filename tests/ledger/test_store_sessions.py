@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -101,14 +100,6 @@ def test_a_fork_pays_only_for_what_is_its_own(store_url: str) -> None:
     assert open_store(store_url).open(NAMESPACE, "s").tip == parent.session_id
 
 
-def test_equal_words_in_another_session_are_not_its_summary(store_url: str) -> None:
-    """The same transcript under another id or namespace pays for itself: nothing is shared."""
-    grown(store_url, 8, Model())
-    model = Model()
-    grown(store_url, 8, model, session_id="t")
-    assert model.calls > 0
-
-
 def test_a_forgotten_session_is_summarized_anew(store_url: str) -> None:
     """After `forget` the view is built again from the caller's own transcript."""
     grown(store_url, 8, Model())
@@ -190,13 +181,3 @@ class _Agent(threading.Thread):
     def stop(self) -> None:
         self._ended.set()
         self.join()
-
-
-def test_a_store_url_in_the_environment_is_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`PRAISON_COMPRESSOR_STORE` alone makes a ledger last."""
-    monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", f"sqlite:///{tmp_path / 'ledger.db'}")
-    subject = ContextCompressor(CONFIG)
-    subject.compress_sync(coding_session(8), session_id="s")
-    assert len(open_store(tmp_path / "ledger.db").open(NAMESPACE, "s").entries) > 0
