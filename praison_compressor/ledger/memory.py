@@ -28,7 +28,7 @@ from .segments import (
     plain_outline,
     seal,
 )
-from .words import Hit, Place, check_limit, hits
+from .words import Hit, Place, hits
 
 logger = logging.getLogger(__name__)
 
@@ -199,7 +199,6 @@ class MemoryStore:
         *,
         archived_only: bool = False,
     ) -> list[Hit]:
-        check_limit(limit)
         with self._lock:
             chosen = [each for (name, _), each in self._sessions.items() if name == namespace]
             if session_id is not None:

@@ -47,23 +47,19 @@ Place = tuple[str, str, int]
 def hits(
     query: str, pool: Mapping[str, Message], limit: int, place: Callable[[str], Place]
 ) -> list[Hit]:
-    """The best of the messages (by content digest); `place` is asked only where those are."""
+    """The best of the messages (by content digest); `place` is asked only where those are.
+
+    Raises:
+        ConfigError: a limit below 1.
+    """
+    if limit < 1:
+        raise ConfigError(f"limit={limit}: expected a whole number, 1 or more")
     digests = list(pool)
     texts = [readable(message) for message in pool.values()]
     return [
         Hit(*place(digests[n]), digests[n], pool[digests[n]], snippet(query, texts[n]), score)
         for score, n in rank(query, texts)[:limit]
     ]
-
-
-def check_limit(limit: int) -> None:
-    """Pass a number of hits to return.
-
-    Raises:
-        ConfigError: it is below 1.
-    """
-    if limit < 1:
-        raise ConfigError(f"limit={limit}: expected a whole number, 1 or more")
 
 
 def words(text: str) -> list[str]:

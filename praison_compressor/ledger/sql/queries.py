@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, func, select
 
 from ...messages import Message, content_digest
 from ..segments import Epoch, Usage
-from ..words import Hit, Place, check_limit, held, hits, readable, words
+from ..words import Hit, Place, held, hits, readable, words
 from .archive import Archive, batches
 from .schema import entries, epochs, links, messages, sessions, transcripts
 from .sessions import (
@@ -62,15 +62,11 @@ def _family(connection: Connection, row: Row[Any], seen: set[str]) -> list[Epoch
     seen.add(row.id)
     query = select(epochs).where(epochs.c.session_key == row.key).order_by(epochs.c.number)
     found = [Epoch(e.id, e.parent_id, row.id, e.created) for e in connection.execute(query)]
-    children = (
-        select(sessions)
-        .where(
-            sessions.c.namespace == row.namespace,
-            sessions.c.parent_id.in_([epoch.id for epoch in found]),
-        )
-        .order_by(sessions.c.created, sessions.c.key)
+    children = select(sessions).where(
+        sessions.c.namespace == row.namespace,
+        sessions.c.parent_id.in_([epoch.id for epoch in found]),
     )
-    for child in connection.execute(children).all():
+    for child in connection.execute(children.order_by(sessions.c.created, sessions.c.key)).all():
         if child.id not in seen:
             found += _family(connection, child, seen)
     return found
@@ -134,7 +130,6 @@ def search(
     Raises:
         ConfigError: a limit below 1.
     """
-    check_limit(limit)
     wanted = words(query)[:_ASKED]
     if not wanted:
         return []

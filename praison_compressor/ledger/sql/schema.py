@@ -7,6 +7,7 @@ digest together, so that forgetting one forgets all), `messages.body` and `messa
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from sqlalchemy import (
@@ -28,6 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ...errors import ConfigError
+from ..segments import GENESIS
 
 LAYOUT = b"1"
 """The number of this layout of tables; a store of another one is refused."""
@@ -55,18 +57,18 @@ sessions = Table(
     # What a fork inherits: the first `base_length` own entries of `base_key`, and what that
     # session inherited itself.
     Column("base_key", _Key, ForeignKey(_PREFIX + "sessions.key")),
-    Column("base_length", Integer, nullable=False),
-    Column("base_epochs", Integer, nullable=False),
-    Column("base_hash", Text, nullable=False),
+    Column("base_length", Integer, nullable=False, default=0),
+    Column("base_epochs", Integer, nullable=False, default=0),
+    Column("base_hash", Text, nullable=False, default=GENESIS),
     Column("tip", Text, nullable=False),
     Column("tip_parent", Text),
-    Column("length", Integer, nullable=False),
-    Column("epochs", Integer, nullable=False),
-    Column("head_hash", Text, nullable=False),
+    Column("length", Integer, nullable=False, default=0),
+    Column("epochs", Integer, nullable=False, default=1),
+    Column("head_hash", Text, nullable=False, default=GENESIS),
     # Counts what was forgotten: snapshots that were read before are stale.
-    Column("edits", Integer, nullable=False),
-    Column("created", Float, nullable=False),
-    Column("updated", Float, nullable=False),
+    Column("edits", Integer, nullable=False, default=0),
+    Column("created", Float, nullable=False, default=time.time),
+    Column("updated", Float, nullable=False, default=time.time),
     UniqueConstraint("namespace", "id"),
     Index(_PREFIX + "sessions_parent", "namespace", "parent_id"),
     Index(_PREFIX + "sessions_base", "base_key"),
@@ -79,11 +81,11 @@ epochs = Table(
     Column("namespace", Text, nullable=False),
     Column("id", Text, nullable=False),
     Column("session_key", _Key, ForeignKey(sessions.c.key), nullable=False),
-    Column("number", Integer, nullable=False),
+    Column("number", Integer, nullable=False, default=0),
     Column("parent_id", Text),
     # How many own entries the session has in this epoch.
-    Column("length", Integer, nullable=False),
-    Column("created", Float, nullable=False),
+    Column("length", Integer, nullable=False, default=0),
+    Column("created", Float, nullable=False, default=time.time),
     UniqueConstraint("namespace", "id"),
     UniqueConstraint("session_key", "number"),
 )
@@ -141,7 +143,7 @@ exports = Table(
     Column("namespace", Text, nullable=False),
     Column("session_id", Text, nullable=False),
     Column("note", Text, nullable=False),
-    Column("created", Float, nullable=False),
+    Column("created", Float, nullable=False, default=time.time),
     Index(_PREFIX + "exports_session", "namespace", "session_id"),
 )
 

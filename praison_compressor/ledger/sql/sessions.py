@@ -101,9 +101,9 @@ def scope_of(connection: Connection, row: Row[Any]) -> list[tuple[int, int]]:
     """The session and those it inherits from, oldest first, each with the entries that count."""
     scope = [(row.key, row.length)]
     while row.base_key is not None:
-        scope.append((row.base_key, row.base_length))
+        scope.insert(0, (row.base_key, row.base_length))
         row = by_key(connection, row.base_key)
-    return scope[::-1]
+    return scope
 
 
 def within(scope: Sequence[tuple[int, int]]) -> ColumnElement[bool]:
@@ -118,20 +118,13 @@ def within(scope: Sequence[tuple[int, int]]) -> ColumnElement[bool]:
 
 def epochs_of(connection: Connection, row: Row[Any], upto: int | None = None) -> list[Epoch]:
     """The epochs of the session's lineage, root first, to the number given (the newest: None)."""
-    found: list[Epoch] = []
     count = row.epochs if upto is None else upto + 1
-    while True:
-        query = (
-            select(epochs)
-            .where(epochs.c.session_key == row.key, epochs.c.number < count)
-            .order_by(epochs.c.number)
-        )
-        own = [Epoch(e.id, e.parent_id, row.id, e.created) for e in connection.execute(query)]
-        found = own + found
-        if row.base_key is None:
-            return found
-        count = row.base_epochs
-        row = by_key(connection, row.base_key)
+    query = select(epochs).where(epochs.c.session_key == row.key, epochs.c.number < count)
+    rows = connection.execute(query.order_by(epochs.c.number)).all()
+    own = [Epoch(each.id, each.parent_id, row.id, each.created) for each in rows]
+    if row.base_key is None:
+        return own
+    return epochs_of(connection, by_key(connection, row.base_key), row.base_epochs - 1) + own
 
 
 def snapshot(archive: Archive, row: Row[Any], known: Snapshot | None) -> Snapshot:

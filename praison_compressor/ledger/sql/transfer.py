@@ -6,7 +6,6 @@ one error of ours, and nothing of it is written.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -44,11 +43,7 @@ def export_session(archive: Archive, namespace: str, session_id: str, note: str)
     own = select(epochs).where(epochs.c.session_key == row.key).order_by(epochs.c.number)
     recorded = outline(archive, row.key)
     originals.update({content_digest(m): m for m in literals(recorded or ())})
-    connection.execute(
-        insert(exports).values(
-            namespace=namespace, session_id=row.id, note=note, created=time.time()
-        )
-    )
+    connection.execute(insert(exports).values(namespace=namespace, session_id=row.id, note=note))
     return {
         "format": FORMAT,
         "session": {"id": row.id, "parent_id": row.parent_id, "created": row.created},
@@ -149,24 +144,10 @@ def _insert_session(
     connection: Connection, namespace: str, exported: Mapping[str, Any], head: str
 ) -> int:
     session, found = exported["session"], exported["epochs"]
-    result = connection.execute(
-        insert(sessions).values(
-            namespace=namespace,
-            id=session["id"],
-            parent_id=session["parent_id"],
-            base_length=0,
-            base_epochs=0,
-            base_hash=GENESIS,
-            tip=found[-1]["id"],
-            tip_parent=found[-1]["parent_id"],
-            length=len(exported["entries"]),
-            epochs=len(found),
-            head_hash=head,
-            edits=0,
-            created=session["created"],
-            updated=time.time(),
-        )
-    )
+    values = {name: session[name] for name in ("id", "parent_id", "created")}
+    values |= {"namespace": namespace, "tip": found[-1]["id"], "tip_parent": found[-1]["parent_id"]}
+    values |= {"length": len(exported["entries"]), "epochs": len(found), "head_hash": head}
+    result = connection.execute(insert(sessions).values(values))
     assert result.inserted_primary_key is not None
     key = int(result.inserted_primary_key[0])
     rows = [

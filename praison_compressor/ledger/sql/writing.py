@@ -14,15 +14,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, text, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, insert, select, text, update
 
 from ...errors import LedgerConflict
 from ...messages import Message, digest, read
 from ...messages.secrets import Redactor, masks_in
-from ..segments import GENESIS, Entry, Outline, Segment, Session, archive_digest, seal
+from ..segments import Entry, Outline, Segment, Session, archive_digest, seal
 from .archive import Archive
 from .schema import entries, epochs, inserting, leases, sessions
-from .sessions import find, inherit_transcript, record, sealed
+from .sessions import find, inherit_transcript, record, rows_of, sealed
 
 # ---------------------------------------------------------------- masking
 Recorded = tuple[Segment, list[Message]]
@@ -60,19 +60,15 @@ def _archived_as(
     Masks of one result are recorded with the message as it is, summaries with their whole run as
     it is read. Where neither gives the run, the masked messages stand for nothing.
     """
-    for digests in (_as_they_are, _as_read):
-        if digests(originals) == list(run):
-            pairs = zip(run, digests(kept), strict=True)
+    for as_read in (False, True):
+        if _digests(originals, as_read) == list(run):
+            pairs = zip(run, _digests(kept, as_read), strict=True)
             return tuple((at, new) for at, (old, new) in enumerate(pairs) if new != old)
     return ()
 
 
-def _as_they_are(messages: Sequence[Message]) -> list[str]:
-    return [digest(message) for message in messages]
-
-
-def _as_read(messages: Sequence[Message]) -> list[str]:
-    return [digest(message) for message in read(messages).messages]
+def _digests(messages: Sequence[Message], as_read: bool) -> list[str]:
+    return [digest(message) for message in (read(messages).messages if as_read else messages)]
 
 
 # ---------------------------------------------------------------- commits
@@ -158,55 +154,25 @@ def create(archive: Archive, namespace: str, session_id: str, parent_id: str | N
     """The row and the root epoch of a session, unless another process was first."""
     connection = archive.connection
     base = find(connection, namespace, parent_id) if parent_id not in (None, session_id) else None
-    now = time.time()
-    values = {
-        "namespace": namespace,
-        "id": session_id,
-        "parent_id": parent_id,
-        "tip": session_id,
-        "tip_parent": parent_id,
-        "length": 0,
-        "epochs": 1,
-        "edits": 0,
-        "created": now,
-        "updated": now,
-        **_base(connection, base),
-    }
-    connection.execute(inserting(connection, sessions).on_conflict_do_nothing(), [values])
-    key = select(sessions.c.key).where(
+    inherited = {} if base is None else _inherited(archive, base)
+    values = {"namespace": namespace, "id": session_id, "parent_id": parent_id}
+    row = {**values, "tip": session_id, "tip_parent": parent_id, **inherited}
+    connection.execute(inserting(connection, sessions).on_conflict_do_nothing(), [row])
+    query = select(sessions.c.key).where(
         sessions.c.namespace == namespace, sessions.c.id == session_id
     )
-    session_key = connection.execute(key).scalar_one()
-    root = {
-        "namespace": namespace,
-        "id": session_id,
-        "session_key": session_key,
-        "number": 0,
-        "parent_id": parent_id,
-        "length": 0,
-        "created": now,
-    }
-    connection.execute(inserting(connection, epochs).on_conflict_do_nothing(), [root])
+    values["session_key"] = key = connection.execute(query).scalar_one()
+    connection.execute(inserting(connection, epochs).on_conflict_do_nothing(), [values])
     if base is not None:
-        inherit_transcript(archive, session_key, base, values["base_length"])
+        inherit_transcript(archive, key, base, inherited["base_length"])
 
 
-def _base(connection: Connection, base: Row[Any] | None) -> dict[str, Any]:
+def _inherited(archive: Archive, base: Row[Any]) -> dict[str, Any]:
     """What a fork of that session at that epoch inherits; all of it for the stable id."""
-    if base is None:
-        return {
-            "base_key": None,
-            "base_length": 0,
-            "base_epochs": 0,
-            "base_hash": GENESIS,
-            "head_hash": GENESIS,
-        }
     whole = base.epoch_id == base.id
     length = base.length if whole else base.epoch_length
-    query = select(entries.c.hash).where(
-        entries.c.session_key == base.key, entries.c.position == length - 1
-    )
-    head = connection.execute(query).scalar_one() if length else base.base_hash
+    last = rows_of(archive, base.key, length - 1, length) if length else ()
+    head = last[0].hash if last else base.base_hash
     return {
         "base_key": base.key,
         "base_length": length,
@@ -217,30 +183,13 @@ def _base(connection: Connection, base: Row[Any] | None) -> dict[str, Any]:
 
 
 def _advance(connection: Connection, row: Row[Any], epoch: str, head: str, added: int) -> None:
-    now = time.time()
-    connection.execute(
-        insert(epochs).values(
-            namespace=row.namespace,
-            id=epoch,
-            session_key=row.key,
-            number=row.epochs,
-            parent_id=row.tip,
-            length=row.length + added,
-            created=now,
-        )
-    )
-    connection.execute(
-        update(sessions)
-        .where(sessions.c.key == row.key)
-        .values(
-            tip=epoch,
-            tip_parent=row.tip,
-            head_hash=head,
-            length=row.length + added,
-            epochs=row.epochs + 1,
-            updated=now,
-        )
-    )
+    length, parent = row.length + added, row.tip
+    opened = {"namespace": row.namespace, "id": epoch, "session_key": row.key}
+    opened |= {"number": row.epochs, "parent_id": parent, "length": length}
+    connection.execute(insert(epochs).values(opened))
+    moved = {"tip": epoch, "tip_parent": parent, "head_hash": head, "length": length}
+    moved |= {"epochs": row.epochs + 1, "updated": time.time()}
+    connection.execute(update(sessions).where(sessions.c.key == row.key).values(moved))
 
 
 # ---------------------------------------------------------------- leases
@@ -250,53 +199,45 @@ _ABSURD = 10
 
 def is_taken(connection: Connection, session: Session, holder: str, seconds: float) -> bool:
     """Whether another has the session's lease."""
-    query = select(leases.c.holder, leases.c.until).where(
-        leases.c.namespace == session.namespace, leases.c.session_id == session.id
-    )
-    found = connection.execute(query).first()
+    found = connection.execute(select(leases).where(_of(session))).first()
     if found is None or found.holder == holder:
         return False
-    now = float(connection.execute(text(_NOW[connection.dialect.name])).scalar_one())
-    return bool(now < found.until <= now + _ABSURD * seconds)
+    return bool(_now(connection) < found.until <= _now(connection) + _ABSURD * seconds)
 
 
 def claim(connection: Connection, session: Session, holder: str, seconds: float) -> bool:
     """Take the session's lease by the database's clock; whether it is the holder's now."""
-    now = connection.execute(text(_NOW[connection.dialect.name])).scalar_one()
-    values = {
-        "namespace": session.namespace,
-        "session_id": session.id,
-        "holder": holder,
-        "until": now + seconds,
-    }
-    statement = inserting(connection, leases).values(values)
-    statement = statement.on_conflict_do_update(
-        index_elements=[leases.c.namespace, leases.c.session_id],
-        set_={"holder": holder, "until": now + seconds},
-        where=(leases.c.until <= now)
-        | (leases.c.until > now + _ABSURD * seconds)
-        | (leases.c.holder == holder),
+    now = _now(connection)
+    taken = {"holder": holder, "until": now + seconds}
+    insertion = inserting(connection, leases).values(
+        namespace=session.namespace, session_id=session.id, **taken
     )
-    connection.execute(statement)
+    is_over = (leases.c.until <= now) | (leases.c.until > now + _ABSURD * seconds)
+    connection.execute(
+        insertion.on_conflict_do_update(
+            index_elements=[leases.c.namespace, leases.c.session_id],
+            set_=taken,
+            where=is_over | (leases.c.holder == holder),
+        )
+    )
     # Asked back rather than counted: drivers differ in what they count for an INSERT.
-    query = select(leases.c.holder).where(
-        leases.c.namespace == session.namespace, leases.c.session_id == session.id
-    )
-    return bool(connection.execute(query).scalar() == holder)
+    return bool(connection.execute(select(leases.c.holder).where(_of(session))).scalar() == holder)
 
 
 def release(connection: Connection, session: Session, holder: str) -> None:
     """Give the session's lease back, if it is still the holder's."""
-    connection.execute(
-        leases.delete().where(
-            leases.c.namespace == session.namespace,
-            leases.c.session_id == session.id,
-            leases.c.holder == holder,
-        )
-    )
+    connection.execute(leases.delete().where(_of(session), leases.c.holder == holder))
+
+
+def _of(session: Session) -> ColumnElement[bool]:
+    return and_(leases.c.namespace == session.namespace, leases.c.session_id == session.id)
 
 
 _NOW = {
     "sqlite": "SELECT (julianday('now') - 2440587.5) * 86400.0",
     "postgresql": "SELECT CAST(extract(epoch FROM clock_timestamp()) AS double precision)",
 }
+
+
+def _now(connection: Connection) -> float:
+    return float(connection.execute(text(_NOW[connection.dialect.name])).scalar_one())
