@@ -40,15 +40,6 @@ def test_a_wrong_url_is_one_clear_error(url: str, said: str) -> None:
     assert "sqlite:///" in str(caught.value)
 
 
-def test_an_unreachable_server_is_one_clear_error() -> None:
-    """It names host and database, and neither user nor password."""
-    store = open_store("postgresql://someone:hunter2@127.0.0.1:9/ledger?connect_timeout=2")
-    with pytest.raises(StoreUnavailable, match=r"postgresql://127\.0\.0\.1:9/ledger") as caught:
-        store.open(NAMESPACE, "s")
-    assert "hunter2" not in str(caught.value)
-    assert "someone" not in store.place
-
-
 def test_a_stopped_server_is_reached_again(postgres: Postgres) -> None:
     """While it is down every call says so; afterwards the same object goes on."""
     store = open_store(postgres.empty())

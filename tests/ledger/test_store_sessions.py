@@ -7,8 +7,6 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import pytest
-
 from praison_compressor.compressor.context_compressor import ContextCompressor
 from praison_compressor.config import CompressorConfig
 from praison_compressor.errors import LedgerError
@@ -59,16 +57,6 @@ def test_a_resumed_session_sends_the_same_view_without_a_call(store_url: str) ->
     assert json.dumps(after.messages) == json.dumps(before.messages)
     assert after.context_status == "summarized"
     assert fresh.calls == 0
-
-
-@pytest.mark.parametrize("kind", ["model", "static"])
-def test_a_view_restores_to_its_transcript(store_url: str, kind: str) -> None:
-    """After any number of compressions the verbatim projection is the input, each message."""
-    model = Model() if kind == "model" else None
-    result = grown(store_url, 16, model)
-    assert len(result.messages) < len(coding_session(16))
-    restored = compressor(store_url).verbatim(result.messages, session_id="s")
-    assert restored == coding_session(16)
 
 
 def test_every_epoch_leads_to_the_newest(store_url: str) -> None:
