@@ -156,10 +156,10 @@ class Database:
         return self._packer
 
     def check(self) -> None:
-        """Reach the store and bring its schema up to date.
+        """Reach the store; a new one gets its tables.
 
         Raises:
-            StoreUnavailable: it cannot be reached, or a newer version wrote it.
+            StoreUnavailable: it cannot be reached, or another version wrote it.
         """
         self.read(lambda connection: connection.execute(text("SELECT 1")))
 

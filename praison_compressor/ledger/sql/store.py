@@ -96,10 +96,10 @@ class SqlStore:
         return self._database.is_there()
 
     def check(self) -> None:
-        """Reach the store, bringing its schema up to date.
+        """Reach the store; a new one gets its tables.
 
         Raises:
-            StoreUnavailable: it cannot be reached, or a newer version wrote it.
+            StoreUnavailable: it cannot be reached, or another version wrote it.
         """
         self._database.check()
 
