@@ -1,7 +1,7 @@
 """How a message is found by its words: the same on every database, and without one.
 
-No index: a session is read and searched in milliseconds, encrypted or not, and nothing but the
-archive itself holds what was said.
+The databases' own tokenizers disagree (stemming, underscores, Chinese), so the words are made here
+and handed over ready: what matches on a laptop matches on a server.
 """
 
 from __future__ import annotations
@@ -68,12 +68,15 @@ def words(text: str) -> list[str]:
     return list(dict.fromkeys(word[:_LONGEST] for word in _WORD.findall(spaced)))
 
 
-def held(text: str, wanted: Sequence[str]) -> int:
-    """How many of these words the text has."""
+def holds(text: str, wanted: Sequence[str], *, every: bool) -> bool:
+    """Whether the text has all of these words, or any of them."""
     folded = _fold(text)
     # Most texts have not even the letters: making all their words costs ten times as much.
-    near = {word for word in wanted if word in folded}
-    return len(near.intersection(words(text))) if near else 0
+    near = [word for word in wanted if word in folded]
+    if not near or (every and len(near) < len(wanted)):
+        return False
+    held = set(near).intersection(words(text))
+    return len(held) == len(wanted) if every else bool(held)
 
 
 def _fold(text: str) -> str:

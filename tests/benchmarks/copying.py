@@ -38,6 +38,8 @@ _STATEMENTS = (
     """INSERT INTO compressor_transcripts
     SELECT session_key + :keys, body, names
     FROM compressor_transcripts WHERE session_key <= :last""",
+    """INSERT INTO compressor_search
+    SELECT message_key + :keys, words FROM compressor_search WHERE message_key <= :last""",
 )
 _COUNTED = ("sessions", "epochs", "entries", "messages")
 

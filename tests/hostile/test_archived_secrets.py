@@ -13,6 +13,7 @@ from praison_compressor.compressor.context_compressor import ContextCompressor
 from praison_compressor.config import CompressorConfig
 from praison_compressor.ledger.segments import verify
 from praison_compressor.ledger.sql.store import SqlStore, open_store
+from praison_compressor.ledger.words import words
 from praison_compressor.messages import Message
 from tests.helpers.command import Run, runner
 from tests.helpers.transcripts import session, step
@@ -38,22 +39,27 @@ def ours(path: Path, config: CompressorConfig = SMALL, **options: Any) -> Contex
     return ContextCompressor(config, store=open_store(path / "ledger.db", **options))
 
 
-def written(path: Path, store: SqlStore) -> str:
-    """All that the files say: their bytes, and every payload unpacked."""
+def written(path: Path, store: SqlStore) -> tuple[str, set[str]]:
+    """All that the files say: their bytes, every payload unpacked, and the words of the index."""
     bytes_ = b"".join(file.read_bytes() for file in sorted(path.iterdir()))
     with sqlite3.connect(path / "ledger.db") as connection:
         packed = [row[0] for row in connection.execute("SELECT body FROM compressor_messages")]
         packed += [row[0] for row in connection.execute("SELECT sealed FROM compressor_entries")]
         packed += [row[0] for row in connection.execute("SELECT body FROM compressor_transcripts")]
+        connection.execute(
+            "CREATE VIRTUAL TABLE temp.found USING fts5vocab('main', 'compressor_search', 'row')"
+        )
+        index = {row[0] for row in connection.execute("SELECT term FROM temp.found")}
     texts = [store._database.packer.unpack(body).decode("utf-8") for body in packed]
-    return bytes_.decode("latin-1") + "".join(texts)
+    return bytes_.decode("latin-1") + "".join(texts), index
 
 
 def leaked(path: Path, store: SqlStore) -> set[str]:
     """The kinds of secrets that the files tell."""
-    text = written(path, store)
+    text, index = written(path, store)
     escaped = {kind: json.dumps(secret)[1:-1] for kind, secret in SECRETS.items()}
-    return {k for k, secret in SECRETS.items() if secret in text or escaped[k] in text}
+    in_text = {k for k, secret in SECRETS.items() if secret in text or escaped[k] in text}
+    return in_text | {k for k, secret in SECRETS.items() if set(words(secret)) <= index}
 
 
 def outputs(turns: int = 20) -> list[Message]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -102,51 +101,49 @@ def test_earlier_exports_are_told(sql_store: SqlStore) -> None:
 
 
 def test_nothing_of_a_forgotten_session_is_left_in_the_file(tmp_path: Path) -> None:
-    """No payload of it, and no salt, is in a byte of any file after; another's are."""
+    """The word is in the index's bytes before, and in no byte of any file after."""
+    word = "xyzzyplugh"
     store = open_store(tmp_path / "ledger.db")
     committed(store, "kept", *(talk(30, f"other{n}") for n in range(5)))
-    kept = _payloads(tmp_path)
-    committed(store, "s", talk(30, "secret"), talk(30, "more"))
-    gone = _payloads(tmp_path) - kept
-    assert len(gone) == 62
-    assert [part for part in gone if part not in bytes_of(tmp_path)] == []
+    committed(store, "s", talk(30, word), talk(30, "more" + word))
+    sealed = store.open(NAMESPACE, "s").entries[0].salt.encode()
+    assert word.encode() in bytes_of(tmp_path)
+    blocks = _column(tmp_path, "SELECT body FROM compressor_messages")
+    payloads = _column(tmp_path, "SELECT sealed FROM compressor_entries")
     store.forget(NAMESPACE, "s")
-    left = bytes_of(tmp_path)
-    assert [part for part in gone if part in left] == []
-    assert [part for part in kept if part not in left] == []
-    with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection:
-        assert connection.execute("PRAGMA freelist_count").fetchone() == (0,)
+    assert word.encode() not in bytes_of(tmp_path)
+    assert sealed not in bytes_of(tmp_path)
+    gone = [
+        *(set(blocks) - set(_column(tmp_path, "SELECT body FROM compressor_messages"))),
+        *(set(payloads) - set(_column(tmp_path, "SELECT sealed FROM compressor_entries"))),
+    ]
+    assert len(gone) >= 4
+    assert [b for b in gone if b[10:60] in bytes_of(tmp_path)] == []
+    assert _count(tmp_path, "PRAGMA freelist_count") == 0
     assert store.verify() == []
 
 
-def _payloads(directory: Path) -> set[bytes]:
-    """What is stored of what was said: a part of each payload, short enough for one page."""
-    query = "SELECT body FROM compressor_messages UNION ALL SELECT sealed FROM compressor_entries"
-    with closing(sqlite3.connect(directory / "ledger.db")) as connection:
-        return {bytes(body)[-40:] for (body,) in connection.execute(query)}
-
-
 def test_nothing_of_a_forgotten_session_is_left_in_the_servers_tables(postgres: Any) -> None:
-    """The files of the tables are written anew, and the planner sampled none of it: no message
-    is in a table of the server."""
+    """The files of the tables are written anew, and the planner sampled none of it: the word is
+    in no table of the server."""
     url = postgres.empty()
-    store, payload = _told_a_secret(postgres, url)
+    store = _told_a_secret(postgres, url)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("ANALYZE")
     assert store.forget(NAMESPACE, "s").pages_cleared
-    assert not _in_a_table(postgres, payload)
+    assert not _in_a_table(postgres)
     store.close()
 
 
 def test_a_reader_from_before_is_waited_for(postgres: Any) -> None:
     """What it may still read cannot be cleared, and it will be done in a moment."""
     url = postgres.empty()
-    store, payload = _told_a_secret(postgres, url)
+    store = _told_a_secret(postgres, url)
     reader = _reading(url)
     ends = threading.Timer(0.5, reader.close)
     ends.start()
     assert store.forget(NAMESPACE, "s").pages_cleared
-    assert not _in_a_table(postgres, payload)
+    assert not _in_a_table(postgres)
     ends.join()
     store.close()
 
@@ -155,35 +152,48 @@ def test_a_reader_that_stays_is_told_of(postgres: Any, monkeypatch: pytest.Monke
     """A backup can take an hour: what was kept for it is cleared by whoever asks again."""
     monkeypatch.setattr(pages, "_PATIENCE", 0.1)
     url = postgres.empty()
-    store, payload = _told_a_secret(postgres, url)
+    store = _told_a_secret(postgres, url)
     with _reading(url):
         assert not store.forget(NAMESPACE, "s").pages_cleared
         assert not store.clear_pages()
-    assert _in_a_table(postgres, payload)
+    assert _in_a_table(postgres)
     assert store.clear_pages()
-    assert not _in_a_table(postgres, payload)
+    assert not _in_a_table(postgres)
     store.close()
 
 
-def _told_a_secret(postgres: Any, url: str) -> tuple[SqlStore, bytes]:
-    """A store with one session, and how one of its messages is stored."""
+_SECRET = "xyzzyplugh"
+
+
+def _told_a_secret(postgres: Any, url: str) -> SqlStore:
     store = open_store(url)
-    committed(store, "s", talk(30))
-    with psycopg.connect(url) as connection:
-        found = connection.execute("SELECT body FROM compressor_messages LIMIT 1").fetchone()
-    assert found is not None
-    assert _in_a_table(postgres, found[0])
-    return store, found[0]
+    committed(store, "s", talk(30, _SECRET))
+    assert _in_a_table(postgres)
+    return store
 
 
-def _in_a_table(postgres: Any, payload: bytes) -> bool:
+def _in_a_table(postgres: Any) -> bool:
     postgres.checkpoint()
-    return payload in bytes_of(postgres.directory / "base")
+    return _SECRET.encode() in bytes_of(postgres.directory / "base")
 
 
 def _reading(url: str) -> psycopg.Connection:
     """Another program that has begun to read, as a backup does."""
     connection = psycopg.connect(url)
     connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-    connection.execute("SELECT count(*) FROM compressor_messages")
+    connection.execute("SELECT count(*) FROM compressor_search")
     return connection
+
+
+def _count(directory: Path, query: str) -> int:
+    connection = sqlite3.connect(directory / "ledger.db")
+    found = int(connection.execute(query).fetchone()[0])
+    connection.close()
+    return found
+
+
+def _column(directory: Path, query: str) -> list[bytes]:
+    connection = sqlite3.connect(directory / "ledger.db")
+    found = [bytes(row[0]) for row in connection.execute(query) if row[0] is not None]
+    connection.close()
+    return found

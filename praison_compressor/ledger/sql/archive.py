@@ -11,11 +11,12 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, insert, select, text
 
 from ...errors import ConfigError, LedgerCorrupt, StoreUnavailable
 from ...messages import Message, content_digest
-from .schema import inserting, links, messages
+from ..words import readable, words
+from .schema import inserting, is_sqlite, links, messages
 
 
 class Codec(Protocol):
@@ -167,9 +168,10 @@ _AT_ONCE = 500  # parameters of one statement
 class Archive:
     """The originals, as one transaction sees them; it carries what else the transaction needs."""
 
-    def __init__(self, connection: Connection, packer: Packer) -> None:
+    def __init__(self, connection: Connection, packer: Packer, *, indexed: bool) -> None:
         self.connection = connection
         self.packer = packer
+        self.indexed = indexed
 
     def add(self, namespace: str, originals: Sequence[Message]) -> list[int]:
         """Archive what is not there yet; the key of each message, in order."""
@@ -197,7 +199,10 @@ class Archive:
         ]
         insertion = inserting(self.connection, messages).on_conflict_do_nothing()
         self.connection.execute(insertion, rows)
-        return self._keys(namespace, fresh)
+        known = self._keys(namespace, fresh)
+        if self.indexed:
+            add_words(self.connection, {known[name]: m for name, m in fresh.items()})
+        return known
 
     def link(self, entry_key: int, keys: Sequence[int]) -> None:
         """Say which messages, in which order, an entry stands for."""
@@ -244,8 +249,10 @@ class Archive:
             raise LedgerCorrupt(f"archived message {row.key}: {error}") from error
 
     def remove(self, keys: Iterable[int]) -> None:
-        """Take messages that no entry links any more out of the archive."""
+        """Take messages that no entry links any more out of archive and index."""
         for some in batches(dict.fromkeys(keys)):
+            if self.indexed:
+                remove_words(self.connection, self.get(some))
             self.connection.execute(delete(messages).where(messages.c.key.in_(some)))
 
 
@@ -254,3 +261,46 @@ def batches(items: Iterable[T]) -> Iterator[list[T]]:
     everything = list(items)
     for start in range(0, len(everything), _AT_ONCE):
         yield everything[start : start + _AT_ONCE]
+
+
+# ---------------------------------------------------------------- the index
+# FTS5 on SQLite, a GIN index on PostgreSQL: words and message keys, no positions. Phrases are
+# checked on the messages themselves.
+
+
+def add_words(connection: Connection, found: Mapping[int, Message]) -> None:
+    """Index messages under their words."""
+    if is_sqlite(connection):
+        statement = "INSERT INTO compressor_search(rowid, words) VALUES (:key, :words)"
+    else:
+        statement = (
+            "INSERT INTO compressor_search VALUES (:key, array_to_tsvector(CAST(:words AS text[])))"
+            " ON CONFLICT DO NOTHING"  # another writer archived it at the same time
+        )
+    connection.execute(text(statement), _words_of(connection, found))
+
+
+def remove_words(connection: Connection, found: Mapping[int, Message]) -> None:
+    """Take messages out of the index; FTS5 must be told what it was given."""
+    statement = "DELETE FROM compressor_search WHERE message_key = :key"
+    if is_sqlite(connection):
+        statement = (
+            "INSERT INTO compressor_search(compressor_search, rowid, words) "
+            "VALUES ('delete', :key, :words)"
+        )
+    if found:
+        connection.execute(text(statement), _words_of(connection, found))
+
+
+def _words_of(connection: Connection, found: Mapping[int, Message]) -> list[dict[str, Any]]:
+    listed = {key: words(readable(message)) for key, message in found.items()}
+    join = " ".join if is_sqlite(connection) else list
+    return [{"key": key, "words": join(each)} for key, each in listed.items()]
+
+
+def optimize_index(connection: Connection) -> None:
+    """Merge the index into one piece: FTS5 keeps removed words until then."""
+    if is_sqlite(connection):
+        connection.exec_driver_sql(
+            "INSERT INTO compressor_search(compressor_search) VALUES ('optimize')"
+        )

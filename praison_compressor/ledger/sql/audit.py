@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row, exc, select, text
 
 from ...errors import LedgerCorrupt
 from ...messages import content_digest
@@ -39,6 +39,7 @@ def audit(archive: Archive, namespace: str | None, session_id: str | None) -> li
         faults += session_faults(archive, row)
     if session_id is None:
         faults += _archive_faults(archive, namespace)
+        faults += _index_faults(archive.connection) if archive.indexed else ()
     return faults
 
 
@@ -165,3 +166,22 @@ def _fault_of_message(archive: Archive, row: Row[Any]) -> str | None:
     except LedgerCorrupt as error:
         return f"it cannot be read: {error}"
     return None if archive.packer.name(digest) == bytes(row.digest) else "its content was changed"
+
+
+def _index_faults(connection: Connection) -> Iterator[Fault]:
+    if is_sqlite(connection):
+        try:
+            connection.exec_driver_sql(
+                "INSERT INTO compressor_search(compressor_search) VALUES ('integrity-check')"
+            )
+        except exc.OperationalError:
+            raise  # it is locked: that is no damage
+        except exc.DatabaseError as error:
+            yield Fault("the full-text index", f"it is damaged: {error.orig}")
+        return
+    query = text(
+        "SELECT m.key FROM compressor_messages m LEFT JOIN compressor_search f "
+        "ON f.message_key = m.key WHERE f.message_key IS NULL"
+    )
+    for key in connection.execute(query).scalars():
+        yield Fault(f"archived message {key}", "it is not in the full-text index")

@@ -148,6 +148,11 @@ class Database:
         return not self.is_sqlite or os.path.exists(str(self.url.database))
 
     @property
+    def encrypted(self) -> bool:
+        """Whether payloads are encrypted; there is no full-text index then."""
+        return self.packer.encrypts
+
+    @property
     def packer(self) -> Packer:
         """How payloads of this store are packed; known once it was reached."""
         if self._packer is None:

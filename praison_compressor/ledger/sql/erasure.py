@@ -1,4 +1,4 @@
-"""`forget`: what is removed is gone from archive, chain and free pages.
+"""`forget`: what is removed is gone from archive, chain, index and free pages.
 
 A tombstone keeps the place in the chain: its commitment is salted and the salt is destroyed with
 the segment, so that it verifies and cannot be guessed.
@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Row, delete, select, text, update
 
 from ...errors import SessionNotFound, StoreUnavailable
 from ...messages import content_digest, is_system
-from .archive import Archive
+from .archive import Archive, optimize_index
 from .database import Database
 from .schema import entries, exports, is_sqlite, leases, links, messages, sessions
 from .sessions import drop_transcript, remove_message, require, sessions_with
@@ -67,7 +67,7 @@ def erase_session(archive: Archive, namespace: str, target: str) -> Erased:
     )
     gone = linked - _linked(connection, linked)
     holders = _holders(connection, linked - gone)
-    archive.remove(gone)
+    _remove(archive, gone)
     kept = drop_transcript(archive, row.key)
     # Every session of an agent has its system prompt: no sign of this one.
     said = {content_digest(message) for message in kept if not is_system(message)}
@@ -100,7 +100,7 @@ def erase_message(archive: Archive, namespace: str, target: str) -> Erased:
     tombs = _bury(connection, [entry_key for keys in touched.values() for entry_key in keys])
     if key is not None:
         connection.execute(delete(links).where(links.c.message_key == key))
-        archive.remove([key])
+        _remove(archive, [key])
     _stale(connection, touched)
     names = sorted(_names(connection, touched))
     return Erased(
@@ -214,6 +214,12 @@ def _exports(connection: Connection, namespace: str, ids: Iterable[str]) -> tupl
     return tuple(Export(row.session_id, row.created, row.note) for row in connection.execute(query))
 
 
+def _remove(archive: Archive, keys: Iterable[int]) -> None:
+    archive.remove(keys)
+    if archive.indexed:
+        optimize_index(archive.connection)
+
+
 def _stale(connection: Connection, keys: Iterable[int]) -> None:
     """Tell every process that snapshots of these sessions and their forks are stale."""
     everyone = [*keys]
@@ -224,7 +230,7 @@ def _stale(connection: Connection, keys: Iterable[int]) -> None:
 
 
 # ---------------------------------------------------------------- freed pages
-_REWRITTEN = ("entries", "messages", "links", "transcripts")
+_REWRITTEN = ("entries", "messages", "links", "search", "transcripts")
 _PATIENCE = 10.0
 """Seconds for transactions that may still read what was forgotten; a backup takes longer."""
 _PAUSE = 0.05

@@ -1,8 +1,9 @@
 """The tables of the ledger, the same for SQLite and PostgreSQL, and how they are made.
 
-Everything that says who said what is in five columns: `entries.sealed` (salt, segment and archive
+Everything that says who said what is in six columns: `entries.sealed` (salt, segment and archive
 digest together, so that forgetting one forgets all), `messages.body` and `messages.digest`,
-`transcripts.body` and `transcripts.names`. All else is ids, hashes, counts and times.
+`transcripts.body` and `transcripts.names`, and the full-text index. All else is ids, hashes,
+counts and times.
 """
 
 from __future__ import annotations
@@ -158,6 +159,11 @@ leases = Table(
 )
 
 # ---------------------------------------------------------------- what a dialect needs besides
+_SQLITE = (
+    # The words come ready made: "ascii" leaves everything but spaces alone.
+    "CREATE VIRTUAL TABLE compressor_search USING fts5"
+    "(words, content='', detail='none', columnsize=0, tokenize='ascii')",
+)
 _CONTENT = (
     entries.c.sealed,
     messages.c.body,
@@ -165,11 +171,19 @@ _CONTENT = (
     transcripts.c.body,
     transcripts.c.names,
 )
-for _column in _CONTENT:
+_POSTGRESQL = (
+    "CREATE TABLE compressor_search (message_key BIGINT PRIMARY KEY, words TSVECTOR NOT NULL)",
+    # A short list of what is not merged yet: the pages of a long one stay in the index for good.
+    "CREATE INDEX compressor_search_words ON compressor_search USING GIN (words) "
+    "WITH (gin_pending_list_limit = 128)",
     # The planner's samples of what was said would be in a catalog that `forget` cannot reach.
-    _statement = f"ALTER TABLE {_column.table.name} ALTER COLUMN {_column.name} SET STATISTICS 0"
-    _change = DDL(_statement)  # type: ignore[no-untyped-call]
-    event.listen(metadata, "after_create", _change.execute_if(dialect="postgresql"))
+    "ALTER TABLE compressor_search ALTER COLUMN words SET STATISTICS 0",
+    *(f"ALTER TABLE {c.table.name} ALTER COLUMN {c.name} SET STATISTICS 0" for c in _CONTENT),
+)
+for _dialect, _statements in (("sqlite", _SQLITE), ("postgresql", _POSTGRESQL)):
+    for _statement in _statements:
+        made = DDL(_statement)  # type: ignore[no-untyped-call]
+        event.listen(metadata, "after_create", made.execute_if(dialect=_dialect))
 
 
 def is_sqlite(connection: Connection) -> bool:

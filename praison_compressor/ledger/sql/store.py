@@ -60,10 +60,10 @@ class SqlStore:
     """A ledger in a database; thread-safe, safe after a fork, one for many sessions.
 
     `url` is a path, `sqlite:///path`, `postgresql://…`, or None for a file in the platform's
-    data directory. With a `codec` every payload is encrypted; `plain_too` lets a store that is
-    not encrypted stay so.
-    With `mask_secrets` keys and tokens are masked in all that is written: originals, summaries
-    and transcripts.
+    data directory. With a `codec` every payload is encrypted, and a search reads the messages
+    of its session instead of an index; `plain_too` lets a store that is not encrypted stay so.
+    With `mask_secrets` keys and tokens are masked in all that is written: originals, summaries,
+    transcripts and index.
 
     Raises:
         StoreUnavailable: the URL cannot be read; the store itself is reached at first use.
@@ -228,7 +228,7 @@ class SqlStore:
         """Remove a session (by any of its ids) or one message (by its content digest).
 
         What is gone: originals, the summaries that covered them and those written in their
-        light, and the bytes in free pages. The chain keeps salted commitments whose
+        light, the index, and the bytes in free pages. The chain keeps salted commitments whose
         salt is destroyed, and still verifies. What a server keeps beside its tables (write-ahead
         log, replicas, backups) is the operator's.
 
@@ -279,7 +279,7 @@ class SqlStore:
         return self._database.write(lambda connection: work(self._archive(connection)))
 
     def _archive(self, connection: Connection) -> Archive:
-        return Archive(connection, self._database.packer)
+        return Archive(connection, self._database.packer, indexed=not self._database.encrypted)
 
     def _opened(self, archive: Archive, namespace: str, session_id: str) -> Snapshot | None:
         row = find(archive.connection, namespace, session_id)
