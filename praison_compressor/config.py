@@ -153,7 +153,7 @@ class CompressorConfig:
     another than the agent's own, or the ledger is on disk. More kinds with the [redact] extra."""
 
     redact_archive: bool = True
-    """Mask keys and tokens in what is written to a ledger on disk: originals, summaries, index.
+    """Mask keys and tokens in what is written to a ledger on disk: originals and summaries.
     What is read back from there has the masks. A ledger in memory keeps originals as they are."""
 
     summary_max_retries: int = 2

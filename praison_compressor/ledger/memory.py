@@ -15,12 +15,20 @@ from ..errors import LedgerConflict, SessionNotFound
 from ..messages import Message, content_digest, to_plain
 from ..messages.digests import Originals
 from ..messages.forks import renewed
-from .chain import ARCHIVE_ONLY, archive_digest, earlier_outline, seal
-from .segments import GENESIS, Entry, Epoch, Outline, Segment, Session, plain_outline
-
-__all__ = [
-    "MemoryStore",
-]
+from .segments import (
+    ARCHIVE_ONLY,
+    GENESIS,
+    Entry,
+    Epoch,
+    Outline,
+    Segment,
+    Session,
+    archive_digest,
+    earlier_outline,
+    plain_outline,
+    seal,
+)
+from .words import Hit, Place, hits
 
 logger = logging.getLogger(__name__)
 
@@ -101,9 +109,9 @@ class MemoryStore:
     def _at(self, namespace: str, epoch_id: str) -> tuple[Entry, ...]:
         """The entries as they stood in that epoch, all of them for the stable id."""
         kept = self._sessions[namespace, self._stable[namespace, epoch_id]]
-        known = [epoch.id for epoch in kept.epochs]
         if epoch_id == kept.session.id:
             return kept.session.entries
+        known = [epoch.id for epoch in kept.epochs]
         later = set(known[known.index(epoch_id) + 1 :])
         return tuple(entry for entry in kept.session.entries if entry.epoch not in later)
 
@@ -169,15 +177,46 @@ class MemoryStore:
 
     def _lineage(self, namespace: str, session_id: str) -> Iterator[Epoch]:
         """The epochs up to the one named; all of them for the stable id."""
-        stable = self._stable.get((namespace, session_id))
-        if stable is None:
-            raise SessionNotFound(f"no session {session_id!r} in namespace {namespace!r}")
-        kept = self._sessions[namespace, stable]
+        kept = self._required(namespace, session_id)
         yield from kept.above
         for epoch in kept.epochs:
             yield epoch
-            if epoch.id == session_id != stable:
+            if epoch.id == session_id != kept.session.id:
                 return
+
+    def _required(self, namespace: str, session_id: str) -> _Kept:
+        stable = self._stable.get((namespace, session_id))
+        if stable is None:
+            raise SessionNotFound(f"no session {session_id!r} in namespace {namespace!r}")
+        return self._sessions[namespace, stable]
+
+    def search(
+        self,
+        namespace: str,
+        query: str,
+        session_id: str | None = None,
+        limit: int = 10,
+        *,
+        archived_only: bool = False,
+    ) -> list[Hit]:
+        with self._lock:
+            chosen = [each for (name, _), each in self._sessions.items() if name == namespace]
+            if session_id is not None:
+                chosen = [self._required(namespace, session_id)]
+        pool: dict[str, Message] = {}
+        places: dict[str, Place] = {}
+        for kept in chosen:
+            standing = () if archived_only else kept.outline or ()
+            found = [(m, "", 0) for m in standing if not isinstance(m, int)]
+            found += [
+                (message, entry.hash, ordinal)
+                for entry in kept.session.entries
+                for ordinal, message in enumerate(entry.originals)
+            ]
+            for message, entry_hash, ordinal in found:
+                name = content_digest(message)
+                pool[name], places[name] = message, (kept.session.id, entry_hash, ordinal)
+        return copy.deepcopy(hits(query, pool, limit, places.__getitem__))
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
         key, now = (session.namespace, session.id), time.monotonic()

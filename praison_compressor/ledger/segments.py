@@ -1,33 +1,26 @@
-"""The append-only ledger as values: which run of messages is represented by which text; the
-protocol of a store.
+"""The append-only ledger as values: segments (which text stands for which run of messages), the
+hash chain into which they are sealed, sessions and their epochs, and the protocol of a store.
 
-The view is a pure function of (transcript, ledger): `laying` finds the recorded segments along a
+The view is a pure function of (transcript, ledger): `view.layout` finds the segments along a
 transcript by digest, and never edits either.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Sequence
+import secrets
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..messages import Message, digest, to_plain
-
-__all__ = [
-    "GENESIS",
-    "Entry",
-    "Epoch",
-    "Outline",
-    "Segment",
-    "Session",
-    "Store",
-    "Usage",
-    "plain_outline",
-]
-
+from ..errors import LedgerCorrupt
+from ..messages import Message, content_digest, to_plain
+from ..messages.digests import Originals
+from .words import Hit
 
 GENESIS = "sha256:" + "0" * 64
+"""The parent hash of a chain's first entry."""
 
 
 @dataclass(frozen=True)
@@ -85,21 +78,11 @@ class Segment:
         """Everything that the seal covers, as canonical JSON."""
         # Not `asdict`, which copies every digest of the run one by one.
         found = {**vars(self), "usage": vars(self.usage)}
-        # Sealed as it was before these fields were known: old chains still verify.
-        if not self.secrets:
-            del found["archived_as"], found["secrets"]
-        if not self.transcript_length:
-            del found["transcript_length"]
         return json.dumps(found, sort_keys=True, separators=(",", ":"))
 
     def aliases(self) -> dict[str, str]:
         """The digests of masked messages, each with that of the message it stands for."""
         return {masked: self.run[place] for place, masked in self.archived_as}
-
-    @property
-    def rendered_digest(self) -> str:
-        """By which the rendered message is recognized in a view that comes back as a transcript."""
-        return digest(self.rendered)
 
 
 @dataclass(frozen=True)
@@ -127,6 +110,70 @@ class Entry:
         return not self.salt
 
 
+# ---------------------------------------------------------------- the hash chain
+FORGOTTEN = Segment(
+    "forgotten", ("forgotten",), {"role": "user", "content": "[forgotten]"}, 0, 0, "forgotten"
+)
+"""What a tombstone has for a segment: its run is no digest, so that it matches nothing."""
+
+
+def seal(
+    segment: Segment, parent: str, epoch: str, *, salt: str | None = None, archive: str = ""
+) -> Entry:
+    """The segment as the next entry after the one whose hash is `parent`."""
+    salt = secrets.token_hex(16) if salt is None else salt
+    promise = commitment(salt, segment.payload(), archive)
+    return Entry(
+        segment, epoch, parent, salt, promise, link(parent, epoch, promise), archive=archive
+    )
+
+
+def commitment(salt: str, payload: str, archive: str) -> str:
+    """What the chain holds of a segment: it says nothing once the salt is destroyed."""
+    return _hash(salt, payload, archive)
+
+
+def link(parent: str, epoch: str, promise: str) -> str:
+    """The hash of an entry in its place in the chain."""
+    return _hash(parent, epoch, promise)
+
+
+def archive_digest(originals: Sequence[Message]) -> str:
+    """The digest of originals in their order, everything in them included."""
+    if isinstance(originals, Originals):
+        return _hash(*originals.content_digests())
+    return _hash(*map(content_digest, originals))
+
+
+def chain_faults(entry: Entry, parent: str | None) -> Iterator[str]:
+    """What disagrees in an entry that should follow the one whose hash is `parent`."""
+    if parent is not None and entry.parent != parent:
+        yield "its parent is not the one before"
+    payload = "" if entry.forgotten else entry.segment.payload()
+    if payload and commitment(entry.salt, payload, entry.archive) != entry.commitment:
+        yield "the segment was changed"
+    if link(entry.parent, entry.epoch, entry.commitment) != entry.hash:
+        yield "its hash disagrees"
+
+
+def verify(entries: Sequence[Entry], parent: str | None = None) -> None:
+    """Re-derive every hash of a chain.
+
+    Raises:
+        LedgerCorrupt: naming the first entry that disagrees, and in what.
+    """
+    for number, entry in enumerate(entries):
+        for fault in chain_faults(entry, parent):
+            raise LedgerCorrupt(f"entry {number} ({entry.epoch}): {fault}")
+        parent = entry.hash
+
+
+def _hash(*parts: str) -> str:
+    joined = "\n".join(parts).encode("utf-8", "surrogatepass")
+    return "sha256:" + hashlib.sha256(joined).hexdigest()
+
+
+# ---------------------------------------------------------------- sessions
 @dataclass(frozen=True)
 class Epoch:
     """One state of a session between two compressions: a child session with a parent pointer."""
@@ -172,6 +219,39 @@ def plain_outline(outline: Outline) -> Outline:
     return tuple(item if isinstance(item, int) else to_plain(item) for item in outline)
 
 
+ARCHIVE_ONLY = (
+    "session %s: its store has only what was compressed, not the system prompt and the newest "
+    "messages; go on from the application's own copy, where it has one"
+)
+"""Logged where a transcript is asked for that was never recorded."""
+
+
+def earlier_outline(
+    outline: Outline, inherited: int, length: int, originals: Callable[[int], Sequence[Message]]
+) -> Outline | None:
+    """The first `length` messages of an outline, in which only `inherited` segments stand.
+
+    The runs of later segments stand as their `originals`. None where the length was not recorded
+    (0), and where the transcript was edited since: it is shorter now, or a segment that stands
+    holds what came later.
+    """
+    if not length:
+        return None
+    found: list[Message | int] = []
+    room = length
+    for item in outline:
+        run = originals(item) if isinstance(item, int) else (item,)
+        if isinstance(item, int) and item < inherited:
+            found.append(item)
+        else:
+            found += run[: max(0, room)]
+        room -= len(run)
+        if room <= 0:
+            break
+    is_whole = room == 0 or (room < 0 and not isinstance(found[-1], int))
+    return tuple(found) if is_whole else None
+
+
 class Store(Protocol):
     """Where a ledger is kept; every method is by namespace and session.
 
@@ -214,6 +294,25 @@ class Store(Protocol):
         """The chain of epochs up to the one named (the newest for the stable id), root first.
 
         Raises:
+            SessionNotFound: no such session in this namespace.
+        """
+
+    def search(
+        self,
+        namespace: str,
+        query: str,
+        session_id: str | None = None,
+        limit: int = 10,
+        *,
+        archived_only: bool = False,
+    ) -> list[Hit]:
+        """Messages that hold words of the query, best first.
+
+        With a `session_id` only of that session and what it inherits, else of the namespace.
+        `archived_only`: none of those that no summary stands for, as a session's first and newest.
+
+        Raises:
+            ConfigError: a limit below 1.
             SessionNotFound: no such session in this namespace.
         """
 

@@ -11,28 +11,55 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ..messages import text_of, tool_calls_of
-
-__all__ = [
-    "holds",
-    "rank",
-    "readable",
-    "snippet",
-    "words",
-]
-
+from ..errors import ConfigError
+from ..messages import Message, text_of, tool_calls_of
 
 _LONGEST = 64
-
-
 # A script without spaces is found by its characters.
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
-
-
 _WORD = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A message that a search found."""
+
+    session_id: str
+    entry: str
+    """The hash of the newest entry that covers it; "" where it stands in the transcript itself."""
+    ordinal: int
+    """Its place among that entry's originals; 0 where there is none."""
+    digest: str
+    """Its content digest, by which it can be forgotten."""
+    message: Message
+    snippet: str
+    score: float
+
+
+Place = tuple[str, str, int]
+"""Session, entry and ordinal of a hit."""
+
+
+def hits(
+    query: str, pool: Mapping[str, Message], limit: int, place: Callable[[str], Place]
+) -> list[Hit]:
+    """The best of the messages (by content digest); `place` is asked only where those are.
+
+    Raises:
+        ConfigError: a limit below 1.
+    """
+    if limit < 1:
+        raise ConfigError(f"limit={limit}: expected a whole number, 1 or more")
+    digests = list(pool)
+    texts = [readable(message) for message in pool.values()]
+    return [
+        Hit(*place(digests[n]), digests[n], pool[digests[n]], snippet(query, texts[n]), score)
+        for score, n in rank(query, texts)[:limit]
+    ]
 
 
 def words(text: str) -> list[str]:

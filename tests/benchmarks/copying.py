@@ -29,11 +29,8 @@ _STATEMENTS = (
     """INSERT INTO compressor_entries
     SELECT key + :keys, session_key + :keys, position, kind, epoch, parent, commitment, hash, sealed
     FROM compressor_entries WHERE key <= :last""",
-    """INSERT INTO compressor_blocks
-    SELECT key + :keys, body FROM compressor_blocks WHERE key <= :last""",
     """INSERT INTO compressor_messages
-    SELECT key + :keys, namespace, sha256(digest || CAST(CAST(:number AS text) AS bytea)),
-        block_key + :keys, line
+    SELECT key + :keys, namespace, sha256(digest || CAST(CAST(:number AS text) AS bytea)), body
     FROM compressor_messages WHERE key <= :last""",
     """INSERT INTO compressor_links
     SELECT entry_key + :keys, ordinal, message_key + :keys
@@ -41,14 +38,10 @@ _STATEMENTS = (
     """INSERT INTO compressor_transcripts
     SELECT session_key + :keys, body, names
     FROM compressor_transcripts WHERE session_key <= :last""",
-    """INSERT INTO compressor_usage
-    SELECT session_key + :keys, position, model, prompt_tokens, completion_tokens,
-        cache_read_tokens, cache_write_tokens, cost
-    FROM compressor_usage WHERE session_key <= :last""",
     """INSERT INTO compressor_search
     SELECT message_key + :keys, words FROM compressor_search WHERE message_key <= :last""",
 )
-_COUNTED = ("sessions", "epochs", "entries", "blocks", "messages")
+_COUNTED = ("sessions", "epochs", "entries", "messages")
 
 
 def multiply(url: str, sessions: int, times: int) -> None:

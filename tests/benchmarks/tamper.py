@@ -22,7 +22,7 @@ from tests.helpers.talks import NAMESPACE, committed, segment, talk
 
 COLUMNS = {
     "summary": [("entries", "sealed"), ("entries", "kind")],
-    "archive": [("blocks", "body"), ("messages", "digest")],
+    "archive": [("messages", "body"), ("messages", "digest")],
     "transcript": [("transcripts", "body"), ("transcripts", "names")],
     "chain": [
         *(("entries", name) for name in ("epoch", "parent", "commitment", "hash")),

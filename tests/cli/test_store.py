@@ -212,7 +212,7 @@ def test_pages_that_a_reader_kept_are_cleared_later(
     monkeypatch.setattr(database, "_LOCK_SECONDS", 0.1)
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as reader:
         reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM compressor_blocks").fetchone()
+        reader.execute("SELECT count(*) FROM compressor_messages").fetchone()
         assert "run `forget` without a target later" in run("forget", SESSION, "--yes").out
         assert run("forget", "--json").json == {"pages_cleared": False}
         assert "could not be cleared yet" in run("forget").out

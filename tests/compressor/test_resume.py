@@ -402,17 +402,13 @@ def test_a_damaged_transcript_is_named(
     assert said in fault.what
 
 
-def test_a_store_of_the_version_before_is_brought_up_to_date(
-    store_url: str, execute: Execute, caplog: pytest.LogCaptureFixture
+def test_a_session_whose_transcript_was_never_recorded_has_its_archive(
+    store_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What it archived can be read as before, and is said to be no more than that; the next
-    compression records the whole."""
-    committed(open_store(store_url), "old", talk(6))
-    execute(
-        "DROP TABLE compressor_transcripts",
-        "DELETE FROM compressor_migrations WHERE name >= '0003 transcripts'",
-    )
+    """What it archived can be read, and is said to be no more than that; the next compression
+    records the whole."""
     store = open_store(store_url)
+    committed(store, "old", talk(6))
     assert over(store).verbatim(session_id="old") == talk(6)
     assert "session old: its store has only what was compressed" in caplog.text
     assert store.verify() == []

@@ -11,11 +11,10 @@ import pytest
 
 from praison_compressor.compressor.context_compressor import ContextCompressor
 from praison_compressor.config import CompressorConfig
-from praison_compressor.ledger.chain import verify
-from praison_compressor.ledger.segments import Segment
+from praison_compressor.ledger.segments import verify
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.ledger.words import words
-from praison_compressor.messages import Message, digest, read
+from praison_compressor.messages import Message
 from tests.helpers.command import Run, runner
 from tests.helpers.transcripts import session, step
 from tests.hostile.test_secrets import SECRETS, TEXTS, with_secrets
@@ -44,7 +43,7 @@ def written(path: Path, store: SqlStore) -> tuple[str, set[str]]:
     """All that the files say: their bytes, every payload unpacked, and the words of the index."""
     bytes_ = b"".join(file.read_bytes() for file in sorted(path.iterdir()))
     with sqlite3.connect(path / "ledger.db") as connection:
-        packed = [row[0] for row in connection.execute("SELECT body FROM compressor_blocks")]
+        packed = [row[0] for row in connection.execute("SELECT body FROM compressor_messages")]
         packed += [row[0] for row in connection.execute("SELECT sealed FROM compressor_entries")]
         packed += [row[0] for row in connection.execute("SELECT body FROM compressor_transcripts")]
         connection.execute(
@@ -246,17 +245,3 @@ def test_the_option_archives_originals_as_they_are(tmp_path: Path) -> None:
     messages = with_secrets()
     result = mine.compress_sync(messages, session_id="s")
     assert mine.verbatim(result.messages, session_id="s") == messages
-
-
-def test_a_segment_without_secrets_is_sealed_as_before() -> None:
-    """The fields that tell of masks are in no payload that has none: old chains verify."""
-    run = tuple(digest(message) for message in read(session(2)).messages)
-    plain = Segment("summary", run, {"role": "user", "content": "x"}, 1, 2, "static")
-    assert "secrets" not in json.loads(plain.payload())
-    assert plain.aliases() == {}
-    masked = Segment(
-        "summary", run, {"role": "user", "content": "x"}, 1, 2, "static",
-        archived_as=((1, "sha256:m"),), secrets=3,
-    )  # fmt: skip
-    assert json.loads(masked.payload())["secrets"] == 3
-    assert masked.aliases() == {"sha256:m": run[1]}

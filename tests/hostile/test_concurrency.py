@@ -15,7 +15,7 @@ import pytest
 
 from praison_compressor.compressor.context_compressor import ContextCompressor
 from praison_compressor.config import CompressorConfig
-from praison_compressor.ledger.chain import verify
+from praison_compressor.ledger.segments import verify
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.messages import Message, check
 from tests.helpers.transcripts import session

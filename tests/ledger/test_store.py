@@ -10,13 +10,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from cryptography.fernet import Fernet
 
-from praison_compressor.errors import LedgerConflict, LedgerError, SessionNotFound, StoreUnavailable
-from praison_compressor.ledger.chain import verify
-from praison_compressor.ledger.segments import GENESIS, Store, Usage
-from praison_compressor.ledger.sql.database import MIGRATIONS, default_path
+from praison_compressor.errors import ConfigError, LedgerError, SessionNotFound, StoreUnavailable
+from praison_compressor.ledger.segments import Store, Usage
+from praison_compressor.ledger.sql.database import default_path
 from praison_compressor.ledger.sql.store import SqlStore, open_store
-from tests.helpers.stores import Execute
+from praison_compressor.messages import content_digest
+from tests.helpers.stores import Execute, bytes_of
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 
 pytest_plugins = ["tests.helpers.stores"]
@@ -110,7 +111,8 @@ def test_a_tree_has_every_fork(sql_store: SqlStore) -> None:
 
 
 def test_a_lease_has_one_holder(store: Store) -> None:
-    """A second holder waits until the first gives back; the first may renew."""
+    """A second holder waits until the first gives back; the first may renew. Another
+    session has a lease of its own, another tenant's too."""
     session = store.open(NAMESPACE, "s")
     assert store.claim(session, "one", 60)
     assert not store.claim(session, "two", 60)
@@ -119,6 +121,8 @@ def test_a_lease_has_one_holder(store: Store) -> None:
     assert not store.claim(session, "two", 60)
     store.release(session, "one")
     assert store.claim(session, "two", 60)
+    assert store.claim(store.open(NAMESPACE, "t"), "one", 60)
+    assert store.claim(store.open("another tenant", "s"), "one", 60)
 
 
 def test_a_crashed_holder_does_not_keep_the_lease(store: Store) -> None:
@@ -134,13 +138,6 @@ def test_a_lease_from_a_clock_that_ran_ahead_does_not_count(sql_store: SqlStore)
     assert sql_store.claim(session, "before the clock was set", 30_000_000)
     assert sql_store.claim(session, "next", 6)
     assert not sql_store.claim(session, "two", 6)
-
-
-def test_leases_are_per_session(store: Store) -> None:
-    """A lease on one session keeps nobody from another, nor from another tenant's."""
-    assert store.claim(store.open(NAMESPACE, "s"), "one", 60)
-    assert store.claim(store.open(NAMESPACE, "t"), "two", 60)
-    assert store.claim(store.open("other", "s"), "three", 60)
 
 
 # ---------------------------------------------------------------- processes and threads
@@ -220,16 +217,7 @@ def test_a_file_can_be_named_in_several_ways(tmp_path: Path, spelling: str) -> N
     assert len(open_store(spelling.format(path)).open(NAMESPACE, "s").entries) == 1
 
 
-# ---------------------------------------------------------------- migrations
-
-
-def test_migrations_are_recorded_once(store_url: str, execute: Execute) -> None:
-    """Each has its name and time; opening again applies none."""
-    open_store(store_url).check()
-    before = execute("SELECT name, applied FROM compressor_migrations ORDER BY name")
-    assert [name for name, _ in before] == [name for name, _ in MIGRATIONS]
-    open_store(store_url).check()
-    assert execute("SELECT name, applied FROM compressor_migrations ORDER BY name") == before
+# ---------------------------------------------------------------- made, or refused
 
 
 def test_many_processes_may_be_the_first(store_url: str) -> None:
@@ -263,20 +251,84 @@ def test_a_new_file_that_another_writes_to_is_waited_for(tmp_path: Path) -> None
         ends.join()
 
 
-def test_a_newer_versions_store_is_refused(store_url: str, execute: Execute) -> None:
-    """A migration that this version does not know means: upgrade, do not touch."""
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE compressor_meta SET value = CAST('99' AS {bytes}) WHERE name = 'layout'",
+        "DELETE FROM compressor_meta WHERE name = 'layout'",
+    ],
+)
+def test_a_store_of_another_layout_is_refused(
+    store_url: str, execute: Execute, change: str
+) -> None:
+    """Written by another version, newer or older: one clear error, and nothing is touched."""
     open_store(store_url).check()
-    execute("INSERT INTO compressor_migrations VALUES ('0099 from the future', 0)")
-    with pytest.raises(StoreUnavailable, match=r"newer version .*'0099 from the future'.*upgrade"):
+    execute(change.format(bytes="BLOB" if "sqlite" in store_url else "BYTEA"))
+    before = execute("SELECT * FROM compressor_meta")
+    with pytest.raises(StoreUnavailable, match=r"another version.*expected 1.*another store"):
         open_store(store_url).open(NAMESPACE, "s")
+    assert execute("SELECT * FROM compressor_meta") == before
 
 
-def test_a_conflict_is_not_a_failure_of_the_store(sql_store: SqlStore) -> None:
-    """The loser can read and commit on the new tip at once."""
-    early = sql_store.open(NAMESPACE, "s")
-    committed(sql_store, "s", talk(3, "a"))
-    with pytest.raises(LedgerConflict):
-        sql_store.commit(early, [(segment(talk(3, "b")), talk(3, "b"))])
-    session = committed(sql_store, "s", talk(3, "b"))
-    verify(session.entries, GENESIS)
+# ---------------------------------------------------------------- encrypted
+
+
+def test_an_encrypted_store_shows_no_word(tmp_path: Path) -> None:
+    """With a codec no word, summary or digest of a message is readable in any file."""
+    word = "xyzzyplugh"
+    store = open_store(tmp_path / "ledger.db", codec=Fernet(Fernet.generate_key()))
+    session = committed(store, "s", talk(6, word))
+    assert store.originals(session, session.entries[0]) == talk(6, word)
+    assert word.encode() not in bytes_of(tmp_path)
+    assert b"summary 0" not in bytes_of(tmp_path)
+    digest = bytes.fromhex(content_digest(talk(6, word)[0]).removeprefix("sha256:"))
+    assert digest not in bytes_of(tmp_path)
+    assert [hit.ordinal for hit in store.search(NAMESPACE, "number3", "s")] == [3]
+    assert len(store.search(NAMESPACE, word)) == 6
+    assert store.verify() == []
+    store.forget(NAMESPACE, content_digest(talk(6, word)[0]))
+    assert store.verify() == []
+
+
+def test_a_store_opens_only_with_its_own_key(store_url: str) -> None:
+    """Without the key, with another, or with one where there is none: refused, never mixed."""
+    key = Fernet.generate_key()
+    committed(open_store(store_url, codec=Fernet(key)), "s", talk(3))
+    with pytest.raises(StoreUnavailable, match="is encrypted; open it with its key"):
+        open_store(store_url).open(NAMESPACE, "s")
+    with pytest.raises(StoreUnavailable, match="encrypted with another key"):
+        open_store(store_url, codec=Fernet(Fernet.generate_key())).open(NAMESPACE, "s")
+    assert len(open_store(store_url, codec=Fernet(key)).open(NAMESPACE, "s").entries) == 1
+
+
+def test_a_plain_store_does_not_become_encrypted(sql_store: SqlStore, store_url: str) -> None:
+    """An agent with encrypted sessions cannot write beside plain ones."""
+    committed(sql_store, "s", talk(3))
+    with pytest.raises(StoreUnavailable, match="is not encrypted"):
+        open_store(store_url, codec=Fernet(Fernet.generate_key())).open(NAMESPACE, "s")
+
+
+def test_a_key_opens_what_is_encrypted_and_leaves_plain_what_is_plain(store_url: str) -> None:
+    """One key in the environment for all stores: a new one is encrypted with it."""
+    key = Fernet.generate_key().decode()
+    committed(open_store(store_url, key=key), "s", talk(3))
+    assert open_store(store_url, key=key).archived(NAMESPACE, "s") == talk(3)
+    assert open_store(store_url, codec=Fernet(key)).archived(NAMESPACE, "s") == talk(3)
+    with pytest.raises(StoreUnavailable, match="PRAISONAI_SESSION_KEY"):
+        open_store(store_url).sessions(NAMESPACE)
+    with pytest.raises(StoreUnavailable, match="encrypted with another key"):
+        open_store(store_url, key=Fernet.generate_key().decode()).sessions(NAMESPACE)
+    with pytest.raises(ConfigError, match="is no Fernet key") as error:
+        open_store(store_url, key="hunter2")
+    assert "hunter2" not in str(error.value)
+
+
+def test_a_plain_store_is_read_and_searched_as_before_with_a_key(
+    sql_store: SqlStore, store_url: str
+) -> None:
+    """Its full-text index goes on: nothing is half encrypted."""
+    committed(sql_store, "s", talk(6))
+    keyed = open_store(store_url, key=Fernet.generate_key().decode())
+    committed(keyed, "t", talk(6, "other"))
+    assert [hit.session_id for hit in sql_store.search(NAMESPACE, "other number3")][:1] == ["t"]
     assert sql_store.verify() == []

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from praison_compressor.ledger.sql.store import open_store
 from tests.benchmarks.crash import crash
 from tests.benchmarks.races import race
-from tests.helpers.talks import NAMESPACE, committed, talk
 
 pytest_plugins = ["tests.helpers.stores"]
 
@@ -33,15 +31,3 @@ def test_a_segment_costs_one_call_however_many_race(
     assert found.calls == found.segments > 0
     assert found.views == 1
     assert found.faults == []
-
-
-def test_a_writer_goes_on_where_a_dead_one_stopped(store_url: str) -> None:
-    """After a crash the same sessions take new commits, and still verify."""
-    crash(store_url, kills=2, seed=3)
-    store = open_store(store_url)
-    before = store.sessions(NAMESPACE)
-    for info in before:
-        assert len(committed(store, info.id, talk(3)).entries) > 0
-    assert {info.id for info in store.sessions(NAMESPACE)} == {info.id for info in before}
-    assert store.verify() == []
-    store.close()

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import re
 import sqlite3
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -44,15 +38,6 @@ def test_a_wrong_url_is_one_clear_error(url: str, said: str) -> None:
         open_store(url)
     assert "hunter2" not in str(caught.value)
     assert "sqlite:///" in str(caught.value)
-
-
-def test_an_unreachable_server_is_one_clear_error() -> None:
-    """It names host and database, and neither user nor password."""
-    store = open_store("postgresql://someone:hunter2@127.0.0.1:9/ledger?connect_timeout=2")
-    with pytest.raises(StoreUnavailable, match=r"postgresql://127\.0\.0\.1:9/ledger") as caught:
-        store.open(NAMESPACE, "s")
-    assert "hunter2" not in str(caught.value)
-    assert "someone" not in store.place
 
 
 def test_a_stopped_server_is_reached_again(postgres: Postgres) -> None:
@@ -103,13 +88,6 @@ def test_a_torn_file_is_damaged(tmp_path: Path) -> None:
     faults = open_store(path).verify()
     assert faults
     assert "ledger.db" in str(faults[0]) or "database file" in str(faults[0])
-
-
-def test_a_directory_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
-    """A path below a file is an error of the store, not of the operating system."""
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StoreUnavailable, match=r"check the path"):
-        open_store(tmp_path / "file" / "ledger.db").open(NAMESPACE, "s")
 
 
 @pytest.mark.parametrize("name", ["", "nul\0", "\udc80", "x" * 5_000, 3, b"s"])
@@ -215,71 +193,3 @@ def test_a_file_that_went_away_is_made_anew(
     assert len(said) == 1
     assert str(path) in said[0]
     store.close()
-
-
-FULL = """
-import resource, sys
-from praison_compressor.errors import StoreUnavailable
-from praison_compressor.ledger.sql.store import open_store
-from tests.helpers.talks import committed, talk
-store = open_store(sys.argv[1])
-committed(store, "before", talk(3))
-# No file of this process may grow any more: what a full disk does, without one.
-size = max(f.stat().st_size for f in __import__("pathlib").Path(sys.argv[1]).parent.iterdir())
-resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-try:
-    for n in range(100):
-        committed(store, f"s{n}", talk(400, f"t{n}"))
-except StoreUnavailable as error:
-    print("UNAVAILABLE", error)
-"""
-
-
-def test_a_full_disk_is_one_clear_error(tmp_path: Path) -> None:
-    """Nothing half-written stays: what was there before verifies."""
-    path = tmp_path / "ledger.db"
-    said = _python(FULL, path)
-    assert said.startswith("UNAVAILABLE store sqlite:")
-    store = open_store(path)
-    assert len(store.open(NAMESPACE, "before").entries) == 1
-    assert store.verify() == []
-
-
-def test_a_read_only_store_is_one_clear_error() -> None:
-    """It says what to do; run as root, as a user to whom rights apply."""
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "ledger.db"
-        open_store(path).check()
-        path.chmod(0o444)
-        os.chmod(directory, 0o555)
-        context = multiprocessing.get_context("fork")
-        said = context.SimpleQueue()
-        child = context.Process(target=_commit_without_rights, args=(path, said))
-        child.start()
-        child.join()
-        os.chmod(directory, 0o755)
-    answer = said.get()
-    assert answer.startswith("store sqlite:")
-    assert "read-only" in answer or "cannot be opened" in answer
-
-
-def _commit_without_rights(path: Path, said: Any) -> None:
-    nobody = 65534
-    if os.geteuid() == 0:
-        os.setuid(nobody)
-    try:
-        committed(open_store(path), "s", talk(3))
-        said.put("it was written")
-    except StoreUnavailable as error:
-        said.put(str(error))
-
-
-def _python(program: str, path: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, "-B", "-c", program, str(path)],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=True,
-    )
-    return done.stdout

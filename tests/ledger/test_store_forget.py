@@ -11,8 +11,7 @@ import psycopg
 import pytest
 
 from praison_compressor.errors import LedgerConflict, SessionNotFound
-from praison_compressor.ledger.chain import FORGOTTEN, verify
-from praison_compressor.ledger.segments import GENESIS
+from praison_compressor.ledger.segments import FORGOTTEN, GENESIS, verify
 from praison_compressor.ledger.sql import erasure as pages
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.messages import content_digest
@@ -109,13 +108,13 @@ def test_nothing_of_a_forgotten_session_is_left_in_the_file(tmp_path: Path) -> N
     committed(store, "s", talk(30, word), talk(30, "more" + word))
     sealed = store.open(NAMESPACE, "s").entries[0].salt.encode()
     assert word.encode() in bytes_of(tmp_path)
-    blocks = _column(tmp_path, "SELECT body FROM compressor_blocks")
+    blocks = _column(tmp_path, "SELECT body FROM compressor_messages")
     payloads = _column(tmp_path, "SELECT sealed FROM compressor_entries")
     store.forget(NAMESPACE, "s")
     assert word.encode() not in bytes_of(tmp_path)
     assert sealed not in bytes_of(tmp_path)
     gone = [
-        *(set(blocks) - set(_column(tmp_path, "SELECT body FROM compressor_blocks"))),
+        *(set(blocks) - set(_column(tmp_path, "SELECT body FROM compressor_messages"))),
         *(set(payloads) - set(_column(tmp_path, "SELECT sealed FROM compressor_entries"))),
     ]
     assert len(gone) >= 4

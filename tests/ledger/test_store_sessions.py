@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from praison_compressor.compressor.context_compressor import ContextCompressor
 from praison_compressor.config import CompressorConfig
@@ -62,16 +59,6 @@ def test_a_resumed_session_sends_the_same_view_without_a_call(store_url: str) ->
     assert fresh.calls == 0
 
 
-@pytest.mark.parametrize("kind", ["model", "static"])
-def test_a_view_restores_to_its_transcript(store_url: str, kind: str) -> None:
-    """After any number of compressions the verbatim projection is the input, each message."""
-    model = Model() if kind == "model" else None
-    result = grown(store_url, 16, model)
-    assert len(result.messages) < len(coding_session(16))
-    restored = compressor(store_url).verbatim(result.messages, session_id="s")
-    assert restored == coding_session(16)
-
-
 def test_every_epoch_leads_to_the_newest(store_url: str) -> None:
     """A caller that kept an old id goes on with the same session, and the chain is whole."""
     result = grown(store_url, 12, Model())
@@ -99,14 +86,6 @@ def test_a_fork_pays_only_for_what_is_its_own(store_url: str) -> None:
     grown(store_url, 16, model, session_id="f")
     assert 0 < model.calls < paid.calls + 2
     assert open_store(store_url).open(NAMESPACE, "s").tip == parent.session_id
-
-
-def test_equal_words_in_another_session_are_not_its_summary(store_url: str) -> None:
-    """The same transcript under another id or namespace pays for itself: nothing is shared."""
-    grown(store_url, 8, Model())
-    model = Model()
-    grown(store_url, 8, model, session_id="t")
-    assert model.calls > 0
 
 
 def test_a_forgotten_session_is_summarized_anew(store_url: str) -> None:
@@ -190,13 +169,3 @@ class _Agent(threading.Thread):
     def stop(self) -> None:
         self._ended.set()
         self.join()
-
-
-def test_a_store_url_in_the_environment_is_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`PRAISON_COMPRESSOR_STORE` alone makes a ledger last."""
-    monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", f"sqlite:///{tmp_path / 'ledger.db'}")
-    subject = ContextCompressor(CONFIG)
-    subject.compress_sync(coding_session(8), session_id="s")
-    assert len(open_store(tmp_path / "ledger.db").open(NAMESPACE, "s").entries) > 0

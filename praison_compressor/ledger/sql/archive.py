@@ -1,9 +1,4 @@
-"""The archive: every original once per namespace, many to a compressed, checksummed, perhaps
-encrypted block.
-
-Messages of one commit are compressed together, which makes them a third smaller than one by one.
-A block is JSON lines; the line of a message that was removed is empty.
-"""
+"""The archive: every original once per namespace, compressed, checksummed, perhaps encrypted."""
 
 from __future__ import annotations
 
@@ -11,30 +6,17 @@ import binascii
 import hashlib
 import hmac
 import json
+import secrets
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, delete, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection, delete, insert, select, text
 
-from ...errors import ConfigError, LedgerCorrupt
+from ...errors import ConfigError, LedgerCorrupt, StoreUnavailable
 from ...messages import Message, content_digest
 from ..words import readable, words
-from .index import add_words, remove_words
-from .schema import blocks, links, messages
-
-__all__ = [
-    "Archive",
-    "Codec",
-    "Packer",
-    "codec_of",
-    "dump",
-    "load",
-]
-
-
-# -------------------------------------------------------------- pack
+from .schema import inserting, is_sqlite, links, messages
 
 
 class Codec(Protocol):
@@ -126,9 +108,7 @@ def load(line: bytes) -> Message:
     return message
 
 
-# -------------------------------------------------------------- keys
-
-
+# ---------------------------------------------------------------- keys
 def codec_of(key: str) -> Codec:
     """The cipher of a key. The key itself is in no message.
 
@@ -150,14 +130,37 @@ def codec_of(key: str) -> Codec:
         ) from error
 
 
-# -------------------------------------------------------------- archive
+def new_pepper(codec: Codec | None) -> bytes:
+    """The pepper of a new store as it is kept: encrypted, or empty where nothing is."""
+    return b"" if codec is None else Packer(codec).pack(secrets.token_bytes(32))
 
 
+def packer_of(pepper: bytes, codec: Codec | None, place: str, *, plain_too: bool) -> Packer:
+    """The packer of a store that keeps this pepper, which proves the key as well.
+
+    `plain_too`: a store that is not encrypted stays so, whatever the codec.
+
+    Raises:
+        StoreUnavailable: the key does not fit the store.
+    """
+    if not pepper and (codec is None or plain_too):
+        return Packer()
+    if not pepper:
+        remedy = "use another store for an agent whose sessions are"
+        raise StoreUnavailable(f"{place} is not encrypted; {remedy}")
+    if codec is None:
+        remedy = "open it with its key (store_key, PRAISONAI_SESSION_KEY)"
+        raise StoreUnavailable(f"{place} is encrypted; {remedy}")
+    try:
+        return Packer(codec, Packer(codec).unpack(pepper))
+    except LedgerCorrupt as error:
+        raise StoreUnavailable(
+            f"{place} is encrypted with another key than the one given"
+        ) from error
+
+
+# ---------------------------------------------------------------- originals
 T = TypeVar("T")
-
-
-_BLOCK_BYTES = 128 * 1024
-
 
 _AT_ONCE = 500  # parameters of one statement
 
@@ -170,24 +173,18 @@ class Archive:
         self.packer = packer
         self.indexed = indexed
 
-    # -------------------------------------------------------------- writing
-
     def add(self, namespace: str, originals: Sequence[Message]) -> list[int]:
         """Archive what is not there yet; the key of each message, in order."""
-        names = [self.packer.name(content_digest(message)) for message in originals]
-        known = self._keys(namespace, names)
-        fresh = {
-            name: message
-            for name, message in zip(names, originals, strict=True)
-            if name not in known
-        }
+        named = [(self.packer.name(content_digest(message)), message) for message in originals]
+        known = self._keys(namespace, [name for name, _ in named])
+        fresh = {name: message for name, message in named if name not in known}
         if fresh:
             known |= self._insert(namespace, fresh)
-        return [known[name] for name in names]
+        return [known[name] for name, _ in named]
 
-    def _keys(self, namespace: str, names: Sequence[bytes]) -> dict[bytes, int]:
+    def _keys(self, namespace: str, names: Iterable[bytes]) -> dict[bytes, int]:
         found: dict[bytes, int] = {}
-        for some in _batches(dict.fromkeys(names), _AT_ONCE):
+        for some in batches(dict.fromkeys(names)):
             query = select(messages.c.digest, messages.c.key).where(
                 messages.c.namespace == namespace, messages.c.digest.in_(some)
             )
@@ -195,52 +192,17 @@ class Archive:
         return found
 
     def _insert(self, namespace: str, fresh: Mapping[bytes, Message]) -> dict[bytes, int]:
-        rows: list[dict[str, Any]] = []
-        lines: dict[int, list[bytes]] = {}
-        for group in _blocks_of(fresh):
-            block_key = self._new_block([line for _, line in group])
-            lines[block_key] = [line for _, line in group]
-            rows += [
-                {"namespace": namespace, "digest": name, "block_key": block_key, "line": number}
-                for number, (name, _) in enumerate(group)
-            ]
-        # In one order for everybody: two writers of the same messages must not wait in a circle.
-        rows.sort(key=lambda row: row["digest"])
-        self._insert_new(rows)
-        known = self._keys(namespace, list(fresh))
-        self._drop_lost(lines, rows)
+        rows = [
+            {"namespace": namespace, "digest": name, "body": self.packer.pack(dump(fresh[name]))}
+            # In one order for everybody: two writers of the same must not wait in a circle.
+            for name in sorted(fresh)
+        ]
+        insertion = inserting(self.connection, messages).on_conflict_do_nothing()
+        self.connection.execute(insertion, rows)
+        known = self._keys(namespace, fresh)
         if self.indexed:
-            mine = [(known[name], words(readable(m))) for name, m in fresh.items()]
-            self._index(mine, set(lines))
+            add_words(self.connection, {known[name]: m for name, m in fresh.items()})
         return known
-
-    def _new_block(self, lines: Sequence[bytes]) -> int:
-        result = self.connection.execute(
-            insert(blocks).values(body=self.packer.pack(b"\n".join(lines)))
-        )
-        assert result.inserted_primary_key is not None
-        return int(result.inserted_primary_key[0])
-
-    def _insert_new(self, rows: list[dict[str, Any]]) -> None:
-        dialect = self.connection.dialect.name
-        make = postgresql.insert if dialect == "postgresql" else sqlite.insert
-        self.connection.execute(make(messages).on_conflict_do_nothing(), rows)
-
-    def _drop_lost(self, lines: dict[int, list[bytes]], rows: list[dict[str, Any]]) -> None:
-        """Empty the lines that another writer archived first: one copy only can be forgotten."""
-        query = select(messages.c.block_key, messages.c.line).where(
-            messages.c.block_key.in_(list(lines))
-        )
-        won = {(row.block_key, row.line) for row in self.connection.execute(query)}
-        for block_key, each in lines.items():
-            kept = [line if (block_key, n) in won else b"" for n, line in enumerate(each)]
-            if kept != each:
-                self._keep(block_key, kept)
-
-    def _index(self, found: list[tuple[int, list[str]]], mine: set[int]) -> None:
-        query = select(messages.c.key).where(messages.c.block_key.in_(mine))
-        won = set(self.connection.execute(query).scalars())
-        add_words(self.connection, [(key, each) for key, each in found if key in won])
 
     def link(self, entry_key: int, keys: Sequence[int]) -> None:
         """Say which messages, in which order, an entry stands for."""
@@ -250,8 +212,6 @@ class Archive:
         ]
         if rows:
             self.connection.execute(insert(links), rows)
-
-    # -------------------------------------------------------------- reading
 
     def of_entry(self, entry_key: int) -> list[Message]:
         """The originals of an entry, in order."""
@@ -271,80 +231,76 @@ class Archive:
             LedgerCorrupt: one cannot be read.
         """
         found: dict[int, Message] = {}
-        bodies: dict[int, list[bytes]] = {}
-        for some in _batches(dict.fromkeys(keys), _AT_ONCE):
-            query = select(messages).where(messages.c.key.in_(some))
-            rows = self.connection.execute(query).all()
-            self._read_blocks({row.block_key for row in rows} - bodies.keys(), bodies)
-            for row in rows:
-                found[row.key] = self._line(row, bodies[row.block_key])
+        for some in batches(dict.fromkeys(keys)):
+            query = select(messages.c.key, messages.c.body).where(messages.c.key.in_(some))
+            for row in self.connection.execute(query):
+                found[row.key] = self.read(row)
         return found
 
-    def _line(self, row: Any, lines: list[bytes]) -> Message:
-        if not 0 <= row.line < len(lines) or not lines[row.line]:
-            raise LedgerCorrupt(f"archived message {row.key}: its line of the block is missing")
-        return load(lines[row.line])
+    def read(self, row: Any) -> Message:
+        """The message of a row.
 
-    def _read_blocks(self, keys: set[int], into: dict[int, list[bytes]]) -> None:
-        query = select(blocks.c.key, blocks.c.body).where(blocks.c.key.in_(keys))
-        for row in self.connection.execute(query):
-            try:
-                into[row.key] = self.packer.unpack(row.body).split(b"\n")
-            except LedgerCorrupt as error:
-                raise LedgerCorrupt(f"archive block {row.key}: {error}") from error
-        missing = keys - into.keys()
-        if missing:
-            raise LedgerCorrupt(f"archive block {min(missing)} is missing")
-
-    # -------------------------------------------------------------- removing
+        Raises:
+            LedgerCorrupt: it cannot be read.
+        """
+        try:
+            return load(self.packer.unpack(row.body))
+        except LedgerCorrupt as error:
+            raise LedgerCorrupt(f"archived message {row.key}: {error}") from error
 
     def remove(self, keys: Iterable[int]) -> None:
         """Take messages that no entry links any more out of archive and index."""
-        for some in _batches(dict.fromkeys(keys), _AT_ONCE):
-            query = select(messages).where(messages.c.key.in_(some))
-            rows = self.connection.execute(query).all()
+        for some in batches(dict.fromkeys(keys)):
             if self.indexed:
-                found = self.get(row.key for row in rows)
-                gone = [(key, words(readable(message))) for key, message in found.items()]
-                remove_words(self.connection, gone)
-            lost: dict[int, set[int]] = {}
-            for row in rows:
-                lost.setdefault(row.block_key, set()).add(row.line)
+                remove_words(self.connection, self.get(some))
             self.connection.execute(delete(messages).where(messages.c.key.in_(some)))
-            self._empty_lines(lost)
-
-    def _empty_lines(self, lost: dict[int, set[int]]) -> None:
-        bodies: dict[int, list[bytes]] = {}
-        self._read_blocks(set(lost), bodies)
-        for block_key, lines in bodies.items():
-            kept = [b"" if n in lost[block_key] else line for n, line in enumerate(lines)]
-            self._keep(block_key, kept)
-
-    def _keep(self, block_key: int, lines: Sequence[bytes]) -> None:
-        """Write the block anew, or remove it with its last line."""
-        if any(lines):
-            body = self.packer.pack(b"\n".join(lines))
-            change = update(blocks).where(blocks.c.key == block_key).values(body=body)
-            self.connection.execute(change)
-        else:
-            self.connection.execute(delete(blocks).where(blocks.c.key == block_key))
 
 
-def _blocks_of(fresh: Mapping[bytes, Message]) -> Iterator[list[tuple[bytes, bytes]]]:
-    group: list[tuple[bytes, bytes]] = []
-    size = 0
-    for name, message in fresh.items():
-        line = dump(message)
-        if group and size + len(line) > _BLOCK_BYTES:
-            yield group
-            group, size = [], 0
-        group.append((name, line))
-        size += len(line)
-    if group:
-        yield group
-
-
-def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+def batches(items: Iterable[T]) -> Iterator[list[T]]:
+    """The items, as many at once as a statement can name."""
     everything = list(items)
-    for start in range(0, len(everything), size):
-        yield everything[start : start + size]
+    for start in range(0, len(everything), _AT_ONCE):
+        yield everything[start : start + _AT_ONCE]
+
+
+# ---------------------------------------------------------------- the index
+# FTS5 on SQLite, a GIN index on PostgreSQL: words and message keys, no positions. Phrases are
+# checked on the messages themselves.
+
+
+def add_words(connection: Connection, found: Mapping[int, Message]) -> None:
+    """Index messages under their words."""
+    if is_sqlite(connection):
+        statement = "INSERT INTO compressor_search(rowid, words) VALUES (:key, :words)"
+    else:
+        statement = (
+            "INSERT INTO compressor_search VALUES (:key, array_to_tsvector(CAST(:words AS text[])))"
+            " ON CONFLICT DO NOTHING"  # another writer archived it at the same time
+        )
+    connection.execute(text(statement), _words_of(connection, found))
+
+
+def remove_words(connection: Connection, found: Mapping[int, Message]) -> None:
+    """Take messages out of the index; FTS5 must be told what it was given."""
+    statement = "DELETE FROM compressor_search WHERE message_key = :key"
+    if is_sqlite(connection):
+        statement = (
+            "INSERT INTO compressor_search(compressor_search, rowid, words) "
+            "VALUES ('delete', :key, :words)"
+        )
+    if found:
+        connection.execute(text(statement), _words_of(connection, found))
+
+
+def _words_of(connection: Connection, found: Mapping[int, Message]) -> list[dict[str, Any]]:
+    listed = {key: words(readable(message)) for key, message in found.items()}
+    join = " ".join if is_sqlite(connection) else list
+    return [{"key": key, "words": join(each)} for key, each in listed.items()]
+
+
+def optimize_index(connection: Connection) -> None:
+    """Merge the index into one piece: FTS5 keeps removed words until then."""
+    if is_sqlite(connection):
+        connection.exec_driver_sql(
+            "INSERT INTO compressor_search(compressor_search) VALUES ('optimize')"
+        )

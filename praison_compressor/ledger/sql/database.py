@@ -1,13 +1,9 @@
-"""One database, reached safely from threads, after a fork, after a restart of the server; its
-errors in our words.
-"""
+"""One database, reached safely from threads, after a fork, after a restart of the server."""
 
 from __future__ import annotations
 
 import logging
 import os
-import re
-import secrets
 import sqlite3
 import threading
 import time
@@ -21,7 +17,6 @@ from sqlalchemy import (
     URL,
     Connection,
     Engine,
-    bindparam,
     create_engine,
     event,
     exc,
@@ -31,242 +26,23 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy import exc as sa_exc
 
-from ...errors import LedgerConflict, LedgerCorrupt, LedgerError, StoreUnavailable
+from ...errors import StoreUnavailable
 from ...messages.forks import renewed, undivided
-from .archive import Codec, Packer
-from .index import create_index
-from .schema import CONTENT, meta, metadata, migrations, transcripts
-
-__all__ = [
-    "MIGRATIONS",
-    "Database",
-    "default_path",
-    "is_migrated",
-    "is_transient",
-    "migrate",
-    "parse",
-    "translated",
-]
+from .archive import Codec, Packer, new_pepper, packer_of
+from .failures import is_transient, translated
+from .schema import LAYOUT, meta, metadata
 
 logger = logging.getLogger(__name__)
 
-
-# -------------------------------------------------------------- faults
-
-
-_DAMAGED = (
-    "malformed",
-    "not a database",
-    "database corruption",
-    "invalid page",
-    "could not decode",
-    "no such table",
-    "undefinedtable",
-)
-
-
-_REMEDIES = (
-    ("disk is full", "the disk is full; free some space"),
-    ("no space left", "the disk is full; free some space"),
-    ("disk i/o error", "the disk cannot be read or written"),
-    ("readonly", "it is read-only; make the file and its directory writable"),
-    ("read-only", "it is read-only; write to the primary server"),
-    ("unable to open", "it cannot be opened; check that the path exists and is writable"),
-    ("locked", "another process has kept it locked; try again, or end that process"),
-    ("lock timeout", "another process has kept it locked; try again"),
-    ("password authentication", "user or password is wrong"),
-    ("does not exist", "the server knows no such database or user; create it"),
-    ("permission denied", "this user may not do that; grant it the rights to its tables"),
-)
-
-
-# psycopg quotes connection strings in some of its messages.
-_SECRET = re.compile(r"(?i)(password\s*=\s*|//[^/@\s:]*:)[^\s@&\"']+")
-
-
-@contextmanager
-def translated(where: str) -> Iterator[None]:
-    """Let out only `LedgerError`; `where` names the store without secrets."""
-    try:
-        yield
-    except LedgerError:
-        raise
-    except exc.IntegrityError as error:
-        raise LedgerConflict(f"{where}: another writer was first ({_short(error)})") from error
-    except exc.SQLAlchemyError as error:
-        raise _translation(where, error) from error
-    except UnicodeEncodeError as error:
-        # Names and notes only: messages are stored as bytes.
-        said = f"{where} cannot hold {error.object[:60]!r}: no text in UTF-8"
-        raise LedgerError(f"{said}; name it otherwise") from error
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise StoreUnavailable(f"{where}: {reason}; check the path and its rights") from error
-
-
-def is_transient(error: BaseException) -> bool:
-    """Whether the same work may succeed at once: a dead connection, a deadlock's victim."""
-    if not isinstance(error, exc.DBAPIError):
-        return False
-    return error.connection_invalidated or getattr(error.orig, "sqlstate", None) in (
-        "40001",
-        "40P01",
-    )
-
-
-def _translation(where: str, error: exc.SQLAlchemyError) -> LedgerError:
-    reason = _short(error)
-    folded = reason.casefold()
-    if any(sign in folded for sign in _DAMAGED):
-        return LedgerCorrupt(
-            f"{where} is damaged or no ledger ({reason}); restore a copy, or move it away"
-        )
-    for sign, remedy in _REMEDIES:
-        if sign in folded:
-            return StoreUnavailable(f"{where}: {remedy} ({reason})")
-    if isinstance(error, exc.TimeoutError):
-        return StoreUnavailable(f"{where}: all connections are in use; try again")
-    return StoreUnavailable(f"{where} cannot be reached or used ({reason})")
-
-
-def _short(error: exc.SQLAlchemyError) -> str:
-    """The first line of what the driver says; SQLAlchemy's own text would quote statements."""
-    original = getattr(error, "orig", None) or error
-    lines = str(original).strip().splitlines() or [type(original).__name__]
-    return _SECRET.sub(r"\1***", lines[0])
-
-
-# -------------------------------------------------------------- migrations
-
-
-_ADVISORY_LOCK = 0x70726169_736F6E63  # "praisonc": one migrating process at a time
-
-
-_LATER = (transcripts,)
-
-
-def _ledger(connection: Connection) -> None:
-    first = [table for table in metadata.sorted_tables if table not in _LATER]
-    metadata.create_all(connection, first)
-
-
-def _transcripts(connection: Connection) -> None:
-    transcripts.create(connection)
-
-
-def _no_statistics(connection: Connection) -> None:
-    """Keep the planner's samples of content out of PostgreSQL's catalog, where `forget` cannot
-    reach them."""
-    if connection.dialect.name != "postgresql":
-        return
-    content = [(column.table.name, column.name) for column in CONTENT]
-    for table, column in [*content, ("compressor_search", "words")]:
-        connection.exec_driver_sql(f"ALTER TABLE {table} ALTER COLUMN {column} SET STATISTICS 0")
-
-
-MIGRATIONS = (
-    ("0001 ledger", _ledger),
-    ("0002 search", create_index),
-    ("0003 transcripts", _transcripts),
-    ("0004 no statistics", _no_statistics),
-)
-
-
-def is_migrated(connection: Connection) -> bool:
-    """Whether the schema is up to date, so that nothing has to be written to open the store."""
-    with connection.begin():
-        return {name for name, _ in MIGRATIONS} <= set(_applied(connection))
-
-
-def migrate(
-    connection: Connection, codec: Codec | None, place: str, *, plain_too: bool = False
-) -> Packer:
-    """Bring the schema up to date; how its payloads are packed.
-
-    `plain_too`: a store that is not encrypted stays so, whatever the codec.
-
-    Raises:
-        StoreUnavailable: a newer version wrote the store, or its key does not fit.
-    """
-    known = [name for name, _ in MIGRATIONS]
-    with connection.begin():
-        if connection.dialect.name == "postgresql":
-            lock = text("SELECT pg_advisory_xact_lock(:key)").bindparams(bindparam("key"))
-            connection.execute(lock, {"key": _ADVISORY_LOCK})
-        applied = _applied(connection)
-        newer = [name for name in applied if name not in known]
-        if newer:
-            raise StoreUnavailable(
-                f"{place} was written by a newer version (migration {newer[0]!r} is unknown "
-                "here); upgrade praison-compressor"
-            )
-        for name, step in MIGRATIONS:
-            if name not in applied:
-                step(connection)
-                _record(connection, name)
-        return _packer(connection, codec, place, plain_too)
-
-
-def _applied(connection: Connection) -> list[str]:
-    if not inspect(connection).has_table(migrations.name):
-        return []
-    return list(connection.execute(select(migrations.c.name)).scalars())
-
-
-def _record(connection: Connection, name: str) -> None:
-    connection.execute(insert(migrations).values(name=name, applied=time.time()))
-
-
-def _packer(connection: Connection, codec: Codec | None, place: str, plain_too: bool) -> Packer:
-    """The store's packer; its pepper is kept encrypted, so it proves the key as well."""
-    stored = connection.execute(select(meta.c.value).where(meta.c.name == "pepper")).scalar()
-    if stored is None:
-        pepper = secrets.token_bytes(32) if codec is not None else b""
-        value = Packer(codec).pack(pepper) if codec is not None else b""
-        connection.execute(insert(meta).values(name="pepper", value=value))
-        return Packer(codec, pepper)
-    if not stored and plain_too:
-        return Packer()
-    if bool(stored) != (codec is not None):
-        state, remedy = (
-            ("encrypted", "open it with its key (store_key, PRAISONAI_SESSION_KEY)")
-            if stored
-            else ("not encrypted", "use another store for an agent whose sessions are")
-        )
-        raise StoreUnavailable(f"{place} is {state}; {remedy}")
-    if codec is None:
-        return Packer()
-    try:
-        return Packer(codec, Packer(codec).unpack(stored))
-    except LedgerCorrupt as error:
-        raise StoreUnavailable(
-            f"{place} is encrypted with another key than the one given"
-        ) from error
-
-
-# -------------------------------------------------------------- database
-
-
 T = TypeVar("T")
 
-
+_MAKING = 0x70726169_736F6E63  # "praisonc", an advisory lock: one process makes the tables
 _READ, _WRITE = "BEGIN", "BEGIN IMMEDIATE"
-
-
 _LOCKED_PAUSE = 0.01  # seconds between two tries
-
-
 _LOCK_SECONDS = 2
-
-
 _CONNECT_SECONDS = 2
-
-
 _TRIES = 3
-
-
 # After what failed slowly, fail at once for this many times as long: an agent's turn must not wait
 # for a locked file or a dead server again and again.
 _REST = 10
@@ -294,7 +70,7 @@ def parse(url: str | os.PathLike[str] | None) -> URL:
         return URL.create("sqlite", database=os.path.abspath(os.path.expanduser(given)))
     try:
         parsed = make_url(given)
-    except (sa_exc.ArgumentError, ValueError) as error:
+    except (exc.ArgumentError, ValueError) as error:
         # The text itself may hold a password: not a word of it is repeated.
         raise StoreUnavailable(
             "the store's URL cannot be read; expected sqlite:///path or "
@@ -385,10 +161,10 @@ class Database:
         return self._packer
 
     def check(self) -> None:
-        """Reach the store and bring its schema up to date.
+        """Reach the store; a new one gets its tables.
 
         Raises:
-            StoreUnavailable: it cannot be reached, or a newer version wrote it.
+            StoreUnavailable: it cannot be reached, or another version wrote it.
         """
         self.read(lambda connection: connection.execute(text("SELECT 1")))
 
@@ -428,7 +204,7 @@ class Database:
             for _ in range(_TRIES - 1):
                 try:
                     return self._once(work, begin)
-                except sa_exc.DBAPIError as error:
+                except exc.DBAPIError as error:
                     # Safe to repeat: a commit whose answer was lost meets its own moved tip.
                     if not is_transient(error):
                         raise
@@ -486,19 +262,44 @@ class Database:
         engine = _sqlite(self.url) if self.is_sqlite else _postgresql(self.url)
         try:
             with engine.connect() as connection:
-                # The one lock of SQLite only to write: what is up to date opens while others do.
-                begin = _READ if is_migrated(connection) else _WRITE
-                self._packer = migrate(
-                    connection.execution_options(begin=begin),
-                    self._codec,
-                    self.place,
-                    plain_too=self._plain_too,
-                )
+                self._packer = self._packer_of(connection)
             self._file = _identity(self.url)
         except BaseException:
             engine.dispose()
             raise
         return engine
+
+    def _packer_of(self, connection: Connection) -> Packer:
+        """How the store packs; a new one gets its tables."""
+        with connection.begin():
+            known = _about(connection)
+        if not known:
+            # The one lock of SQLite only here: what has its tables opens while others write.
+            with connection.execution_options(begin=_WRITE).begin():
+                if not self.is_sqlite:
+                    connection.execute(text(f"SELECT pg_advisory_xact_lock({_MAKING})"))
+                known = _about(connection) or _made(connection, self._codec)
+        if known.get("layout") != LAYOUT:
+            raise StoreUnavailable(
+                f"{self.place} was written by another version, and its layout is unknown here "
+                f"(expected {LAYOUT.decode()}); use the version that wrote it, or another store"
+            )
+        return packer_of(known["pepper"], self._codec, self.place, plain_too=self._plain_too)
+
+
+def _about(connection: Connection) -> dict[str, bytes]:
+    """What the store says of itself; nothing where it is new."""
+    if not inspect(connection).has_table(meta.name):
+        return {}
+    found = connection.execute(select(meta.c.name, meta.c.value)).all()
+    return {"layout": b"", **{row.name: bytes(row.value) for row in found}}
+
+
+def _made(connection: Connection, codec: Codec | None) -> dict[str, bytes]:
+    metadata.create_all(connection)
+    about = {"layout": LAYOUT, "pepper": new_pepper(codec)}
+    connection.execute(insert(meta), [{"name": n, "value": v} for n, v in about.items()])
+    return about
 
 
 def _ran_to_its_end(connection: Connection, statement: str) -> None:

@@ -16,98 +16,12 @@ from sqlalchemy import Connection, Row, delete, select, text, update
 
 from ...errors import SessionNotFound, StoreUnavailable
 from ...messages import content_digest, is_system
-from . import transcripts
-from .archive import Archive
+from .archive import Archive, optimize_index
 from .database import Database
-from .index import optimize_index
-from .schema import entries, exports, leases, links, messages, sessions
-from .sessions import require
-
-__all__ = [
-    "Erased",
-    "Export",
-    "erase_message",
-    "erase_session",
-    "reclaim",
-]
+from .schema import entries, exports, is_sqlite, leases, links, messages, sessions
+from .sessions import drop_transcript, remove_message, require, sessions_with
 
 logger = logging.getLogger(__name__)
-
-
-# -------------------------------------------------------------- pages
-
-
-_REWRITTEN = ("entries", "blocks", "messages", "links", "search", "transcripts")
-
-
-_PATIENCE = 10.0
-"""Seconds for transactions that may still read what was forgotten; a backup takes longer."""
-
-
-_PAUSE = 0.05
-
-
-def reclaim(database: Database) -> bool:
-    """Clear the pages that were freed; whether no byte of them is left in the database's files."""
-    try:
-        return _of_sqlite(database) if database.is_sqlite else _of_postgresql(database)
-    except StoreUnavailable as error:
-        # What was forgotten stays forgotten; the caller learns that old bytes may be left.
-        logger.warning("freed pages could not be cleared: %s", error)
-        return False
-
-
-def _of_sqlite(database: Database) -> bool:
-    # Freed bytes were overwritten in place (secure_delete); old ones may be in the log still.
-    ((busy, *_),) = database.maintain(
-        "PRAGMA incremental_vacuum", "PRAGMA wal_checkpoint(TRUNCATE)"
-    )
-    return not busy
-
-
-def _of_postgresql(database: Database) -> bool:
-    # A plain VACUUM leaves old bytes in reused pages; FULL writes the tables anew, but copies
-    # what a transaction from before may still read, and whoever comes waits behind it.
-    if not _no_reader_left(database, database.write(_transaction)):
-        return False
-    database.maintain(*(f"VACUUM FULL compressor_{name}" for name in _REWRITTEN))
-    return True
-
-
-def _transaction(connection: Connection) -> str:
-    """The number of a transaction that began after what was forgotten was committed."""
-    return str(connection.execute(text("SELECT pg_current_xact_id()::xid")).scalar())
-
-
-# Numbers of transactions wrap round, so ages are compared. Readers of other databases count too:
-# one that writes there holds back the snapshots of those who begin here.
-_BEFORE = text(
-    """
-    SELECT count(*) FROM (
-        SELECT backend_xmin AS held FROM pg_stat_activity WHERE pid <> pg_backend_pid()
-        UNION ALL SELECT backend_xid FROM pg_stat_activity WHERE pid <> pg_backend_pid()
-        UNION ALL SELECT xmin FROM pg_replication_slots
-        UNION ALL SELECT transaction FROM pg_prepared_xacts
-    ) AS holders WHERE age(held) > age(CAST(CAST(:now AS text) AS xid))
-    """
-)
-
-
-def _no_reader_left(database: Database, now: str) -> bool:
-    """Wait until no transaction that began before that one is left; False where one outstays us."""
-
-    def held(connection: Connection) -> bool:
-        return bool(connection.execute(_BEFORE, {"now": now}).scalar())
-
-    until = time.monotonic() + _PATIENCE
-    while database.read(held):
-        if time.monotonic() > until:
-            return False
-        time.sleep(_PAUSE)
-    return True
-
-
-# -------------------------------------------------------------- erasure
 
 
 @dataclass(frozen=True)
@@ -154,10 +68,10 @@ def erase_session(archive: Archive, namespace: str, target: str) -> Erased:
     gone = linked - _linked(connection, linked)
     holders = _holders(connection, linked - gone)
     _remove(archive, gone)
-    kept = transcripts.drop(archive, row.key)
+    kept = drop_transcript(archive, row.key)
     # Every session of an agent has its system prompt: no sign of this one.
     said = {content_digest(message) for message in kept if not is_system(message)}
-    holders |= set(transcripts.sessions_with(archive, namespace, said))
+    holders |= set(sessions_with(archive, namespace, said))
     forks = _descendants(connection, [row.key])
     _stale(connection, [row.key, *forks])
     names = _names(connection, holders | set(forks)) - {row.id}
@@ -177,8 +91,8 @@ def erase_message(archive: Archive, namespace: str, target: str) -> Erased:
     key = _message_key(archive, namespace, target)
     keeping = [
         session_key
-        for session_key in transcripts.sessions_with(archive, namespace, [target])
-        if transcripts.remove_message(archive, session_key, target)
+        for session_key in sessions_with(archive, namespace, [target])
+        if remove_message(archive, session_key, target)
     ]
     if key is None and not keeping:
         raise SessionNotFound(f"no stored message {target} in namespace {namespace!r}")
@@ -244,7 +158,7 @@ def _in_its_light(connection: Connection, covering: Sequence[Row[Any]]) -> dict[
 
 def _exclusive(connection: Connection) -> None:
     """Keep commits away: one that links a message just now would lose it."""
-    if connection.dialect.name == "postgresql":
+    if not is_sqlite(connection):
         connection.execute(text("LOCK TABLE compressor_sessions IN EXCLUSIVE MODE"))
 
 
@@ -313,3 +227,70 @@ def _stale(connection: Connection, keys: Iterable[int]) -> None:
     connection.execute(
         update(sessions).where(sessions.c.key.in_(everyone)).values(edits=sessions.c.edits + 1)
     )
+
+
+# ---------------------------------------------------------------- freed pages
+_REWRITTEN = ("entries", "messages", "links", "search", "transcripts")
+_PATIENCE = 10.0
+"""Seconds for transactions that may still read what was forgotten; a backup takes longer."""
+_PAUSE = 0.05
+
+
+def reclaim(database: Database) -> bool:
+    """Clear the pages that were freed; whether no byte of them is left in the database's files."""
+    try:
+        return _of_sqlite(database) if database.is_sqlite else _of_postgresql(database)
+    except StoreUnavailable as error:
+        # What was forgotten stays forgotten; the caller learns that old bytes may be left.
+        logger.warning("freed pages could not be cleared: %s", error)
+        return False
+
+
+def _of_sqlite(database: Database) -> bool:
+    # Freed bytes were overwritten in place (secure_delete); old ones may be in the log still.
+    ((busy, *_),) = database.maintain(
+        "PRAGMA incremental_vacuum", "PRAGMA wal_checkpoint(TRUNCATE)"
+    )
+    return not busy
+
+
+def _of_postgresql(database: Database) -> bool:
+    # A plain VACUUM leaves old bytes in reused pages; FULL writes the tables anew, but copies
+    # what a transaction from before may still read, and whoever comes waits behind it.
+    if not _no_reader_left(database, database.write(_transaction)):
+        return False
+    database.maintain(*(f"VACUUM FULL compressor_{name}" for name in _REWRITTEN))
+    return True
+
+
+def _transaction(connection: Connection) -> str:
+    """The number of a transaction that began after what was forgotten was committed."""
+    return str(connection.execute(text("SELECT pg_current_xact_id()::xid")).scalar())
+
+
+# Numbers of transactions wrap round, so ages are compared. Readers of other databases count too:
+# one that writes there holds back the snapshots of those who begin here.
+_BEFORE = text(
+    """
+    SELECT count(*) FROM (
+        SELECT backend_xmin AS held FROM pg_stat_activity WHERE pid <> pg_backend_pid()
+        UNION ALL SELECT backend_xid FROM pg_stat_activity WHERE pid <> pg_backend_pid()
+        UNION ALL SELECT xmin FROM pg_replication_slots
+        UNION ALL SELECT transaction FROM pg_prepared_xacts
+    ) AS holders WHERE age(held) > age(CAST(CAST(:now AS text) AS xid))
+    """
+)
+
+
+def _no_reader_left(database: Database, now: str) -> bool:
+    """Wait until no transaction that began before that one is left; False where one outstays us."""
+
+    def held(connection: Connection) -> bool:
+        return bool(connection.execute(_BEFORE, {"now": now}).scalar())
+
+    until = time.monotonic() + _PATIENCE
+    while database.read(held):
+        if time.monotonic() > until:
+            return False
+        time.sleep(_PAUSE)
+    return True

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, Row, func, select, text
 
-from ...errors import ConfigError
 from ...messages import Message, content_digest
 from ..segments import Epoch, Usage
-from ..words import holds, rank, readable, snippet, words
+from ..words import Hit, Place, hits, holds, readable, words
 from .archive import Archive
-from .index import candidates, candidates_among
-from .schema import entries, epochs, links, sessions, transcripts, usage
-from .sessions import epochs_of, find, require, scope_of, within
-from .transcripts import literals, unpacked
-
-__all__ = [
-    "Hit",
-    "SessionInfo",
-    "archived_keys",
-    "lineage",
-    "search",
-    "sessions_of",
-    "tree",
-    "usage_of",
-]
-
-
-# -------------------------------------------------------------- reading
+from .schema import entries, epochs, is_sqlite, links, sessions, transcripts
+from .sessions import (
+    epochs_of,
+    find,
+    literals,
+    own_entries,
+    require,
+    scope_of,
+    unpacked,
+    within,
+)
 
 
 @dataclass(frozen=True)
@@ -69,15 +61,11 @@ def _family(connection: Connection, row: Row[Any], seen: set[str]) -> list[Epoch
     seen.add(row.id)
     query = select(epochs).where(epochs.c.session_key == row.key).order_by(epochs.c.number)
     found = [Epoch(e.id, e.parent_id, row.id, e.created) for e in connection.execute(query)]
-    children = (
-        select(sessions)
-        .where(
-            sessions.c.namespace == row.namespace,
-            sessions.c.parent_id.in_([epoch.id for epoch in found]),
-        )
-        .order_by(sessions.c.created, sessions.c.key)
+    children = select(sessions).where(
+        sessions.c.namespace == row.namespace,
+        sessions.c.parent_id.in_([epoch.id for epoch in found]),
     )
-    for child in connection.execute(children).all():
+    for child in connection.execute(children.order_by(sessions.c.created, sessions.c.key)).all():
         if child.id not in seen:
             found += _family(connection, child, seen)
     return found
@@ -111,47 +99,20 @@ def sessions_of(connection: Connection, namespace: str, limit: int | None) -> li
     ]
 
 
-def usage_of(connection: Connection, namespace: str, session_id: str) -> Usage:
-    row = require(connection, namespace, session_id)
-    total = Usage()
-    for each in connection.execute(select(usage).where(usage.c.session_key == row.key)):
-        total += Usage(
-            each.prompt_tokens,
-            each.completion_tokens,
-            each.cache_read_tokens,
-            each.cache_write_tokens,
-            each.cost,
-        )
-    return total
+def usage_of(archive: Archive, namespace: str, session_id: str) -> Usage:
+    row = require(archive.connection, namespace, session_id)
+    own = own_entries(archive, row.key, 0, row.length)
+    return sum((entry.segment.usage for entry in own), Usage())
 
 
-# -------------------------------------------------------------- searching
+# ---------------------------------------------------------------- searching
 
 
 Scope = Sequence[tuple[int, int]]
 """(session key, number of its own entries that count), for a session and what it inherits."""
 
-
 _RANKED = 400  # candidates of a search that are read and ranked
-
-
 _ASKED = 100  # words of a query that are looked for: models paste whole messages
-
-
-@dataclass(frozen=True)
-class Hit:
-    """A message that a search found."""
-
-    session_id: str
-    entry: str
-    """The hash of the newest entry that covers it; "" where it stands in the transcript itself."""
-    ordinal: int
-    """Its place among that entry's originals; 0 where there is none."""
-    digest: str
-    """Its content digest, by which it can be forgotten."""
-    message: Message
-    snippet: str
-    score: float
 
 
 def search(
@@ -168,50 +129,42 @@ def search(
     Raises:
         ConfigError: a limit below 1.
     """
-    if limit < 1:
-        raise ConfigError(f"limit={limit}: expected a whole number, 1 or more")
     wanted = words(query)[:_ASKED]
     if not wanted:
         return []
     connection = archive.connection
     row = None if session_id is None else require(connection, namespace, session_id)
     scope = None if row is None else scope_of(connection, row)
-    pool: dict[str, tuple[Message, int | str]] = {}
+    pool: dict[str, Message] = {}
+    places: dict[str, int | str] = {}  # an archived message's key, or the name of a session
     for every in (True, False):  # those with all words; where there is none, those with any
         standing = [] if archived_only else _standing(archive, namespace, row, wanted, every=every)
-        keys = _candidates(archive, namespace, wanted, scope, every=every)
-        found = archive.get(keys)
-        pool = {content_digest(found[key]): (found[key], key) for key in keys}
-        for name, message in standing:
-            pool.setdefault(content_digest(message), (message, name))
+        found = archive.get(_candidates(archive, namespace, wanted, scope, every=every))
+        everything: list[tuple[int | str, Message]] = [*sorted(found.items()), *standing]
+        for place, message in everything:
+            digest = content_digest(message)
+            pool.setdefault(digest, message)
+            places.setdefault(digest, place)
         if pool:
             break
-    places = list(pool.items())
-    texts = [readable(message) for _, (message, _) in places]
-    hits = []
-    for score, index in rank(query, texts)[:limit]:
-        digest, (message, place) = places[index]
-        name, entry, ordinal = (
-            _place_of(connection, place, scope) if isinstance(place, int) else (place, "", 0)
-        )
-        cut = snippet(query, texts[index])
-        hits.append(Hit(name, entry, ordinal, digest, message, cut, score))
-    return hits
+
+    def place_of(digest: str) -> Place:
+        place = places[digest]
+        return _place_of(connection, place, scope) if isinstance(place, int) else (place, "", 0)
+
+    return hits(query, pool, limit, place_of)
 
 
 def _candidates(
     archive: Archive, namespace: str, wanted: list[str], scope: Scope | None, *, every: bool
 ) -> list[int]:
-    """Keys of archived messages to rank, older first: those with all words, or with any."""
+    """Keys of archived messages to rank: those with all words, or with any, the newest."""
     connection = archive.connection
     if not archive.indexed:
-        return sorted(archived_keys(connection, scope or _everything(connection, namespace)))
+        return archived_keys(connection, scope or _everything(connection, namespace))
     if scope is None:
-        found = candidates(connection, wanted, every=every, namespace=namespace, limit=_RANKED)
-    else:
-        keys = archived_keys(connection, scope)
-        found = candidates_among(connection, wanted, keys, every=every, limit=_RANKED)
-    return sorted(found)
+        return _indexed(connection, wanted, namespace, every=every)
+    return _indexed_among(connection, wanted, archived_keys(connection, scope), every=every)
 
 
 def _standing(
@@ -264,4 +217,63 @@ def _place_of(connection: Connection, key: int, scope: Scope | None) -> Any:
     )
     if scope is not None:
         query = query.where(within(scope))
-    return connection.execute(query).one()
+    return tuple(connection.execute(query).one())
+
+
+# ---------------------------------------------------------------- the full-text index
+def _indexed(
+    connection: Connection, found: Sequence[str], namespace: str, *, every: bool
+) -> list[int]:
+    """Keys of a namespace's messages that hold all of the words, or any; newest first."""
+    key, match = _MATCH[connection.dialect.name]
+    # FTS5 would be asked once for each message if the planner began with the messages.
+    join = "CROSS JOIN" if is_sqlite(connection) else "JOIN"
+    statement = (
+        f"SELECT m.key FROM compressor_search f {join} compressor_messages m ON m.key = f.{key} "
+        f"WHERE m.namespace = :namespace AND {match} ORDER BY m.key DESC LIMIT :limit"
+    )
+    values = {"namespace": namespace, "limit": _RANKED, "query": _query(connection, found, every)}
+    return list(connection.execute(text(statement), values).scalars())
+
+
+def _indexed_among(
+    connection: Connection, found: Sequence[str], keys: Collection[int], *, every: bool
+) -> list[int]:
+    """Those of the keys whose messages hold all of the words, or any; newest first."""
+    key, match = _MATCH[connection.dialect.name]
+    statement = text(
+        f"SELECT f.{key} FROM compressor_search f WHERE {match} "
+        f"AND f.{key} BETWEEN :first AND :last"
+    )
+    query = _query(connection, found, every)
+    within: set[int] = set()
+    for first, last in _stretches(sorted(keys)):
+        values = {"query": query, "first": first, "last": last}
+        within.update(connection.execute(statement, values).scalars())
+    return sorted(within & set(keys), reverse=True)[:_RANKED]
+
+
+def _stretches(keys: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Ranges that hold the keys: those of one commit are neighbours, so there are few.
+
+    FTS5 reads a range of its lists at once, and takes a millisecond for every single key.
+    """
+    start = 0
+    for place in range(1, len(keys) + 1):
+        if place == len(keys) or keys[place] - keys[place - 1] > _GAP:
+            yield keys[start], keys[place - 1]
+            start = place
+
+
+_GAP = 500
+_MATCH = {
+    "sqlite": ("rowid", "f.compressor_search MATCH :query"),
+    "postgresql": ("message_key", "f.words @@ CAST(:query AS tsquery)"),
+}
+
+
+def _query(connection: Connection, found: Sequence[str], every: bool) -> str:
+    # Words are letters and digits only, so a quote cannot end early.
+    if is_sqlite(connection):
+        return (" AND " if every else " OR ").join(f'"{word}"' for word in found)
+    return (" & " if every else " | ").join(f"'{word}'" for word in found)

@@ -12,16 +12,33 @@ from sqlalchemy import Connection, select
 
 from ...errors import LedgerCorrupt
 from ...messages import Message, to_plain
-from ..chain import ARCHIVE_ONLY
-from ..segments import Entry, Epoch, Outline, Segment, Session, Usage, plain_outline
-from . import transcripts
-from .archive import Archive, Codec
+from ..segments import (
+    ARCHIVE_ONLY,
+    Entry,
+    Epoch,
+    Outline,
+    Segment,
+    Session,
+    Usage,
+    plain_outline,
+)
+from ..words import Hit
+from .archive import Archive, Codec, codec_of
 from .audit import Fault, audit
 from .database import Database
 from .erasure import Erased, erase_message, erase_session, reclaim
-from .queries import Hit, SessionInfo, archived_keys, lineage, search, sessions_of, tree, usage_of
+from .queries import SessionInfo, archived_keys, lineage, search, sessions_of, tree, usage_of
 from .schema import check_names, entries, sessions
-from .sessions import Snapshot, Snapshots, find, require, scope_of, snapshot, within
+from .sessions import (
+    Snapshot,
+    Snapshots,
+    find,
+    require,
+    scope_of,
+    snapshot,
+    whole_transcript,
+    within,
+)
 from .transfer import export_session, import_session
 from .writing import (
     append,
@@ -34,16 +51,7 @@ from .writing import (
     without_secrets,
 )
 
-__all__ = [
-    "SqlStore",
-    "open_store",
-]
-
 logger = logging.getLogger(__name__)
-
-
-# -------------------------------------------------------------- sql
-
 
 T = TypeVar("T")
 
@@ -88,10 +96,10 @@ class SqlStore:
         return self._database.is_there()
 
     def check(self) -> None:
-        """Reach the store, bringing its schema up to date.
+        """Reach the store; a new one gets its tables.
 
         Raises:
-            StoreUnavailable: it cannot be reached, or a newer version wrote it.
+            StoreUnavailable: it cannot be reached, or another version wrote it.
         """
         self._database.check()
 
@@ -125,14 +133,6 @@ class SqlStore:
         segments: Sequence[tuple[Segment, Sequence[Message]]],
         outline: Outline | None = None,
     ) -> Session:
-        """Archive the originals and append the segments in one transaction; a new epoch opens.
-
-        `outline` is the whole transcript as it stands then; None leaves what was recorded.
-
-        Raises:
-            LedgerConflict: the tip is no longer `session.tip`, or a part was forgotten since.
-            StoreUnavailable: nothing was written.
-        """
         plain = [(segment, [to_plain(m) for m in originals]) for segment, originals in segments]
         whole = None if outline is None else self._recorded(session, outline)
         if self.mask_secrets:
@@ -142,37 +142,25 @@ class SqlStore:
         )
 
     def keep(self, session: Session, outline: Outline) -> bool:
-        """Record the transcript as it stands now; False where nothing of the session was ever
-        committed, or somebody committed or forgot a part of it since `session` was read."""
         whole = self._recorded(session, outline)
         return self._write(lambda archive: keep(archive, session, whole))
 
     def transcript(self, session: Session) -> list[Message]:
-        """The whole transcript as it was last recorded, exactly as it came; where none was, the
-        originals in the order in which they were compressed."""
         return self._read(lambda archive: _whole(archive, session))
 
     def originals(self, session: Session, entry: Entry) -> list[Message] | None:
-        """The archived messages of an entry of this session; None once forgotten."""
         return self._read(lambda archive: _originals(archive, session, entry))
 
     def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
-        """The chain of epochs up to the one named (the newest for the stable id), root first.
-
-        Raises:
-            SessionNotFound: no such session in this namespace.
-        """
         return self._database.read(lambda c: lineage(c, namespace, session_id))
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
-        """Take the session's lease, unless another holder has it that did not run out."""
         # A look first: who waits asks again and again, and must not keep the writers waiting.
         if self._database.read(lambda c: is_taken(c, session, holder, seconds)):
             return False
         return self._database.write(lambda c: claim(c, session, holder, seconds))
 
     def release(self, session: Session, holder: str) -> None:
-        """Give the lease back."""
         self._database.write(lambda c: release(c, session, holder))
 
     # -------------------------------------------------------------- for people
@@ -200,7 +188,7 @@ class SqlStore:
         Raises:
             SessionNotFound: no such session in this namespace.
         """
-        return self._database.read(lambda c: usage_of(c, namespace, session_id))
+        return self._read(lambda archive: usage_of(archive, namespace, session_id))
 
     def archived(self, namespace: str, session_id: str) -> list[Message]:
         """Every original in the session's archive once, in the order it was compressed.
@@ -219,16 +207,6 @@ class SqlStore:
         *,
         archived_only: bool = False,
     ) -> list[Hit]:
-        """Messages that hold the words of the query, best first.
-
-        Those with all words; where none has, those with any. With a `session_id` only of that
-        session and what it inherits, else of the namespace. `archived_only`: none of those that no
-        summary stands for, as a session's first and newest ones.
-
-        Raises:
-            ConfigError: a limit below 1.
-            SessionNotFound: no such session in this namespace.
-        """
         return self._read(
             lambda archive: search(
                 archive, namespace, query, session_id, limit, archived_only=archived_only
@@ -352,14 +330,11 @@ def _archived(archive: Archive, namespace: str, session_id: str) -> list[Message
 
 def _whole(archive: Archive, session: Session) -> list[Message]:
     row = find(archive.connection, session.namespace, session.id)
-    found = None if row is None else transcripts.whole(archive, row)
+    found = None if row is None else whole_transcript(archive, row)
     if row is None or found is not None:
         return found or []
     logger.warning(ARCHIVE_ONLY, session.id)
     return _archived(archive, session.namespace, session.id)
-
-
-# -------------------------------------------------------------- store
 
 
 def open_store(
@@ -379,7 +354,5 @@ def open_store(
         ConfigError: the key is none.
     """
     if codec is None and key is not None:
-        from .archive import codec_of
-
         return SqlStore(url, codec=codec_of(key), plain_too=True, mask_secrets=mask_secrets)
     return SqlStore(url, codec=codec, mask_secrets=mask_secrets)

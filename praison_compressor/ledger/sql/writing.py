@@ -14,34 +14,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, Table, insert, select, text, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import ColumnElement, Connection, Row, and_, insert, select, text, update
 
 from ...errors import LedgerConflict
 from ...messages import Message, digest, read
 from ...messages.secrets import Redactor, masks_in
-from ..chain import archive_digest, seal
-from ..segments import GENESIS, Entry, Outline, Segment, Session, Usage
-from . import transcripts
+from ..segments import Entry, Outline, Segment, Session, archive_digest, seal
 from .archive import Archive
-from .schema import entries, epochs, leases, sessions, usage
-from .sessions import find, sealed
+from .schema import entries, epochs, inserting, leases, sessions
+from .sessions import find, inherit_transcript, record, rows_of, sealed
 
-__all__ = [
-    "append",
-    "claim",
-    "create",
-    "is_taken",
-    "keep",
-    "outline_without_secrets",
-    "release",
-    "without_secrets",
-]
-
-
-# -------------------------------------------------------------- masking
-
-
+# ---------------------------------------------------------------- masking
 Recorded = tuple[Segment, list[Message]]
 
 
@@ -77,24 +60,18 @@ def _archived_as(
     Masks of one result are recorded with the message as it is, summaries with their whole run as
     it is read. Where neither gives the run, the masked messages stand for nothing.
     """
-    for digests in (_as_they_are, _as_read):
-        if digests(originals) == list(run):
-            pairs = zip(run, digests(kept), strict=True)
+    for as_read in (False, True):
+        if _digests(originals, as_read) == list(run):
+            pairs = zip(run, _digests(kept, as_read), strict=True)
             return tuple((at, new) for at, (old, new) in enumerate(pairs) if new != old)
     return ()
 
 
-def _as_they_are(messages: Sequence[Message]) -> list[str]:
-    return [digest(message) for message in messages]
+def _digests(messages: Sequence[Message], as_read: bool) -> list[str]:
+    return [digest(message) for message in (read(messages).messages if as_read else messages)]
 
 
-def _as_read(messages: Sequence[Message]) -> list[str]:
-    return [digest(message) for message in read(messages).messages]
-
-
-# -------------------------------------------------------------- writing
-
-
+# ---------------------------------------------------------------- commits
 def append(
     archive: Archive,
     session: Session,
@@ -111,48 +88,52 @@ def append(
         head = entry.hash
     _advance(archive.connection, row, epoch, head, len(segments))
     if outline is not None:
-        transcripts.write(archive, row.key, outline)
+        record(archive, row.key, outline)
 
 
 def keep(archive: Archive, session: Session, outline: Outline) -> bool:
     """Record the transcript of a session that is as it was read."""
-    row = _row(archive.connection, session, lock=True)
+    row = _locked_row(archive.connection, session)
     if row is None or not session.entries:
         return False
     if row.tip != session.tip or row.edits != session.edits:
         return False
-    transcripts.write(archive, row.key, outline)
+    record(archive, row.key, outline)
     return True
 
 
 def _append(
     archive: Archive, row: Row[Any], position: int, entry: Entry, originals: list[Message]
 ) -> None:
-    keys = archive.add(row.namespace, originals)
-    result = archive.connection.execute(
-        insert(entries).values(
-            session_key=row.key,
-            position=position,
-            kind=entry.segment.kind,
-            epoch=entry.epoch,
-            parent=entry.parent,
-            commitment=entry.commitment,
-            hash=entry.hash,
-            sealed=sealed(archive.packer, entry),
-        )
-    )
+    payload = sealed(archive.packer, entry.salt, entry.archive, entry.segment.payload())
+    values = {"kind": entry.segment.kind, "sealed": payload}
+    values |= {name: getattr(entry, name) for name in ("epoch", "parent", "commitment", "hash")}
+    insert_entry(archive, row.namespace, row.key, position, values, originals)
+
+
+def insert_entry(
+    archive: Archive,
+    namespace: str,
+    session_key: int,
+    position: int,
+    values: dict[str, Any],
+    originals: Sequence[Message],
+) -> None:
+    """Write an entry with the originals that it stands for."""
+    keys = archive.add(namespace, originals)
+    insertion = insert(entries).values(session_key=session_key, position=position, **values)
+    result = archive.connection.execute(insertion)
     assert result.inserted_primary_key is not None
     archive.link(int(result.inserted_primary_key[0]), keys)
-    _record_usage(archive.connection, row.key, position, entry.segment)
 
 
 def _locked(archive: Archive, session: Session) -> Row[Any]:
     """The session's row, locked till the end of the transaction, its tip as it was read."""
     connection = archive.connection
-    row = _row(connection, session, lock=True)
+    row = _locked_row(connection, session)
     if row is None and session.tip == session.id:
         create(archive, session.namespace, session.id, session.parent)
-        row = _row(connection, session, lock=True)
+        row = _locked_row(connection, session)
     if row is None or row.tip != session.tip:
         tip = "gone" if row is None else f"now {row.tip}"
         raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
@@ -162,68 +143,36 @@ def _locked(archive: Archive, session: Session) -> Row[Any]:
     return row
 
 
-def _row(connection: Connection, session: Session, *, lock: bool) -> Row[Any] | None:
+def _locked_row(connection: Connection, session: Session) -> Row[Any] | None:
     query = select(sessions).where(
         sessions.c.namespace == session.namespace, sessions.c.id == session.id
     )
-    return connection.execute(query.with_for_update() if lock else query).first()
+    return connection.execute(query.with_for_update()).first()
 
 
 def create(archive: Archive, namespace: str, session_id: str, parent_id: str | None) -> None:
     """The row and the root epoch of a session, unless another process was first."""
     connection = archive.connection
     base = find(connection, namespace, parent_id) if parent_id not in (None, session_id) else None
-    now = time.time()
-    values = {
-        "namespace": namespace,
-        "id": session_id,
-        "parent_id": parent_id,
-        "tip": session_id,
-        "tip_parent": parent_id,
-        "length": 0,
-        "epochs": 1,
-        "edits": 0,
-        "created": now,
-        "updated": now,
-        **_base(connection, base),
-    }
-    connection.execute(_insert(connection, sessions).on_conflict_do_nothing(), [values])
-    key = select(sessions.c.key).where(
+    inherited = {} if base is None else _inherited(archive, base)
+    values = {"namespace": namespace, "id": session_id, "parent_id": parent_id}
+    row = {**values, "tip": session_id, "tip_parent": parent_id, **inherited}
+    connection.execute(inserting(connection, sessions).on_conflict_do_nothing(), [row])
+    query = select(sessions.c.key).where(
         sessions.c.namespace == namespace, sessions.c.id == session_id
     )
-    session_key = connection.execute(key).scalar_one()
-    root = {
-        "namespace": namespace,
-        "id": session_id,
-        "session_key": session_key,
-        "number": 0,
-        "parent_id": parent_id,
-        "length": 0,
-        "created": now,
-    }
-    connection.execute(_insert(connection, epochs).on_conflict_do_nothing(), [root])
+    values["session_key"] = key = connection.execute(query).scalar_one()
+    connection.execute(inserting(connection, epochs).on_conflict_do_nothing(), [values])
     if base is not None:
-        transcripts.inherit(archive, session_key, base, values["base_length"])
+        inherit_transcript(archive, key, base, inherited["base_length"])
 
 
-def _base(connection: Connection, base: Row[Any] | None) -> dict[str, Any]:
+def _inherited(archive: Archive, base: Row[Any]) -> dict[str, Any]:
     """What a fork of that session at that epoch inherits; all of it for the stable id."""
-    if base is None:
-        return {
-            "base_key": None,
-            "base_length": 0,
-            "base_epochs": 0,
-            "base_hash": GENESIS,
-            "head_hash": GENESIS,
-        }
     whole = base.epoch_id == base.id
     length = base.length if whole else base.epoch_length
-    head = base.base_hash
-    if length:
-        query = select(entries.c.hash).where(
-            entries.c.session_key == base.key, entries.c.position == length - 1
-        )
-        head = connection.execute(query).scalar_one()
+    last = rows_of(archive, base.key, length - 1, length) if length else ()
+    head = last[0].hash if last else base.base_hash
     return {
         "base_key": base.key,
         "base_length": length,
@@ -234,102 +183,54 @@ def _base(connection: Connection, base: Row[Any] | None) -> dict[str, Any]:
 
 
 def _advance(connection: Connection, row: Row[Any], epoch: str, head: str, added: int) -> None:
-    now = time.time()
-    connection.execute(
-        insert(epochs).values(
-            namespace=row.namespace,
-            id=epoch,
-            session_key=row.key,
-            number=row.epochs,
-            parent_id=row.tip,
-            length=row.length + added,
-            created=now,
-        )
-    )
-    connection.execute(
-        update(sessions)
-        .where(sessions.c.key == row.key)
-        .values(
-            tip=epoch,
-            tip_parent=row.tip,
-            head_hash=head,
-            length=row.length + added,
-            epochs=row.epochs + 1,
-            updated=now,
-        )
-    )
+    length, parent = row.length + added, row.tip
+    opened = {"namespace": row.namespace, "id": epoch, "session_key": row.key}
+    opened |= {"number": row.epochs, "parent_id": parent, "length": length}
+    connection.execute(insert(epochs).values(opened))
+    moved = {"tip": epoch, "tip_parent": parent, "head_hash": head, "length": length}
+    moved |= {"epochs": row.epochs + 1, "updated": time.time()}
+    connection.execute(update(sessions).where(sessions.c.key == row.key).values(moved))
 
 
-def _record_usage(
-    connection: Connection, session_key: int, position: int, segment: Segment
-) -> None:
-    spent = segment.usage
-    if spent == Usage():
-        return
-    connection.execute(
-        insert(usage).values(
-            session_key=session_key,
-            position=position,
-            model=segment.model,
-            prompt_tokens=spent.prompt_tokens,
-            completion_tokens=spent.completion_tokens,
-            cache_read_tokens=spent.cache_read_tokens,
-            cache_write_tokens=spent.cache_write_tokens,
-            cost=spent.cost,
-        )
-    )
-
-
+# ---------------------------------------------------------------- leases
 _ABSURD = 10
 """Times a lease's length: what ends later was written by a clock that has been set back since."""
 
 
 def is_taken(connection: Connection, session: Session, holder: str, seconds: float) -> bool:
     """Whether another has the session's lease."""
-    query = select(leases.c.holder, leases.c.until).where(
-        leases.c.namespace == session.namespace, leases.c.session_id == session.id
-    )
-    found = connection.execute(query).first()
+    found = connection.execute(select(leases).where(_of(session))).first()
     if found is None or found.holder == holder:
         return False
-    now = float(connection.execute(text(_NOW[connection.dialect.name])).scalar_one())
-    return bool(now < found.until <= now + _ABSURD * seconds)
+    return bool(_now(connection) < found.until <= _now(connection) + _ABSURD * seconds)
 
 
 def claim(connection: Connection, session: Session, holder: str, seconds: float) -> bool:
     """Take the session's lease by the database's clock; whether it is the holder's now."""
-    now = connection.execute(text(_NOW[connection.dialect.name])).scalar_one()
-    values = {
-        "namespace": session.namespace,
-        "session_id": session.id,
-        "holder": holder,
-        "until": now + seconds,
-    }
-    statement = _insert(connection, leases).values(values)
-    statement = statement.on_conflict_do_update(
-        index_elements=[leases.c.namespace, leases.c.session_id],
-        set_={"holder": holder, "until": now + seconds},
-        where=(leases.c.until <= now)
-        | (leases.c.until > now + _ABSURD * seconds)
-        | (leases.c.holder == holder),
+    now = _now(connection)
+    taken = {"holder": holder, "until": now + seconds}
+    insertion = inserting(connection, leases).values(
+        namespace=session.namespace, session_id=session.id, **taken
     )
-    connection.execute(statement)
+    is_over = (leases.c.until <= now) | (leases.c.until > now + _ABSURD * seconds)
+    connection.execute(
+        insertion.on_conflict_do_update(
+            index_elements=[leases.c.namespace, leases.c.session_id],
+            set_=taken,
+            where=is_over | (leases.c.holder == holder),
+        )
+    )
     # Asked back rather than counted: drivers differ in what they count for an INSERT.
-    query = select(leases.c.holder).where(
-        leases.c.namespace == session.namespace, leases.c.session_id == session.id
-    )
-    return bool(connection.execute(query).scalar() == holder)
+    return bool(connection.execute(select(leases.c.holder).where(_of(session))).scalar() == holder)
 
 
 def release(connection: Connection, session: Session, holder: str) -> None:
     """Give the session's lease back, if it is still the holder's."""
-    connection.execute(
-        leases.delete().where(
-            leases.c.namespace == session.namespace,
-            leases.c.session_id == session.id,
-            leases.c.holder == holder,
-        )
-    )
+    connection.execute(leases.delete().where(_of(session), leases.c.holder == holder))
+
+
+def _of(session: Session) -> ColumnElement[bool]:
+    return and_(leases.c.namespace == session.namespace, leases.c.session_id == session.id)
 
 
 _NOW = {
@@ -338,7 +239,5 @@ _NOW = {
 }
 
 
-def _insert(connection: Connection, table: Table) -> Any:
-    """An INSERT that can say what to do on conflict: one wording, two dialects."""
-    make = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    return make(table)
+def _now(connection: Connection) -> float:
+    return float(connection.execute(text(_NOW[connection.dialect.name])).scalar_one())

@@ -6,8 +6,8 @@ import asyncio
 import random
 
 from praison_compressor.config import CompressorConfig
-from praison_compressor.ledger.chain import verify
 from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor.ledger.segments import verify
 from praison_compressor.messages import text_of
 from praison_compressor.view.frame import unframe
 from tests.helpers.realtime_caller import FACT, Caller, line, model, value_of

@@ -8,7 +8,7 @@ import itertools
 import pytest
 
 from praison_compressor.config import CompressorConfig
-from praison_compressor.ledger.chain import verify
+from praison_compressor.ledger.segments import verify
 from praison_compressor.messages import text_of
 from praison_compressor.view.frame import unframe
 from tests.helpers.realtime_caller import Caller, value_of

@@ -1,0 +1,88 @@
+"""Errors of a database in our words: fact, remedy, no secret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError, TimeoutError
+
+from ...errors import LedgerConflict, LedgerCorrupt, LedgerError, StoreUnavailable
+
+_DAMAGED = (
+    "malformed",
+    "not a database",
+    "database corruption",
+    "invalid page",
+    "could not decode",
+    "no such table",
+    "undefinedtable",
+)
+_REMEDIES = (
+    ("disk is full", "the disk is full; free some space"),
+    ("no space left", "the disk is full; free some space"),
+    ("disk i/o error", "the disk cannot be read or written"),
+    ("readonly", "it is read-only; make the file and its directory writable"),
+    ("read-only", "it is read-only; write to the primary server"),
+    ("unable to open", "it cannot be opened; check that the path exists and is writable"),
+    ("locked", "another process has kept it locked; try again, or end that process"),
+    ("lock timeout", "another process has kept it locked; try again"),
+    ("password authentication", "user or password is wrong"),
+    ("does not exist", "the server knows no such database or user; create it"),
+    ("permission denied", "this user may not do that; grant it the rights to its tables"),
+)
+# psycopg quotes connection strings in some of its messages.
+_SECRET = re.compile(r"(?i)(password\s*=\s*|//[^/@\s:]*:)[^\s@&\"']+")
+
+
+@contextmanager
+def translated(where: str) -> Iterator[None]:
+    """Let out only `LedgerError`; `where` names the store without secrets."""
+    try:
+        yield
+    except LedgerError:
+        raise
+    except IntegrityError as error:
+        raise LedgerConflict(f"{where}: another writer was first ({_short(error)})") from error
+    except SQLAlchemyError as error:
+        raise _translation(where, error) from error
+    except UnicodeEncodeError as error:
+        # Names and notes only: messages are stored as bytes.
+        said = f"{where} cannot hold {error.object[:60]!r}: no text in UTF-8"
+        raise LedgerError(f"{said}; name it otherwise") from error
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise StoreUnavailable(f"{where}: {reason}; check the path and its rights") from error
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether the same work may succeed at once: a dead connection, a deadlock's victim."""
+    if not isinstance(error, DBAPIError):
+        return False
+    return error.connection_invalidated or getattr(error.orig, "sqlstate", None) in (
+        "40001",
+        "40P01",
+    )
+
+
+def _translation(where: str, error: SQLAlchemyError) -> LedgerError:
+    reason = _short(error)
+    folded = reason.casefold()
+    if any(sign in folded for sign in _DAMAGED):
+        return LedgerCorrupt(
+            f"{where} is damaged or no ledger ({reason}); restore a copy, or move it away"
+        )
+    for sign, remedy in _REMEDIES:
+        if sign in folded:
+            return StoreUnavailable(f"{where}: {remedy} ({reason})")
+    if isinstance(error, TimeoutError):
+        return StoreUnavailable(f"{where}: all connections are in use; try again")
+    return StoreUnavailable(f"{where} cannot be reached or used ({reason})")
+
+
+def _short(error: SQLAlchemyError) -> str:
+    """The first line of what the driver says; SQLAlchemy's own text would quote statements."""
+    original = getattr(error, "orig", None) or error
+    lines = str(original).strip().splitlines() or [type(original).__name__]
+    return _SECRET.sub(r"\1***", lines[0])
