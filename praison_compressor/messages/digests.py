@@ -32,12 +32,9 @@ __all__ = [
     "sha256_of",
 ]
 
-
 # -------------------------------------------------------------- digests
 
-
 _VOLATILE = frozenset({"id", "cache_control", "timestamp", "created_at", "created", "index"})
-
 
 _BARE = frozenset({"role", "content", "name", "tool_call_id"})
 
@@ -138,15 +135,11 @@ def _sha256(data: str) -> str:
 
 _json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
 
-
 _quoted = json.encoder.encode_basestring_ascii
-
 
 # -------------------------------------------------------------- cache
 
-
 Key = tuple[Any, ...]
-
 
 SPARE = 256
 """Objects that are known beside two for each content."""
@@ -298,9 +291,7 @@ class MessageCache:
 # ---------------------------------------------------------------- content as a key
 _NUMBER = object()
 
-
 _LIST = object()
-
 
 _DICT = object()
 

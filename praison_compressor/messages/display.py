@@ -17,9 +17,7 @@ __all__ = [
     "when",
 ]
 
-
 # -------------------------------------------------------------- plaintext
-
 
 _SEQUENCES = re.compile(
     # Strings for the terminal (titles, clipboard, links), only where they end: an unclosed one
@@ -29,16 +27,12 @@ _SEQUENCES = re.compile(
     r"|\x1b[ -/]*[0-~]"
 )
 
-
 _LINES = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
-
 
 # Control characters, marks that reorder what is read, and halves of characters.
 _UNSEEN = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
-
 _HALVES = re.compile(r"[\ud800-\udfff]")
-
 
 _UNSAFE = re.compile(rf"{_UNSEEN.pattern}|{_HALVES.pattern}|[\u2028\u2029]")
 

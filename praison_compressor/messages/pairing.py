@@ -37,9 +37,7 @@ __all__ = [
     "without_orphans",
 ]
 
-
 # -------------------------------------------------------------- blocks
-
 
 AGAIN = "--again"
 """Marks the second of two calls that came with one id."""
@@ -147,7 +145,6 @@ def _is_media(part: Any) -> bool:
 
 
 NO_RESULT = "[no result was recorded for this tool call]"
-
 
 Placed = tuple["int | None", Message]
 """A message and its index in the caller's list; None for a stub that repair put in."""

@@ -23,12 +23,9 @@ __all__ = [
     "to_messages",
 ]
 
-
 ITEMS = "response_items"  # items of an answer that chat messages have no place for
 
-
 ITEM = "response_item"  # on a tool call or result: its own item, with ids and status
-
 
 _TEXT = frozenset({"input_text", "output_text"})
 

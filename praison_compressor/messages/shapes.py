@@ -39,16 +39,12 @@ __all__ = [
     "usual_call",
 ]
 
-
 Message = dict[str, Any]
-
 
 DEEPEST = 100
 """Levels of lists and mappings in one message; more is no chat message, and a cycle has no end."""
 
-
 TOO_DEEP = (f"nested deeper than {DEEPEST} levels", "content that a provider can read")
-
 
 ORPHAN_OPENS = "[tool result whose call is not in this conversation]"
 

@@ -32,7 +32,6 @@ __all__ = [
     "is_sound_call",
 ]
 
-
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 
 

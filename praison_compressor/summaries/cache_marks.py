@@ -32,24 +32,18 @@ __all__ = [
     "takes_marks",
 ]
 
-
 # -------------------------------------------------------------- cachemarks
-
 
 LARGEST = 4
 """Marks that a request may carry, those on its tools included."""
 
-
 _CLAUDE = re.compile(r"(^|[/.@:_-])(claude|anthropic)([/.@:_-]|$)", re.IGNORECASE)
-
 
 _SERVE_CLAUDE = frozenset({"azure_ai", "bedrock", "databricks", "openrouter", "vertex_ai"})
 """Of litellm's providers those that pass marks on to a Claude which they serve."""
 
-
 _MARKABLE = frozenset({"text", "image_url", "image", "document", "file"})
 """Parts that may carry a mark. Thinking may not, and an empty text is refused with one."""
-
 
 _MASK_OPENS = "[masked]"
 
@@ -154,7 +148,6 @@ _ROLLED = (
     "Your text replaces the earlier summaries in that part too: carry on everything in them that "
     "still matters. "
 )
-
 
 QUOTED = 120
 """Characters by which the beginning of the range is told."""

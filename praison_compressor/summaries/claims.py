@@ -22,31 +22,23 @@ __all__ = [
     "ungrounded",
 ]
 
-
 DOUBTS = "Not in the originals, check before use: "
 """Opens the line that names them."""
 
-
 MOST = 8
 """Names in that line: a text with more is not saved by a longer one."""
-
 
 _KINDS = ("hash", "uuid", "url", "email", "id", "file", "number", "symbol")
 """What is looked for, the most harmful first. Folders, paths and dotted names are put together from
 what is known; a path's own file is a name of its own here. Dates are written in many ways."""
 
-
 _OF_WORDS = ("symbol", "id")
-
 
 _LINE = re.compile(rf"^{re.escape(DOUBTS)}(.*)$", re.M)
 
-
 _COUNTED = re.compile(r"\d+-[a-z]+(?:-[a-z]+)*", re.I)  # "a 10-minute wait", "the 8-step plan"
 
-
 _BETWEEN = re.compile(r"[\W_]+")
-
 
 _CODE = re.compile(r"`[^`\n]*`|\b\w+\(")
 

@@ -29,18 +29,13 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
-
 PART_CONCURRENCY = 4
-
 
 WINDOW_MARGIN = 0.9  # the summarizer may count tokens otherwise than we do
 
-
 LEAST_SPACE = 0.25  # of its window for the transcript: with less, parts become many and small
 
-
 LEAST_PROSE = 50  # tokens
-
 
 SummaryRequest = Callable[[Sequence[Piece]], "list[Message]"]
 """Makes the chat messages that ask for a summary of what it is given."""

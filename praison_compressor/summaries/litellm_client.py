@@ -40,12 +40,9 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
-
 # -------------------------------------------------------------- provider errors
 
-
 _CREDIT = re.compile(r"insufficient_quota|exceeded your current quota|billing|credit", re.I)
-
 
 _KINDS = (
     # By class name, the most special first.
@@ -104,7 +101,6 @@ def _seconds(value: str) -> float | None:
 THINKING_TOKENS = 4_000
 """Added to the cap for models that think before they write: their thoughts count against it."""
 
-
 HONOURS_API_BASE = frozenset(
     {
         "anthropic",
@@ -138,18 +134,14 @@ HONOURS_API_BASE = frozenset(
 )
 """Of litellm's providers those that are tested to send to `api_base`; not all of them do."""
 
-
 _THINKS = re.compile(r"o[134](?![a-z0-9])|gpt-5|gpt-oss|gemini-(2\.5|[3-9])|.*(reasoner|-r1|qwq)")
 
-
 _TAKES_EFFORT = re.compile(r"o[134](?![a-z0-9])|gpt-5|gpt-oss|gemini-")
-
 
 _NEVER_SENT = frozenset(
     {"tools", "tool_choice", "functions", "function_call", "max_completion_tokens", "n"}
 )
 """Of `extra`: a host may hand over all the settings of its agent."""
-
 
 _OPTIONAL = ("temperature", "reasoning_effort", "max_retries", "tool_choice")
 

@@ -23,42 +23,32 @@ __all__ = [
     "shown_in",
 ]
 
-
 Piece = tuple[str, int]
 """A text, and how many messages end in it."""
-
 
 Sized = tuple[Piece, int]
 """A piece and its tokens in a request."""
 
-
 Count = Callable[[Sequence[str]], "list[int]"]
 """Tokens of each of many texts."""
-
 
 JOINED = 2
 """Tokens of what stands between two pieces."""
 
-
 LEAST_SHOWN = 40
 """Tokens of each message below which a summary would be written from scraps."""
 
-
 FILLED = 0.9
 """Share that a transcript fills of the parts it is cut for: they end between messages."""
-
 
 SPARE = 0.95
 """Of the characters that a text of even density could keep: lines with names are denser, and a
 second cut reads it all again."""
 
-
 EDGE = 3 / 8
 """Share of an abridged text for its head, and as much for its tail."""
 
-
 LEAST_BETWEEN = 100  # characters: with less no line between is worth its place
-
 
 LINE_CHARS = 200
 

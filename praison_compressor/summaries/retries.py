@@ -40,21 +40,16 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
-
 # -------------------------------------------------------------- breaker
-
 
 COOLDOWNS = (60.0, 300.0, 900.0)
 """Seconds after the first, second and every further failure in a row."""
 
-
 FIRST = {"quota": 1, "auth": 2}
 """Kinds that no short wait mends start further on: 300 s for a quota, 900 s for a key."""
 
-
 GROWTH = 1.5
 """A conversation that has grown so much since the failure is worth another try."""
-
 
 REMEMBERED = 1_024
 """Failures held; the oldest are forgotten, so that a long-lived process does not grow."""
@@ -173,12 +168,9 @@ def _told(error: Exception, sent: int, most: int) -> int | None:
 MOST_CALLS = 16
 """Requests for one compression, refused and repeated ones included: a summary is worth no more."""
 
-
 REJECTED_TRIES = 2  # a second text from one model may be good, a third is paid for nothing
 
-
 Tools = Sequence[Mapping[str, Any]]
-
 
 T = TypeVar("T")
 
@@ -345,7 +337,6 @@ async def _in_time(work: Awaitable[T], seconds: float | None = None) -> T:
 
 
 _PASSING_ON_PREFIX = frozenset({"network", "quota"})
-
 
 _PASSING = _PASSING_ON_PREFIX | {"provider"}
 """Kinds of failure that another try may mend; a timeout has already cost its whole time."""

@@ -16,19 +16,14 @@ __all__ = [
     "FactFinder",
 ]
 
-
 # -------------------------------------------------------------- static
-
 
 ADDED = "Facts that it lacks (extracted, verbatim):"
 
-
 CARRIED = "## Carried over from earlier summaries"
-
 
 READ_ANEW = "## Read in the messages"
 """Ends what was carried over."""
-
 
 CARRIED_SHARE = 0.4
 

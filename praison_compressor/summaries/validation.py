@@ -21,22 +21,16 @@ __all__ = [
     "unreserved",
 ]
 
-
 MANY_IDENTIFIERS = 10  # a segment with fewer may well be told without one of them
 
-
 OWN_IDENTIFIERS = 3  # fewer that are not in the segment may be a model's own way to write a number
-
 
 # What stands in backticks is spoken of; a fence round the whole answer is no code.
 _CODE = r"(?<=.)```.*?```|`[^`\n]+`"
 
-
 _THOUGHTS = r"(?:seed:)?think|thinking|thoughts?|reasoning"
 
-
 _TAG = re.IGNORECASE | re.DOTALL
-
 
 _OPENED = re.compile(
     rf"{_CODE}|(?:[<◁]|\[(?=\s?think))\s?"
@@ -44,34 +38,26 @@ _OPENED = re.compile(
     _TAG,
 )
 
-
 _CLOSING = r"[<◁\[]\s?/\s?({})\s*[>▷\]]"
 
-
 _CLOSED = re.compile(rf"{_CODE}|{_CLOSING.format(_THOUGHTS)}", _TAG)
-
 
 # The channel of the harmony format that is meant for the reader; some servers drop its brackets.
 _FINAL = re.compile(
     r"(?<!`)<\|channel\|>\s*final\b[^\n]{0,40}?<\|message\|>|\Aanalysis.*assistantfinal", re.DOTALL
 )
 
-
 _CHANNEL = re.compile(r"(?:<\|start\|>\w*)?\s*<\|channel\|>")
-
 
 _ENDED = re.compile(r"<\|(?:end|return|call)\|>")
 
-
 _FENCE = re.compile(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
-
 
 _REFUSAL = re.compile(
     r"\A\W*(?:i['’]?m sorry|sorry|i (?:can(?:no|['’])t|cannot|am unable|won['’]t|will not)|"
     r"as an ai|unfortunately,? i|i (?:do not|don['’]t) (?:have|feel)|i['’]m (?:unable|not able))",
     re.IGNORECASE,
 )
-
 
 _ERROR = re.compile(
     r"\A\W*(?:error\b|an? (?:internal |unexpected )?error\b|exception\b|traceback\b|litellm\.|"
@@ -80,9 +66,7 @@ _ERROR = re.compile(
     re.IGNORECASE,
 )
 
-
 _NO_PROSE = re.compile(r"\s*(?:<!doctype|<html|\{\s*\"(?:error|detail)\")", re.IGNORECASE)
-
 
 _CALL = re.compile(
     r"\s*(?:<\|?(?:tool_?call|function_?call|function=|invoke\b|python_tag)|\[TOOL_CALLS\]|"
@@ -90,18 +74,13 @@ _CALL = re.compile(
     re.IGNORECASE,
 )
 
-
 _CUT = frozenset({"length", "max_tokens", "model_length", "incomplete"})
-
 
 _BLOCKED = frozenset({"content_filter", "refusal", "safety"})
 
-
 _LONGEST = 1_000_000  # characters: more than any model writes, and not worth the time to read
 
-
 _LOOP = 20  # times that a text deflates which is the same again and again; a summary's do 4
-
 
 _SHORT = 400  # characters: a refusal or an error text is short, a summary that mentions one is not
 
@@ -230,7 +209,6 @@ def is_about(text: str, asked: Sequence[Message]) -> bool:
 
 LEAST_TOLD = 1  # words and names of the source in a text about it
 
-
 CHARACTERS_FOR_ONE_MORE = 100_000  # of the source: a line is no summary of a day's work
 
 
@@ -246,18 +224,14 @@ def _words(text: str, *, whole: bool = False) -> Iterator[str]:
 
 _PAIRED = re.compile(f"[{UNSPACED}]+")
 
-
 _RUN = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]+")  # Thai and its neighbours
-
 
 # Vowel signs of Indian scripts are no letters to a regular expression.
 _WORD = re.compile(
     rf"{_PAIRED.pattern}|{_RUN.pattern}|(?:[^\W\d_{UNSPACED}][\u0300-\u036f\u0900-\u0dff]*)+"
 )
 
-
 _NAME = re.compile(r"(?<!\w)\d{2,}(?!\w)|(?<=[\w,;:(] )[^\W\d_]\w{2,}")
-
 
 # What is said of summaries, and by those who write none, tells nothing of a conversation.
 _TALK = " " + " ".join(
