@@ -19,7 +19,7 @@ from ..facts import Coverage
 from ..ledger.segments import Segment
 from ..messages import Transcript, read, text_of
 from ..messages.display import excerpt, kind_in_words, one_line
-from ..summaries.brief import Written
+from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
 from ..view.frame import unframe
 from ..view.masks import mask as masked_message

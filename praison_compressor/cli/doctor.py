@@ -201,16 +201,19 @@ def _auxiliary(config: CompressorConfig) -> Check:
             name, OK, "static outside an agent; in one its own model writes them (--model to try)"
         )
     from ..summaries.litellm_client import LiteLLMSummarizer
+    from ..summaries.threads import run
 
     summarizer = LiteLLMSummarizer(
         config.auxiliary_model, api_base=config.auxiliary_api_base, api_key=config.auxiliary_api_key
     )
     started = time.monotonic()
     try:
-        reply = summarizer.summarize_sync(
-            [{"role": "user", "content": "Answer with the one word: ready"}],
-            max_tokens=TRY_TOKENS,
-            timeout_seconds=config.timeout_seconds,
+        reply = run(
+            summarizer.summarize(
+                [{"role": "user", "content": "Answer with the one word: ready"}],
+                max_tokens=TRY_TOKENS,
+                timeout_seconds=config.timeout_seconds,
+            )
         )
     except CompressorError as error:
         kind = "auth" if "api_key" in str(error) else getattr(error, "kind", "provider")

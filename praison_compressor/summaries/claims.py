@@ -13,7 +13,7 @@ from itertools import chain
 
 from ..facts.identifiers import Classifier
 from ..messages import Message, text_of, tool_calls_of
-from .brief import Brief
+from .protocol import Brief
 
 __all__ = [
     "DOUBTS",

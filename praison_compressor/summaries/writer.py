@@ -17,10 +17,9 @@ from ..messages.secrets import Redactor, wants_redaction
 from ..tokens.counter import TokenCounter
 from ..view.frame import frame, unframe
 from ..view.masks import MASK, masked_by_policy
-from .brief import Brief, Written
 from .claims import doubted, ungrounded
 from .drafting import Drafter
-from .protocol import Summarizer
+from .protocol import Brief, Summarizer, Written
 from .retries import MOST_CALLS, Asker, Breaker, LearnedWindows, Order, Spent
 from .static import FactFinder, repair, static_summary
 from .validation import unreserved
@@ -180,8 +179,8 @@ class SummaryWriter:
             SummaryError: it writes none that can be used.
         """
         assert self._summarizer is not None
-        asker = Asker(self._config, self._summarizer, self._emit)
-        drafter = Drafter(self._config, asker, self._tokens, self._emit, self._windows)
+        asker = Asker(self._config, self._summarizer, self._emit, self._windows)
+        drafter = Drafter(self._config, asker, self._tokens, self._emit)
         masked = await asyncio.to_thread(self._masked, brief)
         text = unreserved(await drafter.draft(masked, order))
         return await asyncio.to_thread(self._finish, brief, facts, text, order.spent)

@@ -13,8 +13,7 @@ from praison_compressor.errors import SummarizerUnavailable
 from praison_compressor.ledger.memory import MemoryStore
 from praison_compressor.ledger.segments import Usage
 from praison_compressor.messages import steps, text_of
-from praison_compressor.summaries.brief import Brief
-from praison_compressor.summaries.protocol import SummaryReply, as_summarizer
+from praison_compressor.summaries.protocol import Brief, SummaryReply, as_summarizer
 from praison_compressor.summaries.writer import SummaryWriter
 from praison_compressor.tokens.counter import TokenCounter
 from tests.helpers.transcripts import session

@@ -13,8 +13,8 @@ from ...facts import Coverage, coverage, extract
 from ...ledger.segments import Entry, Epoch, Segment, Store, Usage
 from ...messages import Message, content_digest, read, text_of
 from ...messages.display import kind_in_words
-from ...summaries.brief import Written
 from ...summaries.prompts import rendering
+from ...summaries.protocol import Written
 from ...summaries.static import ADDED
 from ...tokens.counter import TokenCounter
 from ...tokens.models import input_price
