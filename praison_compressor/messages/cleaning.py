@@ -30,12 +30,6 @@ from .validity import (
     is_sound_call,
 )
 
-__all__ = [
-    "CONVERTED",
-    "EMPTY",
-    "cleaned",
-]
-
 EMPTY = "(empty)"
 
 CONVERTED = (

@@ -7,18 +7,6 @@ from datetime import datetime, timezone
 
 from .shapes import Message, media_in, text_of, tool_calls_of
 
-__all__ = [
-    "clean",
-    "escaped",
-    "excerpt",
-    "in_words",
-    "kind_in_words",
-    "one_line",
-    "when",
-]
-
-# -------------------------------------------------------------- plaintext
-
 _SEQUENCES = re.compile(
     # Strings for the terminal (titles, clipboard, links), only where they end: an unclosed one
     # must not swallow the text after it. Then CSI and the short escapes.
@@ -59,9 +47,6 @@ def excerpt(text: str, width: int) -> str:
     # Cutting first: a message may have megabytes.
     line = one_line(text[: 8 * width + 4_096])
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"
-
-
-# -------------------------------------------------------------- wording
 
 
 _KINDS = {"user": "said by the user", "todos": "to-do list"}

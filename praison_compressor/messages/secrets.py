@@ -18,17 +18,6 @@ from typing import Any, NamedTuple
 from ..config import CompressorConfig
 from .shapes import Message
 
-__all__ = [
-    "NAMES",
-    "SHAPES",
-    "Redacted",
-    "Redactor",
-    "Shape",
-    "masks_in",
-    "masks_secrets",
-    "wants_redaction",
-]
-
 logger = logging.getLogger(__name__)
 
 

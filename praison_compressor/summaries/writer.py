@@ -17,12 +17,11 @@ from ..messages.secrets import Redactor, wants_redaction
 from ..tokens.counter import TokenCounter
 from ..view.frame import frame, unframe
 from ..view.masks import MASK, masked_by_policy
-from .claims import doubted, ungrounded
 from .drafting import Drafter
 from .protocol import Brief, Summarizer, Written
 from .retries import MOST_CALLS, Asker, Breaker, LearnedWindows, Order, Spent
 from .static import FactFinder, repair, static_summary
-from .validation import unreserved
+from .validation import doubted, ungrounded, unreserved
 
 __all__ = [
     "SummaryWriter",

@@ -12,8 +12,8 @@ from praison_compressor.compressor.context_compressor import ContextCompressor
 from praison_compressor.config import CompressorConfig
 from praison_compressor.facts import extract
 from praison_compressor.messages import Message, text_of
-from praison_compressor.summaries.claims import DOUBTS, MOST, doubted, ungrounded
 from praison_compressor.summaries.protocol import Brief
+from praison_compressor.summaries.validation import DOUBTS, MOST, doubted, ungrounded
 from praison_compressor.tokens.counter import TokenCounter
 from praison_compressor.view.frame import unframe
 from tests.helpers.compressing import compressor
