@@ -92,7 +92,8 @@ def test_a_name_of_the_originals_is_never_doubted() -> None:
     talk = session(60)
     talk[11:11] = [{"role": "user", "name": "anna_b", "content": "See early_notes.md, ORD-7781."}]
     known = "`anna_b`: early_notes.md, ORD-7781, `export_ledger(vault_key)`"
-    answers = ["All is well.", f"Port V-0040; {known}, no.py."]
+    order = "All modules and parts so far are in order"
+    answers = [f"{order}.", f"{order}, port V-0040; {known}, no.py."]
     subject = compressor(lambda _: answers.pop(0), context_window=20_000)
     results = [subject.compress_sync(talk[:end], session_id="s", tools=TOOLS) for end in (240, 400)]
     assert [len(result.segments) for result in results] == [1, 2]
