@@ -1,4 +1,4 @@
-"""The summary without a model: the same facts, readable, at any budget."""
+"""The summary without a model, and the facts that a model's text lacks: at any budget."""
 
 from __future__ import annotations
 
@@ -12,11 +12,7 @@ from ..facts.sections import still_failing
 from ..messages import Message
 from ..messages.forks import renewed
 
-__all__ = [
-    "FactFinder",
-]
-
-# -------------------------------------------------------------- static
+__all__ = ["ADDED", "FactFinder", "carried_on", "repair", "static_summary", "without_added"]
 
 ADDED = "Facts that it lacks (extracted, verbatim):"
 
@@ -122,9 +118,6 @@ def _within(text: str, budget_tokens: int, count: Callable[[str], int]) -> str:
         text = text[: cut if cut > 0 else keep].rstrip()
         size = count(text)
     return text
-
-
-# -------------------------------------------------------------- finder
 
 
 REMEMBERED = 4

@@ -289,7 +289,7 @@ ledsen, beklagar, men
 DOUBTS = "Not in the originals, check before use: "
 """Opens the line that names them."""
 
-MOST = 8
+MOST_NAMED = 8
 """Names in that line: a text with more is not saved by a longer one."""
 
 _KINDS = ("hash", "uuid", "url", "email", "id", "file", "number", "symbol")
@@ -304,7 +304,7 @@ _COUNTED = re.compile(r"\d+-[a-z]+(?:-[a-z]+)*", re.I)  # "a 10-minute wait", "t
 
 _BETWEEN = re.compile(r"[\W_]+")
 
-_CODE = re.compile(r"`[^`\n]*`|\b\w+\(")
+_AS_CODE = re.compile(r"`[^`\n]*`|\b\w+\(")
 
 
 def ungrounded(text: str, brief: Brief, patterns: Mapping[str, str] | None = None) -> list[str]:
@@ -331,7 +331,7 @@ def doubted(text: str, names: Iterable[str]) -> str:
 
     A line that the model copied from an earlier summary gives way to it.
     """
-    shown = ", ".join(list(names)[:MOST])
+    shown = ", ".join(list(names)[:MOST_NAMED])
     return f"{_LINE.sub('', text).rstrip()}\n\n{DOUBTS}{shown}" if shown else text
 
 
@@ -341,7 +341,7 @@ def _is_made(name: str, kind: str, text: str) -> bool:
         return False
     if kind != "symbol" or "_" in name:
         return True
-    return any(name in found.group() for found in _CODE.finditer(text))
+    return any(name in found.group() for found in _AS_CODE.finditer(text))
 
 
 def _unsaid(names: Iterable[str], brief: Brief) -> list[str]:

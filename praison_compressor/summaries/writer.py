@@ -23,9 +23,7 @@ from .retries import MOST_CALLS, Asker, Breaker, LearnedWindows, Order, Spent
 from .static import FactFinder, repair, static_summary
 from .validation import doubted, ungrounded, unreserved
 
-__all__ = [
-    "SummaryWriter",
-]
+__all__ = ["SummaryWriter"]
 
 logger = logging.getLogger(__name__)
 

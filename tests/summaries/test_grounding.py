@@ -13,7 +13,7 @@ from praison_compressor.config import CompressorConfig
 from praison_compressor.facts import extract
 from praison_compressor.messages import Message, text_of
 from praison_compressor.summaries.protocol import Brief
-from praison_compressor.summaries.validation import DOUBTS, MOST, doubted, ungrounded
+from praison_compressor.summaries.validation import DOUBTS, MOST_NAMED, doubted, ungrounded
 from praison_compressor.tokens.counter import TokenCounter
 from praison_compressor.view.frame import unframe
 from tests.helpers.compressing import compressor
@@ -123,7 +123,7 @@ def test_the_most_harmful_come_first_and_a_long_list_is_cut() -> None:
     found = ungrounded(text, briefed(), {"order": r"ORD \d{4}"})
     assert found == ["ORD 4471", "7be1d2a", "totals.py", "sumLines"]
     many = [f"file{n}.py" for n in range(30)]
-    assert doubted("text", many) == f"text\n\n{DOUBTS}{', '.join(many[:MOST])}"
+    assert doubted("text", many) == f"text\n\n{DOUBTS}{', '.join(many[:MOST_NAMED])}"
     assert doubted("text", []) == "text"
 
 
