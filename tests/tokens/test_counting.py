@@ -211,5 +211,5 @@ def test_what_fits_is_counted_once() -> None:
         asked.append(list(texts))
         return lengths(texts)
 
-    packed([[("one", 1), ("two", 1)], [("three", 1)]], 9, count)
+    packed([[Piece("one"), Piece("two")], [Piece("three")]], 9, count)
     assert asked == [["one", "two", "three"]]
