@@ -198,11 +198,13 @@ CLEANING_UP = 2.0
 
 
 async def _in_time(work: Awaitable[T], seconds: float | None = None) -> T:
-    """What a summarizer's work gives, if it is done in time (None: whenever); else, or where we are
-    cancelled, it is too.
+    """Await a summarizer's work for at most so many seconds (None: as long as it takes).
+
+    The work is cancelled where the time is over, and where we are cancelled ourselves; whatever it
+    raises becomes a SummaryError.
 
     Raises:
-        SummaryError: what it raises itself, or why it gave nothing.
+        SummaryError: the work's own, or the reason why it gave nothing.
     """
     task = asyncio.ensure_future(_contained(work))
     # Nobody asks any more how work ended that was given up.
@@ -234,7 +236,10 @@ class _Failed:
 
 
 async def _contained(work: Awaitable[T]) -> T | _Failed:
-    """The work; its SystemExit would end the loop that runs us, its GeneratorExit the caller."""
+    """Await the work; return what it raised as a value.
+
+    Its SystemExit would end the loop that runs us, its GeneratorExit the caller.
+    """
     try:
         return await work
     except (asyncio.CancelledError, KeyboardInterrupt):
