@@ -155,16 +155,19 @@ def _auxiliary(config: CompressorConfig) -> Check:
         found = "static outside an agent; in one its own model writes them (--model to try)"
         return Check(name, OK, found)
     from ..summaries.litellm_client import LiteLLMSummarizer
+    from ..summaries.threads import run
 
     summarizer = LiteLLMSummarizer(
         model, api_base=config.auxiliary_api_base, api_key=config.auxiliary_api_key
     )
     started = time.monotonic()
     try:
-        reply = summarizer.summarize_sync(
-            [{"role": "user", "content": "Answer with the one word: ready"}],
-            max_tokens=64,
-            timeout_seconds=config.timeout_seconds,
+        reply = run(
+            summarizer.summarize(
+                [{"role": "user", "content": "Answer with the one word: ready"}],
+                max_tokens=64,
+                timeout_seconds=config.timeout_seconds,
+            )
         )
     except CompressorError as error:
         kind = "auth" if "api_key" in str(error) else getattr(error, "kind", "provider")

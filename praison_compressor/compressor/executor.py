@@ -16,8 +16,7 @@ from ..facts import Domain
 from ..ledger.segments import Segment, Store, Usage
 from ..messages import Message
 from ..messages.secrets import masks_secrets
-from ..summaries.brief import Written, billed
-from ..summaries.protocol import Summarizer
+from ..summaries.protocol import Summarizer, Written, billed
 from ..summaries.retries import MOST_CALLS, Breaker, LearnedWindows
 from ..summaries.static import FactFinder
 from ..summaries.threads import run

@@ -18,7 +18,7 @@ from ..errors import BudgetTooSmall
 from ..events import Event
 from ..ledger.segments import Segment, Session, Usage
 from ..messages.forks import renewed
-from ..summaries.brief import Written
+from ..summaries.protocol import Written
 from ..view.plan import Plan, fixed_tokens, is_due
 from .call import CompressCall, Look
 from .executor import Executor

@@ -10,8 +10,8 @@ from ..events import Event
 from ..facts import Coverage, coverage
 from ..ledger.segments import Segment, Usage
 from ..messages import Message
-from ..summaries.brief import Written
 from ..summaries.prompts import rendering
+from ..summaries.protocol import Written
 from ..tokens.models import cached_input_price, input_price
 from .call import Look
 from .quiet_turns import Quiet

@@ -18,9 +18,8 @@ from ..errors import BudgetTooSmall, SummaryError
 from ..ledger.segments import Outline, Segment
 from ..messages import Message
 from ..messages.digests import Originals
-from ..summaries.brief import Brief, Written, billed
-from ..summaries.cache_marks import Prefix
 from ..summaries.prompts import rendering
+from ..summaries.protocol import Brief, Prefix, Written, billed
 from ..summaries.static import carried_on, without_added
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter

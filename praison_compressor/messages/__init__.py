@@ -8,9 +8,10 @@ Calls and results come beside the content, as in OpenAI's chat completions (`too
 each stays in its shape.
 
 `shapes` reads one message, `digests` tells two apart, `validity` says what a provider would
-refuse, `cleaning` mends one message, `pairing` brings calls and results together (`blocks`: those
-among the blocks of a content), and `reading` makes of a whole list a `Transcript`. `responses`
-makes messages of the items of OpenAI's Responses API, and items of messages.
+refuse, `cleaning` mends one message, `pairing` brings calls and results together, and `parsing`
+makes of a whole list a `Transcript`. `responses` makes messages of the items of OpenAI's Responses
+API, and items of messages. `secrets` masks keys and passwords, `display` writes a message for a
+person's eyes, `forks` keeps locks and lazy values usable in a forked process.
 """
 
 from __future__ import annotations

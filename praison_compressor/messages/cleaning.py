@@ -30,27 +30,16 @@ from .validity import (
     is_sound_call,
 )
 
-__all__ = [
-    "CONVERTED",
-    "EMPTY",
-    "cleaned",
-]
-
-
 EMPTY = "(empty)"
-
 
 CONVERTED = (
     "praison_compressor.messages.responses: to_messages(instructions, items), to_items(view)"
 )
 """Who makes chat messages of the items of OpenAI's Responses API, and items of a view."""
 
-
 _TEXT_KEYS = frozenset({"role", "content", "name"})
 
-
 _RESULT_KEYS = _TEXT_KEYS | {"tool_call_id"}
-
 
 _KEYS = dict.fromkeys(("system", "developer", "user", "assistant"), _TEXT_KEYS) | {
     "tool": _RESULT_KEYS

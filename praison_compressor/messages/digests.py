@@ -20,24 +20,7 @@ from typing import Any, overload
 from .forks import renewed
 from .shapes import Message, calls_in, is_flat, plain_value, read_call, to_plain
 
-__all__ = [
-    "MessageCache",
-    "Originals",
-    "Seen",
-    "bare_digest",
-    "canonical",
-    "content_digest",
-    "digest",
-    "is_bare",
-    "sha256_of",
-]
-
-
-# -------------------------------------------------------------- digests
-
-
 _VOLATILE = frozenset({"id", "cache_control", "timestamp", "created_at", "created", "index"})
-
 
 _BARE = frozenset({"role", "content", "name", "tool_call_id"})
 
@@ -49,15 +32,11 @@ def canonical(message: Mapping[str, Any]) -> Message:
     without a value. Text alone is the same as a list with one text part.
     """
     named = ((str(key), value) for key, value in message.items())
-    return _canonical({key: plain_value(value) for key, value in named if _is_sent(key)})
-
-
-def _is_sent(key: str) -> bool:
-    return key not in _VOLATILE and not key.startswith("_")
-
-
-def _canonical(kept: Message) -> Message:
-    """The same of the keys that are sent, in plain values; `kept` is used up."""
+    kept = {
+        key: plain_value(value)
+        for key, value in named
+        if key not in _VOLATILE and not key.startswith("_")
+    }
     content = kept.pop("content", None)
     calls = kept.pop("tool_calls", None)
     legacy = kept.pop("function_call", None)
@@ -102,17 +81,6 @@ def content_digest(message: Mapping[str, Any]) -> str:
     return bare_digest(message) if is_bare(message) else sha256_of(plain_value(message))
 
 
-def content_digest_of_plain(message: Message) -> str:
-    """`content_digest` of a message in plain JSON values: nothing has to be copied for it."""
-    return bare_digest(message) if is_bare(message) else sha256_of(message)
-
-
-def digest_of_plain(message: Message) -> str:
-    """`digest` of a message in plain JSON values that is not bare."""
-    kept = {key: value for key, value in message.items() if _is_sent(key)}
-    return sha256_of(_canonical(kept))
-
-
 def is_bare(message: Any) -> bool:
     """Whether the message is its own canonical form, so that its two digests are one: plain text
     and whose it is. Most messages are."""
@@ -138,15 +106,11 @@ def _sha256(data: str) -> str:
 
 _json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
 
-
 _quoted = json.encoder.encode_basestring_ascii
 
-
-# -------------------------------------------------------------- cache
-
+# -------------------------------------------------------------- what is known of each message
 
 Key = tuple[Any, ...]
-
 
 SPARE = 256
 """Objects that are known beside two for each content."""
@@ -171,17 +135,16 @@ class Seen:
     def digest(self) -> str:
         """The canonical digest, by which the message is matched."""
         if not self._digest:
+            self._digest = digest(self.plain)
             if is_bare(self.plain):
-                self._digest = self._content_digest = bare_digest(self.plain)
-            else:
-                self._digest = digest_of_plain(self.plain)
+                self._content_digest = self._digest
         return self._digest
 
     @property
     def content_digest(self) -> str:
         """The digest of everything in the dictionary, by which it is archived."""
         if not self._content_digest:
-            self._content_digest = content_digest_of_plain(self.plain)
+            self._content_digest = content_digest(self.plain)
         return self._content_digest
 
 
@@ -298,9 +261,7 @@ class MessageCache:
 # ---------------------------------------------------------------- content as a key
 _NUMBER = object()
 
-
 _LIST = object()
-
 
 _DICT = object()
 

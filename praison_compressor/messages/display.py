@@ -7,20 +7,6 @@ from datetime import datetime, timezone
 
 from .shapes import Message, media_in, text_of, tool_calls_of
 
-__all__ = [
-    "clean",
-    "escaped",
-    "excerpt",
-    "in_words",
-    "kind_in_words",
-    "one_line",
-    "when",
-]
-
-
-# -------------------------------------------------------------- plaintext
-
-
 _SEQUENCES = re.compile(
     # Strings for the terminal (titles, clipboard, links), only where they end: an unclosed one
     # must not swallow the text after it. Then CSI and the short escapes.
@@ -29,16 +15,12 @@ _SEQUENCES = re.compile(
     r"|\x1b[ -/]*[0-~]"
 )
 
-
 _LINES = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
-
 
 # Control characters, marks that reorder what is read, and halves of characters.
 _UNSEEN = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
-
 _HALVES = re.compile(r"[\ud800-\udfff]")
-
 
 _UNSAFE = re.compile(rf"{_UNSEEN.pattern}|{_HALVES.pattern}|[\u2028\u2029]")
 
@@ -65,9 +47,6 @@ def excerpt(text: str, width: int) -> str:
     # Cutting first: a message may have megabytes.
     line = one_line(text[: 8 * width + 4_096])
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"
-
-
-# -------------------------------------------------------------- wording
 
 
 _KINDS = {"user": "said by the user", "todos": "to-do list"}

@@ -7,6 +7,7 @@ the message comes right after the one whose `tool_use` it answers.
 
 from __future__ import annotations
 
+import operator
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -27,127 +28,11 @@ from .shapes import (
     tool_calls_of,
 )
 
-__all__ = [
-    "AGAIN",
-    "NO_RESULT",
-    "Placed",
-    "Waiting",
-    "carried",
-    "paired",
-    "without_orphans",
-]
-
-
-# -------------------------------------------------------------- blocks
-
-
 AGAIN = "--again"
 """Marks the second of two calls that came with one id."""
 
 
-class Waiting:
-    """The calls of one message that wait for their results; each is answered once."""
-
-    def __init__(self, calls: Iterable[ToolCall]) -> None:
-        self._calls = {call.id: call for call in calls}
-        self._times: Counter[str] = Counter()
-        """How many results have come with an id: the second is that of the second call with it."""
-
-    def __iter__(self) -> Iterator[ToolCall]:
-        return iter(self._calls.values())
-
-    def names(self, message: Message) -> list[str | None]:
-        """For each result in the message the id of the call that it can answer."""
-        seen: set[str] = set()
-        names: list[str | None] = []
-        times: Counter[str] = Counter()
-        for block in result_blocks(message):
-            given = str(block.get("tool_use_id") or "")
-            nth = self._times[given] + times[given] + 1
-            name = given if nth == 1 else f"{given}{AGAIN}{nth}"
-            times[given] += 1
-            free = name in self._calls and name not in seen
-            names.append(name if free else None)
-            seen.add(name)
-        return names
-
-    def answer(self, message: Message, names: Sequence[str | None]) -> Message:
-        """The message with these results in front; their calls wait no longer."""
-        for block, name in zip(result_blocks(message), names, strict=True):
-            if name is not None:
-                del self._calls[name]
-                self._times[str(block.get("tool_use_id") or "")] += 1
-        return _in_order(message, names)
-
-
-def carried(messages: Sequence[Message], start: int, waiting: Waiting) -> list[tuple[int, Message]]:
-    """The users' messages before the next call that bring results of those that wait.
-
-    Each with its index, in the order in which they may follow the calls: text before a result is
-    refused, so that of those which hold more than results one is taken, and stands last.
-    """
-    whole: list[tuple[int, Message]] = []
-    last: list[tuple[int, Message]] = []
-    spoken = False
-    for index in range(start, len(messages)):
-        message = messages[index]
-        if makes_calls(message):
-            break
-        says = not is_result(message) and is_spoken(message)
-        names = waiting.names(message)
-        if any(names):
-            if all(names) and not says:
-                whole.append((index, waiting.answer(message, names)))
-            elif not last and not (says and spoken):
-                last.append((index, waiting.answer(message, names)))
-        spoken = spoken or says
-    return whole + last
-
-
-def without_orphans(message: Message) -> Message:
-    """The message itself, or with its results as text where they answer no call."""
-    blocks = result_blocks(message)
-    return _in_order(message, [None] * len(blocks)) if blocks else message
-
-
-def _in_order(message: Message, names: Sequence[str | None]) -> Message:
-    """The results that answer a call in front, by its id; the others, as text, in their place."""
-    name = iter(names)
-    results: list[Any] = []
-    rest: list[Any] = []
-    for part in message["content"]:
-        found = next(name) if is_answer_block(part) else None
-        if found is not None:
-            same = part.get("tool_use_id") == found
-            results.append(part if same else {**part, "tool_use_id": found})
-        else:
-            rest.extend(_as_text(part) if is_answer_block(part) else [part])
-    content = [*results, *rest]
-    if len(content) == len(message["content"]) and all(map(_is, content, message["content"])):
-        return message
-    return {**message, "content": content}
-
-
-def _is(one: Any, other: Any) -> bool:
-    return one is other
-
-
-def _as_text(block: Mapping[str, Any]) -> list[Any]:
-    """A result without a call: its words as text, its pictures as they are."""
-    inside = block.get("content")
-    media = [part for part in inside if _is_media(part)] if isinstance(inside, list) else []
-    return [{"type": "text", "text": f"{ORPHAN_OPENS}\n{text_of(block)}"}, *media]
-
-
-def _is_media(part: Any) -> bool:
-    return isinstance(part, Mapping) and part.get("type") in ("image", "document")
-
-
-# -------------------------------------------------------------- pairing
-
-
 NO_RESULT = "[no result was recorded for this tool call]"
-
 
 Placed = tuple["int | None", Message]
 """A message and its index in the caller's list; None for a stub that repair put in."""
@@ -160,7 +45,7 @@ def paired(clean: Sequence[Message]) -> Iterator[Placed]:
         if makes_calls(message):
             yield from _step(clean, index, taken)
         elif index not in taken:
-            yield index, _orphan(message) if is_result(message) else without_orphans(message)
+            yield index, _orphan(message) if is_result(message) else _without_orphans(message)
 
 
 def _step(clean: Sequence[Message], index: int, taken: set[int]) -> Iterator[Placed]:
@@ -179,8 +64,8 @@ def _step(clean: Sequence[Message], index: int, taken: set[int]) -> Iterator[Pla
     for found, call in sorted((at, call) for call, at in answers if at is not None):
         taken.add(found)
         yield found, _answering(call, clean[found])
-    left = Waiting(call for call, at in answers if at is None)
-    brought = carried(clean, index + 1, left) if any(left) else []
+    left = _Waiting(call for call, at in answers if at is None)
+    brought = _carried(clean, index + 1, left) if any(left) else []
     taken.update(at for at, _ in brought)
     yield from _stubs(message, left)
     yield from brought
@@ -299,3 +184,104 @@ def _orphan(message: Message) -> Message:
     name = message.get("name")
     by = f" ({name})" if isinstance(name, str) and name else ""
     return {"role": "user", "content": f"{ORPHAN_OPENS}{by}\n{text_of(message)}"}
+
+
+# -------------------------------------------------------------- results as blocks
+
+
+class _Waiting:
+    """The calls of one message that wait for their results; each is answered once."""
+
+    def __init__(self, calls: Iterable[ToolCall]) -> None:
+        self._calls = {call.id: call for call in calls}
+        self._times: Counter[str] = Counter()
+        """How many results have come with an id: the second is that of the second call with it."""
+
+    def __iter__(self) -> Iterator[ToolCall]:
+        return iter(self._calls.values())
+
+    def names(self, message: Message) -> list[str | None]:
+        """For each result in the message the id of the call that it can answer."""
+        seen: set[str] = set()
+        names: list[str | None] = []
+        times: Counter[str] = Counter()
+        for block in result_blocks(message):
+            given = str(block.get("tool_use_id") or "")
+            nth = self._times[given] + times[given] + 1
+            name = given if nth == 1 else f"{given}{AGAIN}{nth}"
+            times[given] += 1
+            free = name in self._calls and name not in seen
+            names.append(name if free else None)
+            seen.add(name)
+        return names
+
+    def answer(self, message: Message, names: Sequence[str | None]) -> Message:
+        """The message with these results in front; their calls wait no longer."""
+        for block, name in zip(result_blocks(message), names, strict=True):
+            if name is not None:
+                del self._calls[name]
+                self._times[str(block.get("tool_use_id") or "")] += 1
+        return _in_order(message, names)
+
+
+def _carried(
+    messages: Sequence[Message], start: int, waiting: _Waiting
+) -> list[tuple[int, Message]]:
+    """The users' messages before the next call that bring results of those that wait.
+
+    Each with its index, in the order in which they may follow the calls: text before a result is
+    refused, so that of those which hold more than results one is taken, and stands last.
+    """
+    whole: list[tuple[int, Message]] = []
+    last: list[tuple[int, Message]] = []
+    spoken = False
+    for index in range(start, len(messages)):
+        message = messages[index]
+        if makes_calls(message):
+            break
+        says = not is_result(message) and is_spoken(message)
+        names = waiting.names(message)
+        if any(names):
+            if all(names) and not says:
+                whole.append((index, waiting.answer(message, names)))
+            elif not last and not (says and spoken):
+                last.append((index, waiting.answer(message, names)))
+        spoken = spoken or says
+    return whole + last
+
+
+def _without_orphans(message: Message) -> Message:
+    """The message itself, or with its results as text where they answer no call."""
+    blocks = result_blocks(message)
+    return _in_order(message, [None] * len(blocks)) if blocks else message
+
+
+def _in_order(message: Message, names: Sequence[str | None]) -> Message:
+    """The results that answer a call in front, by its id; the others, as text, in their place."""
+    name = iter(names)
+    results: list[Any] = []
+    rest: list[Any] = []
+    for part in message["content"]:
+        found = next(name) if is_answer_block(part) else None
+        if found is not None:
+            same = part.get("tool_use_id") == found
+            results.append(part if same else {**part, "tool_use_id": found})
+        else:
+            rest.extend(_as_text(part) if is_answer_block(part) else [part])
+    content = [*results, *rest]
+    if len(content) == len(message["content"]) and all(
+        map(operator.is_, content, message["content"])
+    ):
+        return message
+    return {**message, "content": content}
+
+
+def _as_text(block: Mapping[str, Any]) -> list[Any]:
+    """A result without a call: its words as text, its pictures as they are."""
+    inside = block.get("content")
+    media = [part for part in inside if _is_media(part)] if isinstance(inside, list) else []
+    return [{"type": "text", "text": f"{ORPHAN_OPENS}\n{text_of(block)}"}, *media]
+
+
+def _is_media(part: Any) -> bool:
+    return isinstance(part, Mapping) and part.get("type") in ("image", "document")

@@ -12,13 +12,6 @@ from .forks import lazy
 from .pairing import paired
 from .shapes import Message, is_result, is_spoken, is_system, makes_calls, result_blocks
 
-__all__ = [
-    "Transcript",
-    "as_list",
-    "read",
-    "steps",
-]
-
 
 @dataclass(frozen=True)
 class Transcript:

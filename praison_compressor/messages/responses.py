@@ -18,17 +18,9 @@ from typing import Any
 
 from .shapes import Message, is_system, text_of, to_plain, tool_calls_of
 
-__all__ = [
-    "to_items",
-    "to_messages",
-]
-
-
 ITEMS = "response_items"  # items of an answer that chat messages have no place for
 
-
 ITEM = "response_item"  # on a tool call or result: its own item, with ids and status
-
 
 _TEXT = frozenset({"input_text", "output_text"})
 

@@ -18,17 +18,6 @@ from typing import Any, NamedTuple
 from ..config import CompressorConfig
 from .shapes import Message
 
-__all__ = [
-    "NAMES",
-    "SHAPES",
-    "Redacted",
-    "Redactor",
-    "Shape",
-    "masks_in",
-    "masks_secrets",
-    "wants_redaction",
-]
-
 logger = logging.getLogger(__name__)
 
 
@@ -94,12 +83,9 @@ _BY_ISSUER = (
     Shape("slack-webhook", r"hooks\.slack\.com/(?P<secret>[\w/]{30,})", "hooks.slack.com"),
 )
 
-
 _BEGINS = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 
-
 _BASE64 = r"(?:[A-Za-z0-9+/=]|\\{0,3}[nr]|\s)"
-
 
 _BLOCKS = (
     # First whole ones, whatever headers they have; then what is left of one whose end was cut off.
@@ -118,9 +104,7 @@ _BLOCKS = (
     ),
 )
 
-
 _KEY = r"[ _-]?key"
-
 
 NAMES = (
     rf"(?:(?<=a)pi{_KEY}|(?<=a)ccess{_KEY}|(?<=a)uth{_KEY}|(?<=a)ccount{_KEY}"
@@ -130,15 +114,11 @@ NAMES = (
 )
 """How the name of a secret ends, behind its first letter."""
 
-
 _QUOTE = r"(?:\\{0,3}[\"']|&quot;|%22)?"
-
 
 _HAS_DIGIT = r"(?=[^\s\"',;]{0,64}\d)"
 
-
 _VALUE = r"[A-Za-z0-9_/+.!@#$%^&*=~-]"
-
 
 _BY_NAME = (
     Shape("bearer-token", r"[Bb](?<!\w[Bb])(?i:earer )(?P<secret>[\w.~+/=-]{20,})"),
@@ -188,13 +168,10 @@ _BY_NAME = (
     ),
 )
 
-
 SHAPES = (*_BLOCKS, *_BY_ISSUER, *_BY_NAME)
 """Every shape, the surest first: what one has masked the next ones pass over."""
 
-
 # -------------------------------------------------------------- redact
-
 
 _LIBRARY = {
     "azure_storage_key": "AzureStorageKeyDetector",
@@ -210,12 +187,9 @@ _LIBRARY = {
     "twilio": "TwilioKeyDetector",
 }
 
-
 _TELLING = re.compile(f"[acepst]{NAMES}$", re.IGNORECASE)
 
-
 _IMAGE = re.compile(r"data:[\w.+-]+/[\w.+;=-]{1,80};base64,")
-
 
 _MASK = re.compile(r"(\[secret:[\w-]+:[0-9a-f]{8}\])")
 

@@ -9,46 +9,12 @@ from typing import Any, NamedTuple, TypeGuard
 
 from ..errors import InvalidMessages
 
-__all__ = [
-    "DEEPEST",
-    "ORPHAN_OPENS",
-    "TOO_DEEP",
-    "Message",
-    "ToolCall",
-    "call_blocks",
-    "calls_beside",
-    "calls_in",
-    "is_answer_block",
-    "is_call_block",
-    "is_deep",
-    "is_result",
-    "is_spoken",
-    "is_system",
-    "is_tools_text",
-    "json_text",
-    "makes_calls",
-    "media_in",
-    "part_text",
-    "plain_value",
-    "read_call",
-    "result_blocks",
-    "result_text",
-    "text_of",
-    "to_plain",
-    "tool_calls_of",
-    "usual_call",
-]
-
-
 Message = dict[str, Any]
-
 
 DEEPEST = 100
 """Levels of lists and mappings in one message; more is no chat message, and a cycle has no end."""
 
-
 TOO_DEEP = (f"nested deeper than {DEEPEST} levels", "content that a provider can read")
-
 
 ORPHAN_OPENS = "[tool result whose call is not in this conversation]"
 

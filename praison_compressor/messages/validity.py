@@ -20,19 +20,6 @@ from .shapes import (
     tool_calls_of,
 )
 
-__all__ = [
-    "ROLES",
-    "Problem",
-    "check",
-    "is_empty",
-    "is_json_object",
-    "is_name",
-    "is_role",
-    "is_sound_block",
-    "is_sound_call",
-]
-
-
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 
 

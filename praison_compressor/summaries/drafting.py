@@ -1,6 +1,8 @@
-"""A model's own text for a brief: in one call, or in parts that are merged where one is too small.
+"""A model's own text for a brief: in one call, or in parts that are merged where its window is too
+small.
 
-Every message is shown in exactly one part; `Spent.parts` says how many were shown in each.
+Every message is shown in exactly one part, and `Spent.parts` says how many were shown in each. One
+that is too long is shown by its head, its tail and the lines between that tell most.
 """
 
 from __future__ import annotations
@@ -8,38 +10,42 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import math
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..config import CompressorConfig
 from ..errors import SummarizerUnavailable, SummaryError
 from ..events import Event
-from ..messages import Message
+from ..facts.identifiers import Classifier
+from ..facts.outcomes import errors_in
+from ..messages import Message, steps
 from ..tokens.counter import TokenCounter
-from .brief import Brief
-from .cache_marks import is_same_model, prefix_request
-from .packing import Piece, by_step, packed, shown_in
-from .prompts import merge_request, request
-from .retries import Asker, LearnedWindows, Order, Tools
+from ..tokens.models import bare_names
+from .prompts import merge_request, prefix_request, rendering, request
+from .protocol import Brief
+from .retries import Asker, Order
 
-__all__ = [
-    "Drafter",
-]
+__all__ = ["Drafter", "Piece", "abridged", "packed"]
 
 logger = logging.getLogger(__name__)
 
-
 PART_CONCURRENCY = 4
-
 
 WINDOW_MARGIN = 0.9  # the summarizer may count tokens otherwise than we do
 
-
 LEAST_SPACE = 0.25  # of its window for the transcript: with less, parts become many and small
 
-
 LEAST_PROSE = 50  # tokens
+
+
+class Piece(NamedTuple):
+    """A text to be shown, how many messages end in it, and its tokens in a request."""
+
+    text: str
+    ends: int = 1
+    tokens: int = 0
 
 
 SummaryRequest = Callable[[Sequence[Piece]], "list[Message]"]
@@ -55,13 +61,11 @@ class Drafter:
         asker: Asker,
         tokens: TokenCounter,
         emit: Callable[[Event], None],
-        windows: LearnedWindows,
     ) -> None:
         self._config = config
         self._asker = asker
         self._tokens = tokens
         self._emit = emit
-        self._windows = windows
 
     async def draft(self, brief: Brief, order: Order) -> str:
         """The text. A refusal as too long is learned from, and the parts are cut smaller.
@@ -71,12 +75,12 @@ class Drafter:
         """
         carefully = False
         while True:
-            window = self._window(order)
+            window = self._asker.window(order)
             try:
                 return await self._drafted(brief, order, carefully=carefully)
             except SummarizerUnavailable:
                 carefully = True
-                if self._window(order) == window:
+                if self._asker.window(order) == window:
                     raise
 
     async def _drafted(self, brief: Brief, order: Order, *, carefully: bool) -> str:
@@ -90,80 +94,19 @@ class Drafter:
         make, parts = await asyncio.to_thread(self._in_parts, brief, order, tokens)
         if len(parts) == 1:
             order.spent.parts.append(len(brief.shown))
-            return await self._ask(make(parts[0]), order, tokens)
+            return await self._asker.text(make(parts[0]), order, tokens)
         # After a refusal one part shows whether this size is taken: all might be refused again.
-        alone = 1 if carefully else 0
-        texts = await self._each(make, parts, order, tokens, alone=alone)
-        order.spent.parts += map(shown_in, parts)
+        texts = await self._each(make, parts, order, tokens, alone=1 if carefully else 0)
+        order.spent.parts += map(_shown_in, parts)
         return await self._merged(texts, brief, order, tokens)
 
     def _counter(self, order: Order) -> TokenCounter:
         """What counts for the model that is asked: what was learned of the agent's own model is
         about no other."""
         name, own = self._asker.model_of(order), self._tokens
-        if is_same_model(name, self._config.model) or (name is None and own.ratio >= 1):
+        if _is_same_model(name, self._config.model) or (name is None and own.ratio >= 1):
             return own
         return TokenCounter(name or self._config.model)
-
-    async def _ask(
-        self,
-        messages: list[Message],
-        order: Order,
-        tokens: TokenCounter,
-        tools: Tools | None = None,
-    ) -> str:
-        """One accepted text; from a refusal as too long the model's window is learned."""
-        try:
-            return await self._asker.text(messages, order, tools)
-        except SummarizerUnavailable as error:
-            if error.kind == "context":
-                sent = tokens.messages(messages) + tokens.tools(tools)
-                model = self._asker.model_of(order)
-                self._windows.learn(model, error, sent=sent, most=order.most)
-            raise
-
-    def _window(self, order: Order) -> int | None:
-        """Tokens that the model reads and writes at most, as far as we know; None: any number."""
-        return self._windows.of(self._asker.model_of(order), self._asker.window(order))
-
-    async def _each(
-        self,
-        make: SummaryRequest,
-        parts: list[list[Piece]],
-        order: Order,
-        tokens: TokenCounter,
-        *,
-        alone: int,
-    ) -> list[str]:
-        """The texts of all parts: those of the first `alone` in turn, the others side by side."""
-        gate = asyncio.Semaphore(PART_CONCURRENCY)
-
-        async def one(number: int, part: list[Piece]) -> str:
-            async with gate:
-                text = await self._ask(make(part), order, tokens)
-            numbers = {"part": number, "parts": len(parts), "messages": shown_in(part)}
-            self._emit(Event("part_summarized", order.session_id, numbers))
-            return text
-
-        numbered = list(enumerate(parts, 1))
-        first = [await one(n, part) for n, part in numbered[:alone]]
-        return first + await _all_or_none(one(n, part) for n, part in numbered[alone:])
-
-    async def _merged(
-        self, texts: list[str], brief: Brief, order: Order, tokens: TokenCounter
-    ) -> str:
-        """One summary out of consecutive partial ones, in rounds if they are many."""
-        extra = self._config.summary_instructions
-        make = functools.partial(merge_request, target_tokens=brief.prose, extra=extra)
-        window = self._window(order)
-        while len(texts) > 1 and order.spent.calls:
-            taken = len(texts)
-            if window is not None:
-                space = int(window * WINDOW_MARGIN) - 2 * brief.prose
-                while taken > 2 and tokens.messages(make(texts[:taken])) > space:
-                    taken -= 1
-            texts = [await self._ask(make(texts[:taken]), order, tokens), *texts[taken:]]
-        return "\n\n".join(texts)
 
     # -------------------------------------------------------------- on the live prefix
 
@@ -173,7 +116,7 @@ class Drafter:
         if asked is None or brief.prefix is None:
             return None
         try:
-            return await self._ask(asked, order, self._tokens, brief.prefix.tools)
+            return await self._asker.text(asked, order, self._tokens, brief.prefix.tools)
         except SummaryError as error:
             if getattr(error, "kind", "provider") != "provider":
                 raise  # the ordinary request would meet the same: no network, no key, no time
@@ -182,14 +125,14 @@ class Drafter:
 
     def _prefix_request(self, brief: Brief, order: Order) -> list[Message] | None:
         """The request on the live prefix, where it can serve: by the agent's own model."""
-        mine = is_same_model(self._asker.model_of(order), self._config.model)
+        mine = _is_same_model(self._asker.model_of(order), self._config.model)
         if brief.prefix is None or not mine or not self._asker.can_on_prefix():
             return None
         asked = prefix_request(
             brief.prefix, target_tokens=brief.prose, extra=self._config.summary_instructions
         )
         size = self._tokens.messages(asked) + self._tokens.tools(brief.prefix.tools)
-        window = self._window(order)
+        window = self._asker.window(order)
         return asked if window is None or size + 2 * brief.prose <= window * WINDOW_MARGIN else None
 
     # -------------------------------------------------------------- in parts
@@ -200,7 +143,7 @@ class Drafter:
         Raises:
             SummarizerUnavailable: it has room for none.
         """
-        window = self._window(order)
+        window = self._asker.window(order)
         if window is None:
             return brief, order
         # To merge, it reads two texts of twice the length asked for, and writes a third.
@@ -222,7 +165,7 @@ class Drafter:
         Raises:
             SummarizerUnavailable: the calls there are would show next to nothing of the messages.
         """
-        window, groups = self._window(order), by_step(brief.shown)
+        window, groups = self._asker.window(order), _by_step(brief.shown)
         make = self._request(brief, brief.folded or brief.earlier)
         fit = functools.partial(
             packed, count=tokens.texts, longest=self._config.shown_message_tokens
@@ -234,28 +177,64 @@ class Drafter:
         if space < window * LEAST_SPACE:
             # Earlier summaries that leave no room: replaced ones are read like messages, in parts
             # of their own; the others stay in the view and need not be shown.
-            groups = [*([(text, 0)] for text in brief.folded), *groups]
+            groups = [*([Piece(text, ends=0)] for text in brief.folded), *groups]
             make = self._request(brief, ())
             space = _room(window, make, tokens) - answer
         merged = (_room(window, self._request(brief, ()), tokens) - answer) // brief.prose
         return make, fit(groups, space, most=_affordable(order.spent.calls, merged))
 
     def _request(self, brief: Brief, earlier: Sequence[str]) -> SummaryRequest:
-        def make(part: Sequence[Piece]) -> list[Message]:
-            return request(
-                [text for text, _ in part],
-                earlier=earlier,
-                rolled=bool(earlier and brief.folded),
-                target_tokens=brief.prose,
-                extra=self._config.summary_instructions,
-            )
+        return lambda part: request(
+            [piece.text for piece in part],
+            earlier=earlier,
+            rolled=bool(earlier and brief.folded),
+            target_tokens=brief.prose,
+            extra=self._config.summary_instructions,
+        )
 
-        return make
+    async def _each(
+        self,
+        make: SummaryRequest,
+        parts: list[list[Piece]],
+        order: Order,
+        tokens: TokenCounter,
+        *,
+        alone: int,
+    ) -> list[str]:
+        """The texts of all parts: those of the first `alone` in turn, the others side by side."""
+        gate = asyncio.Semaphore(PART_CONCURRENCY)
+
+        async def one(number: int, part: list[Piece]) -> str:
+            async with gate:
+                text = await self._asker.text(make(part), order, tokens)
+            numbers = {"part": number, "parts": len(parts), "messages": _shown_in(part)}
+            self._emit(Event("part_summarized", order.session_id, numbers))
+            return text
+
+        numbered = list(enumerate(parts, 1))
+        first = [await one(n, part) for n, part in numbered[:alone]]
+        return first + await _all_or_none(one(n, part) for n, part in numbered[alone:])
+
+    async def _merged(
+        self, texts: list[str], brief: Brief, order: Order, tokens: TokenCounter
+    ) -> str:
+        """One summary out of consecutive partial ones, in rounds if they are many."""
+        extra = self._config.summary_instructions
+        make = functools.partial(merge_request, target_tokens=brief.prose, extra=extra)
+        window = self._asker.window(order)
+        while len(texts) > 1 and order.spent.calls:
+            taken = len(texts)
+            if window is not None:
+                space = int(window * WINDOW_MARGIN) - 2 * brief.prose
+                while taken > 2 and tokens.messages(make(texts[:taken])) > space:
+                    taken -= 1
+            texts = [await self._asker.text(make(texts[:taken]), order, tokens), *texts[taken:]]
+        return "\n\n".join(texts)
 
 
 def _room(window: int, make: SummaryRequest, tokens: TokenCounter) -> int:
     """Tokens that the window has for what is shown and for the answer."""
-    return int(window * WINDOW_MARGIN) - tokens.messages(make([("", 0)]))
+    return int(window * WINDOW_MARGIN) - tokens.messages(make([Piece("")]))
 
 
 def _affordable(calls: int, merged: int) -> int:
@@ -272,3 +251,187 @@ async def _all_or_none(asked: Iterable[Coroutine[Any, Any, str]]) -> list[str]:
     finally:
         for task in tasks:
             task.cancel()
+
+
+def _is_same_model(one: str | None, other: str | None) -> bool:
+    """Whether two names, with or without their provider, mean one model."""
+    return bool(one and other and set(bare_names(one)) & set(bare_names(other)))
+
+
+# -------------------------------------------------------------- packing
+
+Count = Callable[[Sequence[str]], "list[int]"]
+"""Tokens of each of many texts."""
+
+JOINED = 2
+"""Tokens of what stands between two pieces."""
+
+LEAST_SHOWN = 40
+"""Tokens of each message below which a summary would be written from scraps."""
+
+FILLED = 0.9
+"""Share that a transcript fills of the parts it is cut for: they end between messages."""
+
+
+def _by_step(messages: Sequence[Message]) -> list[list[Piece]]:
+    """The messages as text for a summarizer, those of one step in one group."""
+    texts = rendering(messages)
+    return [[Piece(texts[index]) for index in step] for step in steps(messages)]
+
+
+def _shown_in(part: Sequence[Piece]) -> int:
+    """How many messages a part shows to their end."""
+    return sum(piece.ends for piece in part)
+
+
+def packed(
+    groups: Sequence[Sequence[Piece]],
+    space: int | None,
+    count: Count,
+    *,
+    longest: int | None = None,
+    most: int | None = None,
+) -> list[list[Piece]]:
+    """Pieces of text packed into requests of at most `space` tokens (None: into one), in order.
+
+    What stands in one group stays together where that does not make more parts. No piece is shown
+    at more than `longest` tokens, and at fewer where there would be more parts than `most`.
+
+    Raises:
+        SummarizerUnavailable: in so few parts next to nothing of each piece could be shown.
+    """
+    counted = iter(count([piece.text for group in groups for piece in group]))
+    shown = [[piece._replace(tokens=next(counted) + JOINED) for piece in one] for one in groups]
+    if longest is not None:
+        shown = _shortened(shown, longest, count)
+    if space is None:
+        return [[piece for group in shown for piece in group]]
+    parts = _parts(shown, space, count)
+    room = FILLED * space * (most or 0)
+    while most is not None and len(parts) > most:
+        sizes = [piece.tokens for group in shown for piece in group]
+        longest = _level(sizes, int(room))
+        if longest < LEAST_SHOWN:
+            raise SummarizerUnavailable(
+                f"it can be shown {most * space} tokens in {most} requests, and {sum(sizes)} are "
+                "to be summarized; name an auxiliary model that reads more at once",
+                kind="context",
+            )
+        shown = _shortened(shown, longest, count)
+        parts = _parts(shown, space, count)
+        room *= FILLED
+    return parts
+
+
+def _parts(groups: Sequence[list[Piece]], space: int, count: Count) -> list[list[Piece]]:
+    """Groups whole where that makes hardly more parts than there must be, else filled up."""
+    least = math.ceil(sum(piece.tokens for group in groups for piece in group) / space)
+    parts = _in_turn(groups, space, count, whole=True)
+    return parts if len(parts) <= least + 1 else _in_turn(groups, space, count, whole=False)
+
+
+def _in_turn(
+    groups: Sequence[list[Piece]], space: int, count: Count, *, whole: bool
+) -> list[list[Piece]]:
+    parts: list[list[Piece]] = [[]]
+    used = 0
+    for group in groups:
+        if whole and used and used + sum(piece.tokens for piece in group) > space:
+            parts.append([])
+            used = 0
+        for piece in group:
+            rest = piece
+            while used + rest.tokens > space + JOINED:
+                # A message is split where it is larger than a window; to fill one, not for a scrap.
+                if not used or not (whole or space - used < LEAST_SHOWN):
+                    head, rest = _split(rest, space - used, count)
+                    parts[-1].append(head)
+                parts.append([])
+                used = 0
+            parts[-1].append(rest)
+            used += rest.tokens
+    return parts
+
+
+def _split(piece: Piece, room: int, count: Count) -> tuple[Piece, Piece]:
+    """As much of a text as `room` tokens take, to the end of a line or word, and the rest."""
+    text, size = piece.text, piece.tokens
+    at = len(text)
+    while size > room and at > 1:
+        at = max(1, min(at - 1, at * room // size))
+        near = at - at // 8
+        at = text.rfind("\n", near, at) + 1 or text.rfind(" ", near, at) + 1 or at
+        size = count([text[:at]])[0] + JOINED
+    rest = text[at:]
+    return Piece(text[:at], ends=0), Piece(rest, piece.ends, count([rest])[0] + JOINED)
+
+
+# -------------------------------------------------------------- messages that are too long
+
+SPARE = 0.95
+"""Of the characters that a text of even density could keep: lines with names are denser, and a
+second cut reads it all again."""
+
+EDGE = 3 / 8
+"""Share of an abridged text for its head, and as much for its tail."""
+
+LEAST_BETWEEN = 100  # characters: with less no line between is worth its place
+
+LINE_CHARS = 200
+
+
+def _level(sizes: Sequence[int], room: int) -> int:
+    """The largest size to which all are cut that fit the room together."""
+    left = len(sizes)
+    for size in sorted(sizes):
+        if size * left > room:
+            return room // left
+        room, left = room - size, left - 1
+    return max(sizes, default=0)
+
+
+def _shortened(groups: list[list[Piece]], longest: int, count: Count) -> list[list[Piece]]:
+    return [[_cut(piece, longest, count) for piece in group] for group in groups]
+
+
+def _cut(piece: Piece, longest: int, count: Count) -> Piece:
+    shown, size, chars = piece.text, piece.tokens, len(piece.text)
+    while size > longest and chars > 1:
+        chars = int(SPARE * chars * longest / size)
+        shown = abridged(piece.text, chars)
+        size = count([shown])[0] + JOINED
+    return Piece(shown, piece.ends, size)
+
+
+def abridged(text: str, chars: int) -> str:
+    """The text in about so many characters: head, tail and what tells most of what is between."""
+    if len(text) <= chars:
+        return text
+    edge = int(chars * EDGE)
+    middle = text[edge : len(text) - edge]
+    lines = _telling(middle, chars - 2 * edge)
+    left_out = f"{len(middle) - sum(map(len, lines))} characters left out"
+    between = [f"[… {left_out}; lines from them with errors and names: …]", *lines, "[…]"]
+    note = "\n".join(between) if lines else f"[… {left_out} …]"
+    return f"{text[:edge]}\n{note}\n{text[len(text) - edge :]}"
+
+
+def _telling(text: str, chars: int) -> list[str]:
+    """Lines with errors, then those with the most names that none before has; in their order."""
+    if chars < LEAST_BETWEEN:
+        return []
+    lines = list(dict.fromkeys(line.strip()[:LINE_CHARS] for line in text.split("\n")))
+    errors = {line.strip()[:LINE_CHARS] for line in errors_in(text)}
+    classifier, seen = Classifier(), set[str]()
+    worth: dict[str, tuple[bool, int]] = {}
+    for line in lines:
+        names = classifier.names(line).keys() - seen
+        seen |= names
+        if line and (names or line in errors):
+            worth[line] = line in errors, len(names)
+    chosen = set()
+    for line in sorted(worth, key=worth.__getitem__, reverse=True):
+        if len(line) <= chars:
+            chosen.add(line)
+            chars -= len(line) + 1
+    return [line for line in lines if line in chosen]

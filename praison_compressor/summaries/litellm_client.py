@@ -1,8 +1,6 @@
 """The auxiliary model behind litellm: a summary asked for, its cost, and what went wrong.
 
-litellm is not imported to read them.
-
-The only room that imports litellm, and only when a summary is asked for. Where an `api_base` is
+The only module that imports litellm, and only when a summary is asked for. Where an `api_base` is
 given, nothing is ever sent anywhere else: an on-premises transcript stays on its premises.
 """
 
@@ -16,7 +14,6 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
 from typing import Any
 
@@ -31,119 +28,19 @@ from .cache_marks import marked, takes_marks
 from .protocol import SummaryReply
 from .threads import AbandonableCall, begin
 
-__all__ = [
-    "LiteLLMSummarizer",
-    "kind_of",
-    "provider_of",
-    "retry_after",
-]
+__all__ = ["LiteLLMSummarizer", "kind_of", "provider_of", "retry_after"]
 
 logger = logging.getLogger(__name__)
-
-
-# -------------------------------------------------------------- provider errors
-
-
-_CREDIT = re.compile(r"insufficient_quota|exceeded your current quota|billing|credit", re.I)
-
-
-_KINDS = (
-    # By class name, the most special first.
-    ("timeout", {"Timeout", "APITimeoutError", "TimeoutException"}),
-    ("context", {"ContextWindowExceededError"}),
-    ("auth", {"AuthenticationError", "PermissionDeniedError"}),
-    ("quota", {"RateLimitError", "BudgetExceededError"}),
-    # Not APIConnectionError: litellm names so whatever it did not expect.
-    ("network", {"TransportError", "ConnectionError", "gaierror"}),
-)
-
-
-def kind_of(error: BaseException) -> str:
-    """One of the kinds of SummarizerUnavailable, from the error or what caused it."""
-    names = {base.__name__ for cause in _causes(error) for base in type(cause).__mro__}
-    for kind, classes in _KINDS:
-        if names & classes:
-            return kind
-    words = str(error)
-    if getattr(error, "status_code", None) == 402 or _CREDIT.search(words):
-        return "quota"
-    return "provider" if overflow_of(error) is None else "context"
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    cause: BaseException | None = error
-    while cause is not None and id(cause) not in seen:
-        seen.add(id(cause))
-        yield cause
-        hidden = cause.__suppress_context__  # by `from None`
-        cause = cause.__cause__ or (None if hidden else cause.__context__)
-
-
-def retry_after(error: BaseException) -> float | None:
-    """The seconds that the provider asked us to wait, if it did."""
-    for cause in _causes(error):
-        headers = getattr(getattr(cause, "response", None), "headers", None)
-        value = headers.get("retry-after") if headers is not None else None
-        if value is not None:
-            return _seconds(value)
-    return None
-
-
-def _seconds(value: str) -> float | None:
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        # The header may be a date; the compressor's own backoff serves as well.
-        return None
-
-
-# -------------------------------------------------------------- summarizer
-
 
 THINKING_TOKENS = 4_000
 """Added to the cap for models that think before they write: their thoughts count against it."""
 
-
 HONOURS_API_BASE = frozenset(
-    {
-        "anthropic",
-        "azure",
-        "azure_ai",
-        "bedrock",
-        "cerebras",
-        "cohere",
-        "custom_openai",
-        "deepseek",
-        "fireworks_ai",
-        "gemini",
-        "groq",
-        "hosted_vllm",
-        "litellm_proxy",
-        "llamafile",
-        "lm_studio",
-        "mistral",
-        "moonshot",
-        "nvidia_nim",
-        "ollama",
-        "ollama_chat",
-        "openai",
-        "openrouter",
-        "perplexity",
-        "sambanova",
-        "together_ai",
-        "xai",
-        "xinference",
-    }
+    "anthropic azure azure_ai bedrock cerebras cohere custom_openai deepseek fireworks_ai gemini "
+    "groq hosted_vllm litellm_proxy llamafile lm_studio mistral moonshot nvidia_nim ollama "
+    "ollama_chat openai openrouter perplexity sambanova together_ai xai xinference".split()
 )
 """Of litellm's providers those that are tested to send to `api_base`; not all of them do."""
-
-
-_THINKS = re.compile(r"o[134](?![a-z0-9])|gpt-5|gpt-oss|gemini-(2\.5|[3-9])|.*(reasoner|-r1|qwq)")
-
-
-_TAKES_EFFORT = re.compile(r"o[134](?![a-z0-9])|gpt-5|gpt-oss|gemini-")
-
 
 _NEVER_SENT = frozenset(
     {"tools", "tool_choice", "functions", "function_call", "max_completion_tokens", "n"}
@@ -151,11 +48,8 @@ _NEVER_SENT = frozenset(
 """Of `extra`: a host may hand over all the settings of its agent."""
 
 
-_OPTIONAL = ("temperature", "reasoning_effort", "max_retries", "tool_choice")
-
-
 class LiteLLMSummarizer:
-    """Asks a model for summaries; the models in `fallback_models` when it does not answer.
+    """Asks a model for summaries.
 
     With `api_base` every model is asked there: a bare name, or one whose prefix is no provider of
     litellm's, in OpenAI's protocol; `anthropic/NAME` in Anthropic's. `extra` goes to litellm as it
@@ -168,14 +62,12 @@ class LiteLLMSummarizer:
         *,
         api_base: str | None = None,
         api_key: str | None = None,
-        fallback_models: Sequence[str] = (),
         extra: Mapping[str, Any] | None = None,
         context_window: int | None = None,
     ) -> None:
         if not model:
             raise ConfigError("a summarizer needs a model's name; without one use the static path")
         self.model = model
-        self.fallback_models = tuple(fallback_models)
         self._api_base = api_base
         self._api_key = api_key
         self._extra = dict(extra or {})
@@ -187,14 +79,13 @@ class LiteLLMSummarizer:
         return f"{type(self).__name__}({self.model!r}{where})"
 
     @property
-    def window(self) -> int | None:
-        """Input tokens that every model it may ask can take."""
+    def window(self) -> int:
+        """Input tokens that the model can take."""
         return self.window_for(None)
 
     def window_for(self, model: str | None) -> int:
-        """The same where `model` is asked in place of the first."""
-        models = self._models(model)
-        return min(model_limits(name, self._context_window).window for name in models)
+        """The same of `model`, asked in its place."""
+        return model_limits(model or self.model, self._context_window).window
 
     async def prepare(self) -> None:
         """Import litellm: that takes seconds, which are not the model's."""
@@ -208,16 +99,10 @@ class LiteLLMSummarizer:
         model: str | None = None,
         timeout_seconds: float = 60.0,
     ) -> SummaryReply:
-        """The answer of `model`, or of the first that answers; `timeout_seconds` is for each."""
-        failures: list[SummarizerUnavailable] = []
-        for name in self._models(model):
-            request = {"messages": messages, "max_tokens": _cap(name, max_tokens)}
-            try:
-                return await self._asked(name, request, _style(name), timeout_seconds)
-            except SummarizerUnavailable as error:
-                failures.append(error)
-            _log(name, failures[-1])
-        raise failures[-1]
+        """The model's answer to a request for a summary."""
+        name = model or self.model
+        request = {"messages": messages, "max_tokens": _cap(name, max_tokens)}
+        return await self._asked(name, request, timeout_seconds, _style(name))
 
     async def summarize_on_prefix(
         self,
@@ -228,7 +113,7 @@ class LiteLLMSummarizer:
         model: str | None = None,
         timeout_seconds: float = 60.0,
     ) -> SummaryReply:
-        """The answer to the agent's own request and one message more, by that one model.
+        """The answer to the agent's own request and one message more.
 
         The request says what the agent's says, and nothing of style: what a provider puts before
         the messages would differ, and its cache with it.
@@ -236,70 +121,40 @@ class LiteLLMSummarizer:
         name = model or self.model
         litellm = await _imported()
         provider = provider_of(litellm, {**self._extra, **self._endpoint(litellm, name)})
-        takes = takes_marks(provider, name)
-        request = {
-            "messages": marked(messages, tools) if takes else messages,
-            "max_tokens": _cap(name, max_tokens),
-        }
+        request: dict[str, Any] = {"messages": messages, "max_tokens": _cap(name, max_tokens)}
         if tools:
             request["tools"] = list(tools)
-        if tools and not takes:
-            # Claude's cache holds no messages under another choice of tools than the agent's: there
-            # the request's words alone say that none is to be called.
+        if takes_marks(provider, name):
+            request["messages"] = marked(messages, tools)
+        elif tools:
+            # Not where marks are taken: Claude's cache holds no messages under another choice of
+            # tools than the agent's, and the request's words say that none is to be called.
             request["tool_choice"] = "none"
-        return await self._asked(name, request, {}, timeout_seconds)
+        return await self._asked(name, request, timeout_seconds, {})
 
     async def _asked(
-        self, model: str, request: dict[str, Any], style: dict[str, Any], timeout_seconds: float
+        self, model: str, request: dict[str, Any], timeout_seconds: float, style: dict[str, Any]
     ) -> SummaryReply:
         litellm = await _imported()
-        call = AbandonableCall(partial(self._call, litellm, model, request, style, timeout_seconds))
+        call = AbandonableCall(partial(self._call, litellm, model, request, timeout_seconds, style))
         try:
             return await asyncio.wait_for(asyncio.wrap_future(call.future), timeout_seconds)
         except asyncio.TimeoutError as error:
-            raise _too_slow(model, timeout_seconds, error) from error
+            raise SummarizerUnavailable(
+                f"{model}: no answer within {timeout_seconds:g} s; raise timeout_seconds or use a "
+                "faster model",
+                kind="timeout",
+            ) from error
         finally:
             call.give_up()
-
-    def summarize_sync(
-        self,
-        messages: list[Message],
-        *,
-        max_tokens: int,
-        model: str | None = None,
-        timeout_seconds: float = 60.0,
-    ) -> SummaryReply:
-        """The same, for callers without an event loop."""
-        litellm = _litellm()
-        failures: list[SummarizerUnavailable] = []
-        for name in self._models(model):
-            request = {"messages": messages, "max_tokens": _cap(name, max_tokens)}
-            call = AbandonableCall(
-                partial(self._call, litellm, name, request, _style(name), timeout_seconds)
-            )
-            try:
-                return call.future.result(timeout_seconds)
-            except (FutureTimeout, TimeoutError) as error:
-                failures.append(_too_slow(name, timeout_seconds, error))
-            except SummarizerUnavailable as error:
-                failures.append(error)
-            finally:
-                call.give_up()
-            _log(name, failures[-1])
-        raise failures[-1]
-
-    # ------------------------------------------------------------ one call
-
-    def _models(self, model: str | None) -> Iterator[str]:
-        return iter(dict.fromkeys((model or self.model, *self.fallback_models)))
 
     def _call(
         self,
         litellm: Any,
         model: str,
         asked: dict[str, Any],
-        style: dict[str, Any],
         timeout_seconds: float,
+        style: dict[str, Any],
     ) -> SummaryReply:
         request = {
             **style,
@@ -316,7 +171,12 @@ class LiteLLMSummarizer:
         try:
             response = _complete(litellm, request)
         except Exception as error:
-            raise self._unavailable(model, error) from error
+            words = f"{type(error).__name__}: {str(error)[:400]}"
+            if self._api_key:
+                words = words.replace(self._api_key, "***")
+            raise SummarizerUnavailable(
+                f"{model}: {words}", kind=kind_of(error), retry_after=retry_after(error)
+            ) from error
         return _reply(litellm, model, response)
 
     def _endpoint(self, litellm: Any, model: str) -> dict[str, Any]:
@@ -340,27 +200,10 @@ class LiteLLMSummarizer:
             endpoint["api_key"] = "none"
         return endpoint
 
-    def _unavailable(self, model: str, error: Exception) -> SummarizerUnavailable:
-        words = f"{type(error).__name__}: {str(error)[:400]}"
-        if self._api_key:
-            words = words.replace(self._api_key, "***")
-        return SummarizerUnavailable(
-            f"{model}: {words}", kind=kind_of(error), retry_after=retry_after(error)
-        )
+
+# -------------------------------------------------------------- the library
 
 
-def _too_slow(model: str, seconds: float, error: BaseException) -> SummarizerUnavailable:
-    words = f"{model}: no answer within {seconds:g} s; raise timeout_seconds or use a faster model"
-    unavailable = SummarizerUnavailable(words, kind="timeout")
-    unavailable.__cause__ = error
-    return unavailable
-
-
-def _log(model: str, error: SummarizerUnavailable) -> None:
-    logger.info("summarizer %s gave no answer (%s): %s", model, error.kind, error)
-
-
-# ---------------------------------------------------------------- litellm
 def _litellm() -> Any:
     """litellm, imported at first need; its hints on standard output are switched off.
 
@@ -416,6 +259,13 @@ def _has_key(litellm: Any) -> bool:
     return bool(litellm.validate_environment(model="openai/any").get("keys_in_environment"))
 
 
+# -------------------------------------------------------------- the request
+
+_THINKS = re.compile(r"o[134](?![a-z0-9])|gpt-5|gpt-oss|gemini-(2\.5|[3-9])|.*(reasoner|-r1|qwq)")
+
+_TAKES_EFFORT = re.compile(r"o[134](?![a-z0-9])|gpt-5|gpt-oss|gemini-")
+
+
 def _style(model: str) -> dict[str, Any]:
     """How freely to write, for models that can be told; litellm drops what it knows they lack."""
     names = bare_names(model)
@@ -447,6 +297,9 @@ def _is_bad_request(litellm: Any, error: Exception) -> bool:
     return isinstance(error, kinds) and kind_of(error) == "provider"
 
 
+_OPTIONAL = ("temperature", "reasoning_effort", "max_retries", "tool_choice")
+
+
 def _adapted(request: dict[str, Any], refusal: str) -> dict[str, Any] | None:
     """The request without what the refusal names; None if it names nothing of ours."""
     if "max_tokens" in request and "max_completion_tokens" in refusal:
@@ -460,7 +313,9 @@ def _adapted(request: dict[str, Any], refusal: str) -> dict[str, Any] | None:
     return None
 
 
-# ---------------------------------------------------------------- the answer
+# -------------------------------------------------------------- the answer
+
+
 def _reply(litellm: Any, model: str, response: Any) -> SummaryReply:
     choices = getattr(response, "choices", None)
     if not choices:
@@ -511,3 +366,58 @@ def _cost(litellm: Any, response: Any) -> float | None:
             # litellm raises several types for "no price"; a summary is worth more than its cost.
             logger.debug("no price for the summary: %s", error)
     return float(cost) if isinstance(cost, (int, float)) else None
+
+
+# -------------------------------------------------------------- what went wrong
+
+_CREDIT = re.compile(r"insufficient_quota|exceeded your current quota|billing|credit", re.I)
+
+_KINDS = (
+    # By class name, the most special first.
+    ("timeout", {"Timeout", "APITimeoutError", "TimeoutException", "TimeoutError"}),
+    ("context", {"ContextWindowExceededError"}),
+    ("auth", {"AuthenticationError", "PermissionDeniedError"}),
+    ("quota", {"RateLimitError", "BudgetExceededError"}),
+    # Not APIConnectionError: litellm names so whatever it did not expect.
+    ("network", {"TransportError", "ConnectionError", "gaierror"}),
+)
+
+
+def kind_of(error: BaseException) -> str:
+    """One of the kinds of SummarizerUnavailable, from the error or what caused it."""
+    names = {base.__name__ for cause in _causes(error) for base in type(cause).__mro__}
+    for kind, classes in _KINDS:
+        if names & classes:
+            return kind
+    words = str(error)
+    if getattr(error, "status_code", None) == 402 or _CREDIT.search(words):
+        return "quota"
+    return "provider" if overflow_of(error) is None else "context"
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        hidden = cause.__suppress_context__  # by `from None`
+        cause = cause.__cause__ or (None if hidden else cause.__context__)
+
+
+def retry_after(error: BaseException) -> float | None:
+    """The seconds that the provider asked us to wait, if it did."""
+    for cause in _causes(error):
+        headers = getattr(getattr(cause, "response", None), "headers", None)
+        value = headers.get("retry-after") if headers is not None else None
+        if value is not None:
+            return _seconds(value)
+    return None
+
+
+def _seconds(value: str) -> float | None:
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        # The header may be a date; the compressor's own backoff serves as well.
+        return None

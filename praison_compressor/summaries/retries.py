@@ -23,38 +23,241 @@ from ..events import Event
 from ..ledger.segments import Usage
 from ..messages import Message
 from ..messages.forks import renewed
+from ..tokens.counter import TokenCounter
 from ..tokens.overflow import overflow_of
 from .litellm_client import kind_of, retry_after
 from .protocol import Summarizer, SummaryReply
-from .threads import within
 from .validation import accept, is_about
 
-__all__ = [
-    "MOST_CALLS",
-    "Asker",
-    "Breaker",
-    "LearnedWindows",
-    "Order",
-    "Spent",
-]
+__all__ = ["MOST_CALLS", "Asker", "Breaker", "LearnedWindows", "Order", "Spent"]
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
 
-# -------------------------------------------------------------- breaker
+Tools = Sequence[Mapping[str, Any]]
 
+MOST_CALLS = 16
+"""Requests for one compression, refused and repeated ones included: a summary is worth no more."""
+
+REJECTED_TRIES = 2  # a second text from one model may be good, a third is paid for nothing
+
+_PASSING_ON_PREFIX = frozenset({"network", "quota"})
+_PASSING = _PASSING_ON_PREFIX | {"provider"}
+"""Kinds of failure that another try may mend; a timeout has already cost its whole time."""
+
+
+@dataclass
+class Spent:
+    """What the calls for one summary cost so far, rejected texts included."""
+
+    usage: Usage = field(default_factory=Usage)
+    model: str | None = None
+    parts: list[int] = field(default_factory=list)
+    """How many messages each call was shown."""
+    calls: int = MOST_CALLS
+    """Requests that may still be made."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """For whom a model is asked, which one, and how much it may write."""
+
+    session_id: str
+    model: str | None
+    most: int
+    """Tokens at which the provider cuts the answer off."""
+    spent: Spent
+
+
+class Asker:
+    """Puts requests to one summarizer, learns its window, and tells what each request took."""
+
+    def __init__(
+        self,
+        config: CompressorConfig,
+        summarizer: Summarizer,
+        emit: Callable[[Event], None],
+        windows: LearnedWindows,
+    ) -> None:
+        self._config = config
+        self._summarizer: Any = summarizer
+        self._emit = emit
+        self._windows = windows
+
+    def model_of(self, order: Order) -> str | None:
+        """The model that answers an order, where it is known before."""
+        return order.model or getattr(self._summarizer, "model", None)
+
+    def window(self, order: Order) -> int | None:
+        """Tokens that this model reads and writes at most, as far as we know; None: any number."""
+        if hasattr(self._summarizer, "window_for"):
+            listed = self._summarizer.window_for(order.model)
+        else:
+            listed = getattr(self._summarizer, "window", None)
+        return self._windows.of(self.model_of(order), listed)
+
+    def can_on_prefix(self) -> bool:
+        """Whether the summarizer can be asked on a live prefix."""
+        return hasattr(self._summarizer, "summarize_on_prefix")
+
+    async def text(
+        self,
+        messages: list[Message],
+        order: Order,
+        tokens: TokenCounter,
+        tools: Tools | None = None,
+    ) -> str:
+        """One accepted text; with `tools` on the live prefix.
+
+        From a refusal as too long the model's window is learned, in tokens as `tokens` counts.
+
+        Raises:
+            SummaryError: the last reason, after the tries that this kind of failure deserves.
+        """
+        on_prefix = tools is not None  # what is no answer there may be one to an ordinary request
+        tries, passing = (1, _PASSING_ON_PREFIX) if on_prefix else (REJECTED_TRIES, _PASSING)
+        rejected = failed = 0
+        while True:
+            try:
+                return await self._once(messages, order, tools)
+            except SummaryRejected:
+                rejected += 1
+                if rejected >= tries:
+                    raise
+            except SummarizerUnavailable as error:
+                if error.kind == "context":
+                    sent = tokens.messages(messages) + tokens.tools(tools)
+                    self._windows.learn(self.model_of(order), error, sent=sent, most=order.most)
+                failed += 1
+                if error.kind not in passing or failed > self._config.summary_max_retries:
+                    raise
+                wait = error.retry_after if error.retry_after is not None else 0.5 * 2**failed
+                if wait > self._config.timeout_seconds:
+                    raise
+                await asyncio.sleep(wait)
+
+    async def _once(self, messages: list[Message], order: Order, tools: Tools | None) -> str:
+        spent = order.spent
+        if spent.calls <= 0:
+            raise SummarizerUnavailable(
+                f"the requests that one compression may make ({MOST_CALLS}) are spent; name an "
+                "auxiliary model that reads more at once",
+                kind="context",
+            )
+        spent.calls -= 1
+        reply = await self._reply(messages, order, tools)
+        spent.usage, spent.model = spent.usage + reply.usage, reply.model or spent.model
+        return await asyncio.to_thread(_accepted, reply, messages)
+
+    async def _reply(
+        self, messages: list[Message], order: Order, tools: Tools | None
+    ) -> SummaryReply:
+        """One answer; an event before it, and one after that tells what it took."""
+        if hasattr(self._summarizer, "prepare"):
+            await _in_time(self._summarizer.prepare())
+        told: dict[str, Any] = {"model": self.model_of(order)}
+        self._emit(Event("model_called", order.session_id, dict(told)))
+        began = time.monotonic()
+        try:
+            reply = await _in_time(
+                self._answer(messages, order, tools), self._config.timeout_seconds
+            )
+            if not isinstance(reply, SummaryReply):
+                raise SummarizerUnavailable(f"it gave {type(reply).__name__}, not a SummaryReply")
+            told |= {**asdict(reply.usage), "model": reply.model or told["model"]}
+            return reply
+        except BaseException as error:
+            told["error"] = getattr(error, "kind", type(error).__name__)
+            raise
+        finally:
+            told["seconds"] = time.monotonic() - began
+            self._emit(Event("model_answered", order.session_id, told))
+
+    async def _answer(self, messages: list[Message], order: Order, tools: Tools | None) -> Any:
+        ask = self._summarizer.summarize
+        if tools is not None:
+            ask = functools.partial(self._summarizer.summarize_on_prefix, tools=tools)
+        return await ask(
+            messages,
+            max_tokens=order.most,
+            model=order.model,
+            timeout_seconds=self._config.timeout_seconds,
+        )
+
+
+def _accepted(reply: SummaryReply, asked: list[Message]) -> str:
+    text = accept(reply, asked)
+    if not is_about(text, asked):
+        raise SummaryRejected("unrelated", "it says nothing of what it was to summarize")
+    return text
+
+
+CLEANING_UP = 2.0
+"""Seconds that work has to end when it is cancelled: to hang up, to give a connection back."""
+
+
+async def _in_time(work: Awaitable[T], seconds: float | None = None) -> T:
+    """Await a summarizer's work for at most so many seconds (None: as long as it takes).
+
+    The work is cancelled where the time is over, and where we are cancelled ourselves; whatever it
+    raises becomes a SummaryError.
+
+    Raises:
+        SummaryError: the work's own, or the reason why it gave nothing.
+    """
+    task = asyncio.ensure_future(_contained(work))
+    # Nobody asks any more how work ended that was given up.
+    task.add_done_callback(lambda ended: None if ended.cancelled() else ended.exception())
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+    finally:
+        given_up = task.cancel()
+        if given_up:
+            # Not `wait_for`: it waits for as long as cancelled work likes to go on.
+            await asyncio.wait({task}, timeout=CLEANING_UP)
+    if given_up:
+        raise SummarizerUnavailable(f"no answer in {seconds:g} s", kind="timeout")
+    if task.cancelled():
+        raise SummarizerUnavailable("the summarizer was cancelled, and not by us")
+    ended = task.result()
+    if not isinstance(ended, _Failed):
+        return ended
+    if isinstance(ended.error, SummaryError):
+        raise ended.error
+    words = f"{type(ended.error).__name__}: {ended.error}"
+    kind, wait = kind_of(ended.error), retry_after(ended.error)
+    raise SummarizerUnavailable(words, kind=kind, retry_after=wait) from ended.error
+
+
+@dataclass(frozen=True)
+class _Failed:
+    error: BaseException
+
+
+async def _contained(work: Awaitable[T]) -> T | _Failed:
+    """Await the work; return what it raised as a value.
+
+    Its SystemExit would end the loop that runs us, its GeneratorExit the caller.
+    """
+    try:
+        return await work
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        return _Failed(error)  # not raised: who closes this coroutine throws GeneratorExit too
+
+
+# -------------------------------------------------------------- failing models
 
 COOLDOWNS = (60.0, 300.0, 900.0)
 """Seconds after the first, second and every further failure in a row."""
 
-
 FIRST = {"quota": 1, "auth": 2}
 """Kinds that no short wait mends start further on: 300 s for a quota, 900 s for a key."""
 
-
 GROWTH = 1.5
 """A conversation that has grown so much since the failure is worth another try."""
-
 
 REMEMBERED = 1_024
 """Failures held; the oldest are forgotten, so that a long-lived process does not grow."""
@@ -102,7 +305,6 @@ class Breaker:
 
 
 # -------------------------------------------------------------- windows
-
 
 LEAST_WINDOW = 2_000
 """Tokens below which the question and the answer leave no room for a part worth its call: a refusal
@@ -165,187 +367,3 @@ def _told(error: Exception, sent: int, most: int) -> int | None:
     if refused.asked is not None and refused.asked > sent:
         window = window * sent // refused.asked  # it counts more in the same words than we do
     return window if 0 < window < sent + most else half
-
-
-# -------------------------------------------------------------- asking
-
-
-MOST_CALLS = 16
-"""Requests for one compression, refused and repeated ones included: a summary is worth no more."""
-
-
-REJECTED_TRIES = 2  # a second text from one model may be good, a third is paid for nothing
-
-
-Tools = Sequence[Mapping[str, Any]]
-
-
-T = TypeVar("T")
-
-
-@dataclass
-class Spent:
-    """What the calls for one summary cost so far, rejected texts included."""
-
-    usage: Usage = field(default_factory=Usage)
-    model: str | None = None
-    parts: list[int] = field(default_factory=list)
-    """How many messages each call was shown."""
-    calls: int = MOST_CALLS
-    """Requests that may still be made."""
-
-    def add(self, reply: SummaryReply) -> None:
-        """One more answer."""
-        self.usage = self.usage + reply.usage
-        self.model = reply.model or self.model
-
-
-@dataclass(frozen=True)
-class Order:
-    """For whom a model is asked, which one, and how much it may write."""
-
-    session_id: str
-    model: str | None
-    most: int
-    """Tokens at which the provider cuts the answer off."""
-    spent: Spent
-
-
-class Asker:
-    """Puts requests to one summarizer, and tells what each took."""
-
-    def __init__(
-        self, config: CompressorConfig, summarizer: Summarizer, emit: Callable[[Event], None]
-    ) -> None:
-        self._config = config
-        self._summarizer = summarizer
-        self._emit = emit
-
-    def window(self, order: Order) -> int | None:
-        """Tokens that the model of an order can read, by its table; None: any number."""
-        summarizer: Any = self._summarizer
-        if hasattr(summarizer, "window_for"):
-            window: int | None = summarizer.window_for(order.model)
-            return window
-        return getattr(summarizer, "window", None)
-
-    def can_on_prefix(self) -> bool:
-        """Whether the summarizer can be asked on a live prefix."""
-        return getattr(self._summarizer, "summarize_on_prefix", None) is not None
-
-    def model_of(self, order: Order) -> str | None:
-        """The model that answers an order, where it is known before."""
-        return order.model or getattr(self._summarizer, "model", None)
-
-    async def text(self, messages: list[Message], order: Order, tools: Tools | None = None) -> str:
-        """One accepted text; with `tools` on the live prefix.
-
-        Raises:
-            SummaryError: the last reason, after the tries that this kind of failure deserves.
-        """
-        on_prefix = tools is not None  # what is no answer there may be one to an ordinary request
-        tries, passing = (1, _PASSING_ON_PREFIX) if on_prefix else (REJECTED_TRIES, _PASSING)
-        rejected = failed = 0
-        while True:
-            try:
-                return await self._once(messages, order, tools)
-            except SummaryRejected:
-                rejected += 1
-                if rejected >= tries:
-                    raise
-            except SummarizerUnavailable as error:
-                failed += 1
-                if error.kind not in passing or failed > self._config.summary_max_retries:
-                    raise
-                wait = error.retry_after if error.retry_after is not None else 0.5 * 2**failed
-                if wait > self._config.timeout_seconds:
-                    raise
-                await asyncio.sleep(wait)
-
-    async def _once(self, messages: list[Message], order: Order, tools: Tools | None) -> str:
-        if order.spent.calls <= 0:
-            raise SummarizerUnavailable(
-                f"the requests that one compression may make ({MOST_CALLS}) are spent; name an "
-                "auxiliary model that reads more at once",
-                kind="context",
-            )
-        order.spent.calls -= 1
-        reply = await self._reply(messages, order, tools)
-        order.spent.add(reply)
-        return await asyncio.to_thread(_accepted, reply, messages)
-
-    async def _reply(
-        self, messages: list[Message], order: Order, tools: Tools | None
-    ) -> SummaryReply:
-        """One answer; an event before it, and one after that tells what it took."""
-        prepare = getattr(self._summarizer, "prepare", None)
-        if prepare is not None:
-            await _in_time(prepare())
-        told: dict[str, Any] = {"model": self.model_of(order)}
-        self._emit(Event("model_called", order.session_id, dict(told)))
-        began = time.monotonic()
-        try:
-            reply = await self._answer(messages, order, tools)
-        except BaseException as error:
-            told["error"] = getattr(error, "kind", type(error).__name__)
-            raise
-        else:
-            told |= {**asdict(reply.usage), "model": reply.model or told["model"]}
-            return reply
-        finally:
-            told["seconds"] = time.monotonic() - began
-            self._emit(Event("model_answered", order.session_id, told))
-
-    async def _answer(
-        self, messages: list[Message], order: Order, tools: Tools | None
-    ) -> SummaryReply:
-        seconds = self._config.timeout_seconds
-        summarizer: Any = self._summarizer
-        ask: Callable[..., Awaitable[SummaryReply]] = summarizer.summarize
-        if tools is not None:
-            ask = functools.partial(summarizer.summarize_on_prefix, tools=tools)
-
-        async def answered() -> SummaryReply:
-            return await ask(
-                messages, max_tokens=order.most, model=order.model, timeout_seconds=seconds
-            )
-
-        reply = await _in_time(answered(), seconds)
-        if not isinstance(reply, SummaryReply):
-            raise SummarizerUnavailable(f"it gave {type(reply).__name__}, not a SummaryReply")
-        return reply
-
-
-def _accepted(reply: SummaryReply, asked: list[Message]) -> str:
-    text = accept(reply, asked)
-    if not is_about(text, asked):
-        raise SummaryRejected("unrelated", "it says nothing of what it was to summarize")
-    return text
-
-
-async def _in_time(work: Awaitable[T], seconds: float | None = None) -> T:
-    """What a summarizer's work gives in that time.
-
-    Raises:
-        SummaryError: whatever it raises itself.
-    """
-    try:
-        return await within(work, seconds)
-    except SummaryError:
-        raise
-    except (asyncio.TimeoutError, TimeoutError) as error:
-        late = "it timed out" if seconds is None else f"no answer in {seconds:g} s"
-        raise SummarizerUnavailable(late, kind="timeout") from error
-    except Exception as error:
-        raise SummarizerUnavailable(
-            f"{type(error).__name__}: {error}",
-            kind=kind_of(error),
-            retry_after=retry_after(error),
-        ) from error
-
-
-_PASSING_ON_PREFIX = frozenset({"network", "quota"})
-
-
-_PASSING = _PASSING_ON_PREFIX | {"provider"}
-"""Kinds of failure that another try may mend; a timeout has already cost its whole time."""

@@ -1,4 +1,4 @@
-"""The summary without a model: the same facts, readable, at any budget."""
+"""The summary without a model, and the facts that a model's text lacks: at any budget."""
 
 from __future__ import annotations
 
@@ -11,23 +11,14 @@ from ..facts import Domain, Facts, extract, missing, render
 from ..messages import Message
 from ..messages.forks import renewed
 
-__all__ = [
-    "FactFinder",
-]
-
-
-# -------------------------------------------------------------- static
-
+__all__ = ["ADDED", "FactFinder", "carried_on", "repair", "static_summary", "without_added"]
 
 ADDED = "Facts that it lacks (extracted, verbatim):"
 
-
 CARRIED = "## Carried over from earlier summaries"
-
 
 READ_ANEW = "## Read in the messages"
 """Ends what was carried over."""
-
 
 CARRIED_SHARE = 0.4
 
@@ -123,9 +114,6 @@ def _within(text: str, budget_tokens: int, count: Callable[[str], int]) -> str:
         text = text[: cut if cut > 0 else keep].rstrip()
         size = count(text)
     return text
-
-
-# -------------------------------------------------------------- finder
 
 
 REMEMBERED = 4

@@ -1,4 +1,4 @@
-"""Coroutines run from anywhere, work in threads, and calls that can be given up after a deadline.
+"""Work in threads: coroutines run from anywhere, and a blocking call that can be given up.
 
 A provider that sees the connection go stops writing, and charging for, what nobody will read.
 litellm's sync calls offer no way to do that. Its async ones do, but they keep clients for one event
@@ -17,26 +17,11 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from dataclasses import dataclass
-from types import FrameType
 from typing import Any, Generic, TypeVar
 
-from ..errors import SummarizerUnavailable
-
-__all__ = [
-    "AbandonableCall",
-    "apart",
-    "begin",
-    "off_loop",
-    "run",
-    "within",
-]
-
-
-# -------------------------------------------------------------- anywhere
-
+__all__ = ["AbandonableCall", "apart", "begin", "off_loop", "run"]
 
 T = TypeVar("T")
 
@@ -82,60 +67,6 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     return off_loop(lambda: asyncio.run(work))
 
 
-# -------------------------------------------------------------- deadline
-
-
-CLEANING_UP = 2.0
-"""Seconds that work has to end when it is cancelled: to hang up, to give a connection back."""
-
-
-async def within(work: Awaitable[T], seconds: float | None) -> T:
-    """What the work gives, if it is done in time (None: whenever); else, or where we are cancelled,
-    it is too.
-
-    Raises:
-        TimeoutError: it was not done in time.
-        SummarizerUnavailable: it was cancelled, but not by us, or tried to end more than itself.
-    """
-    task = asyncio.ensure_future(_contained(work))
-    # Nobody asks any more how work ended that was given up.
-    task.add_done_callback(lambda ended: None if ended.cancelled() else ended.exception())
-    try:
-        await asyncio.wait({task}, timeout=seconds)
-    finally:
-        given_up = task.cancel()
-        if given_up:
-            # Not `wait_for`: it waits for as long as cancelled work likes to go on.
-            await asyncio.wait({task}, timeout=CLEANING_UP)
-    if given_up:
-        raise TimeoutError
-    if task.cancelled():
-        raise SummarizerUnavailable("the summarizer was cancelled, and not by us")
-    done = task.result()
-    if isinstance(done, _Ended):
-        words = f"{type(done.error).__name__}: {done.error}"
-        raise SummarizerUnavailable(words) from done.error
-    return done
-
-
-@dataclass(frozen=True)
-class _Ended:
-    error: BaseException
-
-
-async def _contained(work: Awaitable[T]) -> T | _Ended:
-    """The work; its SystemExit would end the loop that runs us, its GeneratorExit the caller."""
-    try:
-        return await work
-    except (Exception, asyncio.CancelledError, KeyboardInterrupt):
-        raise
-    except BaseException as error:
-        return _Ended(error)  # not raised: who closes this coroutine throws GeneratorExit too
-
-
-# -------------------------------------------------------------- hangup
-
-
 AGAIN_SECONDS = 0.05
 """It may still look up a name, shake hands or try once more: until it ends, it is hung up again."""
 
@@ -173,21 +104,15 @@ class AbandonableCall(Generic[T]):
     def _connection(self) -> socket.socket | None:
         """The socket of httpcore's stream that the thread is in; None where it is in none."""
         found: socket.socket | None = None
-        for frame in _stack(self._thread):
+        frame = sys._current_frames().get(self._thread)  # the innermost
+        while frame is not None:
             local = frame.f_locals.get("self")
             if local is self:
                 return found  # a thread of ours: identifiers of ended threads are given again
             if found is None and frame.f_globals.get("__name__", "").startswith("httpcore."):
                 found = _socket_of(local)
+            frame = frame.f_back
         return None
-
-
-def _stack(thread: int) -> Iterator[FrameType]:
-    """The thread's frames, innermost first."""
-    frame = sys._current_frames().get(thread)
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
 
 
 def _socket_of(stream: Any) -> socket.socket | None:

@@ -1,77 +1,36 @@
-"""What of a model's answer may become a summary, and what must be refused."""
+"""What of a model's answer becomes a summary, what is refused, and which names in it are made up.
+
+A model that summarizes makes up a file, a hash or an address now and then, and the agent has no
+original left to tell. What a machine can know for certain is that a name stands nowhere in them.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from ..errors import SummaryRejected
 from ..facts.identifiers import Classifier
 from ..facts.language import UNSPACED
-from ..messages import Message, text_of
+from ..messages import Message, text_of, tool_calls_of
 from ..messages.display import in_words
 from .prompts import INSTRUCTIONS, without_summaries
-from .protocol import SummaryReply
+from .protocol import Brief, SummaryReply
 from .static import ADDED
 
-__all__ = [
-    "accept",
-    "is_about",
-    "unreserved",
-]
+__all__ = ["DOUBTS", "accept", "doubted", "is_about", "ungrounded", "unreserved"]
 
 
-MANY_IDENTIFIERS = 10  # a segment with fewer may well be told without one of them
-
-
-OWN_IDENTIFIERS = 3  # fewer that are not in the segment may be a model's own way to write a number
-
-
-# What stands in backticks is spoken of; a fence round the whole answer is no code.
-_CODE = r"(?<=.)```.*?```|`[^`\n]+`"
-
-
-_THOUGHTS = r"(?:seed:)?think|thinking|thoughts?|reasoning"
-
-
-_TAG = re.IGNORECASE | re.DOTALL
-
-
-_OPENED = re.compile(
-    rf"{_CODE}|(?:[<◁]|\[(?=\s?think))\s?"
-    rf"({_THOUGHTS}|reflection|analysis|scratchpad)\s?[>▷\]]",
-    _TAG,
-)
-
-
-_CLOSING = r"[<◁\[]\s?/\s?({})\s*[>▷\]]"
-
-
-_CLOSED = re.compile(rf"{_CODE}|{_CLOSING.format(_THOUGHTS)}", _TAG)
-
-
-# The channel of the harmony format that is meant for the reader; some servers drop its brackets.
-_FINAL = re.compile(
-    r"(?<!`)<\|channel\|>\s*final\b[^\n]{0,40}?<\|message\|>|\Aanalysis.*assistantfinal", re.DOTALL
-)
-
-
-_CHANNEL = re.compile(r"(?:<\|start\|>\w*)?\s*<\|channel\|>")
-
-
-_ENDED = re.compile(r"<\|(?:end|return|call)\|>")
-
-
-_FENCE = re.compile(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
-
+# -------------------------------------------------------------- texts that are no summary
 
 _REFUSAL = re.compile(
     r"\A\W*(?:i['’]?m sorry|sorry|i (?:can(?:no|['’])t|cannot|am unable|won['’]t|will not)|"
     r"as an ai|unfortunately,? i|i (?:do not|don['’]t) (?:have|feel)|i['’]m (?:unable|not able))",
     re.IGNORECASE,
 )
-
 
 _ERROR = re.compile(
     r"\A\W*(?:error\b|an? (?:internal |unexpected )?error\b|exception\b|traceback\b|litellm\.|"
@@ -80,9 +39,7 @@ _ERROR = re.compile(
     re.IGNORECASE,
 )
 
-
 _NO_PROSE = re.compile(r"\s*(?:<!doctype|<html|\{\s*\"(?:error|detail)\")", re.IGNORECASE)
-
 
 _CALL = re.compile(
     r"\s*(?:<\|?(?:tool_?call|function_?call|function=|invoke\b|python_tag)|\[TOOL_CALLS\]|"
@@ -90,18 +47,13 @@ _CALL = re.compile(
     re.IGNORECASE,
 )
 
-
 _CUT = frozenset({"length", "max_tokens", "model_length", "incomplete"})
-
 
 _BLOCKED = frozenset({"content_filter", "refusal", "safety"})
 
-
 _LONGEST = 1_000_000  # characters: more than any model writes, and not worth the time to read
 
-
 _LOOP = 20  # times that a text deflates which is the same again and again; a summary's do 4
-
 
 _SHORT = 400  # characters: a refusal or an error text is short, a summary that mentions one is not
 
@@ -145,6 +97,57 @@ def _encodable(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def _is_echo(text: str, asked: Sequence[Message]) -> bool:
+    """Whether the answer is the request again, or a long stretch of it and nothing else.
+
+    A summary that is handed over to be carried on may come back as it was: nothing new is to tell.
+    """
+    squeezed = _squeeze(text)
+    if _squeeze(INSTRUCTIONS)[:200] in squeezed:
+        return True
+    if len(squeezed) <= 200:
+        return False
+    source = "\n".join(without_summaries(text_of(message)) for message in asked)
+    # One word that is not in it is enough, and is found without squeezing a long request.
+    words = sorted(set(squeezed.split(" ")), key=len, reverse=True)
+    return all(word in source for word in words) and squeezed in _squeeze(source)
+
+
+def _squeeze(text: str) -> str:
+    return " ".join(text.split())
+
+
+# -------------------------------------------------------------- reasoning and fences
+
+# What stands in backticks is spoken of; a fence round the whole answer is no code.
+_CODE = r"(?<=.)```.*?```|`[^`\n]+`"
+
+_THOUGHTS = r"(?:seed:)?think|thinking|thoughts?|reasoning"
+
+_TAG = re.IGNORECASE | re.DOTALL
+
+_OPENED = re.compile(
+    rf"{_CODE}|(?:[<◁]|\[(?=\s?think))\s?"
+    rf"({_THOUGHTS}|reflection|analysis|scratchpad)\s?[>▷\]]",
+    _TAG,
+)
+
+_CLOSING = r"[<◁\[]\s?/\s?({})\s*[>▷\]]"
+
+_CLOSED = re.compile(rf"{_CODE}|{_CLOSING.format(_THOUGHTS)}", _TAG)
+
+# The channel of the harmony format that is meant for the reader; some servers drop its brackets.
+_FINAL = re.compile(
+    r"(?<!`)<\|channel\|>\s*final\b[^\n]{0,40}?<\|message\|>|\Aanalysis.*assistantfinal", re.DOTALL
+)
+
+_CHANNEL = re.compile(r"(?:<\|start\|>\w*)?\s*<\|channel\|>")
+
+_ENDED = re.compile(r"<\|(?:end|return|call)\|>")
+
+_FENCE = re.compile(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
+
+
 def _strip_reasoning(text: str) -> str:
     """The text without reasoning blocks, closed, unclosed or half open, and without a fence."""
     text = _final_channel(text.strip())
@@ -173,26 +176,6 @@ def _final_channel(text: str) -> str:
     return _ENDED.split(text[finals[-1].end() :])[0]
 
 
-def _is_echo(text: str, asked: Sequence[Message]) -> bool:
-    """Whether the answer is the request again, or a long stretch of it and nothing else.
-
-    A summary that is handed over to be carried on may come back as it was: nothing new is to tell.
-    """
-    squeezed = _squeeze(text)
-    if _squeeze(INSTRUCTIONS)[:200] in squeezed:
-        return True
-    if len(squeezed) <= 200:
-        return False
-    source = "\n".join(without_summaries(text_of(message)) for message in asked)
-    # One word that is not in it is enough, and is found without squeezing a long request.
-    words = sorted(set(squeezed.split(" ")), key=len, reverse=True)
-    return all(word in source for word in words) and squeezed in _squeeze(source)
-
-
-def _squeeze(text: str) -> str:
-    return " ".join(text.split())
-
-
 def unreserved(text: str) -> str:
     """The model's text without headings that are the extractor's: it cannot speak for the user."""
     return _RESERVED.sub(lambda found: f"The summarizer writes: {found[1]}", text)
@@ -202,6 +185,17 @@ _RESERVED = re.compile(
     rf"^[^\w\n]{{0,20}}(the user said\b|{re.escape(ADDED[:30])})",
     re.IGNORECASE | re.MULTILINE,
 )
+
+
+# -------------------------------------------------------------- texts about something else
+
+MANY_IDENTIFIERS = 10  # a segment with fewer may well be told without one of them
+
+OWN_IDENTIFIERS = 3  # fewer that are not in the segment may be a model's own way to write a number
+
+LEAST_TOLD = 1  # words and names of the source in a text about it
+
+CHARACTERS_FOR_ONE_MORE = 100_000  # of the source: a line is no summary of a day's work
 
 
 def is_about(text: str, asked: Sequence[Message]) -> bool:
@@ -228,12 +222,6 @@ def is_about(text: str, asked: Sequence[Message]) -> bool:
     return 5 * told >= 2 * len(words | names) or (named > 1 and 3 * named >= len(names))
 
 
-LEAST_TOLD = 1  # words and names of the source in a text about it
-
-
-CHARACTERS_FOR_ONE_MORE = 100_000  # of the source: a line is no summary of a day's work
-
-
 def _words(text: str, *, whole: bool = False) -> Iterator[str]:
     """The stems of a text's words; pieces of them where no spaces part the words."""
     for word in _WORD.findall(text.casefold()):
@@ -246,18 +234,14 @@ def _words(text: str, *, whole: bool = False) -> Iterator[str]:
 
 _PAIRED = re.compile(f"[{UNSPACED}]+")
 
-
 _RUN = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]+")  # Thai and its neighbours
-
 
 # Vowel signs of Indian scripts are no letters to a regular expression.
 _WORD = re.compile(
     rf"{_PAIRED.pattern}|{_RUN.pattern}|(?:[^\W\d_{UNSPACED}][\u0300-\u036f\u0900-\u0dff]*)+"
 )
 
-
 _NAME = re.compile(r"(?<!\w)\d{2,}(?!\w)|(?<=[\w,;:(] )[^\W\d_]\w{2,}")
-
 
 # What is said of summaries, and by those who write none, tells nothing of a conversation.
 _TALK = " " + " ".join(
@@ -298,3 +282,122 @@ ledsen, beklagar, men
         whole=True,
     )
 )
+
+
+# -------------------------------------------------------------- names that are made up
+
+DOUBTS = "Not in the originals, check before use: "
+"""Opens the line that names them."""
+
+MOST_NAMED = 8
+"""Names in that line: a text with more is not saved by a longer one."""
+
+_KINDS = ("hash", "uuid", "url", "email", "id", "file", "number", "symbol")
+"""What is looked for, the most harmful first. Folders, paths and dotted names are put together from
+what is known; a path's own file is a name of its own here. Dates are written in many ways."""
+
+_OF_WORDS = ("symbol", "id")
+
+_LINE = re.compile(rf"^{re.escape(DOUBTS)}(.*)$", re.M)
+
+_COUNTED = re.compile(r"\d+-[a-z]+(?:-[a-z]+)*", re.I)  # "a 10-minute wait", "the 8-step plan"
+
+_BETWEEN = re.compile(r"[\W_]+")
+
+_AS_CODE = re.compile(r"`[^`\n]*`|\b\w+\(")
+
+
+def ungrounded(text: str, brief: Brief, patterns: Mapping[str, str] | None = None) -> list[str]:
+    """Names of the text that neither the transcript, the tools, nor earlier summaries have.
+
+    `patterns` find a domain's own identifiers, as in `CompressorConfig.fact_patterns`; they come
+    first. Deterministic, in time linear in what the summary was written from.
+    """
+    kinds = (*(patterns or {}), *_KINDS)
+    found = Classifier(patterns).names(text)
+    names = [name for name, kind in found.items() if kind in kinds and _is_made(name, kind, text)]
+    left = _unsaid(names, brief)
+    said = _said_in_words([name for name in left if found[name] in _OF_WORDS], brief)
+    doubts: list[str] = []
+    for name in sorted(left, key=lambda name: kinds.index(found[name])):
+        # Another spelling, or a part, of what is doubted already is no second doubt.
+        known = name in said or any(name.casefold() in other.casefold() for other in doubts)
+        doubts += [] if known else [name]
+    return doubts
+
+
+def doubted(text: str, names: Iterable[str]) -> str:
+    """The text with a line below it that names what is not in the originals; as it is without.
+
+    A line that the model copied from an earlier summary gives way to it.
+    """
+    shown = ", ".join(list(names)[:MOST_NAMED])
+    return f"{_LINE.sub('', text).rstrip()}\n\n{DOUBTS}{shown}" if shown else text
+
+
+def _is_made(name: str, kind: str, text: str) -> bool:
+    """Whether a model must have it from somewhere: no count of things, no product's name."""
+    if not name.isascii() or (kind == "id" and _COUNTED.fullmatch(name)):
+        return False
+    if kind != "symbol" or "_" in name:
+        return True
+    return any(name in found.group() for found in _AS_CODE.finditer(text))
+
+
+def _unsaid(names: Iterable[str], brief: Brief) -> list[str]:
+    """Those of the names that no text has."""
+    left = {name: name.casefold() for name in names}
+    for text in map(str.casefold, _known(brief)):
+        left = {name: plain for name, plain in left.items() if not _stands(plain, text)}
+        if not left:
+            break
+    return list(left)
+
+
+def _known(brief: Brief) -> Iterator[str]:
+    """What a model may name: what it was shown first, since most names are from there."""
+    yield from _sources(brief)
+    yield from _texts(brief.originals)
+    yield json.dumps(brief.tools, ensure_ascii=False, default=str)
+
+
+def _said_in_words(names: Sequence[str], brief: Brief) -> set[str]:
+    """Those of the names that some text has in words: `maxRetries` may be "max retries"."""
+    plain = {name: _BETWEEN.sub("", name.casefold()) for name in names}
+    texts = [_BETWEEN.sub("", text.casefold()) for text in _known(brief)] if names else []
+    return {name for name in names if any(plain[name] in text for text in texts)}
+
+
+def _stands(name: str, text: str) -> bool:
+    """Whether the text has the name, and not as the end of a longer one."""
+    at = text.find(name)
+    while at > 0 and text[at - 1].isalnum() and text[max(0, at - 2)] != "\\":  # as in "\\nname"
+        at = text.find(name, at + 1)
+    return at >= 0
+
+
+def _sources(brief: Brief) -> Iterator[str]:
+    """The texts that a summary's names can be from: the view's, the originals', the earlier
+    summaries'. What was doubted in one of those is from nowhere."""
+    yield brief.visible
+    yield from _texts(brief.messages)
+    for text in chain(brief.folded, brief.earlier):
+        yield _without_doubted(text)
+
+
+def _texts(messages: Iterable[Message]) -> Iterator[str]:
+    for message in messages:
+        yield text_of(message)
+        yield str(message.get("name", ""))
+        for call in tool_calls_of(message):
+            yield f"{call.name} {call.arguments}"
+
+
+def _without_doubted(text: str) -> str:
+    lines = _LINE.findall(text)
+    if not lines:
+        return text
+    own = _LINE.sub("", text)
+    for name in (name for line in lines for name in line.split(", ")):
+        own = re.sub(rf"(?<![\w./-]){re.escape(name)}(?![\w-])", "", own)
+    return own

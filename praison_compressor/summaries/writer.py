@@ -17,23 +17,22 @@ from ..messages.secrets import Redactor, wants_redaction
 from ..tokens.counter import TokenCounter
 from ..view.frame import frame, unframe
 from ..view.masks import MASK, masked_by_policy
-from .brief import Brief, Written
-from .claims import doubted, ungrounded
 from .drafting import Drafter
-from .protocol import Summarizer
+from .protocol import Brief, Summarizer, Written
 from .retries import MOST_CALLS, Asker, Breaker, LearnedWindows, Order, Spent
 from .static import FactFinder, repair, static_summary
-from .validation import unreserved
+from .validation import doubted, ungrounded, unreserved
 
-__all__ = [
-    "SummaryWriter",
-]
+__all__ = ["SummaryWriter"]
 
 logger = logging.getLogger(__name__)
 
 
 class SummaryWriter:
-    """The one who spends money: carries out a brief with the summarizer it was given."""
+    """Carries out a brief: asks the models in turn, or writes the static summary where none serves.
+
+    The only class that spends money.
+    """
 
     def __init__(
         self,
@@ -92,7 +91,7 @@ class SummaryWriter:
                     self._failed(brief, session_id, name, error)
                 continue
             self._breaker.succeeded(session_id, name)
-            return _audited(written, facts)
+            return written
         return await asyncio.to_thread(self.static, brief, facts, spent.usage)
 
     def _failed(
@@ -145,7 +144,7 @@ class SummaryWriter:
             return self.static(brief)
         facts = self._finder.of(brief.messages)
         spent = Spent(model=written.model, parts=list(written.parts))
-        return _audited(self._finish(brief, facts, written.prose, spent), facts)
+        return self._finish(brief, facts, written.prose, spent)
 
     # -------------------------------------------------------------- without a model
 
@@ -154,7 +153,7 @@ class SummaryWriter:
     ) -> Written:
         """The summary without a model, in the brief's room."""
         facts = self._finder.of(brief.messages) if facts is None else facts
-        budget = brief.room - self._frame_tokens(brief, "static")
+        budget = brief.room - self._tokens.message(self._framed(brief, "", "static"))
         while True:
             text = static_summary(
                 brief.messages,
@@ -168,7 +167,9 @@ class SummaryWriter:
             size = self._tokens.message(message)
             # Text framed and text alone differ by a token or two at the seams.
             if size <= brief.room or budget <= 0:
-                return _audited(Written(message, "static", usage=usage or Usage()), facts)
+                after = coverage(facts, unframe(message))
+                usage = usage or Usage()
+                return Written(message, "static", usage=usage, after=after, facts=facts)
             budget -= max(1, size - brief.room)
 
     # -------------------------------------------------------------- with a model
@@ -180,8 +181,8 @@ class SummaryWriter:
             SummaryError: it writes none that can be used.
         """
         assert self._summarizer is not None
-        asker = Asker(self._config, self._summarizer, self._emit)
-        drafter = Drafter(self._config, asker, self._tokens, self._emit, self._windows)
+        asker = Asker(self._config, self._summarizer, self._emit, self._windows)
+        drafter = Drafter(self._config, asker, self._tokens, self._emit)
         masked = await asyncio.to_thread(self._masked, brief)
         text = unreserved(await drafter.draft(masked, order))
         return await asyncio.to_thread(self._finish, brief, facts, text, order.spent)
@@ -213,15 +214,18 @@ class SummaryWriter:
         least = self._tokens.message(self._framed(brief, marked, "model"))
         if least > brief.most:
             marked, least = text, size
+        message = self._repaired(brief, facts, marked, least)
         return Written(
-            message=self._repaired(brief, facts, marked, least),
+            message=message,
             method="model",
             prose=text,
             model=spent.model,
             usage=spent.usage,
             parts=tuple(spent.parts),
             before=coverage(facts, text),
+            after=coverage(facts, unframe(message)),
             ungrounded=tuple(names),
+            facts=facts,
         )
 
     def _repaired(self, brief: Brief, facts: Facts, text: str, size: int) -> Message:
@@ -252,10 +256,3 @@ class SummaryWriter:
             text, count=count, method=method, reference=brief.reference, recall=brief.recall
         )
         return {"role": "user", "content": content}
-
-    def _frame_tokens(self, brief: Brief, method: str) -> int:
-        return self._tokens.message(self._framed(brief, "", method))
-
-
-def _audited(written: Written, facts: Facts) -> Written:
-    return replace(written, after=coverage(facts, unframe(written.message)), facts=facts)

@@ -146,7 +146,7 @@ def test_a_person_who_asks_is_not_told_to_wait(kind):
     assert (len(asked), forced.summary_method) == (2, "static")
     reasons = [event.data["reason"] for event in events if event.name == "fell_back"]
     assert reasons == ["no such key"]
-    ours.compress_sync(session(28), session_id="s")
+    ours.compress_sync(session(25), session_id="s")
     assert len(asked) == 2
 
 

@@ -12,8 +12,8 @@ from praison_compressor.compressor.context_compressor import ContextCompressor
 from praison_compressor.config import CompressorConfig
 from praison_compressor.facts import extract
 from praison_compressor.messages import Message, text_of
-from praison_compressor.summaries.brief import Brief
-from praison_compressor.summaries.claims import DOUBTS, MOST, doubted, ungrounded
+from praison_compressor.summaries.protocol import Brief
+from praison_compressor.summaries.validation import DOUBTS, MOST_NAMED, doubted, ungrounded
 from praison_compressor.tokens.counter import TokenCounter
 from praison_compressor.view.frame import unframe
 from tests.helpers.compressing import compressor
@@ -92,7 +92,8 @@ def test_a_name_of_the_originals_is_never_doubted() -> None:
     talk = session(60)
     talk[11:11] = [{"role": "user", "name": "anna_b", "content": "See early_notes.md, ORD-7781."}]
     known = "`anna_b`: early_notes.md, ORD-7781, `export_ledger(vault_key)`"
-    answers = ["All is well.", f"Port V-0040; {known}, no.py."]
+    order = "All modules and parts so far are in order"
+    answers = [f"{order}.", f"{order}, port V-0040; {known}, no.py."]
     subject = compressor(lambda _: answers.pop(0), context_window=20_000)
     results = [subject.compress_sync(talk[:end], session_id="s", tools=TOOLS) for end in (240, 400)]
     assert [len(result.segments) for result in results] == [1, 2]
@@ -122,7 +123,7 @@ def test_the_most_harmful_come_first_and_a_long_list_is_cut() -> None:
     found = ungrounded(text, briefed(), {"order": r"ORD \d{4}"})
     assert found == ["ORD 4471", "7be1d2a", "totals.py", "sumLines"]
     many = [f"file{n}.py" for n in range(30)]
-    assert doubted("text", many) == f"text\n\n{DOUBTS}{', '.join(many[:MOST])}"
+    assert doubted("text", many) == f"text\n\n{DOUBTS}{', '.join(many[:MOST_NAMED])}"
     assert doubted("text", []) == "text"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from praison_compressor.summaries.packing import abridged, packed, shown_in
+from praison_compressor.summaries.drafting import Piece, abridged, packed
 
 
 def lengths(texts: Sequence[str]) -> list[int]:
@@ -23,11 +23,11 @@ def test_parts_hold_every_message_once_and_no_more_than_fits(
     groups: list[list[str]], space: int
 ) -> None:
     """In their order, whatever has to be split."""
-    parts = packed([[(text, 1) for text in group] for group in groups], space, lengths)
-    texts = [text for part in parts for text, _ in part]
+    parts = packed([[Piece(text) for text in group] for group in groups], space, lengths)
+    texts = [piece.text for part in parts for piece in part]
     assert "".join(texts) == "".join(text for group in groups for text in group)
-    assert sum(map(shown_in, parts)) == sum(map(len, groups))
-    assert all(sum(len(text) + 2 for text, _ in part) <= space + 2 for part in parts)
+    assert sum(piece.ends for part in parts for piece in part) == sum(map(len, groups))
+    assert all(sum(len(piece.text) + 2 for piece in part) <= space + 2 for part in parts)
 
 
 @given(
@@ -40,12 +40,12 @@ def test_parts_are_no_more_than_they_must_be(
     groups: list[list[int]], space: int, longest: int | None, most: int | None
 ) -> None:
     """At most one more than what is shown fills, and never more than the calls that there are."""
-    pieces = [[("some words\n" * words, 1) for words in group] for group in groups]
+    pieces = [[Piece("some words\n" * words) for words in group] for group in groups]
     parts = packed(pieces, space, lengths, longest=longest, most=most)
-    shown = sum(len(text) + 2 for part in parts for text, _ in part)
+    shown = sum(len(piece.text) + 2 for part in parts for piece in part)
     assert len(parts) <= min(-(-shown // space) + 1, most or len(parts))
-    assert sum(map(shown_in, parts)) == sum(map(len, groups))
-    assert all(sum(len(text) + 2 for text, _ in part) <= space + 2 for part in parts)
+    assert sum(piece.ends for part in parts for piece in part) == sum(map(len, groups))
+    assert all(sum(len(piece.text) + 2 for piece in part) <= space + 2 for part in parts)
 
 
 def test_what_a_long_message_says_of_errors_and_names_is_shown() -> None:
@@ -71,5 +71,5 @@ def test_what_fits_is_counted_once() -> None:
         asked.append(list(texts))
         return lengths(texts)
 
-    packed([[("one", 1), ("two", 1)], [("three", 1)]], 9, count)
+    packed([[Piece("one"), Piece("two")], [Piece("three")]], 9, count)
     assert asked == [["one", "two", "three"]]

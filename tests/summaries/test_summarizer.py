@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -161,16 +161,6 @@ async def test_a_provider_that_may_go_elsewhere_is_refused(provider: LocalProvid
     assert provider.requests == []
 
 
-async def test_fallbacks_go_to_the_same_endpoint(provider: LocalProvider) -> None:
-    """A fallback that is sold elsewhere is still asked at the given endpoint."""
-    provider.route("first", [Failure(500, "down")])
-    provider.route("gpt-4o-mini", [Reply("from the second")])
-    summarizer = at(provider, "first", fallback_models=("gpt-4o-mini",))
-    reply = await summarizer.summarize(REQUEST, max_tokens=9, timeout_seconds=10)
-    assert (reply.text, reply.model) == ("from the second", "gpt-4o-mini")
-    assert [request.model for request in provider.requests] == ["first", "gpt-4o-mini"]
-
-
 async def test_the_model_of_a_call_comes_first(provider: LocalProvider) -> None:
     """A model named for one call replaces the summarizer's own in that call."""
     provider.answer_with([Reply("ok")])
@@ -266,20 +256,13 @@ async def test_a_slow_answer_is_given_up() -> None:
     assert "timeout_seconds" in str(error)
 
 
-ASKING: dict[str, Callable[..., Any]] = {
-    "async": lambda summarizer, **given: asyncio.run(summarizer.summarize(REQUEST, **given)),
-    "sync": lambda summarizer, **given: summarizer.summarize_sync(REQUEST, **given),
-}
-
-
-@pytest.mark.parametrize("ask", ASKING)
-def test_nobody_goes_on_waiting_for_a_slow_answer(ask: str) -> None:
+async def test_nobody_goes_on_waiting_for_a_slow_answer() -> None:
     """A provider that holds the line with blanks is left all the same, not only no longer heard."""
     with Trickling() as server:
         summarizer = LiteLLMSummarizer("local-model", api_base=server.url)
         with pytest.raises(SummarizerUnavailable, match="timeout_seconds"):
-            ASKING[ask](summarizer, max_tokens=9, timeout_seconds=0.3)
-        assert server.left.wait(PATIENCE_SECONDS)
+            await summarizer.summarize(REQUEST, max_tokens=9, timeout_seconds=0.3)
+        assert await asyncio.to_thread(server.left.wait, PATIENCE_SECONDS)
 
 
 @pytest.mark.parametrize("name", sorted(HONOURS_API_BASE))
@@ -331,18 +314,6 @@ async def test_odd_answers_are_handed_on_as_they_are(
 # ---------------------------------------------------------------- where it runs
 
 
-def test_it_answers_without_a_loop_and_inside_one(provider: LocalProvider) -> None:
-    """The sync call works anywhere, a running event loop included."""
-    provider.answer_with([Reply("one"), Reply("two")])
-    summarizer = at(provider)
-
-    async def inside() -> str:
-        return summarizer.summarize_sync(REQUEST, max_tokens=9, timeout_seconds=10).text
-
-    assert summarizer.summarize_sync(REQUEST, max_tokens=9, timeout_seconds=10).text == "one"
-    assert asyncio.run(inside()) == "two"
-
-
 def test_loops_may_come_and_go(provider: LocalProvider, caplog: pytest.LogCaptureFixture) -> None:
     """One summarizer serves many event loops, with nothing left behind in a closed one."""
     provider.answer_with([Reply(str(n)) for n in range(3)])
@@ -376,10 +347,10 @@ async def test_the_loop_is_free_while_the_model_writes(provider: LocalProvider) 
     assert [reply.text for reply in replies] == ["met", "met"]
 
 
-def test_the_window_is_that_of_the_smallest_model() -> None:
-    """A request must fit whichever model will be asked."""
+def test_the_window_is_that_of_the_model_that_is_asked() -> None:
+    """By the table, by the name given for a call, or as it was corrected."""
     assert LiteLLMSummarizer("gpt-4o").window == 128_000
-    assert LiteLLMSummarizer("gpt-4o", fallback_models=("gpt-4",)).window == 8_192
+    assert LiteLLMSummarizer("gpt-4o").window_for("gpt-4") == 8_192
     assert LiteLLMSummarizer("my-own", context_window=16_000).window == 16_000
 
 

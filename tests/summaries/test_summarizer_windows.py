@@ -18,6 +18,7 @@ from praison_compressor.testing import Asked, Failure, LocalProvider, Reply
 from praison_compressor.tokens.counter import TokenCounter
 from tests.helpers.hosting import LITELLM, agent, context, turn
 from tests.helpers.transcripts import session
+from tests.summaries.test_writer import rambling
 
 SUMMARY = "## Done\nThe modules so far are in order."
 REAL = 6_000
@@ -168,7 +169,7 @@ def storms(window: int | None, answers: str, **options: Any) -> tuple[Any, list[
     [
         (4_096, SUMMARY, {"summary_target_tokens": 2_000}, "model"),
         (4_096, "", {"fallback_models": ("a", "b", "c", "d", "e", "f", "g", "h")}, "static"),
-        (4_096, f"{SUMMARY} {'All of it is as it should be. ' * 200}", {}, "model"),
+        (4_096, f"{SUMMARY} {rambling(900)}", {}, "model"),
         (1_000, SUMMARY, {}, "static"),
         (300, SUMMARY, {}, "static"),
     ],

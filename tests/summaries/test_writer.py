@@ -13,8 +13,7 @@ from praison_compressor.errors import SummarizerUnavailable
 from praison_compressor.ledger.memory import MemoryStore
 from praison_compressor.ledger.segments import Usage
 from praison_compressor.messages import steps, text_of
-from praison_compressor.summaries.brief import Brief
-from praison_compressor.summaries.protocol import SummaryReply, as_summarizer
+from praison_compressor.summaries.protocol import Brief, SummaryReply, as_summarizer
 from praison_compressor.summaries.writer import SummaryWriter
 from praison_compressor.tokens.counter import TokenCounter
 from tests.helpers.transcripts import session
@@ -114,8 +113,8 @@ def test_no_request_exceeds_the_summarizers_window():
 
 def test_the_stretches_of_one_compression_share_its_calls():
     """What a policy keeps parts the middle in many stretches: all of them make 16 calls at most."""
-    messages = session(60)
-    for number in range(12, len(messages) - 3, 48):
+    messages = session(240)
+    for number in range(12, len(messages) - 3, 192):
         for call in messages[number].get("tool_calls") or ():
             call["function"]["name"] = "alpha"
     model = Paid(window=3_000)
@@ -216,11 +215,14 @@ def test_a_static_summary_that_was_written_again_carries_the_bill():
 
 
 class Overtaken(MemoryStore):
-    """Another worker, on the same ledger, is quicker: once."""
+    """Another worker, on the same ledger, is quicker: once. No lease holds it off."""
 
     def __init__(self, first) -> None:
         super().__init__()
         self.first = first
+
+    def claim(self, session, holder, seconds):
+        return True
 
     def commit(self, session, segments, outline=None):
         first, self.first = self.first, None

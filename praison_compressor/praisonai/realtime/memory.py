@@ -12,8 +12,8 @@ from ...config import CompressorConfig
 from ...errors import LedgerConflict, SummaryRejected
 from ...ledger.segments import Entry, Segment, Session, Store
 from ...messages import Message, digest, read, steps, text_of, to_plain, tool_calls_of
-from ...summaries.brief import Brief, Written
 from ...summaries.prompts import rendering
+from ...summaries.protocol import Brief, Written
 from ...summaries.static import carried_on
 from ...summaries.writer import SummaryWriter
 from ...tokens.counter import TokenCounter
