@@ -10,25 +10,19 @@ import logging
 import os
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 from praisonaiagents.agent.realtime_agent import RealtimeAgent as HostRealtimeAgent
 
-from ...compressor.defaults import default_store, default_summarizer
+from ...compressor.context_compressor import ContextCompressor
 from ...config import CompressorConfig
 from ...errors import ConfigError
-from ...events import Event as CompressorEvent
+from ...events import Listener
 from ...ledger.segments import Segment, Store
-from ...summaries.protocol import Summarizer, as_summarizer
-from ...summaries.writer import SummaryWriter
-from ...tokens.counter import TokenCounter
-from .choosing import Marks
-from .items import Items
 from .keeper import Keeper
-from .memory import Memory
-from .protocol import AUDIO_DELTAS, TEXT_DELTAS, Event, Follower, clear_event, truncate_event
+from .memory import Marks, Memory, memory_options
+from .protocol import AUDIO_DELTAS, TEXT_DELTAS, Event
 
 __all__ = [
     "RealtimeAgent",
@@ -43,18 +37,16 @@ OPENAI_URL = "wss://api.openai.com/v1/realtime"
 GREETING_SECONDS = 10.0
 
 
-REALTIME_WINDOW = 32_000
-"""Tokens of OpenAI's realtime models, which no table lists: what the memory's share is taken of."""
-
-
 MAX_MESSAGE_BYTES = 2**24
 
 
 class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships no types
     """The host's `RealtimeAgent` with a `url` of your own and, where marks are given, a memory.
 
-    At `trigger_items` items the oldest are summarized into a memory item in front of the
-    conversation and deleted from the server, down to `max_history_items`; or the same in tokens.
+    At `trigger_items` items the oldest move into a memory item in front of the conversation and are
+    deleted from the server, down to `max_history_items`; or the same in tokens. The memory is what
+    `ContextCompressor` makes of all that left, in an eighth of the window: the words while they
+    fit, then summaries.
     After a disconnect `aconnect` tells the new connection the memory and the live window; what the
     user said and the old one had not yet transcribed is there as speech without its words.
 
@@ -64,9 +56,8 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     `summarizer` is any object or async callable that the compressor takes; without one, or when
     it does not answer, summaries are static. `session_id` names the ledger's session.
     `transcription_model` writes down what the user says, which is all that can be remembered of
-    it; None leaves the session's own setting. `fold_timeout_seconds` is for writing one summary
-    (None: twice the configuration's timeout for one call), `ack_timeout_seconds` for the server's
-    answer to a deletion. `on_fold` is told the compressor's events.
+    it; None leaves the session's own setting. `ack_timeout_seconds` is for the server's answer to a
+    deletion. `on_fold` is told the compressor's events.
 
     Raises:
         ConfigError: marks, URL or options that cannot work.
@@ -91,12 +82,10 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         config: CompressorConfig | None = None,
         summarizer: Any = None,
         store: Store | None = None,
-        tokens: TokenCounter | None = None,
         session_id: str | None = None,
         transcription_model: str | None = "whisper-1",
-        fold_timeout_seconds: float | None = None,
         ack_timeout_seconds: float = 10.0,
-        on_fold: Callable[[CompressorEvent], None] | None = None,
+        on_fold: Listener | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(name, llm, model, realtime, instructions, verbose, **kwargs)
@@ -106,30 +95,19 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         self.marks = Marks(max_history_items, trigger_items, max_history_tokens, trigger_tokens)
         self.transcription_model = transcription_model
         self._headers = self._credentials(url, api_key, headers)
-        given = (config or CompressorConfig()).with_environment()
-        options = replace(
-            given,
-            model=given.model or self.llm,
-            context_window=given.context_window or REALTIME_WINDOW,
+        options = memory_options((config or CompressorConfig()).with_environment(), self.llm)
+        compressor = ContextCompressor(
+            options, summarizer=summarizer, store=store, on_event=on_fold
         )
-        self._tokens = tokens or TokenCounter(options.model)
-        self.store = store if store is not None else default_store(options)
-        self._on_fold = on_fold
-        chosen = _summarizer(options, summarizer)
-        writer = SummaryWriter(options, chosen, self._tokens, self._tell)
-        self._memory = Memory(options, writer, self.store, self._tokens, self.session_id)
-        self._items = Items()
-        self._follower = Follower(self._items)
+        self.store = compressor.store
+        self._tokens = compressor.tokens
+        self._memory = Memory(compressor, self.session_id)
         self._keeper = Keeper(
-            self._items,
-            self._follower,
             self._memory,
             self.marks,
             self._tokens,
             self._transmit,
-            timeout_seconds=fold_timeout_seconds or 2 * options.timeout_seconds,
             ack_timeout_seconds=ack_timeout_seconds,
-            tell=lambda name, data: self._tell(CompressorEvent(name, self.session_id, data)),
         )
         self._on_event_callbacks: list[Callable[[Event], Any]] = []
         self._early: list[str | bytes] = []
@@ -150,16 +128,16 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     @property
     def items(self) -> tuple[str, ...]:
         """The ids of the live window, oldest first."""
-        return tuple(item.id for item in self._items.live())
+        return tuple(item.id for item in self._keeper.items.live())
 
     @property
     def usage(self) -> dict[str, Any]:
         """What the newest response was billed, as the server reported it."""
-        return dict(self._follower.usage)
+        return dict(self._keeper.follower.usage)
 
     def transcript(self, item_id: str) -> str | None:
         """The words of an item of the live window."""
-        item = self._items.get(item_id)
+        item = self._keeper.items.get(item_id)
         return None if item is None else item.text or item.output or item.arguments
 
     async def settled(self) -> None:
@@ -236,7 +214,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             self._early.append(message)
             event = _event(message)
             if event is not None and event.get("type") == "session.created":
-                self._follower.take(event)
+                self._keeper.follower.take(event)
 
     def _session(self) -> Event:
         config = self._realtime_config
@@ -302,15 +280,21 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
 
         What was not heard is not remembered either. True if sent.
         """
-        item = self._items.get(item_id)
+        item = self._keeper.items.get(item_id)
         if item is not None:
             item.interrupt(float(audio_end_ms))
             self._keeper.cut_short(item_id)
-        return await self._transmit(truncate_event(item_id, content_index, audio_end_ms))
+        event = {
+            "type": "conversation.item.truncate",
+            "item_id": item_id,
+            "content_index": content_index,
+            "audio_end_ms": audio_end_ms,
+        }
+        return await self._transmit(event)
 
     async def clear_input_audio(self) -> bool:
         """Drop the audio that was sent and is not committed yet. True if sent."""
-        return await self._transmit(clear_event())
+        return await self._transmit({"type": "input_audio_buffer.clear"})
 
     # ------------------------------------------------------------ receiving
 
@@ -370,9 +354,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     def _remember(self, event: Event) -> bool:
         """Whether the event was an answer to the memory's own work."""
         try:
-            self._keeper.before(event)
-            self._follower.take(event)
-            return self._keeper.after(event)
+            return self._keeper.take(event)
         except Exception:
             # A server's nonsense must not end the conversation.
             logger.exception("not understood: %s", event.get("type"))
@@ -392,10 +374,6 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         except Exception as error:
             logger.exception("a callback failed")
             self._report(error)
-
-    def _tell(self, event: CompressorEvent) -> None:
-        if self._on_fold is not None:
-            self._guarded(self._on_fold, event)
 
     def _report(self, error: Exception) -> None:
         for callback in self._on_error_callbacks:
@@ -421,9 +399,3 @@ def _url(url: str, model: str) -> str:
         return url
     query = f"{parts.query}&" if parts.query else ""
     return parts._replace(query=f"{query}model={quote(model)}").geturl()
-
-
-def _summarizer(config: CompressorConfig, given: Any) -> Summarizer | None:
-    if given is not None or config.auxiliary_model is None:
-        return as_summarizer(given)
-    return default_summarizer(config)

@@ -14,10 +14,12 @@ from typing import Any
 from ...messages import Message
 
 __all__ = [
+    "EMPTY_SPEECH",
     "Item",
     "Items",
     "heard",
     "messages_of",
+    "text_or_empty",
 ]
 
 
@@ -62,6 +64,8 @@ class Item:
     sequence: int = 0
     """How many items had come before it."""
     on_server: bool = True
+    is_memory: bool = False
+    """It is ours, and no part of the conversation."""
     withdrawn: bool = False
     """Someone wants it gone: it is neither folded nor replayed."""
     folded: bool = False
@@ -144,73 +148,68 @@ class Items:
     def __init__(self) -> None:
         self._items: list[Item] = []
         self._by_id: dict[str, Item] = {}
-        self._apart: set[str] = set()
-        self._sequence = 0
+        self.sequence = 0
+        """How many items there have ever been."""
         self._names_predecessors = False
 
     def __iter__(self) -> Iterator[Item]:
         return iter(self._items)
 
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def get(self, item_id: str) -> Item | None:
+    def get(self, item_id: Any) -> Item | None:
         """The item of that id."""
-        return self._by_id.get(item_id)
-
-    @property
-    def sequence(self) -> int:
-        """How many items there have ever been."""
-        return self._sequence
+        return self._by_id.get(item_id) if isinstance(item_id, str) else None
 
     def live(self) -> list[Item]:
         """The window: what is verbatim in the conversation."""
-        return [item for item in self._items if not item.withdrawn and not item.folded]
+        return [i for i in self._items if not (i.is_memory or i.withdrawn or i.folded)]
 
-    def folded(self) -> list[Item]:
-        """What the server still has although the memory stands for it."""
-        return [item for item in self._items if item.folded and item.on_server]
+    @property
+    def memory(self) -> Item | None:
+        """The memory as the server was last told it."""
+        return next((i for i in self._items if i.is_memory and not i.withdrawn), None)
 
-    def set_apart(self, item_id: str) -> None:
-        """An item of our own (the memory) that is no part of the conversation."""
-        self._apart.add(item_id)
+    def obsolete(self) -> list[Item]:
+        """What the server still has although the memory, or a newer one, stands for it."""
+        gone = (i for i in self._items if i.folded or (i.is_memory and i.withdrawn))
+        return [item for item in gone if item.on_server]
 
     # ------------------------------------------------------------ what the server says
 
     def added(self, item: Mapping[str, Any], previous: str | None, *, named: bool) -> None:
         """An item came, or came again. `named`: the event has a field for its predecessor."""
-        item_id = _text(item.get("id"))
-        if not item_id or item_id in self._apart:
+        item_id = text_or_empty(item.get("id"))
+        if not item_id:
             return
         known = self._by_id.get(item_id) or self._sent_as(item)
         self._names_predecessors = self._names_predecessors or bool(previous)
         if known is None:
-            known = Item(item_id, _text(item.get("type")) or "message", sequence=self._sequence)
-            self._sequence += 1
-            self._insert(known, previous, named)
+            # A server that names predecessors means the front by naming none.
+            front = named and not previous and self._names_predecessors
+            known = self._insert(item_id, item, previous, front=front)
         elif known.id != item_id:
-            self._rename(known, item_id)
+            del self._by_id[known.id]
+            known.id = item_id
+            self._by_id[item_id] = known
         known.on_server = True
         _fill(known, item)
 
-    def deleted(self, item_id: str) -> Item | None:
+    def deleted(self, item_id: str) -> None:
         """An item is gone from the server."""
-        self._apart.discard(item_id)
         item = self._by_id.pop(item_id, None)
         if item is not None:
             self._items.remove(item)
-        return item
 
-    def sent(self, item: Mapping[str, Any], previous: str | None = None) -> None:
-        """An item of the user's is on its way: it survives a disconnect before its echo."""
-        item_id = _text(item.get("id"))
-        if item_id and item_id not in self._apart and item_id not in self._by_id:
-            known = Item(item_id, _text(item.get("type")) or "message", sequence=self._sequence)
-            self._sequence += 1
-            _fill(known, item)
-            known.on_server = False
-            front = previous == "root"
-            self._insert(known, None if front else previous, named=False, front=front)
+    def sent(
+        self, item: Mapping[str, Any], previous: str | None = None, *, is_memory: bool = False
+    ) -> Item | None:
+        """An item is on its way: a user's survives a disconnect before its echo. None: known."""
+        item_id = text_or_empty(item.get("id"))
+        if not item_id or item_id in self._by_id:
+            return None
+        known = self._insert(item_id, item, previous, front=previous == "root")
+        known.on_server, known.is_memory = False, is_memory
+        _fill(known, item)
+        return known
 
     def refused(self, item_id: str) -> None:
         """The server did not take an item that was sent."""
@@ -220,7 +219,6 @@ class Items:
 
     def disconnected(self) -> None:
         """The server's side is gone: what is left is what will be told to the next one."""
-        self._apart.clear()
         self._names_predecessors = False
         self._items = self.live()
         self._by_id = {item.id: item for item in self._items}
@@ -228,37 +226,26 @@ class Items:
             item.leave_server()
 
     def _insert(
-        self, item: Item, previous: str | None, named: bool, *, front: bool = False
-    ) -> None:
-        self._by_id[item.id] = item
+        self, item_id: str, given: Mapping[str, Any], previous: str | None, *, front: bool
+    ) -> Item:
+        item = Item(item_id, text_or_empty(given.get("type")) or "message", sequence=self.sequence)
+        self.sequence += 1
+        self._by_id[item_id] = item
         after = self._by_id.get(previous) if previous else None
         if after is not None:
             self._items.insert(self._items.index(after) + 1, item)
-        elif (
-            front
-            or previous in self._apart
-            or (named and not previous and self._names_predecessors)
-        ):
-            # A server that names predecessors means the front by naming none.
-            self._items.insert(0, item)
         else:
-            self._items.append(item)
+            self._items.insert(0 if front else len(self._items), item)
+        return item
 
     def _sent_as(self, item: Mapping[str, Any]) -> Item | None:
         """What we sent, where a server gave it an id of its own."""
-        echo = Item("", _text(item.get("type")) or "message")
+        echo = Item("", text_or_empty(item.get("type")) or "message")
         _fill(echo, item)
         if echo.spoken or not any(_words(echo)[2:]):
             return None
-        for sent in self._items:
-            if not sent.on_server and _words(sent) == _words(echo):
-                return sent
-        return None
-
-    def _rename(self, item: Item, item_id: str) -> None:
-        del self._by_id[item.id]
-        item.id = item_id
-        self._by_id[item_id] = item
+        same = (i for i in self._items if not i.on_server and _words(i) == _words(echo))
+        return next(same, None)
 
 
 def _words(item: Item) -> tuple[str, ...]:
@@ -268,11 +255,11 @@ def _words(item: Item) -> tuple[str, ...]:
 def _fill(item: Item, given: Mapping[str, Any]) -> None:
     """Take over what an event says of an item: its words, never its audio."""
     before = (item.call_id, item.name, item.arguments, item.output)
-    item.role = _text(given.get("role")) or item.role
-    item.call_id = _text(given.get("call_id")) or item.call_id
-    item.name = _text(given.get("name")) or item.name
-    item.arguments = _text(given.get("arguments")) or item.arguments
-    item.output = _text(given.get("output")) or item.output
+    item.role = text_or_empty(given.get("role")) or item.role
+    item.call_id = text_or_empty(given.get("call_id")) or item.call_id
+    item.name = text_or_empty(given.get("name")) or item.name
+    item.arguments = text_or_empty(given.get("arguments")) or item.arguments
+    item.output = text_or_empty(given.get("output")) or item.output
     parts = given.get("content")
     for index, part in enumerate(parts if isinstance(parts, list) else ()):
         if isinstance(part, Mapping):
@@ -297,7 +284,8 @@ def _fill_part(item: Item, index: int, part: Mapping[str, Any]) -> None:
         item.say(index, words)
 
 
-def _text(value: Any) -> str:
+def text_or_empty(value: Any) -> str:
+    """The value where it is a string: servers send anything."""
     return value if isinstance(value, str) else ""
 
 

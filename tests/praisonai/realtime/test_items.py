@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from praison_compressor.errors import ConfigError
 from praison_compressor.messages import check, read
 from praison_compressor.praisonai.realtime import Marks
-from praison_compressor.praisonai.realtime.choosing import choose, deletions
 from praison_compressor.praisonai.realtime.items import Items, heard, messages_of
-from praison_compressor.praisonai.realtime.protocol import _HANDLERS, Follower
+from praison_compressor.praisonai.realtime.keeper import deletions
+from praison_compressor.praisonai.realtime.memory import choose
+from praison_compressor.praisonai.realtime.protocol import HANDLERS, Follower
 
 
 def follower(*events) -> Follower:
@@ -159,7 +160,7 @@ _JSON = st.recursive(
     max_leaves=8,
 )
 _EVENTS = st.fixed_dictionaries(
-    {"type": st.sampled_from(sorted(_HANDLERS))},
+    {"type": st.sampled_from(sorted(HANDLERS))},
     optional={
         name: st.sampled_from(["a", "b"]) | _JSON
         for name in ("item", "item_id", "previous_item_id", "delta", "transcript", "session")
@@ -312,10 +313,10 @@ def test_every_item_is_deleted_once_and_an_output_before_its_call(items):
     """The deletions cover what was folded, pairs in one breath."""
     folded = list(items)
     together = deletions(folded)
-    flat = [item_id for group in together for item_id in group]
+    flat = [item.id for group in together for item in group]
     assert sorted(flat) == sorted(item.id for item in folded)
     for group in together:
-        kinds = [items.get(item_id).type for item_id in group]
+        kinds = [item.type for item in group]
         assert kinds in ([kinds[0]], ["function_call_output", "function_call"])
 
 
