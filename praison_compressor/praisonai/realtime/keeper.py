@@ -1,6 +1,6 @@
 """Keeps a voice conversation between its marks: one piece of work at a time, off the audio path.
 
-Choose -> summarize and archive -> are the items unchanged? -> tell the server. The server is told
+Choose -> summarize and archive -> forget what changed meanwhile -> tell the server. It is told
 in an order in which any failure leaves more there than needed, never less: the new memory is
 created in front and acknowledged, only then the old one and the folded items are deleted.
 """
@@ -213,11 +213,14 @@ class Keeper:
                 return
 
     async def _fold(self, batch: Batch) -> None:
-        """One fold; where its items have changed meanwhile it is dropped and chosen anew."""
         draft = await self._memory.draft(messages_of(batch.items))
-        if not batch.changed(self.items) and self._memory.adopt(draft):
-            for item in batch.items:
-                item.folded = True
+        if not self._memory.adopt(draft):
+            return
+        for item in batch.items:
+            item.folded = True
+        for item in batch.changed(self.items):  # while it was written
+            gone = self.items.get(item.id) is not item or item.withdrawn
+            self._memory.replace(item.id, None if gone else messages_of([item])[0])
 
     # ------------------------------------------------------------ telling the server
 

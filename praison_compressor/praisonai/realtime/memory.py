@@ -106,12 +106,13 @@ class Batch:
     items: tuple[Item, ...]
     revisions: tuple[int, ...]
 
-    def changed(self, items: Items) -> bool:
-        """Whether one of them was deleted, withdrawn or truncated since."""
-        return any(
-            items.get(item.id) is not item or item.withdrawn or item.revision != revision
+    def changed(self, items: Items) -> list[Item]:
+        """Those that were deleted, withdrawn or truncated since."""
+        return [
+            item
             for item, revision in zip(self.items, self.revisions, strict=True)
-        )
+            if items.get(item.id) is not item or item.withdrawn or item.revision != revision
+        ]
 
 
 def choose(items: Items, marks: Marks, size: Callable[[Item], int]) -> Batch | None:

@@ -18,6 +18,7 @@ from tests.helpers.realtime_talk import (
     HIGH,
     ITEMS,
     LOW,
+    TIGHT,
     TURN,
     all_messages,
     archived,
@@ -63,7 +64,7 @@ async def test_what_a_response_costs_stops_growing():
     """Without marks the 60th response reads more than twice what it reads with them."""
     billed = {}
     for name, options in (("off", {"max_history_items": None, "trigger_items": None}), ("on", {})):
-        async with conversation(**options) as (server, agent, caller):
+        async with conversation(config=TIGHT, **options) as (server, agent, caller):
             caller.transcribed = name == "on"
             await caller.script(range(21, 80))
             await agent.settled()
