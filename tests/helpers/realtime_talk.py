@@ -74,11 +74,7 @@ def all_messages(agent):
 
 def archived(agent) -> list[str]:
     """The ids of all items whose words the store has, once for each time."""
-    return [
-        item_id
-        for message in all_messages(agent)
-        for item_id in [message["id"], *(c["item_id"] for c in message.get("tool_calls", ())[1:])]
-    ]
+    return [message["id"] for message in all_messages(agent)]
 
 
 async def facts_until(caller: Caller, holds) -> int:

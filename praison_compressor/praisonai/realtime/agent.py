@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import json
 import logging
 import os
@@ -32,9 +31,6 @@ logger = logging.getLogger(__name__)
 
 
 OPENAI_URL = "wss://api.openai.com/v1/realtime"
-
-
-GREETING_SECONDS = 10.0
 
 
 MAX_MESSAGE_BYTES = 2**24
@@ -110,7 +106,6 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             ack_timeout_seconds=ack_timeout_seconds,
         )
         self._on_event_callbacks: list[Callable[[Event], Any]] = []
-        self._early: list[str | bytes] = []
         self._sessions = 0
 
     # ------------------------------------------------------------ what it knows
@@ -191,7 +186,6 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             await asyncio.to_thread(self._tokens.text, "")  # a vocabulary takes a while to load
         if self.url.startswith(OPENAI_URL) and "Authorization" not in self._headers:
             raise ValueError("OPENAI_API_KEY environment variable or api_key= required")
-        self._early.clear()
         self._sessions = 0
         self._ws = await connect(
             self.url,
@@ -200,35 +194,18 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             compression=None,  # sound hardly shrinks, and every frame would pay for the attempt
         )
         self._connected = True
-        remembers = self.marks.on and self._keeper.remembers
-        if remembers:
-            await self._greeting()
         await self._transmit({"type": "session.update", "session": self._session()})
-        if remembers:
+        if self.marks.on:
             await self._keeper.replay()
-
-    async def _greeting(self) -> None:
-        """Wait for `session.created`, before which a server may not listen."""
-        with contextlib.suppress(asyncio.TimeoutError):
-            message = await asyncio.wait_for(self._ws.recv(), GREETING_SECONDS)
-            self._early.append(message)
-            event = _event(message)
-            if event is not None and event.get("type") == "session.created":
-                self._keeper.follower.take(event)
 
     def _session(self) -> Event:
         config = self._realtime_config
-        if not hasattr(config, "to_session"):  # hosts up to 1.7.4 speak the beta protocol
-            return self._transcribing_beta(config.to_dict())
-        session: Event = config.to_session()
+        is_beta = not hasattr(config, "to_session")  # hosts up to 1.7.4 speak the beta protocol
+        session: Event = config.to_dict() if is_beta else config.to_session()
         if self.marks.on and self.transcription_model:
-            given = session.setdefault("audio", {}).setdefault("input", {})
-            given.setdefault("transcription", {"model": self.transcription_model})
-        return session
-
-    def _transcribing_beta(self, session: Event) -> Event:
-        if self.marks.on and self.transcription_model:
-            session.setdefault("input_audio_transcription", {"model": self.transcription_model})
+            given = session if is_beta else session.setdefault("audio", {}).setdefault("input", {})
+            name = "input_audio_transcription" if is_beta else "transcription"
+            given.setdefault(name, {"model": self.transcription_model})
         return session
 
     def _credentials(
@@ -256,7 +233,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         event = self._keeper.sending(event)
         if await self._transmit(event):
             return True
-        self._keeper.unsent(event)
+        self._keeper.unsent(event.get("event_id"))
         return False
 
     async def _transmit(self, event: Event) -> bool:
@@ -304,9 +281,6 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         if not self._connected or socket is None:
             return
         try:
-            early, self._early = self._early, []
-            for message in early:
-                await self._receive(message)
             async for message in socket:
                 await self._receive(message)
         except Exception as error:

@@ -86,9 +86,14 @@ class Item:
             return "\n".join(texts)
         return NO_WORDS if self.awaiting else EMPTY_SPEECH if self.spoken else ""
 
+    @property
+    def all_words(self) -> str:
+        """Everything that it says, whatever its kind."""
+        return " ".join(filter(None, (self.name, self.arguments, self.output, self.text)))
+
     def tokens(self, count: Callable[[str], int]) -> int:
         """About what the server bills for it each time that it is read."""
-        words = count(f"{self.text}{self.name}{self.arguments}{self.output}")
+        words = count(self.all_words)
         if not self.spoken:
             return words
         if self.role == "assistant":
@@ -211,12 +216,6 @@ class Items:
         _fill(known, item)
         return known
 
-    def refused(self, item_id: str) -> None:
-        """The server did not take an item that was sent."""
-        item = self._by_id.get(item_id)
-        if item is not None and not item.on_server:
-            self.deleted(item_id)
-
     def disconnected(self) -> None:
         """The server's side is gone: what is left is what will be told to the next one."""
         self._names_predecessors = False
@@ -290,59 +289,35 @@ def text_or_empty(value: Any) -> str:
 
 
 # ---------------------------------------------------------------- as chat messages
-def messages_of(items: Sequence[Item]) -> list[Message]:
-    """The items as chat messages, calls made at once in one message, outputs right behind.
 
-    Every item's id is in them (`id`, of further calls `item_id`): an archive can be searched by
-    what the server called it, and digests leave both out.
+
+def messages_of(items: Sequence[Item]) -> list[Message]:
+    """The items as chat messages, one each with its id, every call's output right behind it.
+
+    An archive can be searched by what the server called an item; digests leave the id out.
     """
-    messages: list[Message] = []
     outputs = {item.call_id: item for item in items if item.type == "function_call_output"}
     calls = {item.call_id for item in items if item.type == "function_call"}
-    position = 0
-    while position < len(items):
-        item = items[position]
+    messages: list[Message] = []
+    for item in items:
+        answer = outputs.get(item.call_id)
         if item.type == "function_call":
-            group = _together(items, position)
-            answers = [outputs[call.call_id] for call in group if call.call_id in outputs]
-            messages += [_calling(group), *map(_answering, answers)]
-            position += len(group)
-            continue
-        position += 1
-        if item.type != "function_call_output":
-            messages.append(_saying(item))
-        elif item.call_id not in calls or outputs[item.call_id] is not item:
-            messages.append(_answering(item))
+            messages += map(_message, [item] if answer is None else [item, answer])
+        elif item.call_id not in calls or item is not answer:
+            messages.append(_message(item))
     return messages
 
 
-def _together(items: Sequence[Item], start: int) -> list[Item]:
-    end = start
-    while end < len(items) and items[end].type == "function_call":
-        end += 1
-    return list(items[start:end])
-
-
-def _calling(calls: Sequence[Item]) -> Message:
-    made = [
-        {
-            "id": call.call_id or call.id,
-            "type": "function",
-            "function": {"name": call.name, "arguments": call.arguments or "{}"},
-            "item_id": call.id,
-        }
-        for call in calls
-    ]
-    return {"role": "assistant", "content": None, "tool_calls": made, "id": calls[0].id}
-
-
-def _answering(item: Item) -> Message:
-    return {"role": "tool", "tool_call_id": item.call_id, "content": item.output, "id": item.id}
-
-
-def _saying(item: Item) -> Message:
+def _message(item: Item) -> Message:
+    if item.type == "function_call":
+        function = {"name": item.name, "arguments": item.arguments or "{}"}
+        calls = [{"id": item.call_id or item.id, "type": "function", "function": function}]
+        return {"role": "assistant", "content": None, "tool_calls": calls, "id": item.id}
+    if item.type == "function_call_output":
+        answer = {"tool_call_id": item.call_id, "content": item.output}
+        return {"role": "tool", **answer, "id": item.id}
     if item.type == "message":
         role = item.role if item.role in ("user", "assistant", "system") else "user"
         return {"role": role, "content": item.text, "id": item.id}
-    said = " ".join(part for part in (item.name, item.arguments, item.output, item.text) if part)
-    return {"role": "assistant", "content": f"[{item.type}] {said}".strip(), "id": item.id}
+    content = f"[{item.type}] {item.all_words}".strip()
+    return {"role": "assistant", "content": content, "id": item.id}

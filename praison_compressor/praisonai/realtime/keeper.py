@@ -36,6 +36,9 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
+REPLAY = "replay_"
+"""Begins the id of each event that tells a new connection what an older one knew."""
+
 
 class Keeper:
     """Folds, tells the server, and replays to a new connection. Lives on the agent's loop."""
@@ -58,10 +61,6 @@ class Keeper:
         self._ack_timeout = ack_timeout_seconds
         self._acks = Acks()
         self._work: asyncio.Task[None] | None = None
-        self._users: dict[str, str] = {}
-        """Items that the user sent, by the event: not yet answered."""
-        self._withdrawals: dict[str, str] = {}
-        """Items that the user wants deleted, by the event."""
         self._resume_at = 0
         self._ratio = 1.0
         """Tokens that the server bills for each that we count."""
@@ -83,10 +82,9 @@ class Keeper:
             item = self.items.get(event["item"].get("id"))
             if item is not None:
                 self._acks.settle("added", item)
-            self._users = {e: i for e, i in self._users.items() if self._is_unanswered(i)}
         elif kind == "conversation.item.truncated":
             self.cut_short(str(item_id))
-        elif kind == "response.done":
+        elif kind == "response.done" and self._marks.in_tokens:
             self._learn()
         elif kind == "session.updated" and self._marks.on and not self.follower.transcribes:
             logger.warning(
@@ -101,16 +99,14 @@ class Keeper:
         if event.get("type") != "conversation.item.create" or not self._marks.on:
             return event
         item = {"id": new_id("item"), **event.get("item", {})}
-        event = {"event_id": new_id("evt"), **event, "item": item}
-        self._users[event["event_id"]] = item["id"]
         self.items.sent(item, event.get("previous_item_id"))
-        return event
+        return {"event_id": item["id"], **event, "item": item}
 
-    def unsent(self, event: Event) -> None:
-        """An event could not be sent; the user has been told so."""
-        item_id = self._users.pop(str(event.get("event_id")), None)
-        if item_id is not None:
-            self.items.refused(item_id)
+    def unsent(self, event_id: Any) -> None:
+        """An event could not be sent, or was refused: an item that it names is not there."""
+        item = self.items.get(event_id)
+        if item is not None and not item.on_server:
+            self.items.deleted(item.id)
 
     def consider(self) -> None:
         """Start work where there is some and none is under way."""
@@ -134,43 +130,29 @@ class Keeper:
             if self._work is work:  # cancelled before its first step, it has cleared nothing
                 self._work = None
         self._resume_at = 0
-        self._users.clear()
-        self._withdrawals.clear()
         self.items.disconnected()
 
     # ------------------------------------------------------------ a new connection
-
-    @property
-    def remembers(self) -> bool:
-        """Whether there is something to tell a new connection."""
-        return bool(self._memory.text) or bool(self.items.live())
 
     async def replay(self) -> None:
         """Tell a new connection the memory and the live window, in this order, unanswered yet."""
         live = self.items.live()
         if self._memory.text:
-            item = memory_item(new_id("mem"), self._memory.text)
+            item = memory_item(self._memory.text)
             self.items.sent(item, "root", is_memory=True)
-            await self._send(create_event(item, event_id=f"replay_{item['id']}", previous="root"))
+            await self._send(create_event(item, event_id=REPLAY + item["id"], in_front=True))
         for item_now in live:
             item = item_of(item_now, beta=self.follower.beta)
-            await self._send(create_event(item, event_id=f"replay_{item_now.id}"))
+            await self._send(create_event(item, event_id=REPLAY + item_now.id))
 
     def _refused(self, error: Mapping[str, Any]) -> bool:
-        event_id = str(error.get("event_id"))
-        if event_id in self._users:
-            self.items.refused(self._users.pop(event_id))
-            return False
-        if event_id in self._withdrawals:
-            item = self.items.get(self._withdrawals.pop(event_id))
-            if item is not None:
-                item.withdrawn = False  # it is still in the conversation
-            return False
-        if not event_id.startswith("replay_"):
+        _, is_replay, item_id = str(error.get("event_id")).rpartition(REPLAY)
+        if not is_replay:
+            self.unsent(item_id)
             return self._acks.refuse(error)
-        memory = self.items.memory
-        if memory is not None and event_id == f"replay_{memory.id}":
-            self.items.refused(memory.id)
+        item = self.items.get(item_id)
+        if item is not None and item.is_memory:
+            self.unsent(item_id)  # it is told again
         logger.warning("the server refused a part of the replay: %s", error.get("message"))
         return True
 
@@ -217,7 +199,7 @@ class Keeper:
         if not self._memory.adopt(draft):
             return
         for item in batch.items:
-            item.folded = True
+            item.folded = not item.withdrawn
         for item in batch.changed(self.items):  # while it was written
             gone = self.items.get(item.id) is not item or item.withdrawn
             self._memory.replace(item.id, None if gone else messages_of([item])[0])
@@ -233,30 +215,25 @@ class Keeper:
         told, text = self.items.memory, self._memory.text
         if (told.text if told else "") != text:
             if text:
-                await self._create(memory_item(new_id("mem"), text))
+                await self._create(memory_item(text))
             if told is not None:
                 told.withdrawn = True
         for together in deletions(self.items.obsolete()):
             await self._delete(together)
 
     async def _create(self, given: Event) -> None:
-        item, event_id = self.items.sent(given, "root", is_memory=True), new_id("evt")
+        item = self.items.sent(given, "root", is_memory=True)
         assert item is not None  # its id is new
         try:
-            answer = self._acks.expect("added", item, event_id)
-            await self._sent(create_event(given, event_id=event_id, previous="root"))
-            await self._answered(answer)
+            event = create_event(given, event_id=new_id("evt"), in_front=True)
+            await self._answered(await self._asked("added", item, event))
         except BaseException:
             item.withdrawn = True  # where it comes after all, it is deleted
             raise
 
     async def _delete(self, together: Sequence[Item]) -> None:
         """Delete at once what belongs together, so that no response sees half of it."""
-        answers = []
-        for item in together:
-            event_id = new_id("evt")
-            answers.append(self._acks.expect("deleted", item, event_id))
-            await self._sent(delete_event(item.id, event_id=event_id))
+        answers = [await self._asked("deleted", each, delete_event(each.id)) for each in together]
         refusals = []
         for item, answer in zip(together, answers, strict=True):
             try:
@@ -269,9 +246,11 @@ class Keeper:
         if refusals:
             raise refusals[0]
 
-    async def _sent(self, event: Event) -> None:
+    async def _asked(self, kind: str, item: Item, event: Event) -> asyncio.Future[None]:
+        answer = self._acks.expect(kind, item, event["event_id"])
         if not await self._send(event):
             raise ServerRefused("not connected", f"{event['type']} was not sent")
+        return answer
 
     async def _answered(self, answer: asyncio.Future[None]) -> None:
         try:
@@ -290,19 +269,12 @@ class Keeper:
         if (item is None or item.folded) and self._memory.replace(item_id, None):
             self.consider()
             return None
-        event = delete_event(item_id, event_id=new_id("evt"))
         if item is not None:
             item.withdrawn = True
-            self._withdrawals[event["event_id"]] = item_id
-        return event
-
-    def _is_unanswered(self, item_id: str) -> bool:
-        item = self.items.get(item_id)
-        return item is not None and not item.on_server
+        return delete_event(item_id)
 
     def _deleted(self, item_id: str) -> None:
         """An item was deleted; what we did not ask for is to be forgotten too."""
-        self._withdrawals = {e: i for e, i in self._withdrawals.items() if i != item_id}
         item = self.items.get(item_id)
         if item is not None and self._acks.settle("deleted", item):
             return
@@ -325,13 +297,11 @@ class Keeper:
         follower = self.follower
         numbers = [follower.usage.get(name) for name in ("input_tokens", "output_tokens")]
         reported = sum(number for number in numbers if isinstance(number, int))
-        if not self._marks.in_tokens or not reported:
-            return
-        fixed = self._tokens.text(follower.instructions + self._memory.text)
-        fixed += self._tokens.tools(follower.tools)
+        reported -= self._tokens.text(follower.instructions + self._memory.text)
+        reported -= self._tokens.tools(follower.tools)
         counted = sum(item.tokens(self._tokens.text) for item in self.items.live())
-        if counted and reported > fixed:
-            self._ratio = min(4.0, max(0.25, (reported - fixed) / counted))
+        if counted and reported > 0:
+            self._ratio = min(4.0, max(0.25, reported / counted))
 
 
 def deletions(folded: Iterable[Item]) -> list[list[Item]]:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any
 
 from ...compressor.context_compressor import ContextCompressor
 from ...compressor.result import CompressResult
@@ -253,7 +252,10 @@ class Memory:
 
     def replace(self, item_id: str, message: Message | None) -> bool:
         """Put another message in an item's place, or none; whether the memory had the item."""
-        found = [kept for old in self._transcript for kept in _revised(old, item_id, message)]
+        now = [] if message is None else [message]
+        found: list[Message] = []
+        for old in self._transcript:
+            found += now if old["id"] == item_id else [old]
         if found == self._transcript:
             return False
         self._transcript, self.outdated = found, True
@@ -295,16 +297,3 @@ def _told(view: CompressResult, count: int) -> str:
         parts += map(unframe, found) if is_summary else [escape("\n".join(rendering(found)))]
     words = "\n\n".join(parts)
     return f"{opening}\n{words}\n{closing}"
-
-
-def _revised(message: Message, item_id: str, other: Message | None) -> Iterator[Message]:
-    """The message with `other` in the place of an item's words or of one of its calls."""
-    calls: list[Any] = list(message.get("tool_calls") or ())
-    kept = [call for call in calls if call.get("item_id") != item_id]
-    if len(kept) < len(calls):
-        if kept:
-            yield {**message, "id": kept[0]["item_id"], "tool_calls": kept}
-    elif message.get("id") != item_id:
-        yield message
-    elif other is not None:
-        yield other

@@ -49,34 +49,29 @@ class ServerRefused(CompressorError):
 
 
 class Acks:
-    """One waiter per event of ours, woken by what the server says of the item or the event."""
+    """What we asked the server for and it has not answered, by the id of our event."""
 
     def __init__(self) -> None:
-        self._waiting: dict[tuple[str, Item], asyncio.Future[None]] = {}
-        self._events: dict[str, asyncio.Future[None]] = {}
+        self._waiting: dict[str, tuple[str, Item, asyncio.Future[None]]] = {}
 
     def expect(self, kind: str, item: Item, event_id: str) -> asyncio.Future[None]:
         """Wait for an item to be "added" or "deleted"; an error names the event instead."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting[kind, item] = self._events[event_id] = future
-
-        def forget(_: object) -> None:
-            self._waiting.pop((kind, item), None)
-            self._events.pop(event_id, None)
-
-        future.add_done_callback(forget)
+        self._waiting[event_id] = kind, item, future
+        future.add_done_callback(lambda _: self._waiting.pop(event_id))
         return future
 
     def settle(self, kind: str, item: Item) -> bool:
         """The server did it; whether it was we who asked."""
-        future = self._waiting.get((kind, item))
-        if future is not None and not future.done():
-            future.set_result(None)
-        return future is not None
+        found = [f for k, i, f in self._waiting.values() if k == kind and i is item]
+        for future in found:
+            if not future.done():
+                future.set_result(None)
+        return bool(found)
 
     def refuse(self, error: Mapping[str, Any]) -> bool:
         """Whether the error was an answer to us."""
-        future = self._events.get(str(error.get("event_id")))
+        *_, future = self._waiting.get(str(error.get("event_id")), (None,))
         if future is None or future.done():
             return False
         code = str(error.get("code") or error.get("type") or "error")
@@ -85,7 +80,7 @@ class Acks:
 
     def cancel(self) -> None:
         """No answers will come any more."""
-        for future in list(self._waiting.values()):
+        for *_, future in list(self._waiting.values()):
             future.cancel()
 
 
@@ -120,43 +115,35 @@ def new_id(prefix: str) -> str:
     return f"{prefix}_{uuid.uuid4().hex[:24]}"
 
 
-def create_event(
-    item: Mapping[str, Any], *, event_id: str | None = None, previous: str | None = None
-) -> Event:
-    """Ask for a new item, after the item `previous` ("root": in front; None: at the end)."""
-    event: Event = {"type": "conversation.item.create", "item": dict(item)}
-    if previous is not None:
-        event["previous_item_id"] = previous
-    if event_id is not None:
-        event["event_id"] = event_id
-    return event
+def create_event(item: Event, *, event_id: str, in_front: bool = False) -> Event:
+    """Ask for a new item in front of all others, or at the end."""
+    event = {"type": "conversation.item.create", "item": item, "event_id": event_id}
+    return {**event, "previous_item_id": "root"} if in_front else event
 
 
-def delete_event(item_id: str, *, event_id: str) -> Event:
+def delete_event(item_id: str) -> Event:
     """Ask for an item to be deleted."""
-    return {"type": "conversation.item.delete", "item_id": item_id, "event_id": event_id}
+    return {"type": "conversation.item.delete", "item_id": item_id, "event_id": new_id("evt")}
 
 
-def memory_item(item_id: str, text: str) -> Event:
-    """The memory as an item: words of no more authority than a user's."""
+def memory_item(text: str) -> Event:
+    """The memory as a new item: words of no more authority than a user's."""
     content = [{"type": "input_text", "text": text}]
-    return {"id": item_id, "type": "message", "role": "user", "content": content}
+    return {"id": new_id("mem"), "type": "message", "role": "user", "content": content}
 
 
 def item_of(item: Item, *, beta: bool) -> Event:
     """An item as it is told to a new connection: its words, for its audio is gone."""
+    given = {"id": item.id, "type": item.type}
     if item.type == "function_call":
         arguments = item.arguments or "{}"
-        call = {"call_id": item.call_id, "name": item.name, "arguments": arguments}
-        return {"id": item.id, "type": item.type, **call}
+        return {**given, "call_id": item.call_id, "name": item.name, "arguments": arguments}
     if item.type == "function_call_output":
-        answer = {"call_id": item.call_id, "output": item.output}
-        return {"id": item.id, "type": item.type, **answer}
-    said = " ".join(part for part in (item.name, item.arguments, item.output, item.text) if part)
+        return {**given, "call_id": item.call_id, "output": item.output}
     role = item.role or "assistant"
     kind = ("text" if beta else "output_text") if role == "assistant" else "input_text"
-    content = [{"type": kind, "text": said}]
-    return {"id": item.id, "type": "message", "role": role, "content": content}
+    content = [{"type": kind, "text": item.all_words}]
+    return {**given, "type": "message", "role": role, "content": content}
 
 
 # ---------------------------------------------------------------- what we are told
@@ -185,7 +172,8 @@ class Follower:
     def session(self, event: Mapping[str, Any]) -> None:
         session = _mapping(event.get("session"))
         audio = _mapping(session.get("audio"))
-        self.beta = "modalities" in session and session.get("type") != "realtime"
+        if event["type"] == "session.created":  # afterwards a session has what we set ourselves
+            self.beta = "modalities" in session
         self.instructions = text_or_empty(session.get("instructions"))
         tools = session.get("tools")
         self.tools = [t for t in tools if isinstance(t, Mapping)] if isinstance(tools, list) else []
