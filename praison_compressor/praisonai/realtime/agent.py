@@ -31,8 +31,6 @@ logger = logging.getLogger(__name__)
 
 
 OPENAI_URL = "wss://api.openai.com/v1/realtime"
-
-
 MAX_MESSAGE_BYTES = 2**24
 
 
@@ -40,7 +38,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     """The host's `RealtimeAgent` with a `url` of your own and, where marks are given, a memory.
 
     At `trigger_items` items the oldest move into a memory item in front of the conversation and are
-    deleted from the server, down to `max_history_items`; or the same in tokens. The memory is what
+    deleted from the server, down to `max_history_items`. The memory is what
     `ContextCompressor` makes of all that left, in an eighth of the window: the words while they
     fit, then summaries.
     After a disconnect `aconnect` tells the new connection the memory and the live window; what the
@@ -73,8 +71,6 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         headers: Mapping[str, str] | None = None,
         max_history_items: int | None = None,
         trigger_items: int | None = None,
-        max_history_tokens: int | None = None,
-        trigger_tokens: int | None = None,
         config: CompressorConfig | None = None,
         summarizer: Any = None,
         store: Store | None = None,
@@ -88,7 +84,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         self._ws: Any = None
         self.url = _url(url or OPENAI_URL, self.llm)
         self.session_id = session_id or f"voice-{uuid.uuid4().hex}"
-        self.marks = Marks(max_history_items, trigger_items, max_history_tokens, trigger_tokens)
+        self.marks = Marks(max_history_items, trigger_items)
         self.transcription_model = transcription_model
         self._headers = self._credentials(url, api_key, headers)
         options = memory_options((config or CompressorConfig()).with_environment(), self.llm)
@@ -99,11 +95,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         self._tokens = compressor.tokens
         self._memory = Memory(compressor, self.session_id)
         self._keeper = Keeper(
-            self._memory,
-            self.marks,
-            self._tokens,
-            self._transmit,
-            ack_timeout_seconds=ack_timeout_seconds,
+            self._memory, self.marks, self._transmit, ack_timeout_seconds=ack_timeout_seconds
         )
         self._on_event_callbacks: list[Callable[[Event], Any]] = []
         self._sessions = 0
@@ -162,17 +154,9 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
 
     async def adisconnect(self) -> bool:
         """Disconnect; a fold that is under way is cancelled. True if disconnected."""
-        socket = self._ws
+        closed: bool = await super().adisconnect()
         await self._lost()
-        if socket is None:
-            return True
-        try:
-            await socket.close()
-        except Exception as error:
-            self._log(f"Disconnect error: {error}", "red")
-            return False
-        self._log("Disconnected", "yellow")
-        return True
+        return closed
 
     async def _open(self) -> None:
         try:

@@ -6,9 +6,8 @@ No I/O. Only text is read from events: audio is counted in milliseconds and neve
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import ceil
 from typing import Any
 
 from ...messages import Message
@@ -24,19 +23,7 @@ __all__ = [
 
 
 NO_WORDS = "(speech that was not transcribed)"
-
-
 EMPTY_SPEECH = "(speech without words)"
-
-
-OUTPUT_MS_PER_TOKEN = 50
-"""Of the assistant's audio, as OpenAI bills it."""
-
-
-INPUT_TOKENS_PER_WORD_TOKEN = 3
-"""Of the user's audio: 10 tokens a second at 2.5 words a second; its length is not reported."""
-
-
 _AUDIO_PARTS = frozenset({"input_audio", "audio", "output_audio"})
 
 
@@ -91,16 +78,6 @@ class Item:
         """Everything that it says, whatever its kind."""
         return " ".join(filter(None, (self.name, self.arguments, self.output, self.text)))
 
-    def tokens(self, count: Callable[[str], int]) -> int:
-        """About what the server bills for it each time that it is read."""
-        words = count(self.all_words)
-        if not self.spoken:
-            return words
-        if self.role == "assistant":
-            played = self.audio_ms if self.heard_ms is None else min(self.audio_ms, self.heard_ms)
-            return words + ceil(played / OUTPUT_MS_PER_TOKEN)
-        return words * (1 + INPUT_TOKENS_PER_WORD_TOKEN)
-
     def say(self, index: int, text: str) -> None:
         """Set the words of a part; after an interruption only those that were heard."""
         if self.heard_ms is not None:
@@ -152,7 +129,6 @@ class Items:
 
     def __init__(self) -> None:
         self._items: list[Item] = []
-        self._by_id: dict[str, Item] = {}
         self.sequence = 0
         """How many items there have ever been."""
         self._names_predecessors = False
@@ -162,7 +138,7 @@ class Items:
 
     def get(self, item_id: Any) -> Item | None:
         """The item of that id."""
-        return self._by_id.get(item_id) if isinstance(item_id, str) else None
+        return next((item for item in self._items if item.id == item_id), None)
 
     def live(self) -> list[Item]:
         """The window: what is verbatim in the conversation."""
@@ -185,31 +161,25 @@ class Items:
         item_id = text_or_empty(item.get("id"))
         if not item_id:
             return
-        known = self._by_id.get(item_id) or self._sent_as(item)
+        known = self.get(item_id) or self._sent_as(item)
         self._names_predecessors = self._names_predecessors or bool(previous)
         if known is None:
             # A server that names predecessors means the front by naming none.
             front = named and not previous and self._names_predecessors
             known = self._insert(item_id, item, previous, front=front)
-        elif known.id != item_id:
-            del self._by_id[known.id]
-            known.id = item_id
-            self._by_id[item_id] = known
-        known.on_server = True
+        known.id, known.on_server = item_id, True
         _fill(known, item)
 
     def deleted(self, item_id: str) -> None:
         """An item is gone from the server."""
-        item = self._by_id.pop(item_id, None)
-        if item is not None:
-            self._items.remove(item)
+        self._items = [item for item in self._items if item.id != item_id]
 
     def sent(
         self, item: Mapping[str, Any], previous: str | None = None, *, is_memory: bool = False
     ) -> Item | None:
         """An item is on its way: a user's survives a disconnect before its echo. None: known."""
         item_id = text_or_empty(item.get("id"))
-        if not item_id or item_id in self._by_id:
+        if not item_id or self.get(item_id) is not None:
             return None
         known = self._insert(item_id, item, previous, front=previous == "root")
         known.on_server, known.is_memory = False, is_memory
@@ -220,7 +190,6 @@ class Items:
         """The server's side is gone: what is left is what will be told to the next one."""
         self._names_predecessors = False
         self._items = self.live()
-        self._by_id = {item.id: item for item in self._items}
         for item in self._items:
             item.leave_server()
 
@@ -229,8 +198,7 @@ class Items:
     ) -> Item:
         item = Item(item_id, text_or_empty(given.get("type")) or "message", sequence=self.sequence)
         self.sequence += 1
-        self._by_id[item_id] = item
-        after = self._by_id.get(previous) if previous else None
+        after = self.get(previous)
         if after is not None:
             self._items.insert(self._items.index(after) + 1, item)
         else:

@@ -13,9 +13,8 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ...tokens.counter import TokenCounter
 from .items import Item, Items, messages_of
-from .memory import Batch, Marks, Memory, choose
+from .memory import Marks, Memory, choose
 from .protocol import (
     ADDED,
     Acks,
@@ -47,7 +46,6 @@ class Keeper:
         self,
         memory: Memory,
         marks: Marks,
-        tokens: TokenCounter,
         send: Callable[[Event], Awaitable[bool]],
         *,
         ack_timeout_seconds: float,
@@ -56,14 +54,11 @@ class Keeper:
         self.follower = Follower(self.items)
         self._memory = memory
         self._marks = marks
-        self._tokens = tokens
         self._send = send
         self._ack_timeout = ack_timeout_seconds
         self._acks = Acks()
         self._work: asyncio.Task[None] | None = None
         self._resume_at = 0
-        self._ratio = 1.0
-        """Tokens that the server bills for each that we count."""
 
     # ------------------------------------------------------------ events
 
@@ -84,8 +79,6 @@ class Keeper:
                 self._acks.settle("added", item)
         elif kind == "conversation.item.truncated":
             self.cut_short(str(item_id))
-        elif kind == "response.done" and self._marks.in_tokens:
-            self._learn()
         elif kind == "session.updated" and self._marks.on and not self.follower.transcribes:
             logger.warning(
                 "the session does not transcribe what the user says, so it cannot be remembered; "
@@ -112,7 +105,7 @@ class Keeper:
         """Start work where there is some and none is under way."""
         if self._work is not None or not self._marks.on or self.items.sequence < self._resume_at:
             return
-        if self._memory.outdated or self._out_of_step() or self._choose():
+        if self._memory.outdated or self._out_of_step() or choose(self.items, self._marks):
             self._work = asyncio.get_running_loop().create_task(self._run())
 
     async def settled(self) -> None:
@@ -158,12 +151,6 @@ class Keeper:
 
     # ------------------------------------------------------------ the work
 
-    def _choose(self) -> Batch | None:
-        return choose(self.items, self._marks, self._size)
-
-    def _size(self, item: Item) -> int:
-        return round(item.tokens(self._tokens.text) * self._ratio)
-
     def _out_of_step(self) -> bool:
         """Whether the server has yet to be told what the memory is."""
         told = self.items.memory
@@ -174,8 +161,7 @@ class Keeper:
             await self._keep_up()
         except Exception as error:
             # Nothing was deleted that the memory does not hold; a little growth, then once more.
-            gap = self._marks.high - self._marks.low
-            self._resume_at = self.items.sequence + (4 if self._marks.in_tokens else gap // 2 or 1)
+            self._resume_at = self.items.sequence + self._marks.step
             hung_up = isinstance(error, ServerRefused) and error.code == "not connected"
             level = logging.DEBUG if hung_up else logging.WARNING
             logger.log(level, "nothing folded for now: %s: %s", type(error).__name__, error)
@@ -186,23 +172,24 @@ class Keeper:
     async def _keep_up(self) -> None:
         while True:
             if self._memory.outdated:
-                self._memory.adopt(await self._memory.draft())
+                await self._memory.fold()
             elif self._out_of_step():
                 await self._tell()
-            elif (batch := self._choose()) is not None:
+            elif batch := choose(self.items, self._marks):
                 await self._fold(batch)
             else:
                 return
 
-    async def _fold(self, batch: Batch) -> None:
-        draft = await self._memory.draft(messages_of(batch.items))
-        if not self._memory.adopt(draft):
+    async def _fold(self, batch: list[Item]) -> None:
+        before = [item.revision for item in batch]
+        if not await self._memory.fold(messages_of(batch)):
             return
-        for item in batch.items:
+        for item, revision in zip(batch, before, strict=True):
             item.folded = not item.withdrawn
-        for item in batch.changed(self.items):  # while it was written
-            gone = self.items.get(item.id) is not item or item.withdrawn
-            self._memory.replace(item.id, None if gone else messages_of([item])[0])
+            if item.withdrawn or self.items.get(item.id) is not item:
+                self._memory.replace(item.id, None)
+            elif item.revision != revision:
+                self._memory.replace(item.id, messages_of([item])[0])
 
     # ------------------------------------------------------------ telling the server
 
@@ -289,19 +276,6 @@ class Keeper:
         if item is not None and item.folded:
             self._memory.replace(item_id, messages_of([item])[0])
             self.consider()
-
-    # ------------------------------------------------------------ what things cost
-
-    def _learn(self) -> None:
-        """Correct our estimates by what the server reported for the newest response."""
-        follower = self.follower
-        numbers = [follower.usage.get(name) for name in ("input_tokens", "output_tokens")]
-        reported = sum(number for number in numbers if isinstance(number, int))
-        reported -= self._tokens.text(follower.instructions + self._memory.text)
-        reported -= self._tokens.tools(follower.tools)
-        counted = sum(item.tokens(self._tokens.text) for item in self.items.live())
-        if counted and reported > 0:
-            self._ratio = min(4.0, max(0.25, reported / counted))
 
 
 def deletions(folded: Iterable[Item]) -> list[list[Item]]:

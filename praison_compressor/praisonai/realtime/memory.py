@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -23,7 +23,6 @@ from ...view.frame import escape, frame, unframe
 from .items import EMPTY_SPEECH, Item, Items
 
 __all__ = [
-    "Batch",
     "Marks",
     "Memory",
     "choose",
@@ -31,16 +30,12 @@ __all__ = [
 ]
 
 
-PATIENCE = 64
-"""Items after which an answer is no longer waited for, where the marks are tokens."""
-
-
 @dataclass(frozen=True)
 class Marks:
     """At the high mark the oldest items are folded, down to the low one. Off unless given.
 
     Raises:
-        ConfigError: half a pair, both pairs, or a high mark that is not above the low one.
+        ConfigError: one without the other, or a high mark that is not above the low one.
     """
 
     max_history_items: int | None = None
@@ -49,116 +44,62 @@ class Marks:
     trigger_items: int | None = None
     """Fold when the window has this many items."""
 
-    max_history_tokens: int | None = None
-    """The same in tokens, audio included."""
-
-    trigger_tokens: int | None = None
-    """Fold when the window has this many tokens, as the server bills them."""
-
     def __post_init__(self) -> None:
-        for unit in ("items", "tokens"):
-            low_name, high_name = f"max_history_{unit}", f"trigger_{unit}"
-            low, high = getattr(self, low_name), getattr(self, high_name)
-            if (low is None) != (high is None):
-                raise ConfigError(f"{low_name} and {high_name} belong together: give both")
-            for name, value in ((low_name, low), (high_name, high)):
-                if value is not None and (type(value) is not int or value < 1):
-                    raise ConfigError(f"{name}={value!r}: expected a positive whole number")
-            if low is not None and high <= low:
-                raise ConfigError(f"{high_name}={high}: expected more than {low_name}={low}")
-        if self.trigger_items is not None and self.trigger_tokens is not None:
-            raise ConfigError("trigger_items and trigger_tokens: give one of the two pairs")
+        if (self.max_history_items is None) != (self.trigger_items is None):
+            raise ConfigError("max_history_items and trigger_items belong together: give both")
+        for name, value in vars(self).items():
+            if value is not None and (type(value) is not int or value < 1):
+                raise ConfigError(f"{name}={value!r}: expected a positive whole number")
+        if self.on and self.high <= self.low:
+            raise ConfigError(f"trigger_items={self.high}: expected more than {self.low}")
 
     @property
     def on(self) -> bool:
         """Whether anything is ever folded."""
-        return self.high > 0
-
-    @property
-    def in_tokens(self) -> bool:
-        """Whether the marks are tokens."""
-        return self.trigger_tokens is not None
+        return self.trigger_items is not None
 
     @property
     def low(self) -> int:
-        """The low mark, in items or in tokens."""
-        return self.max_history_items or self.max_history_tokens or 0
+        """The low mark, as a number."""
+        return self.max_history_items or 0
 
     @property
     def high(self) -> int:
-        """The high mark; 0 where none is given."""
-        return self.trigger_items or self.trigger_tokens or 0
+        """The high mark, as a number; 0 where none is given."""
+        return self.trigger_items or 0
 
     @property
-    def patience(self) -> int:
-        """Items after which a missing transcript or tool output is no longer waited for."""
-        return 2 * self.trigger_items if self.trigger_items is not None else PATIENCE
+    def step(self) -> int:
+        """Items that repay a new memory, which the server reads anew: half of a whole fold."""
+        return max(1, (self.high - self.low) // 2)
 
 
 # -------------------------------------------------------------- choosing
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Items to be folded, as they were when that was decided."""
-
-    items: tuple[Item, ...]
-    revisions: tuple[int, ...]
-
-    def changed(self, items: Items) -> list[Item]:
-        """Those that were deleted, withdrawn or truncated since."""
-        return [
-            item
-            for item, revision in zip(self.items, self.revisions, strict=True)
-            if items.get(item.id) is not item or item.withdrawn or item.revision != revision
-        ]
-
-
-def choose(items: Items, marks: Marks, size: Callable[[Item], int]) -> Batch | None:
+def choose(items: Items, marks: Marks) -> list[Item]:
     """The oldest items above the low mark, once the high mark is reached and it is worth it.
 
     What is not final stays where it is: speech without a transcript, a call without its output,
-    a call whose output is still in the window. Leading system messages are the application's.
+    a call whose output is still in the window; but no longer than for two windows' items. Leading
+    system messages are the application's.
     """
     window = items.live()
     while window and window[0].role == "system":
         window.pop(0)
-    sizes = {item: size(item) if marks.in_tokens else 1 for item in window}
-    left = sum(sizes.values())
-    if not marks.on or left < marks.high:
-        return None
-    overdue = items.sequence - marks.patience
-    old: list[Item] = []
-    for item in window:
-        if left <= marks.low:
-            break
-        left -= sizes[item]
-        if item.settled or item.sequence < overdue:
-            old.append(item)
-    chosen = _whole_pairs(old, window, overdue)
-    # A new memory makes the server read all anew: half of what lies between the marks is worth it.
-    worth = max(1, (marks.high - marks.low) // 2)
-    if sum(sizes[item] for item in chosen) < worth or not any(map(_says_something, chosen)):
-        return None
-    return Batch(tuple(chosen), tuple(item.revision for item in chosen))
+    if not marks.on or len(window) < marks.high:
+        return []
+    overdue = items.sequence - 2 * marks.high
+    old = [i for i in window[: -marks.low] if i.settled or i.sequence < overdue]
 
+    def is_whole(item: Item) -> bool:
+        pair = [other for other in window if other.call_id and other.call_id == item.call_id]
+        is_owed = item.type == "function_call" and len(pair) < 2 and item.sequence >= overdue
+        return not is_owed and all(other in old for other in pair)
 
-def _whole_pairs(old: Sequence[Item], window: Sequence[Item], overdue: int) -> list[Item]:
-    """Those of the old items that split no call from its output."""
-    calls = {item.call_id: item for item in window if item.type == "function_call"}
-    outputs = {item.call_id: item for item in window if item.type == "function_call_output"}
-
-    def free(item: Item) -> bool:
-        if item.type == "function_call":
-            output = outputs.get(item.call_id)
-            # An answer that has been owed for so long will not come.
-            return item.sequence < overdue if output is None else output in old
-        if item.type == "function_call_output":
-            call = calls.get(item.call_id)
-            return call is None or call in old
-        return True
-
-    return [item for item in old if free(item)]
+    chosen = [item for item in old if is_whole(item)]
+    is_worth = len(chosen) >= marks.step and any(map(_says_something, chosen))
+    return chosen if is_worth else []
 
 
 def _says_something(item: Item) -> bool:
@@ -191,15 +132,6 @@ def memory_options(config: CompressorConfig, model: str) -> CompressorConfig:
     )
 
 
-@dataclass(frozen=True)
-class Draft:
-    """A memory that is written and archived, and not in use yet."""
-
-    before: list[Message]
-    transcript: list[Message]
-    view: CompressResult | None
-
-
 class Memory:
     """What left the window of one voice conversation, and the text that stands for it."""
 
@@ -207,7 +139,7 @@ class Memory:
         self._compressor = compressor
         self._session_id = session_id
         self._is_read = False
-        # Never edited in place: a draft knows by identity what it was made from.
+        # Never edited in place: by its identity is known what a text was made from.
         self._transcript: list[Message] = []
         self.segments: tuple[Segment, ...] = ()
         """The summaries in use, oldest first."""
@@ -224,30 +156,23 @@ class Memory:
         """
         if not self._is_read:
             found = await asyncio.to_thread(self._stored)
-            view = await asyncio.to_thread(self._best, found) if found else None
-            self.adopt(Draft(self._transcript, found, view))
+            self._use(found, await asyncio.to_thread(self._best, found) if found else None)
             self._is_read = True
 
-    async def draft(self, messages: Sequence[Message] = ()) -> Draft:
-        """The memory with these messages in it too, archived; it is used once it is adopted.
+    async def fold(self, messages: Sequence[Message] = ()) -> bool:
+        """Archive and remember these messages too; False if something was forgotten meanwhile.
 
         Raises:
             LedgerError: the store cannot be read or written.
         """
         before = self._transcript
         transcript = [*before, *messages]
-        self.outdated = True  # until it is adopted: the store may have more than is remembered
+        self.outdated = True  # until it is used: the store may have more than is remembered
         view = await self._view(transcript) if transcript else None
         await asyncio.to_thread(self._record, transcript)
-        return Draft(before, transcript, view)
-
-    def adopt(self, draft: Draft) -> bool:
-        """Use the draft, unless something was forgotten since; whether it is used."""
-        if draft.before is not self._transcript:
+        if before is not self._transcript:
             return False
-        self._transcript, self.outdated = draft.transcript, False
-        self.segments = () if draft.view is None else draft.view.segments
-        self.text = "" if draft.view is None else _told(draft.view, len(draft.transcript))
+        self._use(transcript, view)
         return True
 
     def replace(self, item_id: str, message: Message | None) -> bool:
@@ -264,6 +189,11 @@ class Memory:
     def dismiss(self) -> None:
         """Someone deleted the memory itself: go on without what was remembered."""
         self._transcript, self.text, self.segments, self.outdated = [], "", (), True
+
+    def _use(self, transcript: list[Message], view: CompressResult | None) -> None:
+        self._transcript, self.outdated = transcript, False
+        self.segments = () if view is None else view.segments
+        self.text = "" if view is None else _told(view, len(transcript))
 
     async def _view(self, transcript: list[Message]) -> CompressResult:
         try:

@@ -91,19 +91,13 @@ Event = dict[str, Any]
 
 
 TEXT_DELTAS = frozenset({"response.output_text.delta", "response.text.delta"})
-
-
 AUDIO_DELTAS = frozenset({"response.output_audio.delta", "response.audio.delta"})
-
-
 TRANSCRIPT_DELTAS = frozenset(
     {"response.output_audio_transcript.delta", "response.audio_transcript.delta"}
 )
 
 
 ADDED = frozenset({"conversation.item.added", "conversation.item.created"})
-
-
 PCM_BYTES_PER_MS = 48
 
 
@@ -155,8 +149,6 @@ class Follower:
         self.beta = False
         self.usage: dict[str, Any] = {}
         """As the newest response reported it."""
-        self.instructions = ""
-        self.tools: list[Mapping[str, Any]] = []
         self.transcribes: bool | None = None
         """Whether the session writes down what the user says; None: it has not said."""
         self._bytes_per_ms = PCM_BYTES_PER_MS
@@ -174,9 +166,6 @@ class Follower:
         audio = _mapping(session.get("audio"))
         if event["type"] == "session.created":  # afterwards a session has what we set ourselves
             self.beta = "modalities" in session
-        self.instructions = text_or_empty(session.get("instructions"))
-        tools = session.get("tools")
-        self.tools = [t for t in tools if isinstance(t, Mapping)] if isinstance(tools, list) else []
         given, output = _mapping(audio.get("input")), _mapping(audio.get("output"))
         if "transcription" in given or "input_audio_transcription" in session:
             asked = given.get("transcription") or session.get("input_audio_transcription")

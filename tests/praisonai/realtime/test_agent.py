@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import itertools
 import logging
 
 import pytest
@@ -101,25 +100,6 @@ async def test_a_server_that_gives_items_its_own_ids_is_understood():
         assert len(memories(server)) == 1
         assert server.ids[1:] == list(agent.items)
         assert server.refusals == []
-
-
-async def test_token_marks_follow_what_the_server_bills():
-    """The window in tokens, audio included, comes down to the low mark."""
-    marks = {"max_history_tokens": 150, "trigger_tokens": 400}
-    none = {"max_history_items": None, "trigger_items": None}
-    sizes = []
-    async with conversation(**none, **marks) as (server, agent, caller):
-        for turn in range(21, 60):
-            await caller.script(range(turn, turn + 1))
-            await agent.settled()
-            live = server.now.items[1:] if agent.memory else server.now.items
-            sizes.append(sum(kept.tokens for kept in live))
-        done = [event for event in server.sent if event["type"] == "response.done"]
-        assert agent.usage == done[-1]["response"]["usage"]
-    folded = [size for before, size in itertools.pairwise(sizes) if size < before]
-    assert max(sizes) < 400 + 100
-    assert len(folded) > 3
-    assert max(folded) < 150 + 100
 
 
 async def test_off_is_the_hosts_own_behaviour():

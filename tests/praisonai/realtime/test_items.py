@@ -243,13 +243,6 @@ def test_two_interruptions_keep_the_shorter():
         {"max_history_items": 5, "trigger_items": 5},
         {"max_history_items": 0, "trigger_items": 5},
         {"max_history_items": True, "trigger_items": 5},
-        {"max_history_tokens": 10, "trigger_tokens": 9},
-        {
-            "max_history_items": 1,
-            "trigger_items": 2,
-            "max_history_tokens": 1,
-            "trigger_tokens": 2,
-        },
     ],
 )
 def test_marks_that_cannot_work_are_refused(wrong):
@@ -261,7 +254,7 @@ def test_marks_that_cannot_work_are_refused(wrong):
 def test_marks_are_off_unless_given():
     """By default nothing is ever folded."""
     assert not Marks().on
-    assert choose(follower(*(added(user(f"i{n}")) for n in range(500))).items, Marks(), len) is None
+    assert choose(follower(*(added(user(f"i{n}")) for n in range(500))).items, Marks()) == []
 
 
 # ---------------------------------------------------------------- the choice
@@ -293,10 +286,9 @@ def test_a_fold_takes_the_old_and_splits_nothing(items, low, more):
     """Only what is above the low mark, final, and whole; and only at the high mark."""
     marks = Marks(low, low + more)
     window = items.live()
-    batch = choose(items, marks, lambda item: 1)
-    chosen = [] if batch is None else list(batch.items)
-    assert len(window) >= marks.trigger_items or batch is None
-    assert len(window) - len(chosen) >= low or batch is None
+    chosen = choose(items, marks)
+    assert len(window) >= marks.trigger_items or not chosen
+    assert len(window) - len(chosen) >= low or not chosen
     assert all(item in window[: len(window) - low] for item in chosen)
     overdue = items.sequence - marks.patience
     left = [item for item in window if item not in chosen]
@@ -325,12 +317,12 @@ def test_every_item_is_deleted_once_and_an_output_before_its_call(items):
 def test_what_is_folded_reads_as_a_valid_chat(items, low):
     """A batch becomes messages that need no repair but for answers that were never given."""
     marks = Marks(low, low + 4)
-    batch = choose(items, marks, lambda item: 1)
-    messages = messages_of(() if batch is None else batch.items)
+    batch = choose(items, marks)
+    messages = messages_of(batch)
     problems = check(messages)
     assert {problem.code for problem in problems} <= {"unanswered", "empty"}
     assert check(read(messages).messages) == []
-    ids = [item.id for item in (() if batch is None else batch.items)]
+    ids = [item.id for item in batch]
     told = json.dumps(messages)
     assert all(json.dumps(item_id) in told for item_id in ids)
 
@@ -352,14 +344,5 @@ def test_leading_system_messages_are_never_folded():
     """What the application says in front of the conversation keeps its force."""
     system = {**user("s"), "role": "system"}
     found = follower(added(system), *(added(user(f"i{n}")) for n in range(6)))
-    batch = choose(found.items, Marks(2, 5), lambda item: 1)
-    assert batch is not None
-    assert [item.id for item in batch.items] == ["i0", "i1", "i2", "i3"]
-
-
-def test_tokens_are_marks_too():
-    """The oldest go until what is left is within the low mark."""
-    found = follower(*(added(user(f"i{n}")) for n in range(10)))
-    batch = choose(found.items, Marks(None, None, 30, 100), lambda item: 10)
-    assert batch is not None
-    assert [item.id for item in batch.items] == [f"i{n}" for n in range(7)]
+    batch = choose(found.items, Marks(2, 5))
+    assert [item.id for item in batch] == ["i0", "i1", "i2", "i3"]
