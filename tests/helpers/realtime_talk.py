@@ -20,7 +20,7 @@ ITEMS = {"max_history_items": LOW, "trigger_items": HIGH}
 SMALL = {"max_history_items": 4, "trigger_items": 8}
 
 
-TIGHT = CompressorConfig(context_window=3_200)
+TIGHT = CompressorConfig(context_window=6_400)
 """A memory of 400 tokens, so that a few turns make a summary."""
 
 
@@ -77,12 +77,13 @@ def archived(agent) -> list[str]:
     return [message["id"] for message in all_messages(agent)]
 
 
-async def facts_until(caller: Caller, holds) -> int:
+async def facts_until(caller: Caller, holds, more: str = "") -> int:
     """Tell the caller's agent facts, until something holds; how many."""
     for number in range(60):
         if holds():
             return number
-        await caller.turn(f"Remember that fact-{number} is {value_of(f'fact-{number}')} please")
+        fact = f"fact-{number} is {value_of(f'fact-{number}')}"
+        await caller.turn(f"Remember that {fact} please {more}")
         await asyncio.sleep(0.01)
     raise AssertionError(f"never: {inspect.getsource(holds)}")
 

@@ -39,7 +39,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
 
     At `trigger_items` items the oldest move into a memory item in front of the conversation and are
     deleted from the server, down to `max_history_items`. The memory is what
-    `ContextCompressor` makes of all that left, in an eighth of the window: the words while they
+    `ContextCompressor` makes of all that left, in a sixteenth of the window: the words while they
     fit, then summaries.
     After a disconnect `aconnect` tells the new connection the memory and the live window; what the
     user said and the old one had not yet transcribed is there as speech without its words.
@@ -84,7 +84,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         self._ws: Any = None
         self.url = _url(url or OPENAI_URL, self.llm)
         self.session_id = session_id or f"voice-{uuid.uuid4().hex}"
-        self.marks = Marks(max_history_items, trigger_items)
+        self.marks = Marks(max_history_items or 0, trigger_items or 0)
         self.transcription_model = transcription_model
         self._headers = self._credentials(url, api_key, headers)
         options = memory_options((config or CompressorConfig()).with_environment(), self.llm)

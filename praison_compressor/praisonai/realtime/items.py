@@ -57,6 +57,8 @@ class Item:
     """Someone wants it gone: it is neither folded nor replayed."""
     folded: bool = False
     """The memory stands for it; the server has yet to be told."""
+    deleting: bool = False
+    """We have asked the server to delete it."""
     revision: int = 0
     """Changes whenever its words do."""
 
@@ -161,13 +163,13 @@ class Items:
         item_id = text_or_empty(item.get("id"))
         if not item_id:
             return
-        known = self.get(item_id) or self._sent_as(item)
+        known = self.get(item_id)
         self._names_predecessors = self._names_predecessors or bool(previous)
         if known is None:
             # A server that names predecessors means the front by naming none.
             front = named and not previous and self._names_predecessors
             known = self._insert(item_id, item, previous, front=front)
-        known.id, known.on_server = item_id, True
+        known.on_server = True
         _fill(known, item)
 
     def deleted(self, item_id: str) -> None:
@@ -204,19 +206,6 @@ class Items:
         else:
             self._items.insert(0 if front else len(self._items), item)
         return item
-
-    def _sent_as(self, item: Mapping[str, Any]) -> Item | None:
-        """What we sent, where a server gave it an id of its own."""
-        echo = Item("", text_or_empty(item.get("type")) or "message")
-        _fill(echo, item)
-        if echo.spoken or not any(_words(echo)[2:]):
-            return None
-        same = (i for i in self._items if not i.on_server and _words(i) == _words(echo))
-        return next(same, None)
-
-
-def _words(item: Item) -> tuple[str, ...]:
-    return (item.type, item.role, item.text, item.call_id, item.arguments, item.output)
 
 
 def _fill(item: Item, given: Mapping[str, Any]) -> None:

@@ -226,6 +226,7 @@ class Keeper:
             try:
                 await self._answered(answer)
             except ServerRefused as error:
+                item.deleting = error.code == "timeout"  # it may do so yet
                 if error.unknown_item:  # another one was faster
                     self.items.deleted(item.id)
                 else:
@@ -235,6 +236,7 @@ class Keeper:
 
     async def _asked(self, kind: str, item: Item, event: Event) -> asyncio.Future[None]:
         answer = self._acks.expect(kind, item, event["event_id"])
+        item.deleting = kind == "deleted"
         if not await self._send(event):
             raise ServerRefused("not connected", f"{event['type']} was not sent")
         return answer
@@ -257,18 +259,20 @@ class Keeper:
             self.consider()
             return None
         if item is not None:
+            if item is self.items.memory:
+                self._memory.dismiss()
             item.withdrawn = True
         return delete_event(item_id)
 
     def _deleted(self, item_id: str) -> None:
         """An item was deleted; what we did not ask for is to be forgotten too."""
         item = self.items.get(item_id)
-        if item is not None and self._acks.settle("deleted", item):
-            return
-        if item is not None and item.is_memory:
-            self._memory.dismiss()
-        elif item is None or item.folded:
+        if item is not None:
+            self._acks.settle("deleted", item)
+        if item is None or (item.folded and not item.deleting):
             self._memory.replace(item_id, None)
+        elif item is self.items.memory:
+            self._memory.dismiss()
 
     def cut_short(self, item_id: str) -> None:
         """An item was cut short although the memory holds it whole."""

@@ -38,40 +38,31 @@ class Marks:
         ConfigError: one without the other, or a high mark that is not above the low one.
     """
 
-    max_history_items: int | None = None
+    max_history_items: int = 0
     """Items of the live window that stay verbatim after a fold."""
 
-    trigger_items: int | None = None
+    trigger_items: int = 0
     """Fold when the window has this many items."""
 
     def __post_init__(self) -> None:
-        if (self.max_history_items is None) != (self.trigger_items is None):
-            raise ConfigError("max_history_items and trigger_items belong together: give both")
         for name, value in vars(self).items():
-            if value is not None and (type(value) is not int or value < 1):
-                raise ConfigError(f"{name}={value!r}: expected a positive whole number")
-        if self.on and self.high <= self.low:
-            raise ConfigError(f"trigger_items={self.high}: expected more than {self.low}")
+            if type(value) is not int or value < 1 <= max(
+                self.max_history_items, self.trigger_items
+            ):
+                raise ConfigError(f"{name}={value!r}: give both marks, as positive whole numbers")
+        if self.on and self.trigger_items <= self.max_history_items:
+            least = self.max_history_items + 1
+            raise ConfigError(f"trigger_items={self.trigger_items}: expected {least} or more")
 
     @property
     def on(self) -> bool:
         """Whether anything is ever folded."""
-        return self.trigger_items is not None
-
-    @property
-    def low(self) -> int:
-        """The low mark, as a number."""
-        return self.max_history_items or 0
-
-    @property
-    def high(self) -> int:
-        """The high mark, as a number; 0 where none is given."""
-        return self.trigger_items or 0
+        return self.trigger_items > 0
 
     @property
     def step(self) -> int:
         """Items that repay a new memory, which the server reads anew: half of a whole fold."""
-        return max(1, (self.high - self.low) // 2)
+        return max(1, (self.trigger_items - self.max_history_items) // 2)
 
 
 # -------------------------------------------------------------- choosing
@@ -87,10 +78,10 @@ def choose(items: Items, marks: Marks) -> list[Item]:
     window = items.live()
     while window and window[0].role == "system":
         window.pop(0)
-    if not marks.on or len(window) < marks.high:
+    if not marks.on or len(window) < marks.trigger_items:
         return []
-    overdue = items.sequence - 2 * marks.high
-    old = [i for i in window[: -marks.low] if i.settled or i.sequence < overdue]
+    overdue = items.sequence - 2 * marks.trigger_items
+    old = [i for i in window[: -marks.max_history_items] if i.settled or i.sequence < overdue]
 
     def is_whole(item: Item) -> bool:
         pair = [other for other in window if other.call_id and other.call_id == item.call_id]
@@ -113,7 +104,7 @@ REALTIME_WINDOW = 32_000
 """Tokens of OpenAI's realtime models, which no table lists."""
 
 
-MEMORY_SHARE = 8
+MEMORY_SHARE = 16
 """One part in so many of the window is the memory's: each response reads it again."""
 
 

@@ -61,13 +61,11 @@ class Acks:
         future.add_done_callback(lambda _: self._waiting.pop(event_id))
         return future
 
-    def settle(self, kind: str, item: Item) -> bool:
-        """The server did it; whether it was we who asked."""
-        found = [f for k, i, f in self._waiting.values() if k == kind and i is item]
-        for future in found:
-            if not future.done():
+    def settle(self, kind: str, item: Item) -> None:
+        """The server did it."""
+        for asked, about, future in self._waiting.values():
+            if asked == kind and about is item and not future.done():
                 future.set_result(None)
-        return bool(found)
 
     def refuse(self, error: Mapping[str, Any]) -> bool:
         """Whether the error was an answer to us."""
@@ -86,7 +84,6 @@ class Acks:
 
 # -------------------------------------------------------------- what we send
 
-
 Event = dict[str, Any]
 
 
@@ -95,12 +92,9 @@ AUDIO_DELTAS = frozenset({"response.output_audio.delta", "response.audio.delta"}
 TRANSCRIPT_DELTAS = frozenset(
     {"response.output_audio_transcript.delta", "response.audio_transcript.delta"}
 )
-
-
 ADDED = frozenset({"conversation.item.added", "conversation.item.created"})
+
 PCM_BYTES_PER_MS = 48
-
-
 G711_BYTES_PER_MS = 8
 
 
@@ -222,7 +216,7 @@ class Follower:
             item.interrupt(float(at))
 
     def said(self, item: Item, index: int, event: Mapping[str, Any]) -> None:
-        words = event.get("transcript", event.get("text"))
+        words = event.get("transcript", event.get("text", ""))  # none where it failed
         if isinstance(words, str):
             item.say(index, words)
 
@@ -231,16 +225,6 @@ class Follower:
         words = event.get("delta")
         if isinstance(words, str) and not item.done and item.heard_ms is None:
             item.texts[index] = item.texts.get(index, "") + words
-            item.revision += 1
-
-    def unheard(self, item: Item, index: int, event: Mapping[str, Any]) -> None:
-        """The user's speech could not be transcribed."""
-        item.say(index, "")
-
-    def arguments(self, item: Item, index: int, event: Mapping[str, Any]) -> None:
-        arguments = event.get("arguments")
-        if isinstance(arguments, str) and item.arguments != arguments:
-            item.arguments = arguments
             item.revision += 1
 
     def sound(self, item: Item, index: int, event: Mapping[str, Any]) -> None:
@@ -254,8 +238,7 @@ class Follower:
 _ABOUT: dict[str, Callable[[Follower, Item, int, Mapping[str, Any]], None]] = {
     "conversation.item.truncated": Follower.truncated,
     "conversation.item.input_audio_transcription.completed": Follower.said,
-    "conversation.item.input_audio_transcription.failed": Follower.unheard,
-    "response.function_call_arguments.done": Follower.arguments,
+    "conversation.item.input_audio_transcription.failed": Follower.said,
     **dict.fromkeys(AUDIO_DELTAS, Follower.sound),
     **dict.fromkeys(TEXT_DELTAS | TRANSCRIPT_DELTAS, Follower.saying),
     **{kind.replace(".delta", ".done"): Follower.said for kind in TEXT_DELTAS | TRANSCRIPT_DELTAS},

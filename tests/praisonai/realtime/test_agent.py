@@ -86,22 +86,6 @@ async def test_the_beta_protocol_is_spoken_too():
         assert server.refusals == []
 
 
-async def test_a_server_that_gives_items_its_own_ids_is_understood():
-    """The memory is known by its words where its id is not kept."""
-    async with conversation(server_options={"renames": True}) as (server, agent, caller):
-        await caller.type("I write this")
-        await small_talk(caller, 8)
-        assert len(memories(server)) == 1
-        assert server.ids[1:] == list(agent.items)
-        await server.drop()
-        await caller.cut_off()
-        await caller.call()
-        await small_talk(caller, 4)
-        assert len(memories(server)) == 1
-        assert server.ids[1:] == list(agent.items)
-        assert server.refusals == []
-
-
 async def test_off_is_the_hosts_own_behaviour():
     """Without marks nothing is created, deleted, transcribed or replayed."""
     none = {"max_history_items": None, "trigger_items": None}

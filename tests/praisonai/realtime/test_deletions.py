@@ -6,11 +6,11 @@ import re
 
 import pytest
 
+from praison_compressor.config import CompressorConfig
 from praison_compressor.messages import text_of
-from tests.helpers.realtime_caller import FACT, Caller, line, value_of
+from tests.helpers.realtime_caller import FACT, LONG, Caller, line, value_of
 from tests.helpers.realtime_server import speech
 from tests.helpers.realtime_talk import (
-    TIGHT,
     GatedStore,
     Slow,
     agent_for,
@@ -33,9 +33,9 @@ async def test_a_change_during_a_fold_is_not_undone(who):
         asked = re.search(r"fact-(\d+)", items[-1].words)
         return [("say", f"All right, know that order-{asked[1] if asked else 0} is amber-9999")]
 
-    options = {"summarizer": slow, "config": TIGHT}
+    options = {"summarizer": slow, "config": CompressorConfig(context_window=16_000)}
     async with conversation(answers=telling, **options) as (server, agent, caller):
-        await facts_until(caller, lambda: slow.running)
+        await facts_until(caller, lambda: slow.running, LONG)
         asked, told, kept = (FACT.findall(item.words)[0] for item in server.now.items[1:4])
         if who == "the user":
             victim, lost = server.ids[1], asked

@@ -290,7 +290,7 @@ def test_a_fold_takes_the_old_and_splits_nothing(items, low, more):
     assert len(window) >= marks.trigger_items or not chosen
     assert len(window) - len(chosen) >= low or not chosen
     assert all(item in window[: len(window) - low] for item in chosen)
-    overdue = items.sequence - marks.patience
+    overdue = items.sequence - 2 * marks.trigger_items
     left = [item for item in window if item not in chosen]
     assert not {i.call_id for i in chosen if i.call_id} & {i.call_id for i in left if i.call_id}
     assert all(item.settled or item.sequence < overdue for item in chosen)
