@@ -279,8 +279,12 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         if event is None:
             return
         self._deliver(event)
-        if self._remember(event):
-            return
+        try:
+            if self._keeper.take(event):
+                return  # an answer to the memory's own work
+        except Exception:
+            # A server's nonsense must not end the conversation.
+            logger.exception("not understood: %s", event.get("type"))
         if event.get("type") == "error":
             error = event.get("error", {})
             self._log(f"API Error: {error}", "red")
@@ -308,15 +312,6 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             return
         for listener in self._on_audio_callbacks:
             self._guarded(listener, sound)
-
-    def _remember(self, event: Event) -> bool:
-        """Whether the event was an answer to the memory's own work."""
-        try:
-            return self._keeper.take(event)
-        except Exception:
-            # A server's nonsense must not end the conversation.
-            logger.exception("not understood: %s", event.get("type"))
-            return False
 
     async def _created(self) -> None:
         """A session began; where it is not the connection's first, its conversation is empty."""

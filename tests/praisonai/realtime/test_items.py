@@ -191,45 +191,42 @@ def test_what_was_heard_is_the_beginning_of_what_was_said(text, share):
     assert len(kept) <= max(len(text) * share / 100, len(text) * (share >= 100))
 
 
+_DONE = "response.output_audio_transcript.done"
+
+
 def interrupted(*late) -> str:
     """An answer of 1000 ms, broken off at 400 ms, and what came late."""
     item = {"id": "a", "type": "message", "role": "assistant", "content": []}
     sound = base64.b64encode(bytes(48 * 1000)).decode()
-    done = "response.output_audio_transcript.done"
     found = follower(
         {"type": "conversation.item.added", "item": {**item, "status": "in_progress"}},
         {"type": "response.output_audio.delta", "item_id": "a", "delta": sound},
-        {"type": done, "item_id": "a", "transcript": "one two three four five"},
+        {"type": _DONE, "item_id": "a", "transcript": "one two three four five"},
         {"type": "conversation.item.truncated", "item_id": "a", "audio_end_ms": 400},
         *late,
     )
     return said(found, "a")
 
 
-def test_the_discarded_tail_is_forgotten():
-    """After an interruption only the words that were heard remain."""
-    assert interrupted() == "one two"
+_CUT = {"type": "conversation.item.truncated", "item_id": "a", "audio_end_ms": 200}
+_FINAL = {"id": "a", "type": "message", "role": "assistant", "status": "incomplete"}
+_PART = {"type": "output_audio", "transcript": "one two three four five"}
 
 
-def test_a_late_transcript_does_not_bring_the_tail_back():
-    """A transcript or a final item that comes after the interruption is cut as well."""
-    transcript = "one two three four five"
-    done = "response.output_audio_transcript.done"
-    part = {"type": "output_audio", "transcript": transcript}
-    item = {"id": "a", "type": "message", "role": "assistant", "status": "incomplete"}
-    assert interrupted({"type": done, "item_id": "a", "transcript": transcript}) == "one two"
-    final = {"type": "conversation.item.done", "item": {**item, "content": [part]}}
-    assert interrupted(final) == "one two"
-    delta = {"type": "response.output_audio_transcript.delta", "item_id": "a", "delta": " six"}
-    assert interrupted(delta) == "one two"
-
-
-def test_two_interruptions_keep_the_shorter():
-    """A second truncation counts from what the first left; a longer one brings nothing back."""
-    again = {"type": "conversation.item.truncated", "item_id": "a", "audio_end_ms": 200}
-    longer = {**again, "audio_end_ms": 900}
-    assert interrupted(again) == "one"
-    assert interrupted(again, longer) == "one"
+@pytest.mark.parametrize(
+    ("late", "left"),
+    [
+        ([], "one two"),
+        ([{"type": _DONE, "item_id": "a", "transcript": _PART["transcript"]}], "one two"),
+        ([{"type": "conversation.item.done", "item": {**_FINAL, "content": [_PART]}}], "one two"),
+        ([{"type": _DONE.replace("done", "delta"), "item_id": "a", "delta": " six"}], "one two"),
+        ([_CUT], "one"),
+        ([_CUT, {**_CUT, "audio_end_ms": 900}], "one"),
+    ],
+)
+def test_only_what_was_heard_remains(late, left):
+    """Neither a late transcript nor a longer truncation brings the discarded tail back."""
+    assert interrupted(*late) == left
 
 
 # ---------------------------------------------------------------- the marks
@@ -249,12 +246,6 @@ def test_marks_that_cannot_work_are_refused(wrong):
     """Half a pair, a high mark not above the low one, both pairs at once."""
     with pytest.raises(ConfigError):
         Marks(**wrong)
-
-
-def test_marks_are_off_unless_given():
-    """By default nothing is ever folded."""
-    assert not Marks().on
-    assert choose(follower(*(added(user(f"i{n}")) for n in range(500))).items, Marks()) == []
 
 
 # ---------------------------------------------------------------- the choice
@@ -325,19 +316,6 @@ def test_what_is_folded_reads_as_a_valid_chat(items, low):
     ids = [item.id for item in batch]
     told = json.dumps(messages)
     assert all(json.dumps(item_id) in told for item_id in ids)
-
-
-def test_each_call_is_told_with_its_output_behind_it():
-    """Parallel calls and their outputs are a valid chat, in whatever order they came."""
-    found = follower(
-        added(call("i1", "c1")),
-        added(call("i2", "c2")),
-        added(output("i3", "c2")),
-        added(output("i4", "c1")),
-    )
-    messages = messages_of(found.items.live())
-    assert [message["id"] for message in messages] == ["i1", "i4", "i2", "i3"]
-    assert check(messages) == []
 
 
 def test_leading_system_messages_are_never_folded():
