@@ -24,6 +24,7 @@ from rich.table import Table
 from praison_compressor.praisonai.realtime import RealtimeAgent
 from tests.helpers.realtime_caller import Caller, model, oracle, value_of
 from tests.helpers.realtime_server import Event, Kept, RealtimeServer, Reply
+from tests.helpers.realtime_talk import archived
 
 LOW, HIGH = 20, 60
 PACE_SECONDS = 0.004
@@ -108,6 +109,7 @@ async def converse(turns: int, marks: dict[str, int]) -> Run:
         agent.on_event(stamp)
         began = time.perf_counter()
         async with Caller(agent) as caller:
+            caller.transcribed = bool(marks)
             for turn in range(turns):
                 await caller.script(range(turn, turn + 1))
                 run.sizes.append(len((await books.read())["ids"]))
@@ -118,20 +120,10 @@ async def converse(turns: int, marks: dict[str, int]) -> Run:
             await agent.settled()
             told = await books.read()
             run.bills, run.refusals = told["bills"], told["refusals"]
-            kept = archived(agent) | set(agent.items)
+            kept = {*archived(agent), *agent.items}
             run.lost = len({i for i in caller.seen if not i.startswith("mem_")} - kept)
             run.folds = len(agent.store.open("default", agent.session_id).entries)
     return run
-
-
-def archived(agent: RealtimeAgent) -> set[str]:
-    """The ids of all items whose words are in the ledger."""
-    found = set()
-    for entry in agent.store.open("default", agent.session_id).entries:
-        for message in entry.originals:
-            found.add(str(message["id"]))
-            found |= {str(call["item_id"]) for call in message.get("tool_calls") or ()}
-    return found
 
 
 def quantile(values: list[float], share: float) -> float:

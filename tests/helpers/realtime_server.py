@@ -119,14 +119,12 @@ class RealtimeServer:
         delta_seconds: float = 0.0,
         transcribes: bool = True,
         transcript_seconds: float = 0.002,
-        renames: bool = False,
     ) -> None:
         self.model = model
         self.beta = beta
         self.delta_seconds = delta_seconds
         self.transcribes = transcribes
         self.transcript_seconds = transcript_seconds
-        self.renames = renames
         self.refusals: list[str] = []
         self.bills: list[Bill] = []
         self.received: list[Event] = []
@@ -306,8 +304,6 @@ class Connection:
 
     async def _create(self, event: Event) -> None:
         item = dict(event["item"])
-        if self.server.renames:
-            item["id"] = f"item_{next(self.server.numbers)}"
         item.setdefault("id", f"item_{next(self.server.numbers)}")
         self._check_item(item)
         place = self._place(event.get("previous_item_id"))

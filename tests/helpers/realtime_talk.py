@@ -7,16 +7,21 @@ import contextlib
 import inspect
 import threading
 
+from praison_compressor.config import CompressorConfig
 from praison_compressor.ledger.memory import MemoryStore
 from praison_compressor.messages import text_of
 from praison_compressor.praisonai.realtime import RealtimeAgent
-from tests.helpers.realtime_caller import Caller, model, oracle
+from tests.helpers.realtime_caller import Caller, model, oracle, value_of
 from tests.helpers.realtime_server import RealtimeServer
 
 LOW, HIGH = 12, 30
 TURN = 5  # the most items that one turn of the script adds
 ITEMS = {"max_history_items": LOW, "trigger_items": HIGH}
 SMALL = {"max_history_items": 4, "trigger_items": 8}
+
+
+TIGHT = CompressorConfig(context_window=6_400)
+"""A memory of 400 tokens, so that a few turns make a summary."""
 
 
 def agent_for(server, **options) -> RealtimeAgent:
@@ -62,18 +67,25 @@ def entries(agent):
     return agent.store.open("default", agent.session_id).entries
 
 
-def archived(agent) -> list[str]:
-    """The ids of all items whose words the ledger has, once for each time."""
-    return [
-        item_id
-        for entry in entries(agent)
-        for message in entry.originals
-        for item_id in [message["id"], *(c["item_id"] for c in message.get("tool_calls", ())[1:])]
-    ]
-
-
 def all_messages(agent):
-    return [message for entry in entries(agent) for message in entry.originals]
+    """Everything that left the window, as the store has it."""
+    return agent.store.transcript(agent.store.open("default", agent.session_id))
+
+
+def archived(agent) -> list[str]:
+    """The ids of all items whose words the store has, once for each time."""
+    return [message["id"] for message in all_messages(agent)]
+
+
+async def facts_until(caller: Caller, holds, more: str = "") -> int:
+    """Tell the caller's agent facts, until something holds; how many."""
+    for number in range(60):
+        if holds():
+            return number
+        fact = f"fact-{number} is {value_of(f'fact-{number}')}"
+        await caller.turn(f"Remember that {fact} please {more}")
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"never: {inspect.getsource(holds)}")
 
 
 async def until(holds) -> None:
@@ -116,7 +128,7 @@ class GatedStore(MemoryStore):
         self.gate = threading.Event()
         self.writing = False
 
-    def commit(self, session, segments):
+    def commit(self, session, segments, outline=None):
         self.writing = True
         self.gate.wait(10)
-        return super().commit(session, segments)
+        return super().commit(session, segments, outline)

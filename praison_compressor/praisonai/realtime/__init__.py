@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .agent import RealtimeAgent
-from .choosing import Marks
+from .memory import Marks
 from .protocol import ServerRefused
 
 __all__ = ["Marks", "RealtimeAgent", "ServerRefused"]

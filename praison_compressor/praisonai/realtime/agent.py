@@ -4,31 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import json
 import logging
 import os
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 from praisonaiagents.agent.realtime_agent import RealtimeAgent as HostRealtimeAgent
 
-from ...compressor.defaults import default_store, default_summarizer
+from ...compressor.context_compressor import ContextCompressor
 from ...config import CompressorConfig
 from ...errors import ConfigError
-from ...events import Event as CompressorEvent
+from ...events import Listener
 from ...ledger.segments import Segment, Store
-from ...summaries.protocol import Summarizer, as_summarizer
-from ...summaries.writer import SummaryWriter
-from ...tokens.counter import TokenCounter
-from .choosing import Marks
-from .items import Items
 from .keeper import Keeper
-from .memory import Memory
-from .protocol import AUDIO_DELTAS, TEXT_DELTAS, Event, Follower, clear_event, truncate_event
+from .memory import Marks, Memory, memory_options
+from .protocol import AUDIO_DELTAS, TEXT_DELTAS, Event
 
 __all__ = [
     "RealtimeAgent",
@@ -38,23 +31,16 @@ logger = logging.getLogger(__name__)
 
 
 OPENAI_URL = "wss://api.openai.com/v1/realtime"
-
-
-GREETING_SECONDS = 10.0
-
-
-REALTIME_WINDOW = 32_000
-"""Tokens of OpenAI's realtime models, which no table lists: what the memory's share is taken of."""
-
-
 MAX_MESSAGE_BYTES = 2**24
 
 
 class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships no types
     """The host's `RealtimeAgent` with a `url` of your own and, where marks are given, a memory.
 
-    At `trigger_items` items the oldest are summarized into a memory item in front of the
-    conversation and deleted from the server, down to `max_history_items`; or the same in tokens.
+    At `trigger_items` items the oldest move into a memory item in front of the conversation and are
+    deleted from the server, down to `max_history_items`. The memory is what
+    `ContextCompressor` makes of all that left, in a sixteenth of the window: the words while they
+    fit, then summaries.
     After a disconnect `aconnect` tells the new connection the memory and the live window; what the
     user said and the old one had not yet transcribed is there as speech without its words.
 
@@ -64,9 +50,8 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     `summarizer` is any object or async callable that the compressor takes; without one, or when
     it does not answer, summaries are static. `session_id` names the ledger's session.
     `transcription_model` writes down what the user says, which is all that can be remembered of
-    it; None leaves the session's own setting. `fold_timeout_seconds` is for writing one summary
-    (None: twice the configuration's timeout for one call), `ack_timeout_seconds` for the server's
-    answer to a deletion. `on_fold` is told the compressor's events.
+    it; None leaves the session's own setting. `ack_timeout_seconds` is for the server's answer to a
+    deletion. `on_fold` is told the compressor's events.
 
     Raises:
         ConfigError: marks, URL or options that cannot work.
@@ -86,53 +71,33 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         headers: Mapping[str, str] | None = None,
         max_history_items: int | None = None,
         trigger_items: int | None = None,
-        max_history_tokens: int | None = None,
-        trigger_tokens: int | None = None,
         config: CompressorConfig | None = None,
         summarizer: Any = None,
         store: Store | None = None,
-        tokens: TokenCounter | None = None,
         session_id: str | None = None,
         transcription_model: str | None = "whisper-1",
-        fold_timeout_seconds: float | None = None,
         ack_timeout_seconds: float = 10.0,
-        on_fold: Callable[[CompressorEvent], None] | None = None,
+        on_fold: Listener | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(name, llm, model, realtime, instructions, verbose, **kwargs)
         self._ws: Any = None
         self.url = _url(url or OPENAI_URL, self.llm)
         self.session_id = session_id or f"voice-{uuid.uuid4().hex}"
-        self.marks = Marks(max_history_items, trigger_items, max_history_tokens, trigger_tokens)
+        self.marks = Marks(max_history_items or 0, trigger_items or 0)
         self.transcription_model = transcription_model
         self._headers = self._credentials(url, api_key, headers)
-        given = (config or CompressorConfig()).with_environment()
-        options = replace(
-            given,
-            model=given.model or self.llm,
-            context_window=given.context_window or REALTIME_WINDOW,
+        options = memory_options((config or CompressorConfig()).with_environment(), self.llm)
+        compressor = ContextCompressor(
+            options, summarizer=summarizer, store=store, on_event=on_fold
         )
-        self._tokens = tokens or TokenCounter(options.model)
-        self.store = store if store is not None else default_store(options)
-        self._on_fold = on_fold
-        chosen = _summarizer(options, summarizer)
-        writer = SummaryWriter(options, chosen, self._tokens, self._tell)
-        self._memory = Memory(options, writer, self.store, self._tokens, self.session_id)
-        self._items = Items()
-        self._follower = Follower(self._items)
+        self.store = compressor.store
+        self._tokens = compressor.tokens
+        self._memory = Memory(compressor, self.session_id)
         self._keeper = Keeper(
-            self._items,
-            self._follower,
-            self._memory,
-            self.marks,
-            self._tokens,
-            self._transmit,
-            timeout_seconds=fold_timeout_seconds or 2 * options.timeout_seconds,
-            ack_timeout_seconds=ack_timeout_seconds,
-            tell=lambda name, data: self._tell(CompressorEvent(name, self.session_id, data)),
+            self._memory, self.marks, self._transmit, ack_timeout_seconds=ack_timeout_seconds
         )
         self._on_event_callbacks: list[Callable[[Event], Any]] = []
-        self._early: list[str | bytes] = []
         self._sessions = 0
 
     # ------------------------------------------------------------ what it knows
@@ -150,16 +115,16 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     @property
     def items(self) -> tuple[str, ...]:
         """The ids of the live window, oldest first."""
-        return tuple(item.id for item in self._items.live())
+        return tuple(item.id for item in self._keeper.items.live())
 
     @property
     def usage(self) -> dict[str, Any]:
         """What the newest response was billed, as the server reported it."""
-        return dict(self._follower.usage)
+        return dict(self._keeper.follower.usage)
 
     def transcript(self, item_id: str) -> str | None:
         """The words of an item of the live window."""
-        item = self._items.get(item_id)
+        item = self._keeper.items.get(item_id)
         return None if item is None else item.text or item.output or item.arguments
 
     async def settled(self) -> None:
@@ -189,17 +154,9 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
 
     async def adisconnect(self) -> bool:
         """Disconnect; a fold that is under way is cancelled. True if disconnected."""
-        socket = self._ws
+        closed: bool = await super().adisconnect()
         await self._lost()
-        if socket is None:
-            return True
-        try:
-            await socket.close()
-        except Exception as error:
-            self._log(f"Disconnect error: {error}", "red")
-            return False
-        self._log("Disconnected", "yellow")
-        return True
+        return closed
 
     async def _open(self) -> None:
         try:
@@ -213,7 +170,6 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             await asyncio.to_thread(self._tokens.text, "")  # a vocabulary takes a while to load
         if self.url.startswith(OPENAI_URL) and "Authorization" not in self._headers:
             raise ValueError("OPENAI_API_KEY environment variable or api_key= required")
-        self._early.clear()
         self._sessions = 0
         self._ws = await connect(
             self.url,
@@ -222,35 +178,18 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             compression=None,  # sound hardly shrinks, and every frame would pay for the attempt
         )
         self._connected = True
-        remembers = self.marks.on and self._keeper.remembers
-        if remembers:
-            await self._greeting()
         await self._transmit({"type": "session.update", "session": self._session()})
-        if remembers:
+        if self.marks.on:
             await self._keeper.replay()
-
-    async def _greeting(self) -> None:
-        """Wait for `session.created`, before which a server may not listen."""
-        with contextlib.suppress(asyncio.TimeoutError):
-            message = await asyncio.wait_for(self._ws.recv(), GREETING_SECONDS)
-            self._early.append(message)
-            event = _event(message)
-            if event is not None and event.get("type") == "session.created":
-                self._follower.take(event)
 
     def _session(self) -> Event:
         config = self._realtime_config
-        if not hasattr(config, "to_session"):  # hosts up to 1.7.4 speak the beta protocol
-            return self._transcribing_beta(config.to_dict())
-        session: Event = config.to_session()
+        is_beta = not hasattr(config, "to_session")  # hosts up to 1.7.4 speak the beta protocol
+        session: Event = config.to_dict() if is_beta else config.to_session()
         if self.marks.on and self.transcription_model:
-            given = session.setdefault("audio", {}).setdefault("input", {})
-            given.setdefault("transcription", {"model": self.transcription_model})
-        return session
-
-    def _transcribing_beta(self, session: Event) -> Event:
-        if self.marks.on and self.transcription_model:
-            session.setdefault("input_audio_transcription", {"model": self.transcription_model})
+            given = session if is_beta else session.setdefault("audio", {}).setdefault("input", {})
+            name = "input_audio_transcription" if is_beta else "transcription"
+            given.setdefault(name, {"model": self.transcription_model})
         return session
 
     def _credentials(
@@ -278,7 +217,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         event = self._keeper.sending(event)
         if await self._transmit(event):
             return True
-        self._keeper.unsent(event)
+        self._keeper.unsent(event.get("event_id"))
         return False
 
     async def _transmit(self, event: Event) -> bool:
@@ -302,15 +241,21 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
 
         What was not heard is not remembered either. True if sent.
         """
-        item = self._items.get(item_id)
+        item = self._keeper.items.get(item_id)
         if item is not None:
             item.interrupt(float(audio_end_ms))
             self._keeper.cut_short(item_id)
-        return await self._transmit(truncate_event(item_id, content_index, audio_end_ms))
+        event = {
+            "type": "conversation.item.truncate",
+            "item_id": item_id,
+            "content_index": content_index,
+            "audio_end_ms": audio_end_ms,
+        }
+        return await self._transmit(event)
 
     async def clear_input_audio(self) -> bool:
         """Drop the audio that was sent and is not committed yet. True if sent."""
-        return await self._transmit(clear_event())
+        return await self._transmit({"type": "input_audio_buffer.clear"})
 
     # ------------------------------------------------------------ receiving
 
@@ -320,9 +265,6 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         if not self._connected or socket is None:
             return
         try:
-            early, self._early = self._early, []
-            for message in early:
-                await self._receive(message)
             async for message in socket:
                 await self._receive(message)
         except Exception as error:
@@ -337,8 +279,12 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         if event is None:
             return
         self._deliver(event)
-        if self._remember(event):
-            return
+        try:
+            if self._keeper.take(event):
+                return  # an answer to the memory's own work
+        except Exception:
+            # A server's nonsense must not end the conversation.
+            logger.exception("not understood: %s", event.get("type"))
         if event.get("type") == "error":
             error = event.get("error", {})
             self._log(f"API Error: {error}", "red")
@@ -367,17 +313,6 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         for listener in self._on_audio_callbacks:
             self._guarded(listener, sound)
 
-    def _remember(self, event: Event) -> bool:
-        """Whether the event was an answer to the memory's own work."""
-        try:
-            self._keeper.before(event)
-            self._follower.take(event)
-            return self._keeper.after(event)
-        except Exception:
-            # A server's nonsense must not end the conversation.
-            logger.exception("not understood: %s", event.get("type"))
-            return False
-
     async def _created(self) -> None:
         """A session began; where it is not the connection's first, its conversation is empty."""
         self._sessions += 1
@@ -392,10 +327,6 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         except Exception as error:
             logger.exception("a callback failed")
             self._report(error)
-
-    def _tell(self, event: CompressorEvent) -> None:
-        if self._on_fold is not None:
-            self._guarded(self._on_fold, event)
 
     def _report(self, error: Exception) -> None:
         for callback in self._on_error_callbacks:
@@ -421,9 +352,3 @@ def _url(url: str, model: str) -> str:
         return url
     query = f"{parts.query}&" if parts.query else ""
     return parts._replace(query=f"{query}model={quote(model)}").geturl()
-
-
-def _summarizer(config: CompressorConfig, given: Any) -> Summarizer | None:
-    if given is not None or config.auxiliary_model is None:
-        return as_summarizer(given)
-    return default_summarizer(config)

@@ -6,35 +6,24 @@ No I/O. Only text is read from events: audio is counted in milliseconds and neve
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import ceil
 from typing import Any
 
 from ...messages import Message
 
 __all__ = [
+    "EMPTY_SPEECH",
     "Item",
     "Items",
     "heard",
     "messages_of",
+    "text_or_empty",
 ]
 
 
 NO_WORDS = "(speech that was not transcribed)"
-
-
 EMPTY_SPEECH = "(speech without words)"
-
-
-OUTPUT_MS_PER_TOKEN = 50
-"""Of the assistant's audio, as OpenAI bills it."""
-
-
-INPUT_TOKENS_PER_WORD_TOKEN = 3
-"""Of the user's audio: 10 tokens a second at 2.5 words a second; its length is not reported."""
-
-
 _AUDIO_PARTS = frozenset({"input_audio", "audio", "output_audio"})
 
 
@@ -62,10 +51,14 @@ class Item:
     sequence: int = 0
     """How many items had come before it."""
     on_server: bool = True
+    is_memory: bool = False
+    """It is ours, and no part of the conversation."""
     withdrawn: bool = False
     """Someone wants it gone: it is neither folded nor replayed."""
     folded: bool = False
     """The memory stands for it; the server has yet to be told."""
+    deleting: bool = False
+    """We have asked the server to delete it."""
     revision: int = 0
     """Changes whenever its words do."""
 
@@ -82,15 +75,10 @@ class Item:
             return "\n".join(texts)
         return NO_WORDS if self.awaiting else EMPTY_SPEECH if self.spoken else ""
 
-    def tokens(self, count: Callable[[str], int]) -> int:
-        """About what the server bills for it each time that it is read."""
-        words = count(f"{self.text}{self.name}{self.arguments}{self.output}")
-        if not self.spoken:
-            return words
-        if self.role == "assistant":
-            played = self.audio_ms if self.heard_ms is None else min(self.audio_ms, self.heard_ms)
-            return words + ceil(played / OUTPUT_MS_PER_TOKEN)
-        return words * (1 + INPUT_TOKENS_PER_WORD_TOKEN)
+    @property
+    def all_words(self) -> str:
+        """Everything that it says, whatever its kind."""
+        return " ".join(filter(None, (self.name, self.arguments, self.output, self.text)))
 
     def say(self, index: int, text: str) -> None:
         """Set the words of a part; after an interruption only those that were heard."""
@@ -143,136 +131,91 @@ class Items:
 
     def __init__(self) -> None:
         self._items: list[Item] = []
-        self._by_id: dict[str, Item] = {}
-        self._apart: set[str] = set()
-        self._sequence = 0
+        self.sequence = 0
+        """How many items there have ever been."""
         self._names_predecessors = False
 
     def __iter__(self) -> Iterator[Item]:
         return iter(self._items)
 
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def get(self, item_id: str) -> Item | None:
+    def get(self, item_id: Any) -> Item | None:
         """The item of that id."""
-        return self._by_id.get(item_id)
-
-    @property
-    def sequence(self) -> int:
-        """How many items there have ever been."""
-        return self._sequence
+        return next((item for item in self._items if item.id == item_id), None)
 
     def live(self) -> list[Item]:
         """The window: what is verbatim in the conversation."""
-        return [item for item in self._items if not item.withdrawn and not item.folded]
+        return [i for i in self._items if not (i.is_memory or i.withdrawn or i.folded)]
 
-    def folded(self) -> list[Item]:
-        """What the server still has although the memory stands for it."""
-        return [item for item in self._items if item.folded and item.on_server]
+    @property
+    def memory(self) -> Item | None:
+        """The memory as the server was last told it."""
+        return next((i for i in self._items if i.is_memory and not i.withdrawn), None)
 
-    def set_apart(self, item_id: str) -> None:
-        """An item of our own (the memory) that is no part of the conversation."""
-        self._apart.add(item_id)
+    def obsolete(self) -> list[Item]:
+        """What the server still has although the memory, or a newer one, stands for it."""
+        gone = (i for i in self._items if i.folded or (i.is_memory and i.withdrawn))
+        return [item for item in gone if item.on_server]
 
     # ------------------------------------------------------------ what the server says
 
     def added(self, item: Mapping[str, Any], previous: str | None, *, named: bool) -> None:
         """An item came, or came again. `named`: the event has a field for its predecessor."""
-        item_id = _text(item.get("id"))
-        if not item_id or item_id in self._apart:
+        item_id = text_or_empty(item.get("id"))
+        if not item_id:
             return
-        known = self._by_id.get(item_id) or self._sent_as(item)
+        known = self.get(item_id)
         self._names_predecessors = self._names_predecessors or bool(previous)
         if known is None:
-            known = Item(item_id, _text(item.get("type")) or "message", sequence=self._sequence)
-            self._sequence += 1
-            self._insert(known, previous, named)
-        elif known.id != item_id:
-            self._rename(known, item_id)
+            # A server that names predecessors means the front by naming none.
+            front = named and not previous and self._names_predecessors
+            known = self._insert(item_id, item, previous, front=front)
         known.on_server = True
         _fill(known, item)
 
-    def deleted(self, item_id: str) -> Item | None:
+    def deleted(self, item_id: str) -> None:
         """An item is gone from the server."""
-        self._apart.discard(item_id)
-        item = self._by_id.pop(item_id, None)
-        if item is not None:
-            self._items.remove(item)
-        return item
+        self._items = [item for item in self._items if item.id != item_id]
 
-    def sent(self, item: Mapping[str, Any], previous: str | None = None) -> None:
-        """An item of the user's is on its way: it survives a disconnect before its echo."""
-        item_id = _text(item.get("id"))
-        if item_id and item_id not in self._apart and item_id not in self._by_id:
-            known = Item(item_id, _text(item.get("type")) or "message", sequence=self._sequence)
-            self._sequence += 1
-            _fill(known, item)
-            known.on_server = False
-            front = previous == "root"
-            self._insert(known, None if front else previous, named=False, front=front)
-
-    def refused(self, item_id: str) -> None:
-        """The server did not take an item that was sent."""
-        item = self._by_id.get(item_id)
-        if item is not None and not item.on_server:
-            self.deleted(item_id)
+    def sent(
+        self, item: Mapping[str, Any], previous: str | None = None, *, is_memory: bool = False
+    ) -> Item | None:
+        """An item is on its way: a user's survives a disconnect before its echo. None: known."""
+        item_id = text_or_empty(item.get("id"))
+        if not item_id or self.get(item_id) is not None:
+            return None
+        known = self._insert(item_id, item, previous, front=previous == "root")
+        known.on_server, known.is_memory = False, is_memory
+        _fill(known, item)
+        return known
 
     def disconnected(self) -> None:
         """The server's side is gone: what is left is what will be told to the next one."""
-        self._apart.clear()
         self._names_predecessors = False
         self._items = self.live()
-        self._by_id = {item.id: item for item in self._items}
         for item in self._items:
             item.leave_server()
 
     def _insert(
-        self, item: Item, previous: str | None, named: bool, *, front: bool = False
-    ) -> None:
-        self._by_id[item.id] = item
-        after = self._by_id.get(previous) if previous else None
+        self, item_id: str, given: Mapping[str, Any], previous: str | None, *, front: bool
+    ) -> Item:
+        item = Item(item_id, text_or_empty(given.get("type")) or "message", sequence=self.sequence)
+        self.sequence += 1
+        after = self.get(previous)
         if after is not None:
             self._items.insert(self._items.index(after) + 1, item)
-        elif (
-            front
-            or previous in self._apart
-            or (named and not previous and self._names_predecessors)
-        ):
-            # A server that names predecessors means the front by naming none.
-            self._items.insert(0, item)
         else:
-            self._items.append(item)
-
-    def _sent_as(self, item: Mapping[str, Any]) -> Item | None:
-        """What we sent, where a server gave it an id of its own."""
-        echo = Item("", _text(item.get("type")) or "message")
-        _fill(echo, item)
-        if echo.spoken or not any(_words(echo)[2:]):
-            return None
-        for sent in self._items:
-            if not sent.on_server and _words(sent) == _words(echo):
-                return sent
-        return None
-
-    def _rename(self, item: Item, item_id: str) -> None:
-        del self._by_id[item.id]
-        item.id = item_id
-        self._by_id[item_id] = item
-
-
-def _words(item: Item) -> tuple[str, ...]:
-    return (item.type, item.role, item.text, item.call_id, item.arguments, item.output)
+            self._items.insert(0 if front else len(self._items), item)
+        return item
 
 
 def _fill(item: Item, given: Mapping[str, Any]) -> None:
     """Take over what an event says of an item: its words, never its audio."""
     before = (item.call_id, item.name, item.arguments, item.output)
-    item.role = _text(given.get("role")) or item.role
-    item.call_id = _text(given.get("call_id")) or item.call_id
-    item.name = _text(given.get("name")) or item.name
-    item.arguments = _text(given.get("arguments")) or item.arguments
-    item.output = _text(given.get("output")) or item.output
+    item.role = text_or_empty(given.get("role")) or item.role
+    item.call_id = text_or_empty(given.get("call_id")) or item.call_id
+    item.name = text_or_empty(given.get("name")) or item.name
+    item.arguments = text_or_empty(given.get("arguments")) or item.arguments
+    item.output = text_or_empty(given.get("output")) or item.output
     parts = given.get("content")
     for index, part in enumerate(parts if isinstance(parts, list) else ()):
         if isinstance(part, Mapping):
@@ -297,64 +240,41 @@ def _fill_part(item: Item, index: int, part: Mapping[str, Any]) -> None:
         item.say(index, words)
 
 
-def _text(value: Any) -> str:
+def text_or_empty(value: Any) -> str:
+    """The value where it is a string: servers send anything."""
     return value if isinstance(value, str) else ""
 
 
 # ---------------------------------------------------------------- as chat messages
-def messages_of(items: Sequence[Item]) -> list[Message]:
-    """The items as chat messages, calls made at once in one message, outputs right behind.
 
-    Every item's id is in them (`id`, of further calls `item_id`): an archive can be searched by
-    what the server called it, and digests leave both out.
+
+def messages_of(items: Sequence[Item]) -> list[Message]:
+    """The items as chat messages, one each with its id, every call's output right behind it.
+
+    An archive can be searched by what the server called an item; digests leave the id out.
     """
-    messages: list[Message] = []
     outputs = {item.call_id: item for item in items if item.type == "function_call_output"}
     calls = {item.call_id for item in items if item.type == "function_call"}
-    position = 0
-    while position < len(items):
-        item = items[position]
+    messages: list[Message] = []
+    for item in items:
+        answer = outputs.get(item.call_id)
         if item.type == "function_call":
-            group = _together(items, position)
-            answers = [outputs[call.call_id] for call in group if call.call_id in outputs]
-            messages += [_calling(group), *map(_answering, answers)]
-            position += len(group)
-            continue
-        position += 1
-        if item.type != "function_call_output":
-            messages.append(_saying(item))
-        elif item.call_id not in calls or outputs[item.call_id] is not item:
-            messages.append(_answering(item))
+            messages += map(_message, [item] if answer is None else [item, answer])
+        elif item.call_id not in calls or item is not answer:
+            messages.append(_message(item))
     return messages
 
 
-def _together(items: Sequence[Item], start: int) -> list[Item]:
-    end = start
-    while end < len(items) and items[end].type == "function_call":
-        end += 1
-    return list(items[start:end])
-
-
-def _calling(calls: Sequence[Item]) -> Message:
-    made = [
-        {
-            "id": call.call_id or call.id,
-            "type": "function",
-            "function": {"name": call.name, "arguments": call.arguments or "{}"},
-            "item_id": call.id,
-        }
-        for call in calls
-    ]
-    return {"role": "assistant", "content": None, "tool_calls": made, "id": calls[0].id}
-
-
-def _answering(item: Item) -> Message:
-    return {"role": "tool", "tool_call_id": item.call_id, "content": item.output, "id": item.id}
-
-
-def _saying(item: Item) -> Message:
+def _message(item: Item) -> Message:
+    if item.type == "function_call":
+        function = {"name": item.name, "arguments": item.arguments or "{}"}
+        calls = [{"id": item.call_id or item.id, "type": "function", "function": function}]
+        return {"role": "assistant", "content": None, "tool_calls": calls, "id": item.id}
+    if item.type == "function_call_output":
+        answer = {"tool_call_id": item.call_id, "content": item.output}
+        return {"role": "tool", **answer, "id": item.id}
     if item.type == "message":
         role = item.role if item.role in ("user", "assistant", "system") else "user"
         return {"role": role, "content": item.text, "id": item.id}
-    said = " ".join(part for part in (item.name, item.arguments, item.output, item.text) if part)
-    return {"role": "assistant", "content": f"[{item.type}] {said}".strip(), "id": item.id}
+    content = f"[{item.type}] {item.all_words}".strip()
+    return {"role": "assistant", "content": content, "id": item.id}

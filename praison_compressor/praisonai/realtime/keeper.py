@@ -1,6 +1,6 @@
 """Keeps a voice conversation between its marks: one piece of work at a time, off the audio path.
 
-Snapshot -> summarize -> is the head unchanged? -> commit -> tell the server. The server is told
+Choose -> summarize and archive -> forget what changed meanwhile -> tell the server. It is told
 in an order in which any failure leaves more there than needed, never less: the new memory is
 created in front and acknowledged, only then the old one and the folded items are deleted.
 """
@@ -10,16 +10,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ...errors import LedgerConflict
-from ...ledger.segments import Segment
-from ...tokens.counter import TokenCounter
-from .choosing import Batch, Marks, choose, deletions
 from .items import Item, Items, messages_of
-from .memory import Memory
+from .memory import Marks, Memory, choose
 from .protocol import (
+    ADDED,
     Acks,
     Event,
     Follower,
@@ -33,12 +30,13 @@ from .protocol import (
 
 __all__ = [
     "Keeper",
+    "deletions",
 ]
 
 logger = logging.getLogger(__name__)
 
-
-_ADDED = ("conversation.item.added", "conversation.item.created")
+REPLAY = "replay_"
+"""Begins the id of each event that tells a new connection what an older one knew."""
 
 
 class Keeper:
@@ -46,70 +44,42 @@ class Keeper:
 
     def __init__(
         self,
-        items: Items,
-        follower: Follower,
         memory: Memory,
         marks: Marks,
-        tokens: TokenCounter,
         send: Callable[[Event], Awaitable[bool]],
         *,
-        timeout_seconds: float,
         ack_timeout_seconds: float,
-        tell: Callable[[str, Mapping[str, Any]], None],
     ) -> None:
-        self._items = items
-        self._follower = follower
+        self.items = Items()
+        self.follower = Follower(self.items)
         self._memory = memory
         self._marks = marks
-        self._tokens = tokens
         self._send = send
-        self._timeout = timeout_seconds
         self._ack_timeout = ack_timeout_seconds
-        self._listener = tell
         self._acks = Acks()
         self._work: asyncio.Task[None] | None = None
-        self._memory_id: str | None = None
-        self._told = ""
-        self._creating = ("", "")
-        self._renamed: dict[str, str] = {}
-        self._users: dict[str, str] = {}
-        """Items that the user sent, by the event: not yet answered."""
-        self._withdrawals: dict[str, str] = {}
-        """Items that the user wants deleted, by the event."""
         self._resume_at = 0
-        self._ratio = 1.0
 
     # ------------------------------------------------------------ events
 
-    def before(self, event: Mapping[str, Any]) -> None:
-        """Before an event is taken over: what of it concerns the memory."""
-        kind = event.get("type")
-        if kind == "conversation.item.deleted":
-            self._deleted(str(event.get("item_id")))
-        elif kind in _ADDED and isinstance(event.get("item"), Mapping):
-            self._adopt(event["item"])
-
-    def after(self, event: Mapping[str, Any]) -> bool:
-        """After it: wake who waits, start what is due. Whether it was an answer to us alone."""
-        kind = str(event.get("type"))
-        if kind.endswith(".delta"):
-            return False  # most events, audio among them: nothing is ever due after one
+    def take(self, event: Event) -> bool:
+        """Take over an event and start what is due; whether it was an answer to us alone."""
+        kind, item_id = str(event.get("type")), event.get("item_id")
         if kind == "error":
             error = event.get("error")
             return isinstance(error, Mapping) and self._refused(error)
-        if kind in _ADDED:
-            item = event.get("item")
-            self._acks.settle("added", str(item.get("id")) if isinstance(item, Mapping) else "")
-            self._users = {e: i for e, i in self._users.items() if self._is_unanswered(i)}
-        elif kind == "conversation.item.deleted":
-            self._acks.settle("deleted", str(event.get("item_id")))
-            gone = event.get("item_id")
-            self._withdrawals = {e: i for e, i in self._withdrawals.items() if i != gone}
+        if kind == "conversation.item.deleted":
+            self._deleted(str(item_id))
+        self.follower.take(event)
+        if kind.endswith(".delta"):
+            return False  # most events, audio among them: nothing is ever due after one
+        if kind in ADDED and isinstance(event.get("item"), Mapping):
+            item = self.items.get(event["item"].get("id"))
+            if item is not None:
+                self._acks.settle("added", item)
         elif kind == "conversation.item.truncated":
-            self.cut_short(str(event.get("item_id")))
-        elif kind == "response.done":
-            self._learn()
-        elif kind == "session.updated" and self._marks.on and not self._follower.transcribes:
+            self.cut_short(str(item_id))
+        elif kind == "session.updated" and self._marks.on and not self.follower.transcribes:
             logger.warning(
                 "the session does not transcribe what the user says, so it cannot be remembered; "
                 "set transcription_model to a model that the server has"
@@ -122,22 +92,20 @@ class Keeper:
         if event.get("type") != "conversation.item.create" or not self._marks.on:
             return event
         item = {"id": new_id("item"), **event.get("item", {})}
-        event = {"event_id": new_id("evt"), **event, "item": item}
-        self._users[event["event_id"]] = item["id"]
-        self._items.sent(item, event.get("previous_item_id"))
-        return event
+        self.items.sent(item, event.get("previous_item_id"))
+        return {"event_id": item["id"], **event, "item": item}
 
-    def unsent(self, event: Event) -> None:
-        """An event could not be sent; the user has been told so."""
-        item_id = self._users.pop(str(event.get("event_id")), None)
-        if item_id is not None:
-            self._items.refused(item_id)
+    def unsent(self, event_id: Any) -> None:
+        """An event could not be sent, or was refused: an item that it names is not there."""
+        item = self.items.get(event_id)
+        if item is not None and not item.on_server:
+            self.items.deleted(item.id)
 
     def consider(self) -> None:
         """Start work where there is some and none is under way."""
-        if self._work is not None or not self._marks.on or self._items.sequence < self._resume_at:
+        if self._work is not None or not self._marks.on or self.items.sequence < self._resume_at:
             return
-        if self._is_due():
+        if self._memory.outdated or self._out_of_step() or choose(self.items, self._marks):
             self._work = asyncio.get_running_loop().create_task(self._run())
 
     async def settled(self) -> None:
@@ -154,141 +122,74 @@ class Keeper:
                 await work
             if self._work is work:  # cancelled before its first step, it has cleared nothing
                 self._work = None
-        self._memory_id, self._told, self._resume_at = None, "", 0
-        self._creating = ("", "")
-        self._renamed.clear()
-        self._users.clear()
-        self._withdrawals.clear()
-        self._items.disconnected()
+        self._resume_at = 0
+        self.items.disconnected()
 
     # ------------------------------------------------------------ a new connection
 
-    @property
-    def remembers(self) -> bool:
-        """Whether there is something to tell a new connection."""
-        return bool(self._memory.text) or bool(self._items.live())
-
     async def replay(self) -> None:
         """Tell a new connection the memory and the live window, in this order, unanswered yet."""
-        text = self._memory.text
-        if text:
-            self._memory_id, self._told = self._new_memory_id(), text
-            item = memory_item(self._memory_id, text)
-            self._creating = (self._memory_id, text)
-            await self._send(create_event(item, event_id=self._memory_id, previous="root"))
-        for item_now in self._items.live():
-            item = item_of(item_now, beta=self._follower.beta)
-            await self._send(create_event(item, event_id=f"replay_{item_now.id}"))
+        live = self.items.live()
+        if self._memory.text:
+            item = memory_item(self._memory.text)
+            self.items.sent(item, "root", is_memory=True)
+            await self._send(create_event(item, event_id=REPLAY + item["id"], in_front=True))
+        for item_now in live:
+            item = item_of(item_now, beta=self.follower.beta)
+            await self._send(create_event(item, event_id=REPLAY + item_now.id))
 
     def _refused(self, error: Mapping[str, Any]) -> bool:
-        event_id = str(error.get("event_id"))
-        if event_id in self._users:
-            self._items.refused(self._users.pop(event_id))
-            return False
-        if event_id in self._withdrawals:
-            self._stays(self._withdrawals.pop(event_id))
-            return False
-        if self._memory_id is not None and event_id == self._memory_id:
-            self._memory_id, self._told = None, ""
-        elif not event_id.startswith("replay_"):
+        _, is_replay, item_id = str(error.get("event_id")).rpartition(REPLAY)
+        if not is_replay:
+            self.unsent(item_id)
             return self._acks.refuse(error)
+        item = self.items.get(item_id)
+        if item is not None and item.is_memory:
+            self.unsent(item_id)  # it is told again
         logger.warning("the server refused a part of the replay: %s", error.get("message"))
         return True
 
     # ------------------------------------------------------------ the work
 
-    def _is_due(self) -> bool:
-        return bool(self._out_of_step() or self._memory.outdated or self._choose())
-
     def _out_of_step(self) -> bool:
         """Whether the server has yet to be told what the memory is."""
-        return self._told != self._memory.text or bool(self._items.folded())
-
-    def _choose(self) -> Batch | None:
-        return choose(self._items, self._marks, self._size)
-
-    def _size(self, item: Item) -> int:
-        return round(item.tokens(self._tokens.text) * self._ratio)
+        told = self.items.memory
+        return (told.text if told else "") != self._memory.text or bool(self.items.obsolete())
 
     async def _run(self) -> None:
         try:
             await self._keep_up()
         except Exception as error:
             # Nothing was deleted that the memory does not hold; a little growth, then once more.
-            self._resume_at = self._items.sequence + self._pause()
-            reason = f"{type(error).__name__}: {error}"
+            self._resume_at = self.items.sequence + self._marks.step
             hung_up = isinstance(error, ServerRefused) and error.code == "not connected"
-            logger.log(
-                logging.DEBUG if hung_up else logging.WARNING, "nothing folded for now: %s", reason
-            )
-            self._listener("failed", {"reason": reason})
+            level = logging.DEBUG if hung_up else logging.WARNING
+            logger.log(level, "nothing folded for now: %s: %s", type(error).__name__, error)
         finally:
             self._work = None
         self.consider()
 
-    def _pause(self) -> int:
-        low, high = self._marks.max_history_items, self._marks.trigger_items
-        return max(1, (high - low) // 2) if low is not None and high is not None else 4
-
     async def _keep_up(self) -> None:
         while True:
             if self._memory.outdated:
-                await self._revise()
+                await self._memory.fold()
             elif self._out_of_step():
                 await self._tell()
-            elif (batch := self._choose()) is not None:
+            elif batch := choose(self.items, self._marks):
                 await self._fold(batch)
             else:
                 return
 
-    async def _fold(self, batch: Batch) -> None:
-        """One fold; where its head has changed meanwhile it is dropped and chosen anew."""
-        self._listener("started", {"items": len(batch.items)})
-        messages = messages_of(batch.items)
-        drafting = self._memory.draft(
-            messages,
-            source_tokens=self._billed(batch.items),
-            window_tokens=self._billed(self._items.live()),
-            visible=self._visible(batch),
-        )
-        draft = await asyncio.wait_for(drafting, self._timeout)
-        if batch.changed(self._items):
+    async def _fold(self, batch: list[Item]) -> None:
+        before = [item.revision for item in batch]
+        if not await self._memory.fold(messages_of(batch)):
             return
-        with contextlib.suppress(LedgerConflict):
-            try:
-                await self._memory.commit(draft)
-            except asyncio.CancelledError:
-                self._mark(batch)  # a commit that has begun was finished
-                raise
-            self._mark(batch)
-            self._listener("committed", self._numbers(batch, draft.segment))
-
-    def _mark(self, batch: Batch) -> None:
-        for item in batch.items:
-            item.folded = True
-        for item in batch.changed(self._items):
-            # Changed while the commit was written.
-            gone = self._items.get(item.id) is not item or item.withdrawn
-            self._memory.replace(item.id, None if gone else messages_of([item])[0])
-
-    def _numbers(self, batch: Batch, segment: Segment) -> dict[str, Any]:
-        return {
-            "items": len(batch.items),
-            "tokens_before": segment.source_tokens,
-            "tokens_after": segment.tokens,
-            "method": segment.method,
-            "cost": segment.usage.cost,
-        }
-
-    def _visible(self, batch: Batch) -> list[Event]:
-        return messages_of([item for item in self._items.live() if item not in batch.items])
-
-    async def _revise(self) -> None:
-        drafting = self._memory.revise(messages_of(self._items.live()))
-        draft = await asyncio.wait_for(drafting, self._timeout)
-        if draft is not None:
-            with contextlib.suppress(LedgerConflict):
-                await self._memory.commit(draft)
+        for item, revision in zip(batch, before, strict=True):
+            item.folded = not item.withdrawn
+            if item.withdrawn or self.items.get(item.id) is not item:
+                self._memory.replace(item.id, None)
+            elif item.revision != revision:
+                self._memory.replace(item.id, messages_of([item])[0])
 
     # ------------------------------------------------------------ telling the server
 
@@ -298,78 +199,53 @@ class Keeper:
         Raises:
             ServerRefused: and what was not acknowledged is tried again later.
         """
-        text = self._memory.text
-        if text != self._told:
-            await self._tell_memory(text)
-        for together in deletions(self._items.folded()):
+        told, text = self.items.memory, self._memory.text
+        if (told.text if told else "") != text:
+            if text:
+                await self._create(memory_item(text))
+            if told is not None:
+                told.withdrawn = True
+        for together in deletions(self.items.obsolete()):
             await self._delete(together)
 
-    async def _tell_memory(self, text: str) -> None:
-        old, new = self._memory_id, self._new_memory_id()
-        if text:
-            await self._create(memory_item(new, text))
-            new = self._renamed.pop(new, new)
-        self._memory_id, self._told = (new if text else None), text
-        if old is not None:
-            await self._delete([old])
+    async def _create(self, given: Event) -> None:
+        item = self.items.sent(given, "root", is_memory=True)
+        assert item is not None  # its id is new
+        try:
+            event = create_event(given, event_id=new_id("evt"), in_front=True)
+            await self._answered(await self._asked("added", item, event))
+        except BaseException:
+            item.withdrawn = True  # where it comes after all, it is deleted
+            raise
 
-    def _new_memory_id(self) -> str:
-        item_id = new_id("mem")
-        self._items.set_apart(item_id)
-        return item_id
-
-    async def _create(self, item: Event) -> None:
-        event_id = new_id("evt")
-        self._creating = (item["id"], item["content"][0]["text"])
-        answer = self._acks.expect("added", item["id"], event_id)
-        await self._sent(create_event(item, event_id=event_id, previous="root"))
-        await self._answered(answer)
-
-    def _adopt(self, item: Mapping[str, Any]) -> None:
-        """Some servers give an item of ours an id of their own: know the memory by its words."""
-        ours, words = self._creating
-        given, parts = str(item.get("id")), item.get("content")
-        if not ours or given == ours or not isinstance(parts, list) or not parts:
-            return
-        if isinstance(parts[0], Mapping) and parts[0].get("text") == words:
-            self._items.set_apart(given)
-            self._creating = ("", "")
-            self._memory_id = given if self._memory_id == ours else self._memory_id
-            self._renamed[ours] = given
-            self._acks.settle("added", ours)
-
-    async def _delete(self, item_ids: list[str]) -> None:
+    async def _delete(self, together: Sequence[Item]) -> None:
         """Delete at once what belongs together, so that no response sees half of it."""
-        answers = []
-        for item_id in item_ids:
-            event_id = new_id("evt")
-            answers.append(self._acks.expect("deleted", item_id, event_id))
-            await self._sent(delete_event(item_id, event_id=event_id))
+        answers = [await self._asked("deleted", each, delete_event(each.id)) for each in together]
         refusals = []
-        for item_id, answer in zip(item_ids, answers, strict=True):
+        for item, answer in zip(together, answers, strict=True):
             try:
                 await self._answered(answer)
             except ServerRefused as error:
-                # Another one was faster: what we wanted deleted does not exist.
-                refusals += [] if error.unknown_item else [error]
-                self._gone(item_id, error)
+                item.deleting = error.code == "timeout"  # it may do so yet
+                if error.unknown_item:  # another one was faster
+                    self.items.deleted(item.id)
+                else:
+                    refusals.append(error)
         if refusals:
             raise refusals[0]
 
-    async def _sent(self, event: Event) -> None:
+    async def _asked(self, kind: str, item: Item, event: Event) -> asyncio.Future[None]:
+        answer = self._acks.expect(kind, item, event["event_id"])
+        item.deleting = kind == "deleted"
         if not await self._send(event):
             raise ServerRefused("not connected", f"{event['type']} was not sent")
+        return answer
 
     async def _answered(self, answer: asyncio.Future[None]) -> None:
         try:
             await asyncio.wait_for(answer, self._ack_timeout)
         except asyncio.TimeoutError:
             raise ServerRefused("timeout", f"no answer in {self._ack_timeout:g} s") from None
-
-    def _gone(self, item_id: str, error: ServerRefused) -> None:
-        item = self._items.get(item_id)
-        if error.unknown_item and item is not None and item.folded:
-            self._items.deleted(item_id)
 
     # ------------------------------------------------------------ others' changes
 
@@ -378,61 +254,37 @@ class Keeper:
 
         What the server is to be sent for it; None where only the memory has it.
         """
-        item = self._items.get(item_id)
-        if (item is None or item.folded) and self._memory.forget(item_id):
+        item = self.items.get(item_id)
+        if (item is None or item.folded) and self._memory.replace(item_id, None):
             self.consider()
             return None
-        event = delete_event(item_id, event_id=new_id("evt"))
         if item is not None:
+            if item is self.items.memory:
+                self._memory.dismiss()
             item.withdrawn = True
-            self._withdrawals[event["event_id"]] = item_id
-        return event
-
-    def _stays(self, item_id: str) -> None:
-        """The server refused the user's deletion: the item is still in its conversation."""
-        item = self._items.get(item_id)
-        if item is not None:
-            item.withdrawn = False
-
-    def _is_unanswered(self, item_id: str) -> bool:
-        item = self._items.get(item_id)
-        return item is not None and not item.on_server
+        return delete_event(item_id)
 
     def _deleted(self, item_id: str) -> None:
         """An item was deleted; what we did not ask for is to be forgotten too."""
-        if self._acks.expects("deleted", item_id):
-            return
-        if item_id == self._memory_id:
-            self._memory_id, self._told = None, ""
+        item = self.items.get(item_id)
+        if item is not None:
+            self._acks.settle("deleted", item)
+        if item is None or (item.folded and not item.deleting):
+            self._memory.replace(item_id, None)
+        elif item is self.items.memory:
             self._memory.dismiss()
-            return
-        item = self._items.get(item_id)
-        if item is None or item.folded:
-            self._memory.forget(item_id)
 
     def cut_short(self, item_id: str) -> None:
         """An item was cut short although the memory holds it whole."""
-        item = self._items.get(item_id)
+        item = self.items.get(item_id)
         if item is not None and item.folded:
             self._memory.replace(item_id, messages_of([item])[0])
-
-    # ------------------------------------------------------------ what things cost
-
-    def _billed(self, items: Iterable[Item]) -> int:
-        return sum(item.tokens(self._tokens.text) for item in items)
-
-    def _learn(self) -> None:
-        """Correct our estimates by what the server reported for the newest response."""
-        usage = self._follower.usage
-        reported = sum(_number(usage.get(name)) for name in ("input_tokens", "output_tokens"))
-        if not self._marks.in_tokens or not reported:
-            return
-        fixed = self._tokens.text(self._follower.instructions) + self._memory.tokens
-        fixed += self._tokens.tools(self._follower.tools)
-        counted = self._billed(self._items.live())
-        if counted and reported > fixed:
-            self._ratio = min(4.0, max(0.25, (reported - fixed) / counted))
+            self.consider()
 
 
-def _number(value: Any) -> int:
-    return value if isinstance(value, int) else 0
+def deletions(folded: Iterable[Item]) -> list[list[Item]]:
+    """What to delete, oldest first; what is in one list at once, an output before its call."""
+    found: dict[str, list[Item]] = {}
+    for item in folded:
+        found.setdefault(item.call_id or item.id, []).append(item)
+    return [sorted(each, key=lambda item: item.type == "function_call") for each in found.values()]

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from praison_compressor.errors import ConfigError
 from praison_compressor.messages import check, read
 from praison_compressor.praisonai.realtime import Marks
-from praison_compressor.praisonai.realtime.choosing import choose, deletions
 from praison_compressor.praisonai.realtime.items import Items, heard, messages_of
-from praison_compressor.praisonai.realtime.protocol import _HANDLERS, Follower
+from praison_compressor.praisonai.realtime.keeper import deletions
+from praison_compressor.praisonai.realtime.memory import choose
+from praison_compressor.praisonai.realtime.protocol import HANDLERS, Follower
 
 
 def follower(*events) -> Follower:
@@ -159,7 +160,7 @@ _JSON = st.recursive(
     max_leaves=8,
 )
 _EVENTS = st.fixed_dictionaries(
-    {"type": st.sampled_from(sorted(_HANDLERS))},
+    {"type": st.sampled_from(sorted(HANDLERS))},
     optional={
         name: st.sampled_from(["a", "b"]) | _JSON
         for name in ("item", "item_id", "previous_item_id", "delta", "transcript", "session")
@@ -190,45 +191,42 @@ def test_what_was_heard_is_the_beginning_of_what_was_said(text, share):
     assert len(kept) <= max(len(text) * share / 100, len(text) * (share >= 100))
 
 
+_DONE = "response.output_audio_transcript.done"
+
+
 def interrupted(*late) -> str:
     """An answer of 1000 ms, broken off at 400 ms, and what came late."""
     item = {"id": "a", "type": "message", "role": "assistant", "content": []}
     sound = base64.b64encode(bytes(48 * 1000)).decode()
-    done = "response.output_audio_transcript.done"
     found = follower(
         {"type": "conversation.item.added", "item": {**item, "status": "in_progress"}},
         {"type": "response.output_audio.delta", "item_id": "a", "delta": sound},
-        {"type": done, "item_id": "a", "transcript": "one two three four five"},
+        {"type": _DONE, "item_id": "a", "transcript": "one two three four five"},
         {"type": "conversation.item.truncated", "item_id": "a", "audio_end_ms": 400},
         *late,
     )
     return said(found, "a")
 
 
-def test_the_discarded_tail_is_forgotten():
-    """After an interruption only the words that were heard remain."""
-    assert interrupted() == "one two"
+_CUT = {"type": "conversation.item.truncated", "item_id": "a", "audio_end_ms": 200}
+_FINAL = {"id": "a", "type": "message", "role": "assistant", "status": "incomplete"}
+_PART = {"type": "output_audio", "transcript": "one two three four five"}
 
 
-def test_a_late_transcript_does_not_bring_the_tail_back():
-    """A transcript or a final item that comes after the interruption is cut as well."""
-    transcript = "one two three four five"
-    done = "response.output_audio_transcript.done"
-    part = {"type": "output_audio", "transcript": transcript}
-    item = {"id": "a", "type": "message", "role": "assistant", "status": "incomplete"}
-    assert interrupted({"type": done, "item_id": "a", "transcript": transcript}) == "one two"
-    final = {"type": "conversation.item.done", "item": {**item, "content": [part]}}
-    assert interrupted(final) == "one two"
-    delta = {"type": "response.output_audio_transcript.delta", "item_id": "a", "delta": " six"}
-    assert interrupted(delta) == "one two"
-
-
-def test_two_interruptions_keep_the_shorter():
-    """A second truncation counts from what the first left; a longer one brings nothing back."""
-    again = {"type": "conversation.item.truncated", "item_id": "a", "audio_end_ms": 200}
-    longer = {**again, "audio_end_ms": 900}
-    assert interrupted(again) == "one"
-    assert interrupted(again, longer) == "one"
+@pytest.mark.parametrize(
+    ("late", "left"),
+    [
+        ([], "one two"),
+        ([{"type": _DONE, "item_id": "a", "transcript": _PART["transcript"]}], "one two"),
+        ([{"type": "conversation.item.done", "item": {**_FINAL, "content": [_PART]}}], "one two"),
+        ([{"type": _DONE.replace("done", "delta"), "item_id": "a", "delta": " six"}], "one two"),
+        ([_CUT], "one"),
+        ([_CUT, {**_CUT, "audio_end_ms": 900}], "one"),
+    ],
+)
+def test_only_what_was_heard_remains(late, left):
+    """Neither a late transcript nor a longer truncation brings the discarded tail back."""
+    assert interrupted(*late) == left
 
 
 # ---------------------------------------------------------------- the marks
@@ -242,25 +240,12 @@ def test_two_interruptions_keep_the_shorter():
         {"max_history_items": 5, "trigger_items": 5},
         {"max_history_items": 0, "trigger_items": 5},
         {"max_history_items": True, "trigger_items": 5},
-        {"max_history_tokens": 10, "trigger_tokens": 9},
-        {
-            "max_history_items": 1,
-            "trigger_items": 2,
-            "max_history_tokens": 1,
-            "trigger_tokens": 2,
-        },
     ],
 )
 def test_marks_that_cannot_work_are_refused(wrong):
     """Half a pair, a high mark not above the low one, both pairs at once."""
     with pytest.raises(ConfigError):
         Marks(**wrong)
-
-
-def test_marks_are_off_unless_given():
-    """By default nothing is ever folded."""
-    assert not Marks().on
-    assert choose(follower(*(added(user(f"i{n}")) for n in range(500))).items, Marks(), len) is None
 
 
 # ---------------------------------------------------------------- the choice
@@ -292,12 +277,11 @@ def test_a_fold_takes_the_old_and_splits_nothing(items, low, more):
     """Only what is above the low mark, final, and whole; and only at the high mark."""
     marks = Marks(low, low + more)
     window = items.live()
-    batch = choose(items, marks, lambda item: 1)
-    chosen = [] if batch is None else list(batch.items)
-    assert len(window) >= marks.trigger_items or batch is None
-    assert len(window) - len(chosen) >= low or batch is None
+    chosen = choose(items, marks)
+    assert len(window) >= marks.trigger_items or not chosen
+    assert len(window) - len(chosen) >= low or not chosen
     assert all(item in window[: len(window) - low] for item in chosen)
-    overdue = items.sequence - marks.patience
+    overdue = items.sequence - 2 * marks.trigger_items
     left = [item for item in window if item not in chosen]
     assert not {i.call_id for i in chosen if i.call_id} & {i.call_id for i in left if i.call_id}
     assert all(item.settled or item.sequence < overdue for item in chosen)
@@ -312,10 +296,10 @@ def test_every_item_is_deleted_once_and_an_output_before_its_call(items):
     """The deletions cover what was folded, pairs in one breath."""
     folded = list(items)
     together = deletions(folded)
-    flat = [item_id for group in together for item_id in group]
+    flat = [item.id for group in together for item in group]
     assert sorted(flat) == sorted(item.id for item in folded)
     for group in together:
-        kinds = [items.get(item_id).type for item_id in group]
+        kinds = [item.type for item in group]
         assert kinds in ([kinds[0]], ["function_call_output", "function_call"])
 
 
@@ -324,42 +308,19 @@ def test_every_item_is_deleted_once_and_an_output_before_its_call(items):
 def test_what_is_folded_reads_as_a_valid_chat(items, low):
     """A batch becomes messages that need no repair but for answers that were never given."""
     marks = Marks(low, low + 4)
-    batch = choose(items, marks, lambda item: 1)
-    messages = messages_of(() if batch is None else batch.items)
+    batch = choose(items, marks)
+    messages = messages_of(batch)
     problems = check(messages)
     assert {problem.code for problem in problems} <= {"unanswered", "empty"}
     assert check(read(messages).messages) == []
-    ids = [item.id for item in (() if batch is None else batch.items)]
+    ids = [item.id for item in batch]
     told = json.dumps(messages)
     assert all(json.dumps(item_id) in told for item_id in ids)
-
-
-def test_calls_made_at_once_are_one_message():
-    """Parallel calls and their outputs keep the form in which a provider takes them."""
-    found = follower(
-        added(call("i1", "c1")),
-        added(call("i2", "c2")),
-        added(output("i3", "c2")),
-        added(output("i4", "c1")),
-    )
-    messages = messages_of(found.items.live())
-    assert [message["role"] for message in messages] == ["assistant", "tool", "tool"]
-    assert [c["item_id"] for c in messages[0]["tool_calls"]] == ["i1", "i2"]
-    assert check(messages) == []
 
 
 def test_leading_system_messages_are_never_folded():
     """What the application says in front of the conversation keeps its force."""
     system = {**user("s"), "role": "system"}
     found = follower(added(system), *(added(user(f"i{n}")) for n in range(6)))
-    batch = choose(found.items, Marks(2, 5), lambda item: 1)
-    assert batch is not None
-    assert [item.id for item in batch.items] == ["i0", "i1", "i2", "i3"]
-
-
-def test_tokens_are_marks_too():
-    """The oldest go until what is left is within the low mark."""
-    found = follower(*(added(user(f"i{n}")) for n in range(10)))
-    batch = choose(found.items, Marks(None, None, 30, 100), lambda item: 10)
-    assert batch is not None
-    assert [item.id for item in batch.items] == [f"i{n}" for n in range(7)]
+    batch = choose(found.items, Marks(2, 5))
+    assert [item.id for item in batch] == ["i0", "i1", "i2", "i3"]
