@@ -7,7 +7,7 @@ room; details fill what is left.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from .corrections import Stale
@@ -228,18 +228,29 @@ def user_section(facts: Facts, hidden: str = "") -> Section:
     # What the session began with, a greeting left out, says what all the rest is about.
     typed = (item for item in facts.user if not item.pasted)
     task = next((item for item in typed if item.text.count(" ") >= TASK_SPACES), None)
+    # Of a long message the first sentence, before another says more.
+    long = {item.index for item in facts.user if item.pasted}
+    first = {item.index: item.text for item in reversed(facts.user)}
     ranked = sorted(
         kept.values(),
-        key=lambda pair: (pair[1] is not task, _rank(pair[1], replacing), -pair[1].index, pair[0]),
+        key=lambda pair: (
+            pair[1] is not task,
+            _rank(pair[1], replacing, pair[1].index in long, first),
+            -pair[1].index,
+            pair[0],
+        ),
     )
     lines = (Line(at, _said(item), f"[{item.index}]") for at, item in ranked)
     return Section("The user said", tuple(lines))
 
 
-def _rank(item: Said, replacing: Container[str | None]) -> int:
+def _rank(
+    item: Said, replacing: Container[str | None], long: bool, first: Mapping[int, str]
+) -> int:
     """What replaced something comes with what it replaced: else only the old value is told."""
-    corrected = item.superseded_by or item.text in replacing
-    return 0 if item.standing or corrected else 1 + item.pasted
+    if item.standing or item.superseded_by or item.text in replacing:
+        return 0
+    return 1 + max(item.pasted, long and item.text != first[item.index])
 
 
 def _said(item: Said) -> str:
