@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..compressor.context_compressor import ContextCompressor
+from ..compressor.pipeline import mask_segment
 from ..compressor.result import CompressResult
-from ..compressor.work import mask_segment
 from ..config import CompressorConfig
 from ..errors import CompressorError, StoreUnavailable
 from ..events import Listener

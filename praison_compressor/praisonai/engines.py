@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
-from ..compressor.remembered import Bills
+from ..compressor.sessions import Sessions
 from ..config import CompressorConfig
 from ..events import Listener
 from ..ledger.segments import Store
@@ -123,7 +123,7 @@ class Engines:
         self._made: dict[str | None, ContextCompressor] = {}
         self._learned: dict[str | None, int] = {}
         self._store: Store | None = None
-        self._bills = Bills()
+        self._sessions = Sessions()
 
     def of(self, model: str | None) -> ContextCompressor:
         """The compressor for a model; None is the agent's own."""
@@ -166,7 +166,7 @@ class Engines:
             on_event=self._listener,
         )
         # What was paid in the background is owed to the agent's next result, whichever gives it.
-        made.bills = self._bills
+        made.sessions = self._sessions
         return made
 
     @property

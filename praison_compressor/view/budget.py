@@ -38,8 +38,6 @@ class Budget:
     """Newest tokens whose tool outputs are not masked."""
     exact: bool = False
     """The target is a size asked for: facts may fill what the prose leaves of it."""
-    spare_tail: int = 0
-    """Tokens that the texts of an earlier plan left over: the tail may have them."""
 
     @classmethod
     def of(cls, config: CompressorConfig, window: int, overhead: int = 0) -> Budget:

@@ -34,6 +34,7 @@ __all__ = [
     "plan",
     "planned",
     "view_tokens",
+    "with_longer_tail",
 ]
 
 
@@ -135,6 +136,21 @@ class Plan:
 
 
 def plan(
+    layout: Layout,
+    budget: Budget,
+    *,
+    force: bool = False,
+    masks: Mapping[int, int] | None = None,
+    by_model: bool = False,
+) -> Plan | None:
+    """`_plan`; where the window would burst, with fewer messages kept."""
+    return planned(
+        layout,
+        lambda layout: _plan(layout, budget, force=force, masks=masks, by_model=by_model),
+    )
+
+
+def _plan(
     layout: Layout,
     budget: Budget,
     *,
@@ -265,13 +281,18 @@ def _is_good(made: Plan, goal: int) -> bool:
     return bool(made.jobs) and made.expected <= goal
 
 
+def _asked(layout: Layout, budget: Budget) -> int:
+    """Tokens that the tail asks for, where a size is asked for or a number of its own is given."""
+    return max(budget.tail, _turn_tokens(layout, budget.recent_turns))
+
+
 def _tail_sizes(layout: Layout, budget: Budget, goal: int) -> tuple[int, int, bool]:
     """Tokens that the tail asks for, its share, and whether an exact goal has no room for all."""
-    asked = max(budget.tail, _turn_tokens(layout, budget.recent_turns))
+    asked = _asked(layout, budget)
     if not budget.exact:
         share = int(max(0, goal - layout.span(0, layout.head_end)) * TAIL_SHARE)
         return max(asked, share) if budget.tail >= PLENTY else asked, share, False
-    share = int(goal * EXACT_TAIL_SHARE) + budget.spare_tail
+    share = int(goal * EXACT_TAIL_SHARE)
     spans = _spans(layout, _cut(layout, asked, 0), fold=True, refold=False)
     gone = sum(view_tokens(layout, start, end) for start, end in spans)
     texts = budget.prose_for(layout.size()) + budget.facts
@@ -345,7 +366,7 @@ class _Way:
         if self.budget.exact:
             facts, taken = self.goal, reserve if self._is_mild() else room
         else:
-            facts, taken = self._facts(), max(0, reserve - self.budget.spare_tail)
+            facts, taken = self._facts(), reserve
         prose = self.prose if self.by_model else 0
         jobs = tuple(_jobs(layout, spans, room, max(0, most), facts, prose))
         return Plan(jobs, tail_start, kept + max(SMALLEST_SUMMARY * len(spans), taken))
@@ -493,6 +514,31 @@ def _inside(tiles: Iterable[Tile], start: int, end: int) -> tuple[Segment, ...]:
         for tile in tiles
         if tile.segment is not None and start <= tile.start and tile.end <= end
     )
+
+
+# -------------------------------------------------------------- refitting
+
+
+def with_longer_tail(
+    layout: Layout, budget: Budget, plan: Plan, spare: int, written: int
+) -> Plan | None:
+    """The plan with the steps before its tail kept whole, as many as `spare` tokens take.
+
+    None where not one fits, or where the tail has all that it asks for. `written` are the tokens
+    of the last job's text, which keeps that room.
+    """
+    job = plan.jobs[-1]
+    asked = (
+        _asked(layout, budget) if budget.exact else _tail_sizes(layout, budget, budget.target)[0]
+    )
+    tail = layout.span(plan.tail_start, len(layout.tokens))
+    end = _cut(layout, min(asked, tail + spare), 0)
+    if not job.start < end < job.end:
+        return None
+    room = written + spare - layout.span(end, job.end)
+    source = layout.source(job.start, end)
+    shorter = replace(job, end=end, room=room, most=room, words=room, source_tokens=source)
+    return replace(plan, jobs=(*plan.jobs[:-1], shorter), tail_start=end)
 
 
 # -------------------------------------------------------------- keeping

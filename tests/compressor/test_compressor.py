@@ -194,7 +194,8 @@ def test_a_view_leads_back_to_its_own_transcript_however_equal_its_summaries(rec
         for role in ("user", "assistant")
     ]
     options = {"context_window": 12_000, "fold_ratio": 1.0, "facts_budget_tokens": 0}
-    ours = compressor(Model(), recall=recall, **options, protect_last_n_tokens=500)
+    said = Model("## Done\nEvery turn: so it goes on and on.")
+    ours = compressor(said, recall=recall, **options, protect_last_n_tokens=500)
     ends = range(21, 160, 20)
     views = {end: ours.compress_sync(whole[:end], session_id="s", force=True) for end in ends}
     fork = {"session_id": "fork", "parent_session_id": views[81].session_id}

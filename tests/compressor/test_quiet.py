@@ -25,35 +25,35 @@ class Watched:
 
     def __init__(self, ours: ContextCompressor) -> None:
         self.ours = ours
-        self._laid, self._again = ours._projector.laid, ours._quiet_turns.again
-        ours._projector.laid, ours._quiet_turns.again = self.laid, self.again
+        self._start, self._quiet = ours._pipeline.start, ours._quiet
+        ours._pipeline.start, ours._quiet = self.start, self.quietly
         self.full = self.quiet = 0
         self.differences = []
 
-    def laid(self, call, session=None):
+    def start(self, call):
         self.full += 1
-        return self._laid(call, session)
+        return self._start(call)
 
-    def again(self, messages, key, budget, *, keep=True):
-        found = self._again(messages, key, budget, keep=keep)
+    def quietly(self, messages, options):
+        found = self._quiet(messages, options)
         if found is not None:
             self.quiet += 1
-            self.differences += self._compared(found, messages, key, budget)
+            self.differences += self._compared(found, messages, options)
         return found
 
-    def _compared(self, found, messages, key, budget):
+    def _compared(self, found, messages, options):
         """What the full way, with nothing remembered, sees otherwise."""
-        call = self.ours._call(messages, {"session_id": key[1]})
-        look = Projector(self.ours.store, self.ours.tokens).look(call)
+        call = self.ours._call(messages, options)
+        projector = Projector(self.ours.store, self.ours.tokens)
+        look = projector.look(call)
         count = self.ours.tokens.messages
-        segments = tuple(tile.segment for tile in look.layout.tiles if tile.segment is not None)
         pairs = [
-            (found.view, look.layout.view()),
+            (found.messages, look.layout.view()),
             (found.tokens_before, count(messages)),
             (found.tokens_after, count(look.layout.view())),
-            (found.segments, segments),
-            (found.masked, look.layout.masked()),
-            (None, look.plan),
+            (found.segments, look.layout.summaries()),
+            (found.masked, len(list(look.layout.standing())) - len(found.segments)),
+            (None, projector.plan(call, look)),
         ]
         return [pair for pair in pairs if pair[0] != pair[1]]
 

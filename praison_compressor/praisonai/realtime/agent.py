@@ -16,7 +16,8 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 from praisonaiagents.agent.realtime_agent import RealtimeAgent as HostRealtimeAgent
 
-from ...compressor.defaults import default_store, default_summarizer
+from ...compressor.context_compressor import default_store
+from ...compressor.writing import default_summarizer
 from ...config import CompressorConfig
 from ...errors import ConfigError
 from ...events import Event as CompressorEvent
