@@ -22,7 +22,7 @@ from tests.helpers.transcripts import step
 class Model:
     """Counts its calls and keeps what it was shown."""
 
-    def __init__(self, answer: str = "## Done\nThe modules so far are in order.") -> None:
+    def __init__(self, answer: str = "## Done\nEvery part that was looked at is in order.") -> None:
         self.answer = answer
         self.requests: list[str] = []
 
