@@ -189,12 +189,12 @@ def test_a_view_leads_back_to_its_own_transcript_however_equal_its_summaries(rec
     """The view of every epoch, also of one long past or forked from, gives its own originals."""
     says = "so it goes on and on " * 40
     whole = [
-        {"role": role, "content": f"turn {n:03}: {says}"}
+        {"role": role, "content": content}
         for n in range(80)
-        for role in ("user", "assistant")
+        for role, content in (("user", "Go on."), ("assistant", f"turn {n:03}: {says * 2}"))
     ]
     options = {"context_window": 12_000, "fold_ratio": 1.0, "facts_budget_tokens": 0}
-    said = Model("## Done\nEvery turn: so it goes on and on.")
+    said = Model("## Done\nEvery turn goes on and on so it goes on and on.")
     ours = compressor(said, recall=recall, **options, protect_last_n_tokens=500)
     ends = range(21, 160, 20)
     views = {end: ours.compress_sync(whole[:end], session_id="s", force=True) for end in ends}
