@@ -24,8 +24,8 @@ from ..summaries.brief import Written
 from ..summaries.protocol import Summarizer
 from ..summaries.threads import run
 from ..tokens.counter import TokenCounter
+from ..view.masks import shorten
 from ..view.plan import Plan, fixed_tokens, is_due
-from ..view.shortening import shorten
 from .background import Background, leased
 from .call import CompressCall, Look
 from .projection import Projector

@@ -21,7 +21,8 @@ from ..summaries.static import FactFinder, carried_on, without_added
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
 from ..view.frame import unframe
-from ..view.plan import Job, Plan, view_tokens, with_longer_tail
+from ..view.jobs import Job, view_tokens
+from ..view.plan import Plan, with_longer_tail
 from .call import CompressCall, Look
 
 __all__ = [

@@ -13,52 +13,25 @@ mildest first. Messages that a policy keeps yield where the window would burst, 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 
 from ..config import CompressorConfig
 from ..errors import BudgetTooSmall
-from ..ledger.segments import Segment
 from .budget import Budget
+from .jobs import SMALLEST_SUMMARY, Job, jobs_for, size_without, spans_of, view_tokens
 from .layout import Layout
 
 __all__ = [
     "SMALLEST_SUMMARY",
-    "Job",
     "Plan",
     "fixed_tokens",
     "is_due",
     "plan",
-    "view_tokens",
     "with_longer_tail",
 ]
-
-
-SMALLEST_SUMMARY = 80
-"""Tokens below which a framed summary says nothing."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """A run of the middle that gets one new segment."""
-
-    start: int
-    end: int
-    room: int
-    """Tokens that the rendered summary may take so that the view comes down to the target."""
-    most: int
-    """Tokens that it may take when a model's text is longer than asked: better than none."""
-    facts: int
-    """Tokens of facts beside a model's prose."""
-    source_tokens: int
-    by_model: bool = True
-    """False: another stretch is the larger one, and a compression is one call of the model."""
-    folds: tuple[Segment, ...] = ()
-    """Segments that it replaces; their texts are carried on."""
-    words: int = 0
-    """Tokens that the facts may take where the user's words fill them."""
 
 
 @dataclass(frozen=True)
@@ -261,9 +234,9 @@ def _tail_sizes(layout: Layout, budget: Budget, goal: int) -> tuple[int, int, bo
         share = int(max(0, goal - layout.span(0, layout.head_end)) * TAIL_SHARE)
         return max(asked, share) if budget.tail >= PLENTY else asked, share, False
     share = int(goal * EXACT_TAIL_SHARE)
-    spans = _spans(layout, _cut(layout, asked, 0), fold=True, thorough=False)
+    spans = spans_of(layout, _cut(layout, asked, 0), fold=True, thorough=False)
     texts = budget.prose_for(layout.size()) + budget.facts
-    return asked, share, _size_without(layout, spans) + texts > goal
+    return asked, share, size_without(layout, spans) + texts > goal
 
 
 def _turn_tokens(layout: Layout, turns: int) -> int:
@@ -400,139 +373,21 @@ class _Way:
         if self.budget.exact:
             return 0 if self.thorough else wanted
         tail = layout.span(newest, len(layout.tokens))
-        spans = _spans(layout, newest, fold=self.fold, thorough=self.thorough)
-        free = self.goal - _size_without(layout, spans) + tail
+        spans = spans_of(layout, newest, fold=self.fold, thorough=self.thorough)
+        free = self.goal - size_without(layout, spans) + tail
         beside = self.goal - layout.span(0, layout.head_end)
         most = beside // ((5 if self.fold else 10) if self._old else 2)
         return max(0, min(wanted, free // 2, most))
 
     def _at(self, tail_start: int, reserve: int) -> Plan:
         layout, budget = self.layout, self.budget
-        spans = _spans(layout, tail_start, fold=self.fold, thorough=self.thorough)
-        kept = _size_without(layout, spans)
+        spans = spans_of(layout, tail_start, fold=self.fold, thorough=self.thorough)
+        kept = size_without(layout, spans)
         room = max(0, self.goal - kept)
         most = max(self.goal, _between(budget, 0.5)) - kept
         facts, taken = self._facts(), reserve
         if budget.exact:
             facts, taken = self.goal, room if self.thorough else reserve
         prose = self._prose if self.by_model else 0
-        jobs = tuple(_jobs(layout, spans, room, max(0, most), facts, prose))
+        jobs = tuple(jobs_for(layout, spans, room, max(0, most), facts, prose))
         return Plan(jobs, tail_start, kept + max(SMALLEST_SUMMARY * len(spans), taken))
-
-
-# -------------------------------------------------------------- stretches
-
-
-Span = tuple[int, int]
-
-
-MAJOR_SHARE = 0.5
-"""Share of the largest stretch below which another one stays as it is while there is room."""
-
-
-def _spans(layout: Layout, tail_start: int, *, fold: bool, thorough: bool) -> list[Span]:
-    """The stretches of the middle to represent anew.
-
-    With `fold` those of old segments too; with `thorough` even small ones, and one segment alone,
-    to shrink it.
-    """
-    alone = {(t.start, t.end) for t in layout.tiles if t.segment is not None}
-    sizes = {
-        span: size
-        for span in _open_stretches(layout, tail_start, fold)
-        if (size := view_tokens(layout, *span)) >= 2 * SMALLEST_SUMMARY
-        and (thorough or span not in alone)
-    }
-    least = 0 if thorough else MAJOR_SHARE * max(sizes.values(), default=0)
-    return [span for span, size in sizes.items() if size >= least]
-
-
-def _open_stretches(layout: Layout, tail_start: int, fold: bool) -> Iterator[Span]:
-    """Runs of messages between head and tail that may be represented, gaps only unless `fold`."""
-    is_open = [ok and index not in layout.kept for index, ok in enumerate(layout.allowed)]
-    for tile in layout.tiles:
-        if tile.segment is not None and not fold:
-            is_open[tile.start : tile.end] = [False] * (tile.end - tile.start)
-    start: int | None = None
-    for index in range(layout.head_end, tail_start + 1):
-        inside = index < tail_start and is_open[index]
-        if inside and start is None:
-            start = index
-        elif not inside and start is not None:
-            yield start, index
-            start = None
-
-
-def view_tokens(layout: Layout, start: int, end: int) -> int:
-    """Tokens that the stretch takes in the present view."""
-    total = 0
-    for tile in layout.tiles:
-        if tile.segment is not None:
-            total += tile.segment.tokens if start <= tile.start and tile.end <= end else 0
-        else:
-            total += layout.span(max(start, tile.start), max(start, min(end, tile.end)))
-    return total
-
-
-def _size_without(layout: Layout, spans: Iterable[Span]) -> int:
-    """Tokens of the view without these stretches."""
-    return layout.size() - sum(view_tokens(layout, start, end) for start, end in spans)
-
-
-# -------------------------------------------------------------- jobs
-
-
-MOST_SAID = 1_000
-"""Tokens of one user's message that are the user's words rather than material."""
-
-
-def _jobs(
-    layout: Layout, spans: Sequence[Span], room: int, most: int, facts: int, prose: int
-) -> Iterator[Job]:
-    """A job for each span: the least that says something, a model's prose and the user's words
-    first, the rest by size."""
-    sizes = [layout.source(start, end) for start, end in spans]
-    # Of equal ones the newest: what was done last is where the agent goes on.
-    told = max(range(len(sizes)), key=lambda n: (sizes[n], n), default=0)
-    proses = [prose if number == told else 0 for number in range(len(sizes))]
-    said = [_said(layout, start, end) for start, end in spans]
-    rooms, mosts = _shares(room, sizes, proses, said), _shares(most, sizes, proses, said)
-    for number, (start, end) in enumerate(spans):
-        present = view_tokens(layout, start, end)
-        own = min(rooms[number], present - 1)
-        yield Job(
-            start,
-            end,
-            room=own,
-            most=min(mosts[number], present - 1),
-            facts=facts * sizes[number] // max(1, sum(sizes)),
-            words=own,
-            source_tokens=sizes[number],
-            by_model=number == told,
-            folds=tuple(
-                tile.segment
-                for tile in layout.tiles
-                if tile.segment is not None and start <= tile.start and tile.end <= end
-            ),
-        )
-
-
-def _said(layout: Layout, start: int, end: int) -> int:
-    """Tokens of what the user said in a stretch: it is kept verbatim."""
-    users = (index for index in layout.transcript.users if start <= index < end)
-    return sum(min(layout.tokens[index], MOST_SAID) for index in users)
-
-
-def _shares(
-    room: int, sizes: Sequence[int], proses: Sequence[int], said: Sequence[int]
-) -> list[int]:
-    """What each gets of the room: half of it goes by the user's words at most."""
-    given = [SMALLEST_SUMMARY for _ in sizes]
-    left = room - sum(given)
-    for wanted, most in ((proses, left), (said, (left - sum(proses)) // 2), (sizes, left)):
-        spare = max(0, min(most, room - sum(given)))
-        if wanted is not sizes:
-            spare = min(spare, sum(wanted))
-        whole = max(1, sum(wanted))
-        given = [have + spare * want // whole for have, want in zip(given, wanted, strict=True)]
-    return given

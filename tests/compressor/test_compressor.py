@@ -105,16 +105,6 @@ def test_what_is_called_is_what_is_reported():
     assert by_child.session_id == result.session_id
 
 
-def test_a_short_conversation_is_sent_as_it_is():
-    """Under the trigger: the same messages, no model, nothing written."""
-    model = Model()
-    messages = session(2)
-    result = compressor(model).compress_sync(messages)
-    assert result.messages == messages
-    assert (result.context_status, result.summary_method, model.requests) == ("full", None, [])
-    assert result.tokens_saved == 0
-
-
 def test_force_compresses_under_the_trigger():
     """A person who asks for it now gets it now."""
     result = compressor(Model()).compress_sync(session(6), force=True)

@@ -18,7 +18,7 @@ from praison_compressor.messages.secrets import Redactor
 from praison_compressor.summaries.prompts import rendering
 from praison_compressor.testing import Call, LocalProvider, Reply
 from praison_compressor.tokens.counter import TokenCounter
-from praison_compressor.view.shortening import shorten
+from praison_compressor.view.masks import shorten
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.native import (
     asks,

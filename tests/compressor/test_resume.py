@@ -20,7 +20,7 @@ from praison_compressor.ledger.segments import Store
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.messages import content_digest, to_plain
 from tests.helpers.stores import Execute
-from tests.helpers.talks import NAMESPACE, committed, talk
+from tests.helpers.talks import NAMESPACE, talk
 from tests.helpers.transcripts import broken_transcripts, step, transcripts
 from tests.helpers.transcripts import session as coding_session
 
@@ -400,21 +400,3 @@ def test_a_damaged_transcript_is_named(
     (fault,) = sql_store.verify()
     assert "session s" in fault.where
     assert said in fault.what
-
-
-def test_a_store_of_the_version_before_is_brought_up_to_date(
-    store_url: str, execute: Execute, caplog: pytest.LogCaptureFixture
-) -> None:
-    """What it archived can be read as before, and is said to be no more than that; the next
-    compression records the whole."""
-    committed(open_store(store_url), "old", talk(6))
-    execute(
-        "DROP TABLE compressor_transcripts",
-        "DELETE FROM compressor_migrations WHERE name >= '0003 transcripts'",
-    )
-    store = open_store(store_url)
-    assert over(store).verbatim(session_id="old") == talk(6)
-    assert "session old: its store has only what was compressed" in caplog.text
-    assert store.verify() == []
-    grown(over(store), 8)
-    assert over(store).verbatim(session_id="s") == coding_session(8)

@@ -68,7 +68,9 @@ def test_a_text_that_makes_room_for_a_longer_tail_is_paid_once():
         async def summarize(self, messages, **_):
             shown.append(messages)
             usage = Usage(prompt_tokens=1_000, completion_tokens=10)
-            return SummaryReply("## Done\nThe modules looked after are in order: lorem ipsum dolor.", usage, "paid")
+            return SummaryReply(
+                "## Done\nThe modules looked after are in order: lorem ipsum dolor.", usage, "paid"
+            )
 
     config = CompressorConfig(model="gpt-4o", context_window=24_000)
     ours = ContextCompressor(config, summarizer=Paid(), tokens=TOKENS)

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from praison_compressor.errors import BudgetTooSmall
-from praison_compressor.view.plan import SMALLEST_SUMMARY, plan, view_tokens
+from praison_compressor.view.jobs import SMALLEST_SUMMARY, view_tokens
+from praison_compressor.view.plan import plan
 from tests.helpers.sketches import budget, found, laid
 
 FRAME = 400
@@ -86,15 +87,6 @@ def test_a_summary_is_never_larger_than_what_it_replaces() -> None:
         assert job.room < present
         assert job.most < present
     assert made.expected <= 1_000
-
-
-def test_room_for_more_than_there_is_is_cut_to_one_token_less() -> None:
-    """Sizes are shared by what is in the archive, and an old summary has little of it in view."""
-    layout = laid("s10 u20 a8000 a8000 a100 u30 a300 a40", (2, 4, 100))
-    made = found(layout, budget(5_000, 550, 540, fold=1, prose=49))
-    first = made.jobs[0]
-    assert (first.start, first.end) == (2, 5)
-    assert (first.room, first.most) == (199, 199)
 
 
 @pytest.mark.parametrize(
