@@ -35,14 +35,11 @@ logger = logging.getLogger(__name__)
 LEASE_SECONDS = 6.0
 """How long a holder that crashed keeps others waiting; a live one renews it four times as often."""
 
-
 PATIENCE_SECONDS = 600.0
 """After so long without the lease we go on all the same: a holder that hangs and still renews must
 not stop a session for good. The commit decides who was first."""
 
-
 POLL_SECONDS = 0.1
-
 
 LONGEST_POLL_SECONDS = 1.0
 """Those who wait ask less and less often: hundreds of them would keep a small store busy."""

@@ -169,8 +169,7 @@ class ContextCompressor:
     ) -> CompressResult:
         """`best_view` with its counts and status; never raises."""
         try:
-            call = replace(self._call(messages, options), extends=False)
-            return self._pipeline.best(call, self._session(call, told))
+            return self._best(replace(self._call(messages, options), extends=False), told)
         except CompressorError as error:
             logger.warning("sent as it is: %s", error)
         except Exception:
@@ -182,19 +181,20 @@ class ContextCompressor:
         given: Any = list(messages) if isinstance(messages, (list, tuple)) else messages
         return CompressResult(given, "full", size, size, self._key(options)[1], None, None)
 
-    def _session(self, call: CompressCall, told: Exception | None) -> Session:
-        """The call's session; an empty one while the ledger cannot be read."""
+    def _best(self, call: CompressCall, told: Exception | None) -> CompressResult:
+        """The view and its counts; without the ledger while that cannot be read."""
         try:
             session = self._pipeline.projector.open(call)
             self._without_ledger = False
+            return self._pipeline.best(call, session)
         except LedgerError as error:
             # Once, until the ledger is there again: a turn comes every few seconds.
             is_news = not self._without_ledger and str(error) != str(told)
             self._without_ledger = True
             level = logging.WARNING if is_news else logging.DEBUG
             logger.log(level, "without the ledger for now: %s", error)
-            session = Session(*call.key, tip=call.key[1], parent=call.parent_id)
-        return session
+            nothing = Session(*call.key, tip=call.key[1], parent=call.parent_id)
+            return self._pipeline.best(call, nothing)
 
     def preview(self, messages: Sequence[Any], **options: Unpack[Options]) -> Preview:
         """What `compress` would keep, mask and summarize, and why; nothing is asked or written.

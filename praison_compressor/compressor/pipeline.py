@@ -40,11 +40,9 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
-
 MOST_CONFLICTS = 8
 """Races lost in one call. Each means that another writer got on; a store whose tip was damaged
 loses them for ever."""
-
 
 FIXED, NO_GAIN = "fixed part", "no gain"
 """Why a compression is skipped."""
@@ -99,7 +97,8 @@ class Pipeline:
             look, plan = await asyncio.to_thread(self._seen, call)
             if plan is None:
                 break
-            flying = self.sessions.enter(look.key)
+            key = look.key
+            flying = self.sessions.enter(key)
             if flying is not None:
                 await asyncio.wrap_future(flying)
                 continue
@@ -114,7 +113,7 @@ class Pipeline:
                 if lost >= MOST_CONFLICTS:
                     raise
             finally:
-                self.sessions.leave(look.key)
+                self.sessions.leave(key)
         found = result_of(call, look, self._tokens)
         return _own(replace(found, usage=sum(spent, found.usage)), call, shown)
 

@@ -35,13 +35,10 @@ __all__ = [
     "last_turn_of",
 ]
 
-
 REMEMBERED_SESSIONS = 64
-
 
 REMEMBERED_BILLS = 1_024
 """What is owed is small and outlives the rest; the oldest is forgotten: ledgers have it too."""
-
 
 Key = tuple[str, str]
 """Namespace and session."""

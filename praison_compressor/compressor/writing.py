@@ -146,7 +146,6 @@ class Writing:
 
 ROUNDS = 3
 
-
 LEFT_OVER = 0.02
 """Share of the target that is not worth another round."""
 

@@ -19,7 +19,6 @@ __all__ = [
     "view_tokens",
 ]
 
-
 SMALLEST_SUMMARY = 80
 """Tokens below which a framed summary says nothing."""
 
@@ -49,7 +48,6 @@ class Job:
 
 
 Span = tuple[int, int]
-
 
 MAJOR_SHARE = 0.5
 """Share of the largest stretch below which another one stays as it is while there is room."""

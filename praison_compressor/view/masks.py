@@ -71,7 +71,6 @@ def mask_line(call: ToolCall, text: str, own: str, *, max_chars: int = MASK_CHAR
 Calls = Mapping[str, ToolCall]
 """Calls by the ids that their results name."""
 
-
 MASK, SUMMARIZE, KEEP = "mask", "summarize", "keep"
 
 
@@ -223,7 +222,6 @@ def _masked_block(part: Any, calls: Calls, line_of: Callable[[ToolCall, str], st
 
 WHOLE = " | whole: in the archive of this conversation, or call again"
 
-
 RECALLED = ' | whole: read_conversation_archive("{}"), or call again'
 """How to get it back: by the recall tool where the agent has it, by another call anywhere."""
 
@@ -280,7 +278,6 @@ def _at_the_end(written: str, reference: str) -> re.Pattern[str]:
 
 _FRAMED = _at_the_end(ORIGINALS, r"s\d+")
 
-
 _MASKED = _at_the_end(RECALLED, r"m[0-9a-f]+")
 
 
@@ -288,7 +285,6 @@ _MASKED = _at_the_end(RECALLED, r"m[0-9a-f]+")
 
 
 Count = Callable[[Sequence[Message]], int]
-
 
 LEAST_CHARS = 200
 

@@ -132,7 +132,6 @@ CROWDED = 0.75
 """Share of the trigger that what cannot be dropped may take. Above it the marks move up: else every
 few turns would be a compression that frees little."""
 
-
 CROWDED_TARGET = 0.3
 """Of the room between what cannot be dropped and a trigger that moved up: what a compression may
 leave there. A summary needs some, the turns to come the rest."""
@@ -170,7 +169,6 @@ def _between(budget: Budget, share: float) -> int:
 MASK_WORTH = 0.75
 """Tokens that masks must free for each that the provider reads anew because of them
 (tests/benchmarks/economy.py)."""
-
 
 MASK_REACH = 0.5
 """Of the way from the target up to the trigger: where masks that are worth it may end. To take them
@@ -213,15 +211,12 @@ def _mask_plan(
 TAIL_SHARE = 0.5
 """Of the target less the head: as much the summaries leave to a tail that asks for it."""
 
-
 PLENTY = CompressorConfig.protect_last_n_tokens
 """Who asks for as many newest tokens as are kept by default has that share in any window."""
-
 
 EXACT_TAIL_SHARE = 0.25
 """Of a size asked for, where not all that the tail asks for fits: what it leaves buys the summary
 depth (tests/benchmarks/retention.py)."""
-
 
 TURN_START_COST = 0.2
 """Share of the tail that a cut on a turn start may cost."""
