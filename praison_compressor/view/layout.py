@@ -161,6 +161,11 @@ class Layout:
         """The summaries that stand in the view, in order."""
         return tuple(tile.segment for tile in self.tiles if tile.segment is not None)
 
+    def covered(self) -> set[int]:
+        """The messages that a summary stands for."""
+        found = (tile for tile in self.tiles if tile.segment is not None)
+        return {index for tile in found for index in range(tile.start, tile.end)}
+
     def view(self, start: int = 0, end: int | None = None) -> list[Message]:
         """The messages to send; those for a stretch of the transcript, where one is given."""
         stop = len(self.tokens) if end is None else end

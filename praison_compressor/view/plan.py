@@ -65,12 +65,11 @@ def plan(
     Raises:
         BudgetTooSmall: what cannot be dropped exceeds the limit.
     """
-    gone = {i for t in layout.tiles if t.segment is not None for i in range(t.start, t.end)}
-    kept = [
-        step
-        for step in layout.transcript.steps
-        if step.start in layout.kept and gone.isdisjoint(step)
-    ]
+    if not layout.kept:
+        return _plan(layout, budget, force, masks or {}, by_model)
+    covered = layout.covered()
+    steps = (step for step in layout.transcript.steps if step.start in layout.kept)
+    kept = [step for step in steps if covered.isdisjoint(step)]
 
     def without(oldest: int) -> Plan | None:
         left = replace(layout, kept=frozenset(chain.from_iterable(kept[oldest:])))
@@ -186,7 +185,7 @@ def _mask_plan(
     provider's cache ends there. Else a summary frees more for the same price, and lasts longer.
     """
     recent = _cut(layout, budget.mask_recent, 0)
-    covered = {i for t in layout.tiles if t.segment is not None for i in range(t.start, t.end)}
+    covered = layout.covered()
     gains = {
         index: layout.message_tokens(index) - tokens
         for index, tokens in masks.items()
