@@ -274,7 +274,9 @@ def with_longer_tail(
     job = plan.jobs[-1]
     asked, _, _ = _tail_sizes(layout, budget, budget.target)
     tail = layout.span(plan.tail_start, len(layout.tokens))
-    end = _cut(layout, min(asked, tail + spare), 0)
+    room = min(asked, tail + spare)
+    # A tail that has what it asks for keeps its cut; another gains a step, on a turn start or not.
+    end = _cut(layout, room, tail + 1 if room < asked else 0)
     if not job.start < end < job.end:
         return None
     room = written + spare - layout.span(end, job.end)
