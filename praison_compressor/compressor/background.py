@@ -1,6 +1,4 @@
-"""Single flight per session in threads, event loops and processes, and summaries off the request
-path.
-"""
+"""One compression of a session at a time across processes, and summaries off the request path."""
 
 from __future__ import annotations
 
@@ -25,65 +23,31 @@ from ..summaries.threads import begin
 
 __all__ = [
     "Background",
-    "Flights",
     "leased",
 ]
 
 logger = logging.getLogger(__name__)
 
 
-# -------------------------------------------------------------- flights
+# -------------------------------------------------------------- lease
 
 
 LEASE_SECONDS = 6.0
 """How long a holder that crashed keeps others waiting; a live one renews it four times as often."""
 
-
 PATIENCE_SECONDS = 600.0
 """After so long without the lease we go on all the same: a holder that hangs and still renews must
 not stop a session for good. The commit decides who was first."""
 
-
 POLL_SECONDS = 0.1
-
 
 LONGEST_POLL_SECONDS = 1.0
 """Those who wait ask less and less often: hundreds of them would keep a small store busy."""
 
 
-class Flights:
-    """Who is at work on what. A second caller gets the first one's future to wait for."""
-
-    def __init__(self) -> None:
-        self._lock = renewed(threading.Lock())
-        self._flying: dict[Hashable, Future[None]] = {}
-        renewed(self)
-
-    def enter(self, key: Hashable) -> Future[None] | None:
-        """None: it is yours, and you `leave` it whatever happens. Else: wait, then look again."""
-        with self._lock:
-            flying = self._flying.get(key)
-            if flying is None:
-                ours: Future[None] = Future()
-                # Running: one waiter's cancellation must not cancel what all the others wait for.
-                ours.set_running_or_notify_cancel()
-                self._flying[key] = ours
-            return flying
-
-    def leave(self, key: Hashable) -> None:
-        """Let those go on who wait."""
-        with self._lock:
-            done = self._flying.pop(key, None)
-        if done is not None:  # else this is a child, forked in mid-flight
-            done.set_result(None)
-
-    def _at_fork_reinit(self) -> None:
-        self._flying = {}  # those at work are not in the child
-
-
 @contextlib.asynccontextmanager
 async def leased(store: Store, session: Session) -> AsyncIterator[None]:
-    """Hold the session's lease: across processes as `Flights` is within one."""
+    """Hold the session's lease: across processes, as `Sessions.enter` does within one."""
     lease = _Lease(store, session)
     try:
         given_up, pause = time.monotonic() + PATIENCE_SECONDS, POLL_SECONDS

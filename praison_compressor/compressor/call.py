@@ -13,7 +13,6 @@ from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from ..view.budget import Budget
 from ..view.layout import Layout
-from ..view.plan import Plan
 
 __all__ = [
     "CompressCall",
@@ -59,15 +58,25 @@ class CompressCall:
     tools: tuple[Mapping[str, Any], ...] | None = None
     """The schemas sent along; None: not told, so that nothing can be asked on the prefix."""
 
+    @property
+    def is_asked_now(self) -> bool:
+        """Whether somebody waits for a view that is as small as this call says."""
+        return self.force or self.budget.limit == self.budget.target
+
 
 @dataclass(frozen=True)
 class Look:
-    """The transcript as it stands in the ledger now, and what would have to be done."""
+    """The transcript as it stands in the ledger now."""
 
     session: Session
     raw: Sequence[Message]
+    """What the layout's transcript was read from: as given, or with renderings expanded."""
     layout: Layout
-    plan: Plan | None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and stable id: by it one compression of the session at a time is ensured."""
+        return self.session.namespace, self.session.id
 
 
 def call_of(

@@ -12,66 +12,32 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..config import CompressorConfig, whole
-from ..errors import CompressorError
+from ..errors import CompressorError, LedgerError
 from ..events import Event, Listener
-from ..ledger.segments import Session, Store, Usage
-from ..messages import Message, as_list, read, to_plain
+from ..ledger.memory import MemoryStore
+from ..ledger.segments import Session, Store
+from ..messages import Message, as_list, to_plain
 from ..summaries.protocol import as_summarizer
 from ..summaries.retries import Breaker
 from ..summaries.threads import run
 from ..tokens.counter import TokenCounter
 from .background import Background
-from .best_view import BestView
-from .call import CompressCall, Look, Options, budget_of, call_of, config_of
-from .defaults import default_store
-from .executor import Executor
+from .call import CompressCall, Options, budget_of, call_of, config_of
+from .pipeline import Pipeline
 from .preview import Preview, preview_of
-from .projection import Projector
-from .quiet_turns import Quiet, QuietTurns
-from .remembered import Bills, Meanwhile, Skips
-from .result import CompressResult, of_quiet
+from .result import CompressResult
+from .sessions import Sessions, added_to
 from .telemetry import Telemetry
-from .work import outline_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = [
     "ContextCompressor",
-    "in_full",
-    "transcript_of",
+    "default_store",
 ]
 
 logger = logging.getLogger(__name__)
-
-
-# -------------------------------------------------------------- resuming
-
-
-def transcript_of(store: Store, namespace: str, session_id: str) -> list[Message]:
-    """The session's transcript as the store has it; any of its epochs' ids names it.
-
-    Raises:
-        SessionNotFound: nothing of that name was ever compressed in this store.
-    """
-    store.lineage(namespace, session_id)  # opening a name that nobody has would not be an error
-    return store.transcript(store.open(namespace, session_id))
-
-
-def in_full(messages: list[Message], session: Session, tokens: int) -> CompressResult:
-    """The whole transcript as a result: nothing in it is represented."""
-    return CompressResult(
-        messages=messages,
-        context_status="full",
-        tokens_before=tokens,
-        tokens_after=tokens,
-        session_id=session.tip,
-        parent_session_id=session.parent,
-        summary_method=None,
-    )
-
-
-# -------------------------------------------------------------- compressor
 
 
 class ContextCompressor:
@@ -97,22 +63,30 @@ class ContextCompressor:
         self.tokens = tokens or TokenCounter(self.config.model)
         self.store = store if store is not None else default_store(self.config)
         self.session_id = f"session-{uuid.uuid4().hex}"
-        self.background = Background()
-        self.bills = Bills()
-        self._projector = Projector(self.store, self.tokens, recall=self.config.recall)
-        self._quiet_turns = QuietTurns(self.store, self.tokens)
         emit = functools.partial(_tell, telemetry or Telemetry(), on_event)
-        self._skips = Skips(emit)
-        self._executor = Executor(
-            self.config, as_summarizer(summarizer), self.store, self._projector, self.tokens, emit
+        self._pipeline = Pipeline(
+            self.config, as_summarizer(summarizer), self.store, self.tokens, emit
         )
-        self._meanwhile = Meanwhile(self._projector, self._executor)
-        self._best_view = BestView(self._projector, self._executor, self.tokens)
+        self._without_ledger = False
+
+    @property
+    def background(self) -> Background:
+        """What is being written off the request path."""
+        return self._pipeline.background
 
     @property
     def breaker(self) -> Breaker:
         """Which models are left alone after a failure."""
-        return self._executor.breaker
+        return self._pipeline.writing.breaker
+
+    @property
+    def sessions(self) -> Sessions:
+        """What is remembered of sessions between turns."""
+        return self._pipeline.sessions
+
+    @sessions.setter
+    def sessions(self, shared: Sessions) -> None:
+        self._pipeline.sessions = shared
 
     # -------------------------------------------------------------- public
 
@@ -160,16 +134,16 @@ class ContextCompressor:
             tools=tools,
         )
         started = await asyncio.to_thread(self._start, messages, options)
-        if isinstance(started, CompressResult):
-            return self._billed(started, options)
-        return self._billed(await self._executor.compress(*started), options)
+        if isinstance(started, CompressCall):
+            started = await self._pipeline.compress(started)
+        return self._billed(started, options)
 
     def compress_sync(self, messages: Sequence[Any], **options: Unpack[Options]) -> CompressResult:
         """`compress` from anywhere, also from inside a running event loop."""
         started = self._start(messages, options)
-        if isinstance(started, CompressResult):
-            return self._billed(started, options)
-        return self._billed(run(self._executor.compress(*started)), options)
+        if isinstance(started, CompressCall):
+            started = run(self._pipeline.compress(started))
+        return self._billed(started, options)
 
     def best_view(
         self,
@@ -195,22 +169,32 @@ class ContextCompressor:
     ) -> CompressResult:
         """`best_view` with its counts and status; never raises."""
         try:
-            call = replace(self._call(messages, options), extends=False)
-            return self._best_view.of(call, told)
+            return self._best(replace(self._call(messages, options), extends=False), told)
         except CompressorError as error:
             logger.warning("sent as it is: %s", error)
         except Exception:
             # A mistake of ours: it must be heard of, and must not end the turn.
             logger.exception("sent as it is")
-        given = list(messages) if isinstance(messages, (list, tuple)) else messages
-        return self._as_given(given, options)
-
-    def _as_given(self, messages: Any, options: Options) -> CompressResult:
         size = 0
         with contextlib.suppress(Exception):  # what cannot be read cannot always be counted
             size = self.tokens.messages(messages)
-        session_id = self._key(options)[1]
-        return CompressResult(messages, "full", size, size, session_id, None, None)
+        given: Any = list(messages) if isinstance(messages, (list, tuple)) else messages
+        return CompressResult(given, "full", size, size, self._key(options)[1], None, None)
+
+    def _best(self, call: CompressCall, told: Exception | None) -> CompressResult:
+        """The view and its counts; without the ledger while that cannot be read."""
+        try:
+            session = self._pipeline.projector.open(call)
+            self._without_ledger = False
+            return self._pipeline.best(call, session)
+        except LedgerError as error:
+            # Once, until the ledger is there again: a turn comes every few seconds.
+            is_news = not self._without_ledger and str(error) != str(told)
+            self._without_ledger = True
+            level = logging.WARNING if is_news else logging.DEBUG
+            logger.log(level, "without the ledger for now: %s", error)
+            nothing = Session(*call.key, tip=call.key[1], parent=call.parent_id)
+            return self._pipeline.best(call, nothing)
 
     def preview(self, messages: Sequence[Any], **options: Unpack[Options]) -> Preview:
         """What `compress` would keep, mask and summarize, and why; nothing is asked or written.
@@ -220,11 +204,13 @@ class ContextCompressor:
         """
         self._check(options)
         call = replace(self._call(messages, options), extends=False)
-        look = self._projector.look(call)
-        if look.plan is not None and not call.pays:
+        look = self._pipeline.projector.look(call)
+        plan = self._pipeline.projector.plan(call, look)
+        if plan is not None and not call.pays:
             # What a static text leaves over goes to the tail: how much, its writing alone tells.
-            look = replace(look, plan=self._executor.statically(call, look, look.plan)[0])
-        return preview_of(call, look, self._projector, self.tokens)
+            plan = self._pipeline.writing.static(call, look, plan).plan
+        lines = self._pipeline.projector.masks(call, look) if plan and plan.masks else []
+        return preview_of(call, look, plan, dict(lines), self.tokens)
 
     def verbatim(
         self, messages: Sequence[Any] | None = None, *, session_id: str | None = None
@@ -240,10 +226,10 @@ class ContextCompressor:
         """
         name = session_id or self.session_id
         if messages is None:
-            return transcript_of(self.store, self.config.namespace, name)
+            return self._stored(name)
         session = self.store.open(self.config.namespace, name)
         given = list(as_list(messages))
-        expanded = self._projector.expanded(given, session)
+        expanded = self._pipeline.projector.expanded(given, session)
         return [to_plain(message) for message in (given if expanded is None else expanded)]
 
     def resume(self, session_id: str, token_budget: int | None = None) -> CompressResult:
@@ -258,7 +244,7 @@ class ContextCompressor:
             BudgetTooSmall: what cannot be dropped exceeds `token_budget`.
             LedgerError: the store cannot be read.
         """
-        messages = transcript_of(self.store, self.config.namespace, session_id)
+        messages = self._stored(session_id)
         size = self.tokens.messages(messages)
         if token_budget is None:
             room = budget_of({}, self.config, self.tokens).trigger
@@ -266,10 +252,17 @@ class ContextCompressor:
             room = whole("token_budget", token_budget)
         if size <= room:
             session = self.store.open(self.config.namespace, session_id)
-            return in_full(messages, session, size)
+            return CompressResult(
+                messages, "full", size, size, session.tip, session.parent, summary_method=None
+            )
         return self.compress_sync(
             messages, session_id=session_id, target_tokens=token_budget, extends=False
         )
+
+    def _stored(self, session_id: str) -> list[Message]:
+        namespace = self.config.namespace
+        self.store.lineage(namespace, session_id)  # opening a name that nobody has is no error
+        return self.store.transcript(self.store.open(namespace, session_id))
 
     def save(self, messages: Sequence[Any], *, session_id: str | None = None) -> bool:
         """Record the transcript as it is now, for `resume` and `verbatim`; compresses nothing.
@@ -282,13 +275,7 @@ class ContextCompressor:
             LedgerError: the store cannot be written.
         """
         call = replace(self._call(messages, {"session_id": session_id}), extends=False)
-        return self._keep(call, self._projector.open(call))
-
-    def _keep(self, call: CompressCall, session: Session) -> bool:
-        if not session.entries:
-            return False
-        raw, layout = self._projector.project(call, session)
-        return self.store.keep(session, outline_of(raw, layout))
+        return self._pipeline.save(call, self._pipeline.projector.open(call))
 
     def recall_tools(
         self, session_id: str | None = None, *, budget_tokens: int = 2_000
@@ -314,14 +301,17 @@ class ContextCompressor:
         or holds words that must not come back. A store that cannot be written is logged.
         """
         saved = 0
-        for sent, messages in self._quiet_turns.remembered():
-            session_id = sent.id
+        for turn in self.sessions.last_turns():
+            sent = turn.session
+            if not sent.entries:
+                continue
             try:
-                call = replace(self._call(messages, {"session_id": session_id}), extends=False)
-                session = self._projector.open(call)
-                saved += session.is_as(sent) and self._keep(call, session)
+                options: Options = {"session_id": sent.id}
+                call = replace(self._call(turn.messages(), options), extends=False)
+                session = self._pipeline.projector.open(call)
+                saved += session.is_as(sent) and self._pipeline.save(call, session)
             except CompressorError as error:
-                logger.warning("session %s: its last turns are not saved: %s", session_id, error)
+                logger.warning("session %s: its last turns are not saved: %s", sent.id, error)
         return saved
 
     def close(self) -> None:
@@ -335,51 +325,41 @@ class ContextCompressor:
 
     # -------------------------------------------------------------- reading
 
-    def _start(
-        self, messages: Sequence[Any], options: Options
-    ) -> CompressResult | tuple[CompressCall, Look]:
-        """The result, where nothing has to be waited for; else what to carry out."""
+    def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | CompressCall:
+        """The result, where nothing has to be waited for; else the call to carry out."""
         self._check(options)
         quiet = self._quiet(messages, options)
         if quiet is not None:
-            return of_quiet(quiet, model=self.config.model)
+            return quiet
         call = self._call(messages, options)
-        if self._in_background(call):
-            return self._without_waiting(call)
-        look = self._planned(call, self._projector.laid(call))
-        if look.plan is None:
-            return self._as_it_is(call, look)
-        if not call.extends:
-            return self._executor.uncommitted(call, look, look.plan)
-        return call, look
-
-    def _planned(self, call: CompressCall, laid: Look) -> Look:
-        """The look with what is to be done; told of where something is not."""
-        self._skips.fixed(call, laid)
-        look = replace(laid, plan=self._projector.plan(call, laid.layout))
-        self._skips.planned(call, look)
-        return look
+        return self._pipeline.start(call) or call
 
     def _check(self, options: Options) -> None:
         unknown = sorted(set(options) - set(Options.__annotations__))
         if unknown:
             raise TypeError(f"compress() got an unexpected keyword argument {unknown[0]!r}")
 
-    def _quiet(self, messages: Sequence[Any], options: Options) -> Quiet | None:
+    def _quiet(self, messages: Sequence[Any], options: Options) -> CompressResult | None:
+        """The result of a turn that only adds to the last one, and still fits; None: any other."""
         if options.get("force") or options.get("target_tokens") is not None:
             return None
-        config = config_of(options, self.config)
-        budget = budget_of(options, config, self.tokens)
         key = self._key(options)
-        extends = options.get("extends", True)
-        busy = self.background.busy(key)
-        if busy:  # what is too much is being written: meanwhile the whole is sent while it fits
-            budget = replace(budget, trigger=budget.limit)
-        quiet = self._quiet_turns.again(messages, key, budget, keep=extends)
-        soft = quiet is not None and self.config.background and not busy
-        if quiet is None or (soft and quiet.tokens_after > budget.trigger * self.config.soft_ratio):
+        last = self.sessions.last_turn(key)
+        budget = budget_of(options, config_of(options, self.config), self.tokens)
+        if last is None or not self.store.open(*key).is_as(last.session):
             return None
-        return quiet
+        if self.background.busy(key):
+            # What is too much is being written: meanwhile the whole is sent while it fits.
+            budget = replace(budget, trigger=budget.limit)
+        elif self.config.background:
+            budget = replace(budget, trigger=int(budget.trigger * self.config.soft_ratio))
+        found = added_to(last, messages, budget, self.tokens)
+        if found is None:
+            return None
+        turn, result = found
+        if options.get("extends", True):
+            self.sessions.keep_turn(turn)
+        return result
 
     def _call(self, messages: Sequence[Any], options: Options) -> CompressCall:
         return call_of(
@@ -388,63 +368,27 @@ class ContextCompressor:
             self.config,
             self.tokens,
             session_id=self.session_id,
-            has_model=self._executor.summarizer is not None,
+            has_model=self._pipeline.writing.summarizer is not None,
         )
-
-    def _as_it_is(self, call: CompressCall, look: Look) -> CompressResult:
-        result = self._executor.result(call, look)
-        if look.plan is None:
-            self._quiet_turns.remember(call, look, result.tokens_before, result.tokens_after)
-        return result
-
-    # -------------------------------------------------------------- without waiting
-
-    def _in_background(self, call: CompressCall) -> bool:
-        asked_now = call.force or call.budget.limit == call.budget.target
-        return self.config.background and call.extends and call.pays and not asked_now
-
-    def _without_waiting(self, call: CompressCall) -> CompressResult:
-        """The view at once; what a model has to write for it is begun off the request path."""
-        laid = self._projector.laid(call)
-        sent = self._meanwhile.again(call, laid)
-        look = laid if sent else self._planned(call, laid)
-        todo = look.plan
-        if todo is not None and todo.masks:
-            return self._executor.mask(call, look, todo)
-        if look.layout.size() > int(call.budget.trigger * self.config.soft_ratio):
-            key = (look.session.namespace, look.session.id)
-            self.background.start(
-                key, functools.partial(self._prepare, self._projector.snapshot(call))
-            )
-        if sent is not None:
-            return sent
-        if todo is None or look.layout.size() <= call.budget.limit:
-            # Above the trigger, but the provider takes it: nothing is lost and its cache stays
-            # warm until the text is there. Less than the whole is sent only where it must be.
-            return self._as_it_is(call, look)
-        return self._meanwhile.first(call, look, todo)
-
-    async def _prepare(self, given: CompressCall) -> None:
-        soft = int(given.budget.trigger * self.config.soft_ratio)
-        budget = replace(given.budget, trigger=soft)
-        transcript = await asyncio.to_thread(read, given.given)
-        call = replace(given, transcript=transcript, budget=budget)
-        look = await asyncio.to_thread(self._projector.look, call)
-        if look.plan is not None and look.plan.jobs:
-            await asyncio.to_thread(self._meanwhile.prepare, call, look, look.plan)
-        done = await self._executor.compress(call, look)
-        if done.usage != Usage():
-            self.bills.owe(call.key, done.usage)
 
     def _billed(self, result: CompressResult, options: Options) -> CompressResult:
         """The result with what the background has cost since the one before."""
         if not options.get("extends", True):
             return result
-        owed = self.bills.take(self._key(options))
+        owed = self.sessions.take_owed(self._key(options))
         return result if owed is None else replace(result, usage=result.usage + owed)
 
     def _key(self, options: Options) -> tuple[str, str]:
         return self.config.namespace, options.get("session_id") or self.session_id
+
+
+def default_store(config: CompressorConfig) -> Store:
+    """The store at `store_url`; memory where there is none."""
+    if config.store_url is None:
+        return MemoryStore()
+    from ..ledger.sql.store import open_store  # loads SQLAlchemy: only when asked
+
+    return open_store(config.store_url, key=config.store_key, mask_secrets=config.redact_archive)
 
 
 def _tell(telemetry: Listener, listener: Listener | None, event: Event) -> None:

@@ -15,7 +15,6 @@ from ..view.budget import Budget
 from ..view.layout import Layout
 from ..view.plan import Plan
 from .call import CompressCall, Look
-from .projection import Projector
 
 __all__ = [
     "Part",
@@ -92,13 +91,16 @@ class Preview:
 
 
 def preview_of(
-    call: CompressCall, look: Look, projector: Projector, tokens: TokenCounter
+    call: CompressCall,
+    look: Look,
+    plan: Plan | None,
+    lines: Mapping[int, Message],
+    tokens: TokenCounter,
 ) -> Preview:
-    """The preview of a call, by its look at the ledger."""
-    layout, plan = look.layout, look.plan
+    """The preview of a plan; `lines` are what outputs would say that may be masked."""
+    layout = look.layout
     chosen = plan.masks if plan is not None else ()
-    found = dict(projector.masked(call, layout)) if chosen else {}
-    masks = {index: tokens.message(found[index]) for index in chosen}
+    masks = {index: tokens.message(lines[index]) for index in chosen}
     parts = _of_layout(layout, plan, masks)
     opening = tokens.messages([])
     return Preview(

@@ -1,22 +1,19 @@
-"""Project: lay a transcript along the session's ledger, and plan what would have to be done."""
+"""Project: lay a transcript along its session's ledger, and plan what would have to be done."""
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
-from ..errors import LedgerConflict
 from ..ledger.segments import Entry, Segment, Session, Store
-from ..messages import Message, Transcript, digest, read
-from ..messages.digests import MessageCache, Originals, Seen
+from ..messages import Message, digest, read
+from ..messages.digests import MessageCache, Originals
 from ..messages.secrets import Redactor, masks_secrets
 from ..tokens.counter import TokenCounter
-from ..view.layout import Layout, arrange
+from ..view.layout import arrange
 from ..view.masks import MaskLines, kept_steps, unreferenced
-from ..view.plan import Plan, plan, planned
+from ..view.plan import Plan, plan
 from .call import CompressCall, Look
 
 __all__ = [
@@ -44,95 +41,45 @@ class Projector:
         return self._store.open(namespace, session_id, call.parent_id)
 
     def look(self, call: CompressCall, session: Session | None = None) -> Look:
-        """What the ledger has for this transcript now, and the plan for what it lacks.
-
-        Raises:
-            BudgetTooSmall: what cannot be dropped exceeds the limit.
-        """
-        laid = self.laid(call, session)
-        return replace(laid, plan=self.plan(call, laid.layout))
-
-    def laid(self, call: CompressCall, session: Session | None = None) -> Look:
-        """What the ledger has for this transcript now; no plan is made."""
+        """The transcript with what the ledger has for it now."""
         session = self.open(call) if session is None else session
-        return Look(session, *self.project(call, session), plan=None)
-
-    def renewed(self, call: CompressCall, look: Look) -> Look:
-        """The look as it is now: the same one while nobody has written to the session."""
-        session = self.open(call)
-        return look if session.is_as(look.session) else self.look(call, session)
-
-    def plan(self, call: CompressCall, layout: Layout) -> Plan | None:
-        """What to do about this layout."""
-        decide = functools.partial(
-            plan,
-            budget=call.budget,
-            force=call.force,
-            masks=self._masks(call, layout),
-            by_model=call.pays,
-        )
-        return planned(layout, decide)
-
-    def snapshot(self, call: CompressCall) -> CompressCall:
-        """The call with private copies of its messages: nobody can edit them meanwhile."""
-        return replace(call, given=self.copies(call.given))
-
-    def project(self, call: CompressCall, session: Session) -> tuple[Sequence[Message], Layout]:
-        """The transcript along a session's ledger, and the messages it was read from."""
         raw, transcript = call.given, call.transcript
         expanded = self.expanded(transcript.messages, session)
         if expanded is not None:
             raw, transcript = expanded, read(expanded)
-        return raw, self._arranged(call, transcript, session)
-
-    def _arranged(self, call: CompressCall, transcript: Transcript, session: Session) -> Layout:
-        messages = transcript.messages
-        seen = self._cache.all(messages)
+        seen = self._cache.all(transcript.messages)
+        # What was read back masked is known by what it stands for.
+        aliases = _aliases(session)
+        found = (entry.segment for entry in session.entries)
         layout = arrange(
             transcript,
-            _digests(seen, session),
+            [aliases.get(each.digest, each.digest) for each in seen],
             self._tokens.each(seen),
-            self._known(session),
+            [self.recounted(each if self._recall else unreferenced(each)) for each in found],
             call.budget.head,
+            kept_steps(transcript.messages, transcript.steps, call.config),
         )
-        kept = kept_steps(messages, transcript.steps, call.config)
-        return replace(layout, kept=kept) if kept else layout
+        return Look(session, raw, layout)
 
-    def copies(self, messages: Sequence[Any]) -> Originals:
-        """Private copies of messages: the cache has them."""
-        return Originals(self._cache.all(messages))
-
-    def with_segments(self, look: Look, segments: Sequence[Segment]) -> Look:
-        """The look as it would be with these segments in the ledger, without a plan."""
-        return replace(look, layout=look.layout.adding(segments), plan=None)
-
-    def within(self, look: Look, session: Session) -> Look:
-        """The look with its segments as a commit of ours has recorded them in `session`.
-
-        Nothing is read again: the commit was compare-and-set, so nobody else has written.
-        """
-        return replace(look, session=session, layout=look.layout.recorded_as(self._known(session)))
-
-    def _known(self, session: Session) -> list[Segment]:
-        found = (entry.segment for entry in session.entries)
-        return [self.recounted(each if self._recall else unreferenced(each)) for each in found]
-
-    def settled(self, look: Look) -> Look:
-        """The look with private copies of its messages, as they were when it was laid out.
-
-        An agent may edit its own while a model writes: what is archived must be what was digested.
+    def plan(self, call: CompressCall, look: Look) -> Plan | None:
+        """What to do about it; None while it fits, or nothing would be gained.
 
         Raises:
-            LedgerConflict: they were edited since; look again.
+            BudgetTooSmall: what cannot be dropped exceeds the limit.
         """
-        seen = self._cache.all(look.layout.transcript.messages)
-        if tuple(_digests(seen, look.session)) != look.layout.digests:
-            raise LedgerConflict(f"session {look.session.id}: its messages were edited meanwhile")
-        messages = tuple(each.plain for each in seen)
-        transcript = replace(look.layout.transcript, messages=messages)
-        return replace(
-            look, raw=self.copies(look.raw), layout=replace(look.layout, transcript=transcript)
+        return plan(
+            look.layout,
+            call.budget,
+            force=call.force,
+            masks=self._mask_sizes(call, look),
+            by_model=call.pays,
         )
+
+    def snapshot(self, call: CompressCall) -> CompressCall:
+        """The call with private copies of its messages: an agent may edit its own while a model
+        writes, and what is archived must be what was digested."""
+        copies = Originals(self._cache.all(call.given))
+        return replace(call, given=copies, transcript=read(copies))
 
     def recounted(self, segment: Segment) -> Segment:
         """The segment as this model counts it: it may have been written under another."""
@@ -165,26 +112,25 @@ class Projector:
 
     # -------------------------------------------------------------- masks
 
-    def _masks(self, call: CompressCall, layout: Layout) -> dict[int, int]:
-        """Tokens of each result that may be masked, as it would be then.
-
-        Without a model a static summary is as cheap, and keeps more than masks do.
-        """
-        wanted = call.pays or call.config.tool_policies
-        if not wanted or (layout.size() <= call.budget.trigger and not call.force):
-            return {}
-        return {
-            index: self._tokens.message(message) for index, message in self.masked(call, layout)
-        }
-
-    def masked(self, call: CompressCall, layout: Layout) -> list[tuple[int, Message]]:
+    def masks(self, call: CompressCall, look: Look) -> list[tuple[int, Message]]:
         """The results that may be masked, and what each would say."""
+        layout = look.layout
         found = self._mask_lines(layout.transcript.messages, layout.tokens, call.config)
         if not masks_secrets(self._store):
             return found
         # As the store would write them, so that the plan counts what will be sent.
         safe = Redactor(call.key[0]).messages([line for _, line in found]).messages
         return [(index, line) for (index, _), line in zip(found, safe, strict=True)]
+
+    def _mask_sizes(self, call: CompressCall, look: Look) -> dict[int, int]:
+        """Tokens of each result that may be masked, as it would be then.
+
+        Without a model a static summary is as cheap, and keeps more than masks do.
+        """
+        wanted = call.pays or call.config.tool_policies
+        if not wanted or (look.layout.size() <= call.budget.trigger and not call.force):
+            return {}
+        return {index: self._tokens.message(line) for index, line in self.masks(call, look)}
 
 
 _NONE: Iterator[Entry] = iter(())
@@ -200,12 +146,6 @@ def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:
             if plain is not entry.segment:
                 found.setdefault(digest(plain.rendered), []).append(entry)
     return found
-
-
-def _digests(seen: Sequence[Seen], session: Session) -> list[str]:
-    """What the ledger knows the messages by: those read back masked, by what they stand for."""
-    aliases = _aliases(session)
-    return [aliases.get(each.digest, each.digest) for each in seen]
 
 
 def _aliases(session: Session) -> dict[str, str]:

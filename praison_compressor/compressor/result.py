@@ -12,14 +12,13 @@ from ..ledger.segments import Segment, Usage
 from ..messages import Message
 from ..summaries.prompts import rendering
 from ..summaries.protocol import Written
+from ..tokens.counter import TokenCounter
 from ..tokens.models import cached_input_price, input_price
-from .call import Look
-from .quiet_turns import Quiet
+from .call import CompressCall, Look
 
 __all__ = [
     "CompressResult",
-    "of_look",
-    "of_quiet",
+    "result_of",
 ]
 
 
@@ -127,13 +126,17 @@ class CompressResult:
         )
 
 
-def of_look(
-    look: Look, written: Sequence[Written], *, before: int, opening: int, model: str | None
+def result_of(
+    call: CompressCall,
+    look: Look,
+    tokens: TokenCounter,
+    written: Sequence[Written] = (),
 ) -> CompressResult:
-    """The result that a look shows, after `written`; `opening` tokens frame every request."""
+    """The result that a look shows, after `written`."""
     layout = look.layout
-    segments = tuple(tile.segment for tile in layout.tiles if tile.segment is not None)
-    masked = layout.masked()
+    segments = layout.summaries()
+    standing = [segment for _, _, segment in layout.standing()]
+    masked = len(standing) - len(segments)
     methods = {text.method for text in written}
     method = "model" if "model" in methods else "static" if methods else None
     # What stands in while a model writes is recorded nowhere: no summary of the ledger's.
@@ -141,41 +144,20 @@ def of_look(
     found = "static" if any(s is t for s in segments for t in stand_ins) else "reused"
     return CompressResult(
         messages=layout.view(),
-        context_status=_status(segments, masked),
-        tokens_before=before,
-        tokens_after=layout.size() + opening,
+        context_status="summarized" if segments else "masked" if masked else "full",
+        tokens_before=tokens.messages(call.transcript.messages),
+        tokens_after=layout.size() + tokens.messages([]),
         session_id=look.session.tip,
         parent_session_id=look.session.parent,
         summary_method=method or (found if segments else None),
         usage=functools.reduce(Usage.__add__, (text.usage for text in written), Usage()),
         segments=segments,
         masked=masked,
-        masked_secrets=layout.secrets(),
+        masked_secrets=sum(segment.secrets for segment in standing),
         written=tuple(written),
-        model=model,
-    )
-
-
-def of_quiet(quiet: Quiet, *, model: str | None) -> CompressResult:
-    """The result of a turn to which nothing had to be done."""
-    return CompressResult(
-        messages=quiet.view,
-        context_status=_status(quiet.segments, quiet.masked),
-        tokens_before=quiet.tokens_before,
-        tokens_after=quiet.tokens_after,
-        session_id=quiet.session.tip,
-        parent_session_id=quiet.session.parent,
-        summary_method="reused" if quiet.segments else None,
-        segments=quiet.segments,
-        masked=quiet.masked,
-        masked_secrets=quiet.secrets,
-        model=model,
+        model=call.config.model,
     )
 
 
 def _priced(tokens: int, price: float | None) -> float | None:
     return None if price is None else tokens * price
-
-
-def _status(segments: Sequence[Segment], masked: int) -> str:
-    return "summarized" if segments else "masked" if masked else "full"

@@ -27,20 +27,15 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
-
 NAME = "praison_compressor"
-
 
 OPERATION = "compress_context"
 """Of the span round a compression; the conventions leave room for names of one's own."""
 
-
 TOKEN_BUCKETS = tuple(float(4**power) for power in range(14))
-
 
 SECOND_BUCKETS = tuple(0.01 * 2**power for power in range(14))
 """Both as the conventions ask."""
-
 
 PROVIDERS = {
     "azure": "azure.ai.openai",
@@ -54,14 +49,12 @@ PROVIDERS = {
 }
 """litellm's routes where the conventions have another name."""
 
-
 FAMILIES = (
     (r"(gpt|chatgpt|o\d|ft:)", "openai"),
     (r"claude", "anthropic"),
     (r"gemini", "gcp.gemini"),
 )
 """Whose a model is that is named without a route."""
-
 
 UNKNOWN = "_OTHER"
 

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
-from ..compressor.remembered import Bills
-from ..compressor.work import mask_segment
+from ..compressor.pipeline import mask_segment
+from ..compressor.sessions import Sessions
 from ..config import CompressorConfig
 from ..events import Listener
 from ..ledger.segments import Store, Usage
@@ -75,10 +75,10 @@ class Engines:
         self._own_model = own_model
         self._listener = listener
         self._lock = renewed(threading.RLock())
-        self._bills = Bills()
         self._made: dict[str | None, ContextCompressor] = {}
         self._learned: dict[str | None, int] = {}
         self._store: Store | None = None
+        self._sessions = Sessions()
 
     def of(self, model: str | None) -> ContextCompressor:
         """The compressor for a model; None is the agent's own."""
@@ -118,7 +118,7 @@ class Engines:
             on_event=self._listener,
         )
         # What was paid in the background is owed to the agent's next result, whichever gives it.
-        made.bills = self._bills
+        made.sessions = self._sessions
         return made
 
     @property

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..compressor.defaults import default_store
+from ..compressor.context_compressor import default_store
 from ..compressor.result import CompressResult
 from ..config import CompressorConfig
 from ..errors import ConfigError, LedgerError, StoreUnavailable

@@ -11,7 +11,6 @@ __all__ = [
     "Budget",
 ]
 
-
 LEAST_FACTS = 3_000
 """Tokens of facts where an eighth of the target allows it: how many files and rules a session has
 does not shrink with the window. Half of `fold_ratio`, so that not every summary is a fold."""
@@ -38,8 +37,6 @@ class Budget:
     """Newest tokens whose tool outputs are not masked."""
     exact: bool = False
     """The target is a size asked for: facts may fill what the prose leaves of it."""
-    spare_tail: int = 0
-    """Tokens that the texts of an earlier plan left over: the tail may have them."""
 
     @classmethod
     def of(cls, config: CompressorConfig, window: int, overhead: int = 0) -> Budget:

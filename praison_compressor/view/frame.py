@@ -16,15 +16,11 @@ __all__ = [
     "unframe",
 ]
 
-
 TAG = "conversation-summary"
-
 
 _SOURCE = "transcript"
 
-
 _EARLIER = "earlier-summaries"
-
 
 _PARTS = "partial-summaries"
 
@@ -47,12 +43,9 @@ def escape(text: str) -> str:
 
 _TAGS = tuple(tag.replace("-", "") for tag in (TAG, _SOURCE, _EARLIER, _PARTS))
 
-
 _BRACKETS = "<＜﹤‹〈⟨《≺˂ᐸ❮❬&"
 
-
 _BRACKET = re.compile(f"[{_BRACKETS}]")
-
 
 _WRITTEN = re.compile(r"&(?:lt|#0*60|#x0*3c)\b;?", re.IGNORECASE)
 
@@ -72,12 +65,9 @@ _INSTRUCTION = re.compile(
     r"\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_[A-Z]{1,20}|gMASK)\])", re.IGNORECASE
 )
 
-
 _BETWEEN = re.compile(rf"[^\w{_BRACKETS}]*")
 
-
 _LOOKALIKES = str.maketrans("аеорсухіѕјԛԝɑοеνιτυρ", "aeopcyxisjqwaoevitup")
-
 
 _REACH = 400  # characters in which a tag may be hidden
 

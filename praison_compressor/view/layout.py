@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 
 from ..ledger.segments import Segment
@@ -147,17 +147,24 @@ class Layout:
         """Tokens of the original messages of a stretch."""
         return sum(self.tokens[start:end])
 
-    def masked(self) -> int:
-        """How many messages stand in the view as a mask."""
-        gaps = (tile for tile in self.tiles if tile.segment is None)
-        return sum(tile.start <= index < tile.end for tile in gaps for index in self.replaced)
+    def standing(self) -> Iterator[tuple[int, int, Segment]]:
+        """Each stretch that a segment stands for in the view, summaries and masks, in order."""
+        for tile in self.tiles:
+            if tile.segment is not None:
+                yield tile.start, tile.end, tile.segment
+            elif self.replaced:
+                for index in range(tile.start, tile.end):
+                    if index in self.replaced:
+                        yield index, index + 1, self.replaced[index]
 
-    def secrets(self) -> int:
-        """How many keys and tokens are masked in the archive of what is replaced in the view."""
-        gaps = [tile for tile in self.tiles if tile.segment is None]
-        masks = (s for i, s in self.replaced.items() if any(t.start <= i < t.end for t in gaps))
-        summaries = (tile.segment for tile in self.tiles if tile.segment is not None)
-        return sum(segment.secrets for segment in (*summaries, *masks))
+    def summaries(self) -> tuple[Segment, ...]:
+        """The summaries that stand in the view, in order."""
+        return tuple(tile.segment for tile in self.tiles if tile.segment is not None)
+
+    def covered(self) -> set[int]:
+        """The messages that a summary stands for."""
+        found = (tile for tile in self.tiles if tile.segment is not None)
+        return {index for tile in found for index in range(tile.start, tile.end)}
 
     def view(self, start: int = 0, end: int | None = None) -> list[Message]:
         """The messages to send; those for a stretch of the transcript, where one is given."""
@@ -179,23 +186,8 @@ class Layout:
     def adding(self, segments: Sequence[Segment]) -> Layout:
         """The transcript along the same ledger with these segments in it too."""
         every = (*self.segments, *segments)
-        laid = arrange(self.transcript, self.digests, self.tokens, every, self.head_tokens)
-        return replace(laid, kept=self.kept)
-
-    def recorded_as(self, segments: Sequence[Segment]) -> Layout:
-        """The same with the segments as a store has recorded them, each in the place of its own.
-
-        Nothing is laid anew: what a store may change of a segment is no part of its run.
-        """
-        now = dict(zip(map(id, self.segments), segments, strict=True))
-        return replace(
-            self,
-            segments=tuple(segments),
-            tiles=tuple(
-                t if t.segment is None else replace(t, segment=now[id(t.segment)])
-                for t in self.tiles
-            ),
-            replaced={index: now[id(segment)] for index, segment in self.replaced.items()},
+        return arrange(
+            self.transcript, self.digests, self.tokens, every, self.head_tokens, self.kept
         )
 
 
@@ -205,6 +197,7 @@ def arrange(
     tokens: Sequence[int],
     segments: Sequence[Segment],
     head_tokens: int,
+    kept: frozenset[int] = frozenset(),
 ) -> Layout:
     """Lay what the ledger has along the transcript."""
     allowed = _allowed(transcript, tokens, head_tokens)
@@ -219,6 +212,7 @@ def arrange(
         segments=tuple(segments),
         tiles=tuple(tiles),
         replaced=lay_masks(digests, segments, allowed),
+        kept=kept,
     )
 
 

@@ -1,6 +1,7 @@
-"""Old tool outputs as one line each: which may be masked, and what the line says.
+"""Texts made shorter without a model: old tool outputs as one line each, and as the last resort
+messages that no window can take, cut in their middle.
 
-What the ledger holds is as it was written, for whoever resumes the session with the tool.
+What the ledger holds of a mask is as it was written, for whoever resumes the session with the tool.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from ..messages import (
     ToolCall,
     is_answer_block,
     is_result,
+    is_system,
     result_blocks,
     result_text,
+    steps,
     to_plain,
     tool_calls_of,
 )
@@ -37,6 +40,7 @@ __all__ = [
     "masked_by_policy",
     "policy_of",
     "reference_of",
+    "shorten",
     "unreferenced",
 ]
 
@@ -66,7 +70,6 @@ def mask_line(call: ToolCall, text: str, own: str, *, max_chars: int = MASK_CHAR
 
 Calls = Mapping[str, ToolCall]
 """Calls by the ids that their results name."""
-
 
 MASK, SUMMARIZE, KEEP = "mask", "summarize", "keep"
 
@@ -219,7 +222,6 @@ def _masked_block(part: Any, calls: Calls, line_of: Callable[[ToolCall, str], st
 
 WHOLE = " | whole: in the archive of this conversation, or call again"
 
-
 RECALLED = ' | whole: read_conversation_archive("{}"), or call again'
 """How to get it back: by the recall tool where the agent has it, by another call anywhere."""
 
@@ -276,5 +278,95 @@ def _at_the_end(written: str, reference: str) -> re.Pattern[str]:
 
 _FRAMED = _at_the_end(ORIGINALS, r"s\d+")
 
-
 _MASKED = _at_the_end(RECALLED, r"m[0-9a-f]+")
+
+
+# -------------------------------------------------------------- shortening
+
+
+Count = Callable[[Sequence[Message]], int]
+
+LEAST_CHARS = 200
+
+
+def shorten(messages: Sequence[Message], limit: int, count: Count) -> list[Message]:
+    """The messages with their longest texts cut in the middle until they count at most `limit`.
+
+    What lies between the task and the newest step is cut first where that is enough, else tool
+    results and the user's words after the task, else everything but system messages and the
+    newest, else all. The shortest possible list is returned where even that does not fit.
+    """
+    shortened = list(messages)
+    for may_cut in (_before_the_newest_step, _after_the_task, _all_but_newest, _everything):
+        if count(shortened) <= limit:
+            break
+        targets = [i for i, message in enumerate(messages) if may_cut(messages, i, message)]
+        shortened = _level(list(messages), targets, limit, count)
+    return shortened
+
+
+def _before_the_newest_step(messages: Sequence[Message], index: int, message: Message) -> bool:
+    newest = steps(messages)[-1].start
+    return index < newest and _after_the_task(messages, index, message)
+
+
+def _after_the_task(messages: Sequence[Message], index: int, message: Message) -> bool:
+    users = [i for i, other in enumerate(messages) if other.get("role") == "user"]
+    return is_result(message) or index in users[1:]
+
+
+def _all_but_newest(messages: Sequence[Message], index: int, message: Message) -> bool:
+    return not is_system(message) and index != len(messages) - 1
+
+
+def _everything(messages: Sequence[Message], index: int, message: Message) -> bool:
+    return True
+
+
+def _level(
+    messages: list[Message], targets: Sequence[int], limit: int, count: Count
+) -> list[Message]:
+    """Every target cut to one common length: the largest for which the list fits."""
+    longest = max((len(str(messages[i].get("content") or "")) for i in targets), default=0)
+    low, high = LEAST_CHARS, max(LEAST_CHARS, longest)
+    best = _cut_all(messages, targets, low)
+    while high - low > max(50, low // 50):
+        middle = (low + high) // 2
+        tried = _cut_all(messages, targets, middle)
+        if count(tried) <= limit:
+            best, low = tried, middle
+        else:
+            high = middle
+    return best
+
+
+def _cut_all(messages: Sequence[Message], targets: Sequence[int], chars: int) -> list[Message]:
+    chosen = set(targets)
+    return [_cut(m, chars) if i in chosen else m for i, m in enumerate(messages)]
+
+
+def _cut(message: Message, chars: int) -> Message:
+    content = message.get("content")
+    if isinstance(content, str):
+        return {**message, "content": _middle_out(content, chars)}
+    if isinstance(content, list):
+        return {**message, "content": [_cut_part(part, chars) for part in content]}
+    return message
+
+
+def _cut_part(part: Any, chars: int) -> Any:
+    if isinstance(part, dict) and part.get("type") in ("text", "input_text"):
+        return {**part, "text": _middle_out(str(part.get("text") or ""), chars)}
+    if is_answer_block(part):
+        return _cut(part, chars)
+    return part
+
+
+def _middle_out(text: str, chars: int) -> str:
+    if len(text) <= chars:
+        return text
+    half = chars // 2
+    left_out = len(text) - 2 * half
+    return (
+        f"{text[:half]}\n[… {left_out} characters left out: no window takes them …]\n{text[-half:]}"
+    )

@@ -12,7 +12,6 @@ import weakref
 
 import pytest
 
-from praison_compressor.compressor.background import Background
 from praison_compressor.compressor.context_compressor import ContextCompressor
 from praison_compressor.config import CompressorConfig
 from praison_compressor.ledger.memory import MemoryStore
@@ -303,25 +302,6 @@ def test_a_compressor_that_is_dropped_takes_its_thread_along():
         thread.join(WAIT)
     assert gone() is None
     assert not threads[0].is_alive()
-
-
-def test_wait_tells_when_it_was_too_long():
-    """False while something runs, True when nothing does."""
-    background = Background()
-    go = threading.Event()
-
-    async def work():
-        while not go.is_set():
-            await asyncio.sleep(0.005)
-
-    assert background.wait(0)
-    assert background.start("key", work)
-    assert not background.start("key", work)
-    assert not background.wait(0.01)
-    go.set()
-    assert background.wait(WAIT)
-    background.close()
-    assert not background.start("key", work)
 
 
 EXIT = """

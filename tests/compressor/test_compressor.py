@@ -104,16 +104,6 @@ def test_what_is_called_is_what_is_reported():
     assert by_child.session_id == result.session_id
 
 
-def test_a_short_conversation_is_sent_as_it_is():
-    """Under the trigger: the same messages, no model, nothing written."""
-    model = Model()
-    messages = session(2)
-    result = compressor(model).compress_sync(messages)
-    assert result.messages == messages
-    assert (result.context_status, result.summary_method, model.requests) == ("full", None, [])
-    assert result.tokens_saved == 0
-
-
 def test_force_compresses_under_the_trigger():
     """A person who asks for it now gets it now."""
     result = compressor(Model()).compress_sync(session(6), force=True)
@@ -189,11 +179,13 @@ def test_a_view_leads_back_to_its_own_transcript_however_equal_its_summaries(rec
     says = "the modules go on in order " * 40
     # The user's words would stand below each summary, and tell them apart.
     whole = [
-        {"role": "assistant" if n else "user", "content": f"turn {n:03}: {says}"}
-        for n in range(160)
+        {"role": role, "content": content}
+        for n in range(80)
+        for role, content in (("user", "Go on."), ("assistant", f"turn {n:03}: {says * 2}"))
     ]
     options = {"context_window": 12_000, "fold_ratio": 1.0, "facts_budget_tokens": 0}
-    ours = compressor(Model(), recall=recall, **options, protect_last_n_tokens=500)
+    said = Model("## Done\nEvery turn goes on and on so it goes on and on.")
+    ours = compressor(said, recall=recall, **options, protect_last_n_tokens=500)
     ends = range(21, 160, 20)
     views = {end: ours.compress_sync(whole[:end], session_id="s", force=True) for end in ends}
     fork = {"session_id": "fork", "parent_session_id": views[81].session_id}

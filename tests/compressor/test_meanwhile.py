@@ -97,7 +97,7 @@ def test_what_another_wrote_meanwhile_is_taken() -> None:
 
 
 async def quick(messages: list[Message]) -> str:
-    return "## Done\nAll modules in order, says the other."
+    return "## Done\nModules and their ports are in order, says the other."
 
 
 @pytest.mark.parametrize("edited", [8, 40])

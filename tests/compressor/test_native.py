@@ -18,7 +18,7 @@ from praison_compressor.messages.secrets import Redactor
 from praison_compressor.summaries.prompts import rendering
 from praison_compressor.testing import Call, LocalProvider, Reply
 from praison_compressor.tokens.counter import TokenCounter
-from praison_compressor.view.shortening import shorten
+from praison_compressor.view.masks import shorten
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.native import (
     asks,
@@ -198,8 +198,8 @@ def test_words_beside_a_result_stay_with_the_call() -> None:
     long = session(1, steps=30)
     step = long[29:31] = [long[29], brings(*long[30]["content"], text("Never push to main."))]
     long[-1] = brings(long[-1]["content"][0])
-    view = compressor().compress_sync(long).messages
-    assert len(view) < len(long) // 2
+    view = compressor(protect_last_n_tokens=500).compress_sync(long).messages
+    assert len(view) < 12
     assert [m for m in view if m in step] == step
     assert refusal_of(view) is None
 

@@ -69,7 +69,7 @@ def test_a_text_that_makes_room_for_a_longer_tail_is_paid_once():
             shown.append(messages)
             usage = Usage(prompt_tokens=1_000, completion_tokens=10)
             return SummaryReply(
-                "## Done\nLooked after each module: lorem ipsum dolor, thanks.", usage, "paid"
+                "## Done\nThe modules looked after are in order: lorem ipsum dolor.", usage, "paid"
             )
 
     config = CompressorConfig(model="gpt-4o", context_window=24_000)

@@ -255,27 +255,6 @@ print(before, made.compress_sync(said).context_status, "opentelemetry" in sys.mo
     assert done.stderr == ""
 
 
-def test_the_global_providers_serve_whoever_sets_nothing_up_here() -> None:
-    """An application's SDK is all it takes, also when it is set up after the compressor."""
-    code = """
-from praison_compressor.config import CompressorConfig
-from praison_compressor.compressor.context_compressor import ContextCompressor
-made = ContextCompressor(CompressorConfig(model="gpt-4o", context_window=8_000))
-from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-seen = InMemorySpanExporter()
-trace.set_tracer_provider(TracerProvider())
-trace.get_tracer_provider().add_span_processor(SimpleSpanProcessor(seen))
-said = [{"role": "user", "content": "The shelf holds boxes. " * 60 + str(n)} for n in range(60)]
-made.compress_sync(said)
-print(*(span.name for span in seen.get_finished_spans()))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["compress_context"]
-
-
 def test_the_documentation_s_example_runs() -> None:
     """As it stands there."""
     text = DOCS.read_text("utf-8")

@@ -76,7 +76,7 @@ def test_stretches_of_one_compression_fail_once():
         tool_policies={"ask": "keep"},
     )
     ours = ContextCompressor(config, summarizer=down, on_event=events.append)
-    ours._executor.breaker = Breaker(clock)
+    ours._pipeline.writing.breaker = Breaker(clock)
     kept = step("k", "The expert says so. " * 30, name="ask")
     turns = [session(10), session(10), session(10)]
     messages = [m for turn in turns for m in [*turn[turn is not turns[0] :], *kept]]
@@ -116,7 +116,7 @@ def test_a_resting_model_is_not_asked_and_the_turn_goes_on():
     clock, events = Clock(), []
     config = CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)
     ours = ContextCompressor(config, summarizer=down, on_event=events.append)
-    ours._executor.breaker = Breaker(clock)
+    ours._pipeline.writing.breaker = Breaker(clock)
     assert ours.compress_sync(session(20), session_id="s").summary_method == "static"
     assert len(asked) == 1
     assert ours.compress_sync(session(24), session_id="s").summary_method == "static"
@@ -139,7 +139,7 @@ def test_a_person_who_asks_is_not_told_to_wait(kind):
     events = []
     config = CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)
     ours = ContextCompressor(config, summarizer=down, on_event=events.append)
-    ours._executor.breaker = Breaker(Clock())
+    ours._pipeline.writing.breaker = Breaker(Clock())
     ours.compress_sync(session(20), session_id="s")
     events.clear()
     forced = ours.compress_sync(session(24), session_id="s", force=True)

@@ -7,7 +7,6 @@ import pytest
 from praison_compressor.config import CompressorConfig
 from praison_compressor.errors import BudgetTooSmall
 from praison_compressor.view.budget import Budget
-from praison_compressor.view.plan import Job
 
 
 def test_facts_have_three_thousand_tokens_where_an_eighth_of_the_target_allows_them() -> None:
@@ -54,12 +53,3 @@ def test_a_window_that_is_exactly_taken_has_no_room() -> None:
     with pytest.raises(BudgetTooSmall) as caught:
         Budget.of(config, 1_000, 400)
     assert (caught.value.needed, caught.value.budget) == (1_000, 1_000)
-
-
-def test_a_budget_by_hand_has_the_defaults_of_the_configuration() -> None:
-    """Who makes one himself gets what the table of options says, and jobs are for a model."""
-    bare = Budget(1, 1, 1, 1, 1, None, 1, 1)
-    assert bare.min_gain == CompressorConfig().min_gain_ratio
-    assert (bare.recent_turns, bare.mask_recent, bare.exact) == (0, 0, False)
-    assert Job(0, 1, 1, 1, 1, 1).by_model
-    assert Job(0, 1, 1, 1, 1, 1).folds == ()

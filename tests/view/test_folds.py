@@ -70,6 +70,7 @@ def test_what_a_static_text_carried_is_carried_on() -> None:
     config = CompressorConfig(model="gpt-4o", context_window=20_000)
     ours = ContextCompressor(config, summarizer=model)
     messages = talk(120)
+    messages[4]["content"] += " Audit, brief, call and draft are agreed: what comes before lunch."
     told = []
     for end in range(3, len(messages) + 1, 2):
         result = ours.compress_sync(messages[:end], session_id="s")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +14,7 @@ from praison_compressor.config import CompressorConfig
 from praison_compressor.errors import BudgetTooSmall
 from praison_compressor.messages import check, text_of
 from praison_compressor.view.layout import Layout
-from praison_compressor.view.plan import Plan, plan, planned
+from praison_compressor.view.plan import Plan, plan
 from tests.helpers.sketches import budget, laid
 from tests.helpers.transcripts import step, transcripts
 
@@ -28,7 +27,7 @@ def keeping(layout: Layout, *starts: int) -> Layout:
 
 
 def planned_for(layout: Layout, limit: int, trigger: int, target: int) -> Plan | None:
-    return planned(layout, functools.partial(plan, budget=budget(limit, trigger, target)))
+    return plan(layout, budget(limit, trigger, target))
 
 
 def summarized(found: Plan | None) -> list[tuple[int, int]]:
@@ -63,8 +62,7 @@ def test_where_no_number_is_enough_all_yield() -> None:
 def test_what_has_yielded_is_kept_no_more() -> None:
     """A summary that stands for it may be folded with its neighbours, and is never cut."""
     layout = keeping(laid(TALK, (5, 11, 400)), 8)
-    given_ = budget(6_000, 5_000, 2_000, fold=100)
-    found = planned(layout, functools.partial(plan, budget=given_))
+    found = plan(layout, budget(6_000, 5_000, 2_000, fold=100))
     assert summarized(found) == [(2, 32)]
 
 

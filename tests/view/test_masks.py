@@ -22,7 +22,7 @@ from tests.helpers.transcripts import step
 class Model:
     """Counts its calls and keeps what it was shown."""
 
-    def __init__(self, answer: str = "## Done\nThe modules so far are in order.") -> None:
+    def __init__(self, answer: str = "## Done\nEvery part that was looked at is in order.") -> None:
         self.answer = answer
         self.requests: list[str] = []
 
@@ -192,16 +192,6 @@ def test_the_summarizer_reads_originals_not_masks():
     assert ours.verbatim(result.messages) == [*messages, *talk]
 
 
-def test_masks_are_found_by_another_process():
-    """The ledger holds them: a second compressor on the same store sends the same bytes."""
-    store = MemoryStore()
-    messages = outputs(20)
-    first = ContextCompressor(config(), summarizer=Model(), store=store)
-    view = first.compress_sync(messages, session_id="s").messages
-    second = ContextCompressor(config(), summarizer=Model(), store=store)
-    assert second.compress_sync(messages, session_id="s").messages == view
-
-
 def test_a_view_is_the_callers_to_edit():
     """Marks that a host puts on what it sends reach neither the ledger nor the next view."""
     ours = ContextCompressor(config(), summarizer=Model())
@@ -277,14 +267,6 @@ def test_a_line_is_made_once_and_belongs_to_its_call():
     assert ["read_conversation_archive" in text_of(m) for _, m in recalled] == [True, True]
 
 
-def test_what_is_to_be_summarized_is_never_masked():
-    """Policy "summarize": straight to the model."""
-    model = Model()
-    ours = ContextCompressor(config(tool_policies={"read_*": "summarize"}), summarizer=model)
-    result = ours.compress_sync(outputs(20))
-    assert (result.summary_method, result.masked, len(model.requests)) == ("model", 0, 1)
-
-
 @pytest.mark.parametrize(
     ("policies", "lines"),
     [({"read_*": "mask"}, True), ("keep_none", True), ({"bash": "mask"}, False), ({}, False)],
@@ -317,15 +299,6 @@ def test_kept_outputs_stay_verbatim_while_the_window_takes_them():
     assert [message for message in kept if message not in view] == []
     assert masks_of(view) != []
     assert len(kept_steps(messages, steps(messages), config(tool_policies="keep_all"))) == 36
-
-
-def test_keep_all_yields_when_the_window_would_burst():
-    """A policy is a wish, the window is not."""
-    ours = ContextCompressor(config(tool_policies="keep_all"), summarizer=Model())
-    result = ours.compress_sync(outputs(40))
-    assert result.tokens_after <= 6_000
-    assert check(result.messages) == []
-    assert result.summary_method == "model"
 
 
 def test_masking_that_frees_little_is_not_done():

@@ -60,21 +60,6 @@ def test_head_segments_and_tail_rejoined_are_the_messages(messages, target, keep
     assert found.expected <= target
 
 
-@given(transcripts(), st.integers(100, 4_000))
-def test_a_plan_is_a_function_of_what_it_is_given(messages, target):
-    """Twice the same, to the last number."""
-    assert planned(lay_out(messages), exactly(target)) == planned(
-        lay_out(messages), exactly(target)
-    )
-
-
-def test_nothing_is_planned_while_the_view_fits():
-    """Under the trigger there is no plan, however low the target."""
-    layout = lay_out(session(2))
-    budget = Budget.of(CompressorConfig(), window=100_000)
-    assert plan(layout, budget) is None
-
-
 def test_the_marks_are_those_of_the_table():
     """Reserve, trigger, target, head, facts and fold by their default ratios."""
     budget = Budget.of(CompressorConfig(), window=100_000, overhead=2_000)
@@ -102,50 +87,6 @@ def test_reserve_and_tools_that_leave_nothing_are_reported_with_the_numbers():
     assert caught.value.budget == 8_000
 
 
-def test_the_tail_takes_the_newest_tokens_and_the_first_exchange_stays():
-    """With room for all of it the tail is what was asked for, to within a step and a turn."""
-    messages = session(20)
-    layout = lay_out(messages)
-    total = layout.size()
-    found = plan(layout, exactly(total - 1, protect_last_n_tokens=1_500))
-    assert found is not None
-    tail = layout.span(found.tail_start, len(messages))
-    assert 1_100 <= tail <= 1_500
-    assert found.jobs[0].start == layout.head_end == 4  # system, task, one call and its result
-
-
-def test_the_cut_falls_on_a_turn_start_where_that_costs_little():
-    """A tail that may begin with the user's words does not begin with a stray result."""
-    messages = session(20)
-    found = plan(lay_out(messages), exactly(4_000, protect_last_n_tokens=1_300))
-    assert found is not None
-    assert messages[found.tail_start]["role"] == "user"
-
-
-def test_a_tight_target_takes_from_the_tail_first_and_gives_the_summary_what_is_left():
-    """`protect_last_n_tokens` is a ceiling: the view fits, with a quarter of it still verbatim."""
-    messages = session(20)
-    layout = lay_out(messages)
-    found = plan(layout, exactly(2_000, protect_last_n_tokens=20_000))
-    assert found is not None
-    tail = layout.span(found.tail_start, len(messages))
-    newest_step = layout.span(found.tail_start, len(messages)) - layout.span(
-        found.tail_start + 2, len(messages)
-    )
-    assert tail >= 500 - newest_step
-    assert 1_900 <= found.expected <= 2_000
-
-
-def test_recent_turns_are_kept_where_they_fit():
-    """`keep_recent_turns` widens a tail that is too short for them."""
-    messages = session(20)
-    users = [index for index, message in enumerate(messages) if message["role"] == "user"]
-    budget = exactly(6_000, protect_last_n_tokens=100, keep_recent_turns=3)
-    found = plan(lay_out(messages), budget)
-    assert found is not None
-    assert found.tail_start <= users[-3]
-
-
 def test_the_newest_user_message_stays_in_a_long_tool_loop():
     """It is the question being answered: what lies before and after it is summarized around it."""
     messages = [*session(6), *session(10)[2:]]
@@ -159,22 +100,6 @@ def test_the_newest_user_message_stays_in_a_long_tool_loop():
     assert [job.end <= position or job.start > position for job in found.jobs] == [True, True]
 
 
-def test_what_cannot_be_dropped_and_does_not_fit_is_an_error_with_the_numbers():
-    """System, task, newest user message and newest step are never dropped."""
-    with pytest.raises(BudgetTooSmall, match="the budget is 50") as caught:
-        plan(lay_out(session(5)), exactly(50))
-    assert caught.value.needed > 50
-
-
-def test_a_compression_that_gains_too_little_is_not_planned():
-    """Below `min_gain_ratio` nothing is paid for while the request still goes through."""
-    layout = lay_out(session(20))
-    budget = exactly(layout.size() - 1, protect_last_n_tokens=1_000)
-    generous = Budget(**{**vars(budget), "limit": layout.size() + 1, "min_gain": 0.99})
-    assert plan(layout, generous) is None
-    assert plan(layout, budget) is not None
-
-
 def test_a_recorded_segment_is_not_planned_again():
     """Only what is not represented yet becomes a job."""
     messages = session(30)
@@ -184,15 +109,6 @@ def test_a_recorded_segment_is_not_planned_again():
     assert found is not None
     assert [job.start for job in found.jobs] == [60]
     assert found.jobs[0].folds == ()
-
-
-def test_summaries_that_outgrow_their_share_are_folded_with_what_is_new_into_one():
-    """One job, one call: the old summaries are carried on in it."""
-    messages = session(30)
-    old = [summary_of(messages, 4, 30, 1_800), summary_of(messages, 30, 60, 1_800)]
-    found = plan(lay_out(messages, old), exactly(6_000, protect_last_n_tokens=2_000))
-    assert found is not None
-    assert [(job.start, job.folds) for job in found.jobs] == [(4, tuple(old))]
 
 
 def test_the_newest_fold_is_found_first_and_each_segment_once():

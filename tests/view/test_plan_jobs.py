@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from praison_compressor.errors import BudgetTooSmall
-from praison_compressor.view.plan import SMALLEST_SUMMARY, plan, view_tokens
+from praison_compressor.view.jobs import SMALLEST_SUMMARY, view_tokens
+from praison_compressor.view.plan import plan
 from tests.helpers.sketches import budget, found, laid
 
 FRAME = 400
@@ -39,20 +40,12 @@ def test_stretches_take_together_what_the_view_has(sketch: str, data: st.DataObj
     assert sum(pieces) == layout.size()
 
 
-def test_what_is_replaced_tells_the_secrets_behind_it() -> None:
-    """Summaries and masks that stand in the view, not a mask within a summary."""
+def test_what_stands_in_the_view_is_told_in_order() -> None:
+    """Summaries and masks, not a mask within a summary."""
     layout = laid("s10 u20 a100 a100 a100 c5 r90 c5 r90 a40", (2, 5, 60), (6, 7, 9), (8, 9, 9))
-    secret = {6: 1, 8: 10, 2: 100}
-    tiles = tuple(
-        replace(t, segment=replace(t.segment, secrets=secret[t.start])) if t.segment else t
-        for t in layout.tiles
-    )
-    masks = {i: replace(s, secrets=secret[i]) for i, s in layout.replaced.items()}
-    assert layout.secrets() == 0
-    assert layout.masked() == 2
-    assert replace(layout, tiles=tiles, replaced=masks).secrets() == 111
-    covered = replace(layout, tiles=tiles, replaced={**masks, 3: masks[6], 4: masks[8]})
-    assert (covered.secrets(), covered.masked()) == (111, 2)
+    covered = replace(layout, replaced={**layout.replaced, 3: layout.replaced[6]})
+    assert [(start, end) for start, end, _ in covered.standing()] == [(2, 5), (6, 7), (8, 9)]
+    assert [segment.kind for *_, segment in covered.standing()] == ["summary", "mask", "mask"]
 
 
 def test_half_a_summary_takes_nothing() -> None:
@@ -96,15 +89,6 @@ def test_a_summary_is_never_larger_than_what_it_replaces() -> None:
     assert made.expected <= 1_000
 
 
-def test_room_for_more_than_there_is_is_cut_to_one_token_less() -> None:
-    """Sizes are shared by what is in the archive, and an old summary has little of it in view."""
-    layout = laid("s10 u20 a8000 a8000 a100 u30 a300 a40", (2, 4, 100))
-    made = found(layout, budget(5_000, 550, 540, fold=1, prose=49))
-    first = made.jobs[0]
-    assert (first.start, first.end) == (2, 5)
-    assert (first.room, first.most) == (199, 199)
-
-
 @pytest.mark.parametrize(
     ("sizes", "by_model"),
     [((2000, 1000), [True, False]), ((1000, 2000), [False, True]), ((999, 999), [False, True])],
@@ -125,15 +109,6 @@ def test_a_small_stretch_beside_a_large_one_stays_while_there_is_room() -> None:
     assert [(job.start, job.end) for job in roomy.jobs] == [(2, 3)]
     tight = found(layout, budget(400, 400, 400, exact=True))
     assert [(job.start, job.end) for job in tight.jobs] == [(2, 3), (4, 5)]
-
-
-def test_a_stretch_below_five_frames_stays_where_what_is_left_is_enough() -> None:
-    """399 tokens are left as they are where 400 would be summarized."""
-    numbers = budget(700, 700, 700, exact=True, prose=10_000)
-    smaller = found(laid(f"s10 u20 a9000 u30 a{FRAME - 1} a40"), numbers)
-    assert [(job.start, job.end) for job in smaller.jobs] == [(2, 3)]
-    larger = found(laid(f"s10 u20 a9000 u30 a{FRAME} a40"), numbers)
-    assert [(job.start, job.end) for job in larger.jobs] == [(2, 3), (4, 5)]
 
 
 def test_a_stretch_of_less_than_two_frames_is_not_worth_replacing() -> None:

@@ -1,0 +1,437 @@
+"""One request on its way: project -> plan -> write -> commit -> result.
+
+Each step hands its value on: a call, a look at the ledger, a plan, a draft, the look after it, a
+result. Nothing is handed back: whoever loses a race begins again with the look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ..config import CompressorConfig
+from ..errors import BudgetTooSmall, LedgerConflict
+from ..events import Event
+from ..ledger.segments import Outline, Segment, Session, Store, Usage
+from ..messages import Message, read, to_plain
+from ..messages.digests import Originals
+from ..messages.secrets import masks_secrets
+from ..summaries.protocol import Summarizer, Written
+from ..summaries.threads import run
+from ..tokens.counter import TokenCounter
+from ..view.masks import shorten
+from ..view.plan import Plan, fixed_tokens, is_due
+from .background import Background, leased
+from .call import CompressCall, Look
+from .projection import Projector
+from .result import CompressResult, result_of
+from .sessions import Placeholder, Sessions, last_turn_of
+from .writing import Draft, Writing
+
+__all__ = [
+    "Pipeline",
+    "mask_segment",
+]
+
+logger = logging.getLogger(__name__)
+
+MOST_CONFLICTS = 8
+"""Races lost in one call. Each means that another writer got on; a store whose tip was damaged
+loses them for ever."""
+
+FIXED, NO_GAIN = "fixed part", "no gain"
+"""Why a compression is skipped."""
+
+
+class Pipeline:
+    """Carries requests out for one compressor; thread-safe."""
+
+    def __init__(
+        self,
+        config: CompressorConfig,
+        summarizer: Summarizer | None,
+        store: Store,
+        tokens: TokenCounter,
+        emit: Callable[[Event], None],
+    ) -> None:
+        self.sessions = Sessions()
+        self.background = Background()
+        self.projector = Projector(store, tokens, recall=config.recall)
+        self.writing = Writing(config, summarizer, tokens, emit, on_disk=masks_secrets(store))
+        self._config = config
+        self._store = store
+        self._tokens = tokens
+        self._emit = emit
+
+    def start(self, call: CompressCall) -> CompressResult | None:
+        """The result, where nothing has to be waited for; None: `compress` it.
+
+        Raises:
+            BudgetTooSmall: what cannot be dropped exceeds the limit.
+            LedgerError: the store cannot be read or written.
+        """
+        if self._config.background and call.extends and call.pays and not call.is_asked_now:
+            return self._at_once(call)
+        look = self.projector.look(call)
+        plan = self._plan(call, look)
+        if plan is None:
+            return self._as_it_is(call, look)
+        return None if call.extends else self.uncommitted(call, look, plan)
+
+    async def compress(self, call: CompressCall) -> CompressResult:
+        """The view after what the plan asks for has been written and committed, by whomever.
+
+        Raises:
+            BudgetTooSmall: what cannot be dropped exceeds the limit.
+            LedgerError: the store cannot be read or written.
+        """
+        shown, call = call, await asyncio.to_thread(self.projector.snapshot, call)
+        spent: list[Usage] = []
+        lost = 0
+        while True:
+            look, plan = await asyncio.to_thread(self._seen, call)
+            if plan is None:
+                break
+            key = look.key
+            flying = self.sessions.enter(key)
+            if flying is not None:
+                await asyncio.wrap_future(flying)
+                continue
+            try:
+                async with leased(self._store, look.session):
+                    # Another may have finished between our look and our turn.
+                    look, plan = await asyncio.to_thread(self._seen, call)
+                    if plan is not None:
+                        return _own(await self._carry_out(call, look, plan, spent), call, shown)
+            except LedgerConflict:
+                lost += 1
+                if lost >= MOST_CONFLICTS:
+                    raise
+            finally:
+                self.sessions.leave(key)
+        found = result_of(call, look, self._tokens)
+        return _own(replace(found, usage=sum(spent, found.usage)), call, shown)
+
+    def _seen(self, call: CompressCall) -> tuple[Look, Plan | None]:
+        look = self.projector.look(call)
+        return look, self.projector.plan(call, look)
+
+    async def _carry_out(
+        self, call: CompressCall, look: Look, plan: Plan, spent: list[Usage]
+    ) -> CompressResult:
+        """`spent` is the bill of texts that lost a race: it goes on the next, as theirs goes to it.
+
+        Raises:
+            LedgerConflict: another has committed meanwhile.
+        """
+        started = time.monotonic()
+        numbers = {"tokens": look.layout.size(), "messages": len(look.layout.tokens)}
+        self._emit(Event("started", look.session.id, numbers))
+        try:
+            draft = await self.writing.write(call, look, plan, spent)
+            spent[:] = [text.usage for text in draft.texts] or spent
+            after = await asyncio.to_thread(self._commit, call, look, draft)
+        except BaseException as error:
+            self._emit(Event("abandoned", look.session.id, {"error": type(error).__name__}))
+            raise
+        result = result_of(call, after, self._tokens, draft.texts)
+        result = replace(result, newly_masked=len(plan.masks))
+        self._emit(result.committed(look, seconds=time.monotonic() - started))
+        return result
+
+    def _commit(self, call: CompressCall, look: Look, draft: Draft) -> Look:
+        entries = self._segments(call, look, draft)
+        layout = look.layout.adding([segment for segment, _ in entries])
+        outline = outline_of(replace(look, layout=layout))
+        return self.projector.look(call, self._store.commit(look.session, entries, outline))
+
+    def uncommitted(self, call: CompressCall, look: Look, plan: Plan) -> CompressResult:
+        """The view with what is missing written without a model, and recorded nowhere."""
+        shown, texts = self._drafted(call, look, plan)
+        return result_of(call, shown, self._tokens, texts)
+
+    def _drafted(
+        self, call: CompressCall, look: Look, plan: Plan
+    ) -> tuple[Look, Sequence[Written]]:
+        """The look as it would be after the plan, and the texts for it, without a model."""
+        draft = self.writing.static(call, look, plan)
+        segments = [segment for segment, _ in self._segments(call, look, draft)]
+        return replace(look, layout=look.layout.adding(segments)), draft.texts
+
+    def save(self, call: CompressCall, session: Session) -> bool:
+        """Record the transcript as it is now; False where nothing of it was ever compressed."""
+        if not session.entries:
+            return False
+        return self._store.keep(session, outline_of(self.projector.look(call, session)))
+
+    # -------------------------------------------------------------- nothing to do
+
+    def _plan(self, call: CompressCall, look: Look) -> Plan | None:
+        """The plan; told of once where there is none though one is due."""
+        fixed = fixed_tokens(look.layout)
+        if fixed > call.budget.trigger and self._skip(call, look, FIXED, ""):
+            logger.warning(
+                "session %s: what cannot be dropped takes %d tokens, compression begins at %d: "
+                "views stay above it; raise context_window or trigger_ratio, or send fewer tools",
+                call.key[1],
+                fixed,
+                call.budget.trigger,
+            )
+        plan = self.projector.plan(call, look)
+        is_unmet = fixed <= call.budget.trigger and is_due(look.layout, call.budget)
+        # Again only when there was a compression since.
+        if plan is None and is_unmet and self._skip(call, look, NO_GAIN, look.session.tip):
+            logger.info("session %s: compressing it now would free too little", call.key[1])
+        return plan
+
+    def _skip(self, call: CompressCall, look: Look, reason: str, since: str) -> bool:
+        """Tell of a skip, unless it was told `since`; whether it was news."""
+        if not call.extends or not self.sessions.is_news(call.key, reason, since):
+            return False
+        numbers = {"tokens": look.layout.size(), "trigger": call.budget.trigger}
+        self._emit(Event("skipped", look.session.id, {"reason": reason, **numbers}))
+        return True
+
+    def _as_it_is(self, call: CompressCall, look: Look) -> CompressResult:
+        """The view of a look to which nothing is to be done: the next turn may only add to it."""
+        result = result_of(call, look, self._tokens)
+        turn = last_turn_of(call, look, result, self._tokens)
+        if turn is not None:
+            self.sessions.keep_turn(turn)
+        return result
+
+    # -------------------------------------------------------------- without waiting
+
+    def _at_once(self, call: CompressCall) -> CompressResult:
+        """The view at once; what a model has to write for it is begun off the request path."""
+        look = self.projector.look(call)
+        sent = self._with_placeholder(call, look)
+        plan = None if sent is not None else self._plan(call, look)
+        if plan is not None and plan.masks:
+            return self._mask(call, look, plan)
+        if look.layout.size() > call.budget.trigger * self._config.soft_ratio:
+            snapshot = self.projector.snapshot(call)
+            self.background.start(look.key, functools.partial(self._prepare, snapshot))
+        if sent is not None:
+            return sent
+        if plan is None:
+            return self._as_it_is(call, look)
+        if look.layout.size() <= call.budget.limit:
+            # Above the trigger, but the provider takes it: nothing is lost and its cache stays
+            # warm until the text is there. Less than the whole is sent only where it must be.
+            return result_of(call, look, self._tokens)
+        return self._placeheld(call, look, plan)
+
+    def _mask(self, call: CompressCall, look: Look, plan: Plan) -> CompressResult:
+        """Masks need no model: they are committed at once, unless a summary that is being written
+        would lose the race to them, and its price with it."""
+        if self.sessions.enter(look.key) is None:
+            try:
+                snapshot = self.projector.snapshot(call)
+                seen, again = self._seen(snapshot)
+                if again == plan:  # else they were edited meanwhile
+                    return _own(run(self._carry_out(snapshot, seen, plan, [])), snapshot, call)
+            except LedgerConflict:
+                logger.debug("session %s moved on: its masks are not recorded", look.key[1])
+            finally:
+                self.sessions.leave(look.key)
+        return self.uncommitted(call, look, plan)
+
+    async def _prepare(self, call: CompressCall) -> None:
+        """Have a summary written before the trigger is reached, and a text without a model at hand
+        should a turn need it first."""
+        soft = int(call.budget.trigger * self._config.soft_ratio)
+        call = replace(call, budget=replace(call.budget, trigger=soft))
+        look, plan = await asyncio.to_thread(self._seen, call)
+        if plan is not None and plan.jobs:
+            shown, texts = await asyncio.to_thread(self._drafted, call, look, plan)
+            self._hold(call, shown, texts)
+        done = await self.compress(call)
+        if done.usage != Usage():
+            self.sessions.owe(call.key, done.usage)
+
+    def _with_placeholder(self, call: CompressCall, look: Look) -> CompressResult | None:
+        """The view with what is at hand in its place; None where nothing is, where the whole is not
+        too much, or where that is too much by now and cannot be added to."""
+        found = self.sessions.placeholder(call.key)
+        if found is None or not look.session.is_as(found.session):
+            return None
+        if look.layout.size() <= call.budget.limit:
+            return None
+        counted = [self.projector.recounted(segment) for segment in found.segments]
+        shown = replace(look, layout=look.layout.adding(counted))
+        if shown.layout.size() <= call.budget.limit:
+            self._hold(call, shown)
+            return result_of(call, shown, self._tokens, found.untold)
+        try:
+            more = self.projector.plan(call, shown)
+        except BudgetTooSmall:
+            return None
+        return None if more is None else self._placeheld(call, shown, more)
+
+    def _placeheld(self, call: CompressCall, look: Look, plan: Plan) -> CompressResult:
+        """The view after the plan without a model; the next turns add to it."""
+        shown, texts = self._drafted(call, look, plan)
+        self._hold(call, shown)
+        return result_of(call, shown, self._tokens, texts)
+
+    def _hold(self, call: CompressCall, shown: Look, untold: Sequence[Written] = ()) -> None:
+        added = shown.layout.segments[len(shown.session.entries) :]
+        standing = {id(segment) for _, _, segment in shown.layout.standing()}
+        used = tuple(segment for segment in added if id(segment) in standing)
+        self.sessions.keep_placeholder(call.key, Placeholder(shown.session, used, tuple(untold)))
+
+    # -------------------------------------------------------------- whatever fails
+
+    def best(self, call: CompressCall, session: Session) -> CompressResult:
+        """The view for a turn that must go on: without a model or a write; shortened where what
+        may not be dropped does not fit."""
+        try:
+            return self._statically(call, session)
+        except BudgetTooSmall as error:
+            logger.info("shortened to go on: %s", error)  # each request; the caller says it once
+        look = self.projector.look(call, session)
+        pairs = zip(look.layout.transcript.messages, look.layout.allowed, strict=True)
+        kept = [message for message, may_go in pairs if not may_go]
+        room = int(call.budget.limit * SHORTENED_SHARE)
+        shorter = dict(zip(map(id, kept), shorten(kept, room, self._size), strict=True))
+        messages = [shorter.get(id(message), message) for message in call.transcript.messages]
+        whole = result_of(call, look, self._tokens)
+        try:
+            fit = self._statically(
+                replace(call, given=messages, transcript=read(messages)), session
+            )
+        except BudgetTooSmall:
+            bare = shorten(kept, call.budget.limit, self._size)
+            fit = replace(
+                whole,
+                messages=bare,
+                tokens_after=self._tokens.messages(bare),
+                summary_method=None,
+                segments=(),
+                masked=0,
+            )
+        # What is cut in its middle says so in its place, as a masked output does.
+        status = "summarized" if fit.segments else "masked"
+        return replace(fit, tokens_before=whole.tokens_before, context_status=status)
+
+    def _statically(self, call: CompressCall, session: Session) -> CompressResult:
+        look = self.projector.look(call, session)
+        plan = self.projector.plan(call, look)
+        if plan is None:
+            return result_of(call, look, self._tokens)
+        return self.uncommitted(call, look, plan)
+
+    def _size(self, messages: Sequence[Message]) -> int:
+        return sum(self._tokens.each(self._tokens.cache.all(messages)))
+
+    # -------------------------------------------------------------- segments
+
+    def _segments(
+        self, call: CompressCall, look: Look, draft: Draft
+    ) -> list[tuple[Segment, Sequence[Message]]]:
+        """The draft's summaries and masks, each with the caller's own messages it stands for."""
+        layout, length = look.layout, len(look.raw)
+        found = [
+            (
+                Segment(
+                    kind="summary",
+                    run=layout.digests[job.start : job.end],
+                    rendered=text.message,
+                    tokens=self._tokens.message(text.message),
+                    source_tokens=job.source_tokens,
+                    method=text.method,
+                    model=text.model,
+                    usage=text.usage,
+                    created=time.time(),
+                    transcript_length=length,
+                ),
+                _archived(look, job.start, job.end),
+            )
+            for job, text in zip(draft.plan.jobs, draft.texts, strict=True)
+        ]
+        lines = dict(self.projector.masks(call, look)) if draft.plan.masks else {}
+        for index in draft.plan.masks:
+            line = lines[index]
+            segment = mask_segment(
+                layout.digests[index],
+                line,
+                tokens=self._tokens.message(line),
+                source_tokens=layout.tokens[index],
+                transcript_length=length,
+            )
+            found.append((segment, _archived(look, index, index + 1)))
+        return found
+
+
+SHORTENED_SHARE = 0.75
+"""Share of the window for what may not be dropped, where it has to be shortened: the rest is for
+a summary and a tail."""
+
+
+def _own(result: CompressResult, snapshot: CompressCall, call: CompressCall) -> CompressResult:
+    """The result with the caller's own messages: the snapshot's are the cache's, and a view may be
+    edited."""
+    copies, given = snapshot.transcript, call.transcript
+    is_same = copies.origins == given.origins  # else they were edited between the two readings
+    own: dict[int, list[Message]] = {}
+    # Of equal messages there is one copy: each of its places gets a message of its own.
+    for at in reversed(range(len(copies.messages))):
+        message = given.messages[at] if is_same else to_plain(copies.messages[at])
+        own.setdefault(id(copies.messages[at]), []).append(message)
+    shown = [own[id(each)].pop() if own.get(id(each)) else each for each in result.messages]
+    return replace(result, messages=shown)
+
+
+def mask_segment(
+    digest: str, line: Message, *, tokens: int, source_tokens: int, transcript_length: int
+) -> Segment:
+    """The segment by which `line` stands for the message of that digest."""
+    return Segment(
+        kind="mask",
+        run=(digest,),
+        rendered=line,
+        tokens=tokens,
+        source_tokens=source_tokens,
+        method="static",
+        created=time.time(),
+        transcript_length=transcript_length,
+    )
+
+
+def _archived(look: Look, start: int, end: int) -> Sequence[Message]:
+    """The caller's own messages of a run, as they came and in their order."""
+    origins = look.layout.transcript.origins[start:end]
+    places = sorted(o for o in origins if o is not None)
+    return look.raw.at(places) if isinstance(look.raw, Originals) else [look.raw[i] for i in places]
+
+
+def outline_of(look: Look) -> Outline:
+    """The transcript with, in place of every segment, its number: from it and the ledger a session
+    is given back as it came. It names no summary, so that none is ever baked in."""
+    runs = _runs(look)
+    found: list[Message | int] = []
+    place = 0
+    while place < len(look.raw):
+        length, number = runs.get(place, (1, None))
+        found.append(look.raw[place] if number is None else number)
+        place += length
+    return tuple(found)
+
+
+def _runs(look: Look) -> dict[int, tuple[int, int]]:
+    """By the index of its first message, each stretch of the caller's list that a segment holds:
+    how many messages, and the segment's number."""
+    layout = look.layout
+    numbers = {id(segment): number for number, segment in enumerate(layout.segments)}
+    runs: dict[int, tuple[int, int]] = {}
+    for start, end, segment in layout.standing():
+        origins = sorted(o for o in layout.transcript.origins[start:end] if o is not None)
+        # Where repair moved a result out of its place, the messages stand as they came.
+        if origins and origins[-1] - origins[0] + 1 == len(origins):
+            runs[origins[0]] = (len(origins), numbers[id(segment)])
+    return runs

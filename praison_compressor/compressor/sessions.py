@@ -1,0 +1,315 @@
+"""What is remembered of sessions between turns: in memory, bounded and evicted in one place.
+
+A transcript comes back whole every turn. How it was laid out the last time is remembered, so that
+a turn to which nothing has to be done costs one comparison and its new messages; whatever is
+unusual takes the full way. All else that a turn leaves to the next is here too.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..errors import InvalidMessages
+from ..ledger.segments import Segment, Session, Usage
+from ..messages import Message, is_result, read
+from ..messages.digests import MessageCache, Seen
+from ..messages.forks import renewed
+from ..summaries.protocol import Written
+from ..tokens.counter import TokenCounter
+from ..view.budget import Budget
+from ..view.layout import Layout, lay, lay_masks
+from .call import CompressCall, Look
+from .projection import renderings
+from .result import CompressResult
+
+__all__ = [
+    "LastTurn",
+    "Placeholder",
+    "Sessions",
+    "added_to",
+    "last_turn_of",
+]
+
+REMEMBERED_SESSIONS = 64
+
+REMEMBERED_BILLS = 1_024
+"""What is owed is small and outlives the rest; the oldest is forgotten: ledgers have it too."""
+
+Key = tuple[str, str]
+"""Namespace and session."""
+
+
+@dataclass(frozen=True)
+class Placeholder:
+    """Texts that stand, uncommitted, for a part of a session while a model's are being written.
+
+    They stay the same from turn to turn, so that the provider's cache stays warm, and go when the
+    session is written to.
+    """
+
+    session: Session
+    """As it was when they were made."""
+    segments: tuple[Segment, ...]
+    untold: tuple[Written, ...] = ()
+    """Its texts, until a result has told of them."""
+
+
+@dataclass
+class _Memory:
+    last_turn: LastTurn | None = None
+    placeholder: Placeholder | None = None
+    told: dict[str, str] = field(default_factory=dict)
+    """By the reason of a skip, since when it has been told."""
+
+
+class Sessions:
+    """What the newest sessions left to their next turns; thread-safe.
+
+    The compressors of one agent may share it: all of it holds for whichever model is next.
+    """
+
+    def __init__(self) -> None:
+        self._lock = renewed(threading.Lock())
+        self._known: OrderedDict[Key, _Memory] = OrderedDict()
+        self._owed: OrderedDict[Key, Usage] = OrderedDict()
+        self._flying: dict[Key, Future[None]] = {}
+        renewed(self)
+
+    def _at_fork_reinit(self) -> None:
+        self._flying = {}  # those at work are not in the child
+
+    def _of(self, key: Key) -> _Memory:
+        """What is known of the session, as the newest; with the lock held."""
+        found = self._known.setdefault(key, _Memory())
+        self._known.move_to_end(key)
+        while len(self._known) > REMEMBERED_SESSIONS:
+            self._known.popitem(last=False)
+        return found
+
+    # -------------------------------------------------------------- layouts
+
+    def last_turn(self, key: Key) -> LastTurn | None:
+        """How the session's newest transcript was laid out."""
+        known = self._known.get(key)
+        return None if known is None else known.last_turn
+
+    def keep_turn(self, turn: LastTurn) -> None:
+        """Remember it in place of the turn before."""
+        with self._lock:
+            self._of((turn.session.namespace, turn.session.id)).last_turn = turn
+
+    def last_turns(self) -> list[LastTurn]:
+        """Those of all sessions that are remembered."""
+        with self._lock:
+            return [each.last_turn for each in self._known.values() if each.last_turn]
+
+    def placeholder(self, key: Key) -> Placeholder | None:
+        """What stands for a part of the session meanwhile."""
+        known = self._known.get(key)
+        return None if known is None else known.placeholder
+
+    def keep_placeholder(self, key: Key, placeholder: Placeholder) -> None:
+        """Remember it in place of the one before."""
+        with self._lock:
+            self._of(key).placeholder = placeholder
+
+    # -------------------------------------------------------------- told and owed
+
+    def is_news(self, key: Key, reason: str, since: str) -> bool:
+        """Whether the session has not been told this; from now on it has."""
+        with self._lock:
+            told = self._of(key).told
+            is_news = told.get(reason) != since
+            told[reason] = since
+            return is_news
+
+    def owe(self, key: Key, usage: Usage) -> None:
+        """Have it on the bill of the session's next result."""
+        with self._lock:
+            self._owed[key] = self._owed.pop(key, Usage()) + usage
+            while len(self._owed) > REMEMBERED_BILLS:
+                self._owed.popitem(last=False)
+
+    def take_owed(self, key: Key) -> Usage | None:
+        """What is owed, once; None where nothing is."""
+        if key not in self._owed:
+            return None
+        with self._lock:
+            return self._owed.pop(key, None)
+
+    # -------------------------------------------------------------- at work
+
+    def enter(self, key: Key) -> Future[None] | None:
+        """Return None if the caller now works on the session and must call `leave`, else the
+        future of whoever does: wait for it, then look again."""
+        with self._lock:
+            flying = self._flying.get(key)
+            if flying is None:
+                ours: Future[None] = Future()
+                # Running: one waiter's cancellation must not cancel what all the others wait for.
+                ours.set_running_or_notify_cancel()
+                self._flying[key] = ours
+            return flying
+
+    def leave(self, key: Key) -> None:
+        """Let those go on who wait."""
+        with self._lock:
+            done = self._flying.pop(key, None)
+        if done is not None:  # else this is a child, forked in mid-flight
+            done.set_result(None)
+
+
+# -------------------------------------------------------------- the last turn
+
+
+@dataclass(frozen=True)
+class LastTurn:
+    """A layout under the trigger, to which the next turn need only add."""
+
+    session: Session
+    known: list[Any]
+    """Private copies of its messages, or what the cache has of them where not `comparable`."""
+    comparable: bool
+    """Whether `==` with a copy finds every edit."""
+    counted: tuple[TokenCounter, float]
+    """By what, and the ratio by which it corrected its counts then."""
+    head_tokens: int
+    pieces: tuple[slice | Message, ...]
+    """The view: stretches of the transcript, the last one open, and what stands between them."""
+    watched: frozenset[str]
+    """Digests that a new message must not have: a segment of the ledger could begin with it."""
+    result: CompressResult
+    """What the next one differs from in its messages and their tokens."""
+
+    def messages(self) -> list[Message]:
+        """Private copies of the transcript."""
+        return [each.plain if isinstance(each, Seen) else each for each in self.known]
+
+
+def last_turn_of(
+    call: CompressCall, look: Look, result: CompressResult, tokens: TokenCounter
+) -> LastTurn | None:
+    """What to remember of a look with nothing to do; None where more than adding may happen."""
+    if look.raw is not call.given or not call.extends or not _is_as_given(call):
+        return None
+    watched = _watched(look, tokens.cache)
+    if watched is None:
+        return None
+    seen = tokens.cache.all(call.transcript.messages)
+    comparable = all(entry.comparable for entry in seen)
+    return LastTurn(
+        session=replace(look.session, id=call.key[1]),
+        known=[entry.plain for entry in seen] if comparable else seen,
+        comparable=comparable,
+        counted=(tokens, tokens.ratio),
+        head_tokens=call.budget.head,
+        pieces=tuple(_pieces(look.layout)),
+        watched=watched,
+        result=replace(
+            result, messages=[], summary_method="reused" if result.segments else None, written=()
+        ),
+    )
+
+
+def added_to(
+    last: LastTurn, messages: Any, budget: Budget, tokens: TokenCounter
+) -> tuple[LastTurn, CompressResult] | None:
+    """The turn with these messages and its result, where they are those of the last one and more.
+
+    None: read them in full. Nothing is assumed: every old message is compared.
+    """
+    old = len(last.known)
+    if type(messages) is not list or len(messages) < old:
+        return None
+    if last.counted != (tokens, tokens.ratio) or last.head_tokens != budget.head:
+        return None
+    try:
+        # One comparison in C where it can be had: the whole cost of a quiet turn.
+        before = messages[:old] if last.comparable else tokens.cache.all(messages[:old])
+        new = messages[old:]
+        if before != last.known or not _is_sound(new):
+            return None
+        seen = tokens.cache.all(new)
+    except (AttributeError, TypeError, InvalidMessages):
+        return None
+    if any(entry.digest in last.watched for entry in seen):
+        return None
+    if last.comparable and not all(entry.comparable for entry in seen):
+        return None
+    added = sum(tokens.each(seen))
+    result = replace(
+        last.result,
+        tokens_before=last.result.tokens_before + added,
+        tokens_after=last.result.tokens_after + added,
+    )
+    if result.tokens_after - tokens.messages([]) > budget.trigger:
+        return None
+    known = last.known + ([entry.plain for entry in seen] if last.comparable else seen)
+    # The view is built anew for every caller, from the messages of his call: his to edit.
+    view = _built(last.pieces, messages)
+    return replace(last, known=known, result=result), replace(result, messages=view)
+
+
+def _watched(look: Look, cache: MessageCache) -> frozenset[str] | None:
+    """What a new message must not be for the layout to stay; None: it may change anyway.
+
+    It may where the newest messages hide a segment that shows when they are no longer the newest,
+    or where they are the beginning of one.
+    """
+    layout = look.layout
+    segments, users = layout.segments, layout.transcript.users
+    if not users:
+        return None
+    # Up to the task what stays stays for good; after it only the newest does, for now.
+    fixed = layout.allowed[: users[0] + 1]
+    everywhere = [*fixed, *[True] * (len(layout.tokens) - len(fixed))]
+    if tuple(lay(layout.digests, segments, everywhere)) != layout.tiles:
+        return None
+    if lay_masks(layout.digests, segments, everywhere) != layout.replaced:
+        return None
+    laid = [tile.segment for tile in layout.tiles]
+    unlaid = {found for s in segments if s not in laid for found in (*s.run, *s.aliases())}
+    if layout.digests[-1] in unlaid:
+        return None
+    return frozenset(unlaid.union(renderings(look.session, cache)))
+
+
+def _pieces(layout: Layout) -> Iterator[slice | Message]:
+    """The view as stretches of the transcript and what stands between them."""
+    start = 0
+    for begin, end, segment in layout.standing():
+        yield slice(start, begin)
+        yield segment.rendered
+        start = end
+    yield slice(start, None)
+
+
+def _built(pieces: Sequence[slice | Message], messages: list[Message]) -> list[Message]:
+    view: list[Message] = []
+    for piece in pieces:
+        if isinstance(piece, slice):
+            # The first stretch is most often all: it is copied once.
+            view = view + messages[piece] if view else messages[piece]
+        else:
+            view.append(dict(piece))
+    return view
+
+
+def _is_sound(new: list[Message]) -> bool:
+    """Whether messages can be added as they are: valid, and no result of an earlier call."""
+    if new and is_result(new[0]):
+        return False
+    got = read(new)
+    return all(a is b for a, b in zip(got.messages, new, strict=False)) and not got.repaired
+
+
+def _is_as_given(call: CompressCall) -> bool:
+    messages = call.transcript.messages
+    if len(messages) != len(call.given):
+        return False
+    return all(a is b for a, b in zip(messages, call.given, strict=True))

@@ -1,0 +1,226 @@
+"""Write: the texts that a plan asks for, by a model or without one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ..config import CompressorConfig
+from ..errors import SummaryError
+from ..events import Event
+from ..facts import Domain
+from ..ledger.segments import Usage
+from ..messages import Message
+from ..summaries.prompts import rendering
+from ..summaries.protocol import Brief, Prefix, Summarizer, Written, billed
+from ..summaries.retries import MOST_CALLS, Breaker, LearnedWindows
+from ..summaries.static import FactFinder, carried_on, without_added
+from ..summaries.writer import SummaryWriter
+from ..tokens.counter import TokenCounter
+from ..view.frame import unframe
+from ..view.jobs import Job, view_tokens
+from ..view.plan import Plan, with_longer_tail
+from .call import CompressCall, Look
+
+__all__ = [
+    "Draft",
+    "Writing",
+    "briefs_for",
+    "default_summarizer",
+]
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A plan and the texts for its jobs, in their order; recorded nowhere yet."""
+
+    plan: Plan
+    texts: Sequence[Written]
+
+
+class Writing:
+    """Has plans written, with a model's money or without; thread-safe."""
+
+    def __init__(
+        self,
+        config: CompressorConfig,
+        summarizer: Summarizer | None,
+        tokens: TokenCounter,
+        emit: Callable[[Event], None],
+        *,
+        on_disk: bool,
+    ) -> None:
+        self.summarizer = summarizer
+        """Who writes; None until one is needed, and where none is configured. Never the one that a
+        single call names: its model is for that call alone."""
+        self.breaker = Breaker()
+        self._windows = LearnedWindows()
+        self._finder = FactFinder(Domain.of(config))
+        self._config = config
+        self._tokens = tokens
+        self._emit = emit
+        self._on_disk = on_disk
+
+    async def write(
+        self, call: CompressCall, look: Look, plan: Plan, spent: Sequence[Usage] = ()
+    ) -> Draft:
+        """The plan's texts by a model where one is worth its call; `spent` is on their bill too."""
+        writer, briefs = self._writer(call), briefs_for(call, look, plan)
+        asking = [number for number, brief in enumerate(briefs) if brief.by_model]
+        # Shared out evenly; where they are fewer than the briefs, the newest may ask.
+        calls = {n: (MOST_CALLS + i) // len(asking) for i, n in enumerate(asking)}
+        texts = await asyncio.gather(
+            *(
+                writer.write(
+                    brief,
+                    model=call.model,
+                    session_id=look.session.id,
+                    force=call.force,
+                    calls=calls.get(number, 0),
+                )
+                for number, brief in enumerate(briefs)
+            )
+        )
+        draft = Draft(plan, billed(texts, spent))
+        return await asyncio.to_thread(self._refitted, call, look, draft, writer)
+
+    def static(self, call: CompressCall, look: Look, plan: Plan) -> Draft:
+        """The plan's texts without a model."""
+        writer = self._writer(call)
+        texts = [writer.static(brief) for brief in briefs_for(call, look, plan)]
+        return self._refitted(call, look, Draft(plan, texts), writer)
+
+    def _refitted(
+        self, call: CompressCall, look: Look, draft: Draft, writer: SummaryWriter
+    ) -> Draft:
+        """The draft with a longer tail, where its texts did not fill their room.
+
+        How long a text gets is known only when it is written. A model's prose stays as it is, and
+        no model is asked again; the facts beside it are read anew.
+        """
+        for _ in range(ROUNDS if draft.plan.jobs else 0):
+            spare = call.budget.target - self._size(look, draft)
+            if spare < LEFT_OVER * call.budget.target:
+                break
+            *others, last = draft.texts
+            size = self._tokens.message(last.message)
+            plan = with_longer_tail(look.layout, call.budget, draft.plan, spare, size)
+            if plan is None:
+                break
+            try:
+                text = writer.again(briefs_for(call, look, plan)[-1], last, call.model)
+            except SummaryError:
+                break
+            wider = Draft(plan, [*others, replace(text, usage=last.usage)])
+            if self._size(look, wider) > call.budget.target:
+                break
+            draft = wider
+        return draft
+
+    def _size(self, look: Look, draft: Draft) -> int:
+        """Tokens of the view with these texts in it."""
+        gone = sum(view_tokens(look.layout, job.start, job.end) for job in draft.plan.jobs)
+        texts = sum(self._tokens.message(text.message) for text in draft.texts)
+        return look.layout.size() - gone + texts
+
+    def _writer(self, call: CompressCall) -> SummaryWriter:
+        if self.summarizer is None and self._config.auxiliary_model:
+            self.summarizer = default_summarizer(self._config)
+        summarizer = self.summarizer
+        if summarizer is None and call.model:
+            summarizer = default_summarizer(replace(self._config, auxiliary_model=call.model))
+        return SummaryWriter(
+            self._config,
+            summarizer,
+            self._tokens,
+            self._emit,
+            breaker=self.breaker,
+            windows=self._windows,
+            finder=self._finder,
+            on_disk=self._on_disk,
+        )
+
+
+ROUNDS = 3
+
+LEFT_OVER = 0.02
+"""Share of the target that is not worth another round."""
+
+
+def default_summarizer(config: CompressorConfig) -> Summarizer:
+    """litellm with the auxiliary model of the configuration, which names one."""
+    from ..summaries.litellm_client import LiteLLMSummarizer  # costs 2.3 s: only when asked
+
+    assert config.auxiliary_model is not None
+    return LiteLLMSummarizer(
+        config.auxiliary_model,
+        api_base=config.auxiliary_api_base,
+        api_key=config.auxiliary_api_key,
+    )
+
+
+# -------------------------------------------------------------- briefs
+
+
+PROSE_SHARE = 1 / 3
+"""Of a summary's room, asked of the model at most. A model may write twice what it is asked for,
+and a weak one does: a third is left then for the facts that its text lacks. With a half a model of
+1.5 billion weights took all, and its text held 11 of 35 facts of which a static one holds 29."""
+
+
+def briefs_for(call: CompressCall, look: Look, plan: Plan) -> list[Brief]:
+    """What each of the plan's jobs is written from, in their order."""
+    # The number that the segment will have in the session's ledger once it is committed.
+    first = len(look.layout.segments) + 1
+    messages = look.layout.transcript.messages
+    outside = (*messages[: look.layout.head_end], *messages[plan.tail_start :])
+    visible = "\n".join(rendering(outside))
+    return [_brief(call, look, job, f"s{n}", visible) for n, job in enumerate(plan.jobs, first)]
+
+
+def _brief(call: CompressCall, look: Look, job: Job, reference: str, visible: str) -> Brief:
+    layout, messages = look.layout, look.layout.transcript.messages
+    # A static text is written anew from the originals; only a model's prose is carried on.
+    carried = [segment for segment in job.folds if segment.method == "model"]
+    prose_of = (carried_on(unframe(segment.rendered), segment.method) for segment in job.folds)
+    covered = {i for t in layout.tiles if t.segment in carried for i in range(t.start, t.end)}
+    kept = [segment for segment in layout.summaries() if segment not in job.folds]
+    # A fold carries more than one segment did.
+    prose = call.budget.prose_for(job.source_tokens) * (2 if carried else 1)
+    return Brief(
+        messages=messages[job.start : job.end],
+        shown=tuple(messages[i] for i in range(job.start, job.end) if i not in covered),
+        room=job.room,
+        most=job.most,
+        tokens=job.source_tokens,
+        facts=job.facts,
+        words=job.words,
+        prose=max(1, min(prose, int(job.room * PROSE_SHARE))),
+        by_model=job.by_model,
+        folded=tuple(filter(None, prose_of)),
+        # The facts beside an earlier text stand in the view; read anew with each stretch they would
+        # cost more than all the summaries do.
+        earlier=tuple(without_added(unframe(segment.rendered)) for segment in kept),
+        visible=visible,
+        originals=messages,
+        tools=call.tools or (),
+        reference=reference,
+        recall=call.config.recall,
+        prefix=_prefix(call, look, job),
+    )
+
+
+def _prefix(call: CompressCall, look: Look, job: Job) -> Prefix | None:
+    """What the agent's last request began with; None where a summary cannot be asked on it.
+
+    What has no tools from the caller may have some. The originals of a static summary are to be
+    read again, and are not in the view.
+    """
+    if not call.config.summarize_on_prefix or call.tools is None:
+        return None
+    if any(segment.method != "model" for segment in job.folds):
+        return None
+    before = look.layout.view(end=job.start)
+    own: list[Message] = look.layout.view(start=job.start, end=job.end)
+    return Prefix((*before, *own), own[0], call.tools, rolled=bool(job.folds))

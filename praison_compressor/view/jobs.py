@@ -1,0 +1,161 @@
+"""The stretches of the middle that a compression may represent anew, and a job for each: what its
+summary stands for and the tokens it may take. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ..ledger.segments import Segment
+from .layout import Layout
+
+__all__ = [
+    "SMALLEST_SUMMARY",
+    "Job",
+    "jobs_for",
+    "size_without",
+    "spans_of",
+    "view_tokens",
+]
+
+SMALLEST_SUMMARY = 80
+"""Tokens below which a framed summary says nothing."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run of the middle that gets one new segment."""
+
+    start: int
+    end: int
+    room: int
+    """Tokens that the rendered summary may take so that the view comes down to the target."""
+    most: int
+    """Tokens that it may take when a model's text is longer than asked: better than none."""
+    facts: int
+    """Tokens of facts beside a model's prose."""
+    source_tokens: int
+    by_model: bool = True
+    """False: another stretch is the larger one, and a compression is one call of the model."""
+    folds: tuple[Segment, ...] = ()
+    """Segments that it replaces; their texts are carried on."""
+    words: int = 0
+    """Tokens that the facts may take where the user's words fill them."""
+
+
+# -------------------------------------------------------------- stretches
+
+
+Span = tuple[int, int]
+
+MAJOR_SHARE = 0.5
+"""Share of the largest stretch below which another one stays as it is while there is room."""
+
+
+def spans_of(layout: Layout, tail_start: int, *, fold: bool, thorough: bool) -> list[Span]:
+    """The stretches of the middle to represent anew.
+
+    With `fold` those of old segments too; with `thorough` even small ones, and one segment alone,
+    to shrink it.
+    """
+    alone = {(t.start, t.end) for t in layout.tiles if t.segment is not None}
+    sizes = {
+        span: size
+        for span in _open_stretches(layout, tail_start, fold)
+        if (size := view_tokens(layout, *span)) >= 2 * SMALLEST_SUMMARY
+        and (thorough or span not in alone)
+    }
+    least = 0 if thorough else MAJOR_SHARE * max(sizes.values(), default=0)
+    return [span for span, size in sizes.items() if size >= least]
+
+
+def _open_stretches(layout: Layout, tail_start: int, fold: bool) -> Iterator[Span]:
+    """Runs of messages between head and tail that may be represented, gaps only unless `fold`."""
+    is_open = [ok and index not in layout.kept for index, ok in enumerate(layout.allowed)]
+    for tile in layout.tiles:
+        if tile.segment is not None and not fold:
+            is_open[tile.start : tile.end] = [False] * (tile.end - tile.start)
+    start: int | None = None
+    for index in range(layout.head_end, tail_start + 1):
+        inside = index < tail_start and is_open[index]
+        if inside and start is None:
+            start = index
+        elif not inside and start is not None:
+            yield start, index
+            start = None
+
+
+def view_tokens(layout: Layout, start: int, end: int) -> int:
+    """Tokens that the stretch takes in the present view."""
+    total = 0
+    for tile in layout.tiles:
+        if tile.segment is not None:
+            total += tile.segment.tokens if start <= tile.start and tile.end <= end else 0
+        else:
+            total += layout.span(max(start, tile.start), max(start, min(end, tile.end)))
+    return total
+
+
+def size_without(layout: Layout, spans: Iterable[Span]) -> int:
+    """Tokens of the view without these stretches."""
+    return layout.size() - sum(view_tokens(layout, start, end) for start, end in spans)
+
+
+# -------------------------------------------------------------- jobs
+
+
+MOST_SAID = 1_000
+"""Tokens of one user's message that are the user's words rather than material."""
+
+
+def jobs_for(
+    layout: Layout, spans: Sequence[Span], room: int, most: int, facts: int, prose: int
+) -> Iterator[Job]:
+    """A job for each span: the least that says something, a model's prose and the user's words
+    first, the rest by size."""
+    sizes = [layout.source(start, end) for start, end in spans]
+    # Of equal ones the newest: what was done last is where the agent goes on.
+    told = max(range(len(sizes)), key=lambda n: (sizes[n], n), default=0)
+    proses = [prose if number == told else 0 for number in range(len(sizes))]
+    said = [_said(layout, start, end) for start, end in spans]
+    rooms, mosts = _shares(room, sizes, proses, said), _shares(most, sizes, proses, said)
+    for number, (start, end) in enumerate(spans):
+        present = view_tokens(layout, start, end)
+        own = min(rooms[number], present - 1)
+        yield Job(
+            start,
+            end,
+            room=own,
+            most=min(mosts[number], present - 1),
+            facts=facts * sizes[number] // max(1, sum(sizes)),
+            words=own,
+            source_tokens=sizes[number],
+            by_model=number == told,
+            folds=tuple(
+                tile.segment
+                for tile in layout.tiles
+                if tile.segment is not None and start <= tile.start and tile.end <= end
+            ),
+        )
+
+
+def _said(layout: Layout, start: int, end: int) -> int:
+    """Tokens of what the user said in a stretch: it is kept verbatim."""
+    users = (index for index in layout.transcript.users if start <= index < end)
+    return sum(min(layout.tokens[index], MOST_SAID) for index in users)
+
+
+def _shares(
+    room: int, sizes: Sequence[int], proses: Sequence[int], said: Sequence[int]
+) -> list[int]:
+    """What each gets of the room: half of it goes by the user's words at most."""
+    given = [SMALLEST_SUMMARY for _ in sizes]
+    left = room - sum(given)
+    for wanted, most in ((proses, left), (said, (left - sum(proses)) // 2), (sizes, left)):
+        spare = max(0, min(most, room - sum(given)))
+        if wanted is not sizes:
+            spare = min(spare, sum(wanted))
+        whole = max(1, sum(wanted))
+        given = [have + spare * want // whole for have, want in zip(given, wanted, strict=True)]
+    return given
