@@ -103,9 +103,10 @@ def _plan(
     masked = _mask_plan(layout, budget, target, force, masks)
     if masked is not None:
         return masked
-    # Where what cannot be dropped leaves no room under the target, the limit is what counts.
+    # Where what cannot be dropped leaves no room under the target, the limit is what counts: half
+    # the way down from it where that can be, else each of the next turns would be a compression.
     least = size
-    for goal in (target, budget.limit):
+    for goal in (target, (target + budget.limit) // 2, budget.limit):
         found = _summary_plan(layout, budget, goal, by_model)
         if _comes_down(found, goal):
             return _if_it_pays(replace(found, is_short=goal > target), size, budget)

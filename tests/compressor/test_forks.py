@@ -13,7 +13,6 @@ import pytest
 
 import praison_compressor
 from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.facts import Facts
 from praison_compressor.ledger.segments import Store
 from praison_compressor.ledger.sql.store import SqlStore
 from praison_compressor.messages import forks
@@ -99,20 +98,23 @@ def test_every_lock_of_the_package_is_one_that_a_fork_renews() -> None:
 
 
 def test_what_is_computed_once_holds_no_lock_over_a_fork() -> None:
-    """A child may ask for facts' worth while another thread of its parent computes others'."""
+    """A child may ask for what is computed once while a thread of its parent computes another's."""
     computing, go = threading.Event(), threading.Event()
 
-    class Slow(tuple):
-        """Identifiers that take a while."""
+    class Slow:
+        def __init__(self, waits: bool) -> None:
+            self.waits = waits
 
-        def __iter__(self) -> Iterator[Any]:
-            computing.set()
-            go.wait(WAIT)
-            return super().__iter__()
+        @forks.lazy
+        def value(self) -> int:
+            if self.waits:
+                computing.set()
+                go.wait(WAIT)
+            return 1
 
-    with beside(lambda: Facts(1, identifiers=Slow()).worth):
+    with beside(lambda: Slow(True).value):
         assert computing.wait(WAIT)
-        assert in_child(lambda: Facts(1).worth) == 0
+        assert in_child(lambda: Slow(False).value) == 0
         go.set()
 
 

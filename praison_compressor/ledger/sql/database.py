@@ -292,7 +292,12 @@ def _about(connection: Connection) -> dict[str, bytes]:
     if not inspect(connection).has_table(meta.name):
         return {}
     found = connection.execute(select(meta.c.name, meta.c.value)).all()
-    return {"layout": b"", **{row.name: bytes(row.value) for row in found}}
+    return {"layout": b"", **{row.name: _raw(row.value) for row in found}}
+
+
+def _raw(value: Any) -> bytes:
+    # SQLite keeps whatever somebody wrote there; what is no bytes matches no layout and no key.
+    return bytes(value) if isinstance(value, (bytes, memoryview)) else repr(value).encode()
 
 
 def _made(connection: Connection, codec: Codec | None) -> dict[str, bytes]:
