@@ -21,9 +21,8 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.compressor import background as flights
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from tests.helpers.stores import Postgres
 from tests.helpers.talks import NAMESPACE, segment, talk

@@ -32,10 +32,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
+from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter
 from praison_compressor.messages import Message, text_of
-from praison_compressor.tokens.counter import TokenCounter
 from praison_compressor.view import plan
 from praison_compressor.view.budget import Budget
 from tests.benchmarks.tokens import words

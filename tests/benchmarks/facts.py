@@ -20,10 +20,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from praison_compressor import TokenCounter
 from praison_compressor.facts import extract
 from praison_compressor.messages import read
 from praison_compressor.summaries.static import static_summary
-from praison_compressor.tokens.counter import TokenCounter
 from tests.helpers.transcripts import session
 
 TOKENS = 400_000

@@ -27,10 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.ledger.memory import MemoryStore
-from praison_compressor.ledger.segments import Store
+from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore, Store
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from tests.helpers.stores import Postgres
 from tests.helpers.talks import NAMESPACE

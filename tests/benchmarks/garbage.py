@@ -16,9 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from praison_compressor.errors import SummaryRejected
+from praison_compressor import SummaryRejected, SummaryReply
 from praison_compressor.summaries.prompts import rendering, request
-from praison_compressor.summaries.protocol import SummaryReply
 from praison_compressor.summaries.validation import accept, is_about
 from tests.summaries.test_garbage import GARBAGE
 

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import pytest
 from praisonaiagents import ExecutionConfig
 
-from praison_compressor.praisonai import uninstall
+from praison_compressor import uninstall
 from praison_compressor.testing import LocalProvider, Recorded, Summarizer, Worker
 from tests.benchmarks.wires import unpaired
 from tests.helpers.hosting import (

@@ -29,12 +29,10 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 from rich.console import Console
 from rich.table import Table
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
+from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter
 from praison_compressor.messages import Message
 from praison_compressor.summaries import retries, writer
 from praison_compressor.summaries import static as finder
-from praison_compressor.tokens.counter import TokenCounter
 from tests.benchmarks.facts import transcript as recorded
 from tests.benchmarks.tokens import best, published, transcript
 

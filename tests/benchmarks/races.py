@@ -23,8 +23,7 @@ from multiprocessing.pool import Pool
 from pathlib import Path
 from typing import Any
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
+from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.ledger.sql.store import open_store
 from tests.helpers.stores import Postgres
 from tests.helpers.talks import NAMESPACE

@@ -12,12 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import BudgetTooSmall
+from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, TokenCounter
 from praison_compressor.messages import text_of, tool_calls_of
 from praison_compressor.messages.digests import MessageCache
-from praison_compressor.tokens.counter import TokenCounter
 
 Message = dict[str, Any]
 

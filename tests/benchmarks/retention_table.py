@@ -36,9 +36,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import BudgetTooSmall
+from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor
 from praison_compressor.messages import text_of
 from tests.benchmarks import retention
 

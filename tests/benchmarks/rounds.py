@@ -16,10 +16,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.compressor.result import CompressResult
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import SummarizerUnavailable
+from praison_compressor import (
+    CompressorConfig,
+    CompressResult,
+    ContextCompressor,
+    SummarizerUnavailable,
+)
 from praison_compressor.messages import check, text_of
 
 Message = dict[str, Any]

@@ -23,10 +23,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from praison_compressor.config import CompressorConfig
-from praison_compressor.praisonai import install, uninstall
+from praison_compressor import CompressorConfig, TokenCounter, install, uninstall
 from praison_compressor.testing import LocalProvider, Recorded, Summarizer, Worker
-from praison_compressor.tokens.counter import TokenCounter
 from praison_compressor.view.budget import Budget
 from tests.helpers.hosting import LITELLM, OPENAI, agent, chat, context, numbered, turn
 

@@ -25,9 +25,7 @@ from typing import Any
 
 from sqlalchemy import create_engine, text
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import BudgetTooSmall
+from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor
 from praison_compressor.ledger.sql.database import parse
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from tests.benchmarks.copying import multiply

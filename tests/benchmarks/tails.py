@@ -17,10 +17,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
+from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter
 from praison_compressor.messages import Message, steps
-from praison_compressor.tokens.counter import TokenCounter
 from praison_compressor.view.budget import Budget
 from praison_compressor.view.frame import is_framed
 from tests.helpers.transcripts import session

@@ -20,8 +20,8 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 import tiktoken
 from tiktoken_ext import openai_public
 
+from praison_compressor import TokenCounter
 from praison_compressor.messages.digests import MessageCache
-from praison_compressor.tokens.counter import TokenCounter
 from praison_compressor.tokens.models import litellm_folder
 
 Message = dict[str, Any]

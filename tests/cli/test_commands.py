@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor import ContextCompressor
 from praison_compressor.messages import check
 from praison_compressor.testing import Failure, LocalProvider, Summarizer
 from tests.helpers.command import Run, runner
@@ -311,7 +311,7 @@ def test_version_and_help(run: Run) -> None:
 
 def test_the_command_is_a_skin(file: Path, run: Run) -> None:
     """The library, called with the same numbers, makes the same view."""
-    from praison_compressor.config import CompressorConfig
+    from praison_compressor import CompressorConfig
 
     made = run("compress", file, "--window", 8_000, "--json").json["messages"]
     compressor = ContextCompressor(CompressorConfig(context_window=8_000))

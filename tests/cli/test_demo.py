@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from praison_compressor import CompressorConfig, TokenCounter
 from praison_compressor.cli import doctor as checks
 from praison_compressor.cli.demo.agent import MODEL, WINDOW
-from praison_compressor.config import CompressorConfig
 from praison_compressor.ledger.sql.database import default_path
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.praisonai import installed
 from praison_compressor.testing import Failure, LocalProvider, Reply
-from praison_compressor.tokens.counter import TokenCounter
 from tests.helpers.command import Run, runner
 from tests.helpers.talks import NAMESPACE, committed, talk
 

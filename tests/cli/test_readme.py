@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import __version__
-from praison_compressor.config import CompressorConfig
+from praison_compressor import CompressorConfig, __version__
 from praison_compressor.testing import LocalProvider, Worker
 from tests.helpers.hosting import at_home
 from tests.helpers.readme_tables import (

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.cli.report import render
 from praison_compressor.cli.report.life import Life, life_of_session, life_of_transcript
 from praison_compressor.cli.sessions import family
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
 from praison_compressor.ledger.segments import Epoch
 from praison_compressor.praisonai.engines import prune
 from praison_compressor.testing import LocalProvider, Summarizer

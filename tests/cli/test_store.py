@@ -69,8 +69,7 @@ def test_a_list_without_sessions_says_what_to_do(run: Run, request: pytest.Fixtu
 
 def test_a_fork_is_drawn_under_the_session_it_left(run: Run, view: Path, tmp_path: Path) -> None:
     """`--forks` shows the whole family."""
-    from praison_compressor.compressor.context_compressor import ContextCompressor
-    from praison_compressor.config import CompressorConfig
+    from praison_compressor import CompressorConfig, ContextCompressor
 
     config = CompressorConfig(context_window=8_000).with_environment()
     longer = transcript(60)

@@ -12,12 +12,8 @@ import weakref
 
 import pytest
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.ledger.memory import MemoryStore
-from praison_compressor.ledger.segments import Usage
+from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore, SummaryReply, Usage
 from praison_compressor.messages import check, digest, text_of
-from praison_compressor.summaries.protocol import SummaryReply
 from tests.helpers.transcripts import session
 
 WAIT = 30.0  # seconds: a bound on waiting for another thread, not a measure of anything
@@ -309,8 +305,7 @@ import asyncio, concurrent.futures.thread, sys, threading, time
 asked = threading.Event()
 over = threading.Event()
 sys.path.insert(0, {root!r})
-from praison_compressor.config import CompressorConfig
-from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor import CompressorConfig, ContextCompressor
 from tests.helpers.transcripts import session
 
 async def never():

@@ -9,10 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import BudgetTooSmall, LedgerError
-from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor import (
+    BudgetTooSmall,
+    CompressorConfig,
+    ContextCompressor,
+    LedgerError,
+    MemoryStore,
+)
 from praison_compressor.messages import check, text_of
 from tests.helpers.transcripts import broken_transcripts, session
 

@@ -9,13 +9,18 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import BudgetTooSmall, ConfigError, InvalidMessages
-from praison_compressor.ledger.memory import MemoryStore
-from praison_compressor.ledger.segments import Usage, verify
+from praison_compressor import (
+    BudgetTooSmall,
+    CompressorConfig,
+    ConfigError,
+    ContextCompressor,
+    InvalidMessages,
+    MemoryStore,
+    SummaryReply,
+    Usage,
+)
+from praison_compressor.ledger.segments import verify
 from praison_compressor.messages import check, text_of
-from praison_compressor.summaries.protocol import SummaryReply
 from tests.helpers.compressing import SMALL, Model, compressor, requests_of
 from tests.helpers.transcripts import session, transcripts
 

@@ -7,8 +7,7 @@ import threading
 
 import pytest
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.ledger.segments import Store
+from praison_compressor import ContextCompressor, Store
 from tests.helpers.compressing import SMALL, Model, compressor
 from tests.helpers.transcripts import session
 

@@ -6,9 +6,7 @@ import asyncio
 
 import pytest
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import SummarizerUnavailable
+from praison_compressor import CompressorConfig, ContextCompressor, SummarizerUnavailable
 from praison_compressor.messages import check, text_of
 from tests.helpers.compressing import SMALL, Model, compressor
 from tests.helpers.transcripts import session

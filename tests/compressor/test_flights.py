@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from praison_compressor import MemoryStore
 from praison_compressor.compressor import background as flights
 from praison_compressor.compressor.background import leased
-from praison_compressor.ledger.memory import MemoryStore
 from praison_compressor.ledger.segments import Session
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from tests.helpers.talks import NAMESPACE

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 import praison_compressor
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.ledger.segments import Store
+from praison_compressor import ContextCompressor, Store
 from praison_compressor.ledger.sql.store import SqlStore
 from praison_compressor.messages import forks
 from tests.benchmarks.forks import forked, in_child

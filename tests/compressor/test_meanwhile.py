@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.config import CompressorConfig
+from praison_compressor import CompressorConfig
 from praison_compressor.facts import Domain
 from praison_compressor.messages import check, text_of
 from praison_compressor.summaries.static import FactFinder

@@ -9,15 +9,13 @@ import httpx
 import pytest
 from hypothesis import given, settings
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
+from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter
 from praison_compressor.facts import Facts, extract
 from praison_compressor.messages import text_of
 from praison_compressor.messages.display import in_words
 from praison_compressor.messages.secrets import Redactor
 from praison_compressor.summaries.prompts import rendering
 from praison_compressor.testing import Call, LocalProvider, Reply
-from praison_compressor.tokens.counter import TokenCounter
 from praison_compressor.view.masks import shorten
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.native import (

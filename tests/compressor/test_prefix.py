@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.summaries.protocol import SummaryReply
+from praison_compressor import CompressorConfig, ContextCompressor, SummaryReply
 from praison_compressor.testing import Call, Failure, LocalProvider, Reply
 from tests.helpers.hosting import ANTHROPIC, LITELLM, agent, at_home, chat, context, look_up, turn
 from tests.helpers.provider import strict_provider

@@ -6,10 +6,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import BudgetTooSmall
-from praison_compressor.events import Event
+from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, Event
 from praison_compressor.messages import Message
 from tests.cli.test_commands import transcript
 

@@ -9,11 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, MemoryStore
 from praison_compressor.compressor.projection import Projector
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import BudgetTooSmall
-from praison_compressor.ledger.memory import MemoryStore
 from praison_compressor.messages import is_result, text_of
 from tests.helpers.transcripts import session, transcripts
 

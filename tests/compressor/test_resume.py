@@ -12,11 +12,15 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import BudgetTooSmall, LedgerCorrupt, SessionNotFound
-from praison_compressor.ledger.memory import MemoryStore
-from praison_compressor.ledger.segments import Store
+from praison_compressor import (
+    BudgetTooSmall,
+    CompressorConfig,
+    ContextCompressor,
+    LedgerCorrupt,
+    MemoryStore,
+    SessionNotFound,
+    Store,
+)
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.messages import content_digest, to_plain
 from tests.helpers.stores import Execute

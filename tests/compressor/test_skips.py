@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.events import Event
+from praison_compressor import CompressorConfig, ContextCompressor, Event
 from praison_compressor.testing import Failure, LocalProvider
 from tests.helpers.hosting import PATHS, agent, context, turn
 from tests.helpers.transcripts import session

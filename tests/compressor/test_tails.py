@@ -9,11 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.ledger.segments import Usage
+from praison_compressor import CompressorConfig, ContextCompressor, SummaryReply, Usage
 from praison_compressor.messages import text_of
-from praison_compressor.summaries.protocol import SummaryReply
 from tests.benchmarks.tails import TOKENS, WINDOWS, compressed, twice
 from tests.helpers.compressing import requests_of
 from tests.helpers.transcripts import session

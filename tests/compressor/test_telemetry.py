@@ -19,12 +19,14 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 import praison_compressor
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.compressor.telemetry import Telemetry
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import StoreUnavailable
-from praison_compressor.events import Event
-from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor import (
+    CompressorConfig,
+    ContextCompressor,
+    Event,
+    MemoryStore,
+    StoreUnavailable,
+    Telemetry,
+)
 from praison_compressor.testing import Failure, LocalProvider, Summarizer
 from tests.cli.test_commands import transcript
 
@@ -242,8 +244,7 @@ if not {is_there}:
             if name.partition(".")[0] == "opentelemetry":
                 raise ModuleNotFoundError(name)
     sys.meta_path.insert(0, Absent())
-from praison_compressor.config import CompressorConfig
-from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor import CompressorConfig, ContextCompressor
 made = ContextCompressor(CompressorConfig(model="gpt-4o", context_window=8_000))
 said = [{{"role": "user", "content": "The shelf holds boxes. " * 60 + str(n)}} for n in range(60)]
 made.compress_sync(said[:2])

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
+from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter
 from praison_compressor.messages import check
-from praison_compressor.tokens.counter import TokenCounter
 from tests.helpers.transcripts import session
 
 TOKENS = TokenCounter("gpt-4o")

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.compressor.result import CompressResult
-from praison_compressor.config import CompressorConfig
+from praison_compressor import CompressorConfig, CompressResult, ContextCompressor
 from praison_compressor.facts import (
     CommandFact,
     ErrorFact,

@@ -7,9 +7,7 @@ import re
 
 import pytest
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import ConfigError
+from praison_compressor import CompressorConfig, ConfigError, ContextCompressor
 from praison_compressor.facts import Domain, coverage, extract
 from praison_compressor.messages import text_of
 from praison_compressor.summaries.static import repair, static_summary

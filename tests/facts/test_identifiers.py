@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from praison_compressor import TokenCounter
 from praison_compressor.facts import extract
 from praison_compressor.facts.details import ELLIPSIS, Chooser, Windows
 from praison_compressor.facts.identifiers import (
@@ -21,7 +22,6 @@ from praison_compressor.facts.model import Excerpt
 from praison_compressor.facts.passages import Passage
 from praison_compressor.messages import Message
 from praison_compressor.summaries.static import static_summary
-from praison_compressor.tokens.counter import TokenCounter
 
 
 @pytest.mark.parametrize(

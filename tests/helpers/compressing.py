@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
+from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.messages import text_of
 
 SMALL = CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)

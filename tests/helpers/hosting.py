@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from praisonaiagents import Agent
 
-from praison_compressor.praisonai import CompressorContext, install, uninstall
+from praison_compressor import install, uninstall
+from praison_compressor.praisonai import CompressorContext
 from praison_compressor.testing import LocalProvider
 
 WINDOW = 6_000

@@ -13,9 +13,9 @@ from typing import Any
 
 import typer.main
 
+from praison_compressor import CompressorConfig
 from praison_compressor.cli import build
 from praison_compressor.cli.terminal import EXIT_CODES
-from praison_compressor.config import CompressorConfig
 
 ROOT = Path(__file__).parent.parent.parent
 README = ROOT / "README.md"

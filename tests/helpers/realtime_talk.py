@@ -7,8 +7,7 @@ import contextlib
 import inspect
 import threading
 
-from praison_compressor.config import CompressorConfig
-from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor import CompressorConfig, MemoryStore
 from praison_compressor.messages import text_of
 from praison_compressor.praisonai.realtime import RealtimeAgent
 from tests.helpers.realtime_caller import Caller, model, oracle, value_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from praison_compressor.ledger.segments import Segment
+from praison_compressor import Segment
 from praison_compressor.messages import Message, digest, read
 from praison_compressor.view.budget import Budget
 from praison_compressor.view.layout import Layout, arrange

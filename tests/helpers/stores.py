@@ -14,8 +14,7 @@ import psycopg
 import pytest
 from sqlalchemy import Engine, create_engine, event, text
 
-from praison_compressor.ledger.memory import MemoryStore
-from praison_compressor.ledger.segments import Store
+from praison_compressor import MemoryStore, Store
 from praison_compressor.ledger.sql.database import parse
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 

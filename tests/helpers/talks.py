@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from praison_compressor.ledger.segments import Segment, Session, Store, Usage
+from praison_compressor import Segment, Store, Usage
+from praison_compressor.ledger.segments import Session
 from praison_compressor.messages import Message, digest
 
 NAMESPACE = "tests"

@@ -7,9 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.events import Event
+from praison_compressor import CompressorConfig, ContextCompressor, Event
 from praison_compressor.messages import check, text_of
 from praison_compressor.summaries.litellm_client import LiteLLMSummarizer
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply

@@ -13,8 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
+from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.messages import check
 from tests.helpers.transcripts import session, step
 

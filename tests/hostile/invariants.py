@@ -7,9 +7,13 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import BudgetTooSmall, InvalidMessages
+from praison_compressor import (
+    BudgetTooSmall,
+    CompressorConfig,
+    ContextCompressor,
+    InvalidMessages,
+    TokenCounter,
+)
 from praison_compressor.facts import coverage, extract
 from praison_compressor.messages import (
     ORPHAN_OPENS,
@@ -23,7 +27,6 @@ from praison_compressor.messages import (
 )
 from praison_compressor.summaries.static import static_summary
 from praison_compressor.testing import Refusal, Rules, check_messages
-from praison_compressor.tokens.counter import TokenCounter
 from praison_compressor.view.budget import Budget
 from praison_compressor.view.layout import arrange
 from praison_compressor.view.plan import plan

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
+from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.ledger.segments import verify
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.messages import Message, check
@@ -149,8 +148,7 @@ def test_children_share_one_ledger(tmp_path: Path, method: Any) -> None:
 
 ENDING = """
 import asyncio, sys
-from praison_compressor.config import CompressorConfig
-from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor import CompressorConfig, ContextCompressor
 from tests.helpers.transcripts import session
 
 async def never(messages):

@@ -19,10 +19,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from praison_compressor import CompressorConfig, ContextCompressor, LedgerError
 from praison_compressor.cli import main
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import LedgerError
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.messages import check, text_of
 from tests.benchmarks.fuzz import generate

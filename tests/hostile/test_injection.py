@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
+from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.messages import Message, check, is_result, text_of, tool_calls_of
 from praison_compressor.summaries.prompts import INSTRUCTIONS
 from tests.hostile.attacks import CANARY, Attack, attacks

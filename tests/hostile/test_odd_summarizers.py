@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import SummaryRejected
-from praison_compressor.events import Event
+from praison_compressor import (
+    CompressorConfig,
+    ContextCompressor,
+    Event,
+    SummaryRejected,
+    SummaryReply,
+)
 from praison_compressor.messages import Message, check, text_of
-from praison_compressor.summaries.protocol import SummaryReply
 from praison_compressor.summaries.validation import accept
 from tests.helpers.transcripts import session
 

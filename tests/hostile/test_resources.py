@@ -14,9 +14,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import InvalidMessages
+from praison_compressor import CompressorConfig, ContextCompressor, InvalidMessages
 from praison_compressor.messages import DEEPEST, check, read
 from praison_compressor.messages.secrets import Redactor
 from praison_compressor.summaries.prompts import unposed

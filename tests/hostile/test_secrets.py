@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.events import Event
+from praison_compressor import CompressorConfig, ContextCompressor, Event
 from praison_compressor.messages import Message, text_of
 from praison_compressor.messages.secrets import Redactor, wants_redaction
 from praison_compressor.testing import LocalProvider, Reply

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor import MemoryStore
 from praison_compressor.ledger.sql import database
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
@@ -306,7 +306,7 @@ def test_a_store_whose_file_is_deleted(
 IN_A_PROCESS = """
 import os, resource, sys
 from pathlib import Path
-from praison_compressor.praisonai import install
+from praison_compressor import install
 from tests.helpers.hosting import OPENAI, agent, context, turn
 
 class Elsewhere:

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from praison_compressor.errors import LedgerConflict, SessionNotFound
-from praison_compressor.ledger.segments import GENESIS, Store, Usage, verify
+from praison_compressor import LedgerConflict, SessionNotFound, Store, Usage
+from praison_compressor.ledger.segments import GENESIS, verify
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 
 pytest_plugins = ["tests.helpers.stores"]

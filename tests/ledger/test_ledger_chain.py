@@ -8,15 +8,19 @@ from dataclasses import replace
 
 import pytest
 
-from praison_compressor.errors import LedgerConflict, LedgerCorrupt, SessionNotFound
+from praison_compressor import (
+    LedgerConflict,
+    LedgerCorrupt,
+    MemoryStore,
+    Segment,
+    SessionNotFound,
+    Usage,
+)
 from praison_compressor.ledger import memory
-from praison_compressor.ledger.memory import MemoryStore
 from praison_compressor.ledger.segments import (
     FORGOTTEN,
     GENESIS,
     Entry,
-    Segment,
-    Usage,
     archive_digest,
     commitment,
     earlier_outline,

@@ -8,8 +8,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from praison_compressor.ledger.memory import MemoryStore
-from praison_compressor.ledger.segments import GENESIS, Store, verify
+from praison_compressor import MemoryStore, Store
+from praison_compressor.ledger.segments import GENESIS, verify
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.messages import content_digest
 from tests.helpers.talks import NAMESPACE, segment, talk

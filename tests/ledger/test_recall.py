@@ -11,12 +11,15 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import StoreUnavailable
-from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor import (
+    CompressorConfig,
+    ContextCompressor,
+    MemoryStore,
+    Store,
+    StoreUnavailable,
+)
 from praison_compressor.ledger.recall import recall_tools
-from praison_compressor.ledger.segments import Session, Store
+from praison_compressor.ledger.segments import Session
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.messages import content_digest, digest
 from praison_compressor.view.masks import reference_of

@@ -12,8 +12,14 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 
-from praison_compressor.errors import ConfigError, LedgerError, SessionNotFound, StoreUnavailable
-from praison_compressor.ledger.segments import Store, Usage
+from praison_compressor import (
+    ConfigError,
+    LedgerError,
+    SessionNotFound,
+    Store,
+    StoreUnavailable,
+    Usage,
+)
 from praison_compressor.ledger.sql.database import default_path
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.messages import content_digest

@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from praison_compressor.errors import ConfigError, LedgerConflict, LedgerCorrupt, StoreUnavailable
+from praison_compressor import ConfigError, LedgerConflict, LedgerCorrupt, StoreUnavailable
 from praison_compressor.ledger.sql import database
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from tests.helpers.stores import Postgres

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from praison_compressor.errors import LedgerConflict, SessionNotFound
+from praison_compressor import LedgerConflict, SessionNotFound
 from praison_compressor.ledger.segments import FORGOTTEN, GENESIS, verify
 from praison_compressor.ledger.sql import erasure as pages
 from praison_compressor.ledger.sql.store import SqlStore, open_store

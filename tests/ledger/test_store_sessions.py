@@ -7,9 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import LedgerError
+from praison_compressor import CompressorConfig, ContextCompressor, LedgerError
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.messages import check
 from tests.helpers.stores import Postgres

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.errors import LedgerConflict, LedgerCorrupt
+from praison_compressor import LedgerConflict, LedgerCorrupt
 from praison_compressor.ledger.segments import commitment, link
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.messages import content_digest

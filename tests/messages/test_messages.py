@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from praison_compressor.errors import InvalidMessages
+from praison_compressor import InvalidMessages
 from praison_compressor.messages import (
     ORPHAN_OPENS,
     Problem,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from praison_compressor.errors import InvalidMessages
+from praison_compressor import InvalidMessages
 from praison_compressor.facts import extract
 from praison_compressor.messages import read
 from praison_compressor.messages.responses import to_items, to_messages

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor import MemoryStore
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
 from tests.helpers.hosting import (
     EVERY_PATH,

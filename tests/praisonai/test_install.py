@@ -14,7 +14,8 @@ from praisonaiagents import Agent, ExecutionConfig
 from praisonaiagents.context.manager import ContextManager
 from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 
-from praison_compressor.praisonai import HostMoved, install, installed, uninstall
+from praison_compressor import install, uninstall
+from praison_compressor.praisonai import HostMoved, installed
 from praison_compressor.praisonai.host_compaction import PassThroughManager
 from praison_compressor.praisonai.install import NEEDED, REPLACED, missing
 from praison_compressor.testing import LocalProvider, Worker

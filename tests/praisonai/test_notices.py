@@ -12,8 +12,7 @@ from praisonaiagents import Agent
 from praisonaiagents.hooks import HookEvent, HookRegistry, HookResult
 from rich.console import Console
 
-from praison_compressor.errors import SessionNotFound
-from praison_compressor.events import Event
+from praison_compressor import Event, SessionNotFound
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
 from tests.helpers.hosting import (
     EVERY_PATH,

@@ -12,9 +12,8 @@ from praisonaiagents.context import ManagerConfig
 from praisonaiagents.context.manager import ContextManager
 from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import ConfigError
-from praison_compressor.praisonai import CompressorContext, install, uninstall
+from praison_compressor import CompressorConfig, ConfigError, install, uninstall
+from praison_compressor.praisonai import CompressorContext
 from praison_compressor.praisonai.host_compaction import PassThroughManager
 
 SUMMARIZE = OptimizerStrategy.SUMMARIZE

@@ -12,7 +12,7 @@ from praisonaiagents.workflows import Workflow
 from praisonaiagents.workflows.workflows import loop, parallel, repeat, route
 from praisonaiagents.workflows.yaml_parser import YAMLWorkflowParser
 
-from praison_compressor.praisonai import uninstall
+from praison_compressor import uninstall
 from praison_compressor.praisonai.host_compaction import PassThroughManager
 from praison_compressor.testing import LocalProvider, Worker
 from tests.helpers.hosting import OPENAI, PATHS, agent, context, look_up, of_agent, turn

@@ -99,7 +99,7 @@ BAD_OPTION = """
     plugins.enable(["praison-compressor"], {"praison-compressor": {"target_ratio": 7}})
 """
 IN_CODE = """
-    from praison_compressor.praisonai.install import install
+    from praison_compressor import install
     install()
     plugins.enable(["praison-compressor"])
     plugins.disable(["praison-compressor"])

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from praisonaiagents.session import get_default_session_store
 
-from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor import MemoryStore
 from praison_compressor.ledger.sql.database import default_path
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.praisonai import requests as conversation
@@ -35,7 +35,7 @@ from tests.helpers.kept_sessions import SESSION, TURNS, kept, rights, summaries_
 OTHER_PROCESS = """
 import sys
 from praison_compressor.testing import LocalProvider
-from praison_compressor.praisonai import install
+from praison_compressor import install
 from praisonaiagents import MemoryConfig
 from tests.helpers.hosting import agent, context
 

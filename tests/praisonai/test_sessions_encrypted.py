@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from praisonaiagents.session import HierarchicalSessionStore, get_default_session_store
 
-from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor import MemoryStore
 from praison_compressor.ledger.sql.database import default_path
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.testing import LocalProvider

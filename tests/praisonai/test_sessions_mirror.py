@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from praisonaiagents.session import HierarchicalSessionStore, get_default_session_store
 
-from praison_compressor.errors import StoreUnavailable
+from praison_compressor import StoreUnavailable
 from praison_compressor.ledger.sql.store import SqlStore
 from praison_compressor.messages import content_digest
 from praison_compressor.praisonai import sessions as mirror

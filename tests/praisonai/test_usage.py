@@ -10,9 +10,8 @@ from typing import Any
 import litellm
 import pytest
 
-from praison_compressor.praisonai import uninstall
+from praison_compressor import TokenCounter, uninstall
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply, Worker
-from praison_compressor.tokens.counter import TokenCounter
 from tests.helpers.hosting import (
     ANTHROPIC,
     EVERY_PATH,

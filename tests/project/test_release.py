@@ -98,8 +98,7 @@ TRY = """
 import json, pathlib
 from importlib.metadata import distribution, entry_points
 import praison_compressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.compressor.context_compressor import ContextCompressor
+from praison_compressor import CompressorConfig, ContextCompressor
 
 said = "The shelf holds boxes, and each is counted. " * 40
 messages = [{"role": "user", "content": said + str(n)} for n in range(40)]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import SummarizerUnavailable
+from praison_compressor import CompressorConfig, ContextCompressor, SummarizerUnavailable
 from praison_compressor.summaries.retries import REMEMBERED, Breaker
 from tests.helpers.transcripts import session, step
 

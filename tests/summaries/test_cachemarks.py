@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
+from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.messages import digest, text_of
 from praison_compressor.summaries.cache_marks import LARGEST, marked, takes_marks
 from praison_compressor.summaries.litellm_client import provider_of

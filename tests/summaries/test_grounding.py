@@ -8,13 +8,11 @@ import json
 import pytest
 from hypothesis import given
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
+from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter
 from praison_compressor.facts import extract
 from praison_compressor.messages import Message, text_of
 from praison_compressor.summaries.protocol import Brief
 from praison_compressor.summaries.validation import DOUBTS, MOST_NAMED, doubted, ungrounded
-from praison_compressor.tokens.counter import TokenCounter
 from praison_compressor.view.frame import unframe
 from tests.helpers.compressing import compressor
 from tests.helpers.transcripts import session, step, transcripts

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from praison_compressor.errors import SummaryRejected
+from praison_compressor import SummaryRejected, SummaryReply
 from praison_compressor.messages import text_of
 from praison_compressor.summaries.prompts import merge_request, rendering, request, unposed
-from praison_compressor.summaries.protocol import SummaryReply
 from praison_compressor.summaries.validation import accept
 from praison_compressor.view.frame import escape, frame, is_framed, unframe
 from tests.helpers.transcripts import call

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.errors import ConfigError, SummarizerUnavailable
+from praison_compressor import ConfigError, SummarizerUnavailable
 from praison_compressor.summaries import litellm_client as summarizer_module
 from praison_compressor.summaries.litellm_client import (
     HONOURS_API_BASE,

@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import SummarizerUnavailable
-from praison_compressor.events import Event
+from praison_compressor import (
+    CompressorConfig,
+    ContextCompressor,
+    Event,
+    SummarizerUnavailable,
+    TokenCounter,
+)
 from praison_compressor.messages import text_of
 from praison_compressor.summaries.retries import LEAST_WINDOW, LearnedWindows
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply
-from praison_compressor.tokens.counter import TokenCounter
 from tests.helpers.hosting import LITELLM, agent, context, turn
 from tests.helpers.transcripts import session
 from tests.summaries.test_writer import rambling

@@ -7,15 +7,18 @@ import random
 
 import pytest
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import SummarizerUnavailable
-from praison_compressor.ledger.memory import MemoryStore
-from praison_compressor.ledger.segments import Usage
+from praison_compressor import (
+    CompressorConfig,
+    ContextCompressor,
+    MemoryStore,
+    SummarizerUnavailable,
+    SummaryReply,
+    TokenCounter,
+    Usage,
+)
 from praison_compressor.messages import steps, text_of
-from praison_compressor.summaries.protocol import Brief, SummaryReply, as_summarizer
+from praison_compressor.summaries.protocol import Brief, as_summarizer
 from praison_compressor.summaries.writer import SummaryWriter
-from praison_compressor.tokens.counter import TokenCounter
 from tests.helpers.transcripts import session
 
 ANSWER = "## Done\nThe modules so far are in order."

@@ -14,8 +14,8 @@ import openai
 import pytest
 
 import praison_compressor.testing as testing
+from praison_compressor import TokenCounter
 from praison_compressor.testing import Asked, Call, Failure, LocalProvider, Reply, Script, Worker
-from praison_compressor.tokens.counter import TokenCounter
 from tests.helpers.provider import strict_provider
 
 HI: Any = [{"role": "user", "content": "hi"}]

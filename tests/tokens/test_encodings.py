@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiktoken_ext import openai_public
 
+from praison_compressor import TokenCounter
 from praison_compressor.tokens import encodings
-from praison_compressor.tokens.counter import TokenCounter
 from praison_compressor.tokens.encodings import (
     BETWEEN,
     EXACT_CHARS,

@@ -5,20 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.compressor.preview import Part, Preview
-from praison_compressor.compressor.result import CompressResult
-from praison_compressor.compressor.telemetry import Telemetry
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import BudgetTooSmall, CompressorError, InvalidMessages
-from praison_compressor.events import Event
-from praison_compressor.ledger.memory import MemoryStore
-from praison_compressor.ledger.segments import Segment, Store, Usage
+from praison_compressor import (
+    BudgetTooSmall,
+    CompressorConfig,
+    CompressorError,
+    CompressResult,
+    ContextCompressor,
+    Event,
+    InvalidMessages,
+    MemoryStore,
+    Part,
+    Preview,
+    Segment,
+    Store,
+    Summarizer,
+    SummaryReply,
+    Telemetry,
+    TokenCounter,
+    Usage,
+    install,
+    uninstall,
+)
 from praison_compressor.praisonai import CompressorContext
-from praison_compressor.praisonai.install import install, uninstall
-from praison_compressor.summaries.protocol import Summarizer, SummaryReply
 from praison_compressor.testing import Asked, LocalProvider, Recorded, Reply
-from praison_compressor.tokens.counter import TokenCounter
 
 Message = dict[str, Any]
 

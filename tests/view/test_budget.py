@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import BudgetTooSmall
+from praison_compressor import BudgetTooSmall, CompressorConfig
 from praison_compressor.view.budget import Budget
 
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
+from praison_compressor import CompressorConfig, ContextCompressor
 
 Message = dict[str, Any]
 

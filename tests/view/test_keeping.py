@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import BudgetTooSmall
+from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor
 from praison_compressor.messages import check, text_of
 from praison_compressor.view.layout import Layout
 from praison_compressor.view.plan import Plan, plan

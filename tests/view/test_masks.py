@@ -8,10 +8,7 @@ import threading
 
 import pytest
 
-from praison_compressor.compressor.context_compressor import ContextCompressor
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import ConfigError
-from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor import CompressorConfig, ConfigError, ContextCompressor, MemoryStore
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.messages import check, steps, text_of
 from praison_compressor.messages.digests import MessageCache

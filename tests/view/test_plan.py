@@ -6,9 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from praison_compressor.config import CompressorConfig
-from praison_compressor.errors import BudgetTooSmall
-from praison_compressor.ledger.segments import Segment
+from praison_compressor import BudgetTooSmall, CompressorConfig, Segment
 from praison_compressor.messages import digest, read, steps
 from praison_compressor.view.budget import Budget
 from praison_compressor.view.layout import Layout, arrange

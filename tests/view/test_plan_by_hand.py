@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from praison_compressor.errors import BudgetTooSmall
+from praison_compressor import BudgetTooSmall
 from praison_compressor.view.plan import SMALLEST_SUMMARY, _cut, _turn_tokens, plan
 from tests.helpers.sketches import budget, found, laid
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from praison_compressor.errors import BudgetTooSmall
+from praison_compressor import BudgetTooSmall
 from praison_compressor.view.jobs import SMALLEST_SUMMARY, view_tokens
 from praison_compressor.view.plan import plan
 from tests.helpers.sketches import budget, found, laid

@@ -6,6 +6,7 @@
 - `archive`: payloads (compressed, checksummed, encrypted) and the original messages
 - `sessions`: sessions, entries and recorded transcripts read from rows
 - `writing`: commits, forks and leases; secrets are masked here
+- `index`: the full-text index of archived messages
 - `queries`: lists, lineages, costs and search
 - `audit`: `verify`; `transfer`: export and import, checked by the same audit
 - `erasure`: `forget`, and the pages that it frees

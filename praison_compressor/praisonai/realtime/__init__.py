@@ -1,4 +1,11 @@
-"""A voice conversation that remembers: the host's `RealtimeAgent` on any Realtime server."""
+"""A voice conversation that remembers: the host's `RealtimeAgent` on any Realtime server.
+
+- `protocol`: the client events we send, the server events that say something, acknowledgements
+- `items`: the conversation as the server has it, an ordered list of items with their words
+- `memory`: what is remembered of items that left the window, by the core's `ContextCompressor`
+- `keeper`: keeps the conversation between its marks, off the audio path
+- `agent`: `RealtimeAgent`
+"""
 
 from __future__ import annotations
 

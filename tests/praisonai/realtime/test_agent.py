@@ -8,8 +8,7 @@ import logging
 import pytest
 from praisonaiagents.agent.realtime_agent import RealtimeAgent as HostRealtimeAgent
 
-from praison_compressor.errors import ConfigError
-from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor import ConfigError, MemoryStore
 from praison_compressor.messages import text_of
 from praison_compressor.praisonai.realtime import RealtimeAgent
 from tests.helpers.realtime_caller import value_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 
-from praison_compressor.config import CompressorConfig
-from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor import CompressorConfig, MemoryStore
 from praison_compressor.ledger.segments import verify
 from praison_compressor.messages import text_of
 from praison_compressor.view.frame import unframe

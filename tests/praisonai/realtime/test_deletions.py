@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from praison_compressor.config import CompressorConfig
+from praison_compressor import CompressorConfig
 from praison_compressor.messages import text_of
 from tests.helpers.realtime_caller import FACT, LONG, Caller, line, value_of
 from tests.helpers.realtime_server import speech

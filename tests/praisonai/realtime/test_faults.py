@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from praison_compressor.errors import StoreUnavailable
-from praison_compressor.ledger.memory import MemoryStore
+from praison_compressor import MemoryStore, StoreUnavailable
 from praison_compressor.praisonai.realtime import RealtimeAgent
 from tests.helpers.realtime_talk import (
     SMALL,

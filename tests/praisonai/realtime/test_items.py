@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from praison_compressor.errors import ConfigError
+from praison_compressor import ConfigError
 from praison_compressor.messages import check, read
 from praison_compressor.praisonai.realtime import Marks
 from praison_compressor.praisonai.realtime.items import Items, heard, messages_of
