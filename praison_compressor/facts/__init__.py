@@ -6,7 +6,7 @@ In the order in which data passes them:
 - `language`: the words of rules, corrections, decisions and open work, in seven languages
 - `outcomes`: whether a tool's result is a success, and the line that says so
 - `passages`: who said which text of a transcript, and which call a result answers
-- `shell`, `files`: what command lines and calls do to files
+- `shell`, `files`: what command lines and calls do to files, told by the verbs in tools' names
 - `commands`: commands, searches and fetches with what came of them; which still fail
 - `values`, `corrections`: the user's words, and which of their values no longer hold
 - `identifiers`: names that nobody could guess, the clauses that bind them, what each is worth

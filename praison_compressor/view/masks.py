@@ -1,7 +1,7 @@
 """Texts made shorter without a model: old tool outputs as one line each, and as the last resort
 messages that no window can take, cut in their middle.
 
-What the ledger holds of a mask is as it was written, for whoever resumes the session with the tool.
+A stored mask may name the recall tool; `unreferenced` takes that out for an agent that has none.
 """
 
 from __future__ import annotations

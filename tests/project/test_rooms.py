@@ -21,11 +21,13 @@ def name_of(path: Path) -> str:
 
 @pytest.mark.parametrize("room", ROOMS, ids=name_of)
 def test_a_rooms_docstring_is_its_map(room: Path) -> None:
-    """Every module and package of the room is named in it."""
+    """Every module and package of the room is named in it, and no other at the head of a line."""
     told = ast.get_docstring(ast.parse(room.read_text("utf-8"))) or ""
     inside = {path.stem for path in room.parent.glob("*.py")} - {"__init__", "__main__"}
     inside |= {path.parent.name for path in room.parent.glob("*/__init__.py")}
     assert [name for name in sorted(inside) if not re.search(rf"\b{name}\b", told)] == []
+    lines = re.findall(r"^- ((?:`\w+`(?:, )?)+)", told, re.M)
+    assert set(re.findall(r"\w+", " ".join(lines))) <= inside
 
 
 @pytest.mark.parametrize("module", MODULES, ids=name_of)

@@ -3,10 +3,9 @@
 - `store`: `SqlStore`, whose methods are all that others call
 - `schema`: the tables, and which names they take
 - `database`: URLs, connections and transactions; `failures`: a database's errors in our words
-- `archive`: payloads (compressed, checksummed, encrypted) and the original messages
+- `archive`: payloads (compressed, checksummed, encrypted), the original messages, their index
 - `sessions`: sessions, entries and recorded transcripts read from rows
 - `writing`: commits, forks and leases; secrets are masked here
-- `index`: the full-text index of archived messages
 - `queries`: lists, lineages, costs and search
 - `audit`: `verify`; `transfer`: export and import, checked by the same audit
 - `erasure`: `forget`, and the pages that it frees

@@ -2,7 +2,7 @@
 
 - `protocol`: the client events we send, the server events that say something, acknowledgements
 - `items`: the conversation as the server has it, an ordered list of items with their words
-- `memory`: what is remembered of items that left the window, by the core's `ContextCompressor`
+- `memory`: which items leave the window, and their memory, by the core's `ContextCompressor`
 - `keeper`: keeps the conversation between its marks, off the audio path
 - `agent`: `RealtimeAgent`
 """
