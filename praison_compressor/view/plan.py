@@ -227,6 +227,7 @@ def _tail_sizes(layout: Layout, budget: Budget, goal: int) -> tuple[int, int, bo
     asked = max(budget.tail, _turn_tokens(layout, budget.recent_turns))
     if not budget.exact:
         share = int(max(0, goal - layout.span(0, layout.head_end)) * TAIL_SHARE)
+        share = _whole_steps(layout, share)
         return max(asked, share) if budget.tail >= PLENTY else asked, share, False
     share = int(goal * EXACT_TAIL_SHARE)
     spans = spans_of(layout, _cut(layout, asked, 0), fold=True, thorough=False)
@@ -253,6 +254,12 @@ def _oldest(layout: Layout, room: int) -> int:
     starts = _starts(layout)
     fits = (start for start in starts if layout.span(start, len(layout.tokens)) <= room)
     return next(fits, starts[-1] if starts else len(layout.tokens))
+
+
+def _whole_steps(layout: Layout, tokens: int) -> int:
+    """Tokens of the shortest tail of whole steps that has as many; the same where none has."""
+    sizes = (layout.span(start, len(layout.tokens)) for start in reversed(_starts(layout)))
+    return next((size for size in sizes if size >= tokens), tokens)
 
 
 def _cut(layout: Layout, room: int, floor: int) -> int:
