@@ -104,7 +104,9 @@ class Pipeline:
             try:
                 async with leased(self._store, look.session):
                     # Another may have finished between our look and our turn.
-                    look, plan = await asyncio.to_thread(self._seen, call)
+                    session = await asyncio.to_thread(self.projector.open, call)
+                    if not session.is_as(look.session):
+                        look, plan = await asyncio.to_thread(self._seen, call)
                     if plan is not None:
                         return _own(await self._carry_out(call, look, plan, spent), call, shown)
             except LedgerConflict:
