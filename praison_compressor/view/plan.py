@@ -315,7 +315,7 @@ def _summary_plan(layout: Layout, budget: Budget, goal: int, by_model: bool) -> 
         way = _Way(layout, budget, goal, by_model, fold, thorough)
         if (fold or way.leaves_summaries()) and (thorough or not is_tight):
             found.append(way.longest(asked, share))
-            if found[-1].tail_start <= enough and _comes_down(found[-1], goal):
+            if found[-1].tail_start <= enough and _comes_down(found[-1], goal) and way.has_room():
                 return found[-1]
     fitting = [made for made in found if _comes_down(made, goal)]
     if fitting:
@@ -339,6 +339,12 @@ class _Way:
         prose twice what was asked. The next must still stand beside it, or each is a fold."""
         more = max(self._prose + self.budget.facts, 2 * self._prose)
         return 0 < self._old <= self.budget.fold + more
+
+    def has_room(self) -> bool:
+        """Whether its texts have the room that they are to have: small stretches that stay beside
+        a tail may leave next to nothing for a summary of hundreds of messages."""
+        starts = _starts(self.layout)
+        return self.budget.exact or not starts or self._reserve(starts[-1]) >= self._due()
 
     def longest(self, asked: int, share: int) -> Plan:
         """The plan with the longest tail that is asked for and fits."""
@@ -373,15 +379,19 @@ class _Way:
     def _reserve(self, newest: int) -> int:
         """Tokens that the tail leaves to what is written: half of what is free at most, and where
         there are summaries so little that a fold and two more can stand beside each other."""
-        layout, wanted = self.layout, self._prose + self._facts()
+        layout = self.layout
         if self.budget.exact:
-            return 0 if self.thorough else wanted
+            return 0 if self.thorough else self._prose + self._facts()
         tail = layout.span(newest, len(layout.tokens))
         spans = spans_of(layout, newest, fold=self.fold, thorough=self.thorough)
         free = self.goal - size_without(layout, spans) + tail
-        beside = self.goal - layout.span(0, layout.head_end)
+        return max(0, min(self._due(), free // 2))
+
+    def _due(self) -> int:
+        """Tokens that are to be written, where nothing but head and tail stands beside them."""
+        beside = self.goal - self.layout.span(0, self.layout.head_end)
         most = beside // ((5 if self.fold else 10) if self._old else 2)
-        return max(0, min(wanted, free // 2, most))
+        return min(self._prose + self._facts(), most)
 
     def _at(self, tail_start: int, reserve: int) -> Plan:
         layout, budget = self.layout, self.budget

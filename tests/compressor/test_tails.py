@@ -55,6 +55,19 @@ def test_the_tail_keeps_its_half_as_a_session_grows(window, by_model):
     assert kept.tail >= kept.half
 
 
+def test_steps_since_the_user_spoke_do_not_starve_the_summary_of_all_before():
+    """They filled the target beside it: hundreds of messages were told in 250 tokens."""
+    worked = [
+        {"role": "assistant", "content": f"Read part {n}: " + "lorem ipsum dolor " * 60}
+        for n in range(27)
+    ]
+    asked = {"role": "user", "content": "Now go through the parts, one by one."}
+    config = CompressorConfig(model="gpt-4o", context_window=16_000)
+    result = ContextCompressor(config, tokens=TOKENS).compress_sync([*session(120), asked, *worked])
+    assert asked in result.messages
+    assert sum(segment.tokens for segment in result.segments) >= 1_000
+
+
 def test_a_text_that_makes_room_for_a_longer_tail_is_paid_once():
     """Its facts are read anew without another call, and the bill stays what the call cost."""
     shown = []
