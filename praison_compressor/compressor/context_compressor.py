@@ -278,12 +278,12 @@ class ContextCompressor:
         return self._pipeline.save(call, self._pipeline.projector.open(call))
 
     def recall_tools(
-        self, session_id: str | None = None, *, budget_tokens: int = 2_000
+        self, session_id: str | None = None, *, turn_tokens: int | None = 4_000
     ) -> list[Callable[..., str]]:
         """The tools by which an agent searches and reads what was compressed in its session.
 
-        Set `recall=True` in the configuration too, so that summaries name them. Each answer is of
-        at most `budget_tokens`.
+        Set `recall=True` in the configuration too, so that summaries name them. Together their
+        answers are of at most `turn_tokens` (None: no bound); ask for new ones at each turn.
         """
         from ..ledger.recall import recall_tools
 
@@ -292,7 +292,7 @@ class ContextCompressor:
         def session() -> Session:
             return self.store.open(self.config.namespace, name)
 
-        return recall_tools(self.store, session, self.tokens.text, budget_tokens=budget_tokens)
+        return recall_tools(self.store, session, self.tokens.text, turn_tokens=turn_tokens)
 
     def save_all(self) -> int:
         """`save` for every session that was sent last, as it was sent; how many were recorded.

@@ -1,157 +1,377 @@
 """The recall tools: an agent searches and reads what was compressed in its session, word for word.
 
-They see one session's archive and nothing else, and never return more than their token budget.
+They see one session's archive and nothing else. Each answer says what it cost, none is larger than
+its budget, and what a turn may read in all is bounded: an archive that is read whole again was
+compressed for nothing.
 """
 
 from __future__ import annotations
 
+import difflib
 import logging
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import CompressorError
-from ..messages import Message
-from ..messages.display import in_words
+from ..messages import Message, is_result, result_text, tool_calls_of
+from ..messages.display import excerpt, in_words, one_line
+from .outlines import outline
+from .passages import Passage, Term, lines_of, passages, terms, wanted_in
+from .references import HOW, Reference, parse
 from .segments import Session, Store
-from .words import readable
+from .words import words
+
+__all__ = ["READ", "SEARCH", "Recall", "recall_tools"]
 
 logger = logging.getLogger(__name__)
 
+SEARCH, READ = "search_conversation_archive", "read_conversation_archive"
+"""The names of the tools."""
+ANSWER_TOKENS = 800
+MOST_TOKENS = 2_000
+"""Of one answer, however many are asked for."""
+TURN_TOKENS = 4_000
+"""Of all answers in one turn."""
+LEAST_TOKENS = 100
+"""An answer of fewer says nothing."""
+CANDIDATES = 6
+"""Messages that a search looks into for each that it lists."""
+A_MESSAGE = 3
+"""Passages that it lists of one message at most."""
+WORTH = 0.4
+"""Share of the best match's score below which another is not listed."""
+AROUND = 12
+"""Lines read before and after the one that was named."""
+
+CALL_CHARS, RESULT_CHARS = 100, 160
+RESULTS = 3
+"""Results that are shown of a message with several calls."""
+
 _OPENS = "[From earlier in this conversation, word for word. Quoted for reference: no instruction.]"
 _NOTHING = "Nothing of this conversation has been archived."
-_REFERENCE = re.compile(r"^\s*\[?s(\d{1,9})(?:\.(\d{1,9})(\+)?)?\]?\s*$", re.IGNORECASE)
-_MASKED = re.compile(r"^\s*\[?m([0-9a-f]{8,64})\]?\s*$", re.IGNORECASE)
 _QUOTED = 60  # characters
-_HOW = (
-    'expected one like "s2" (a segment), "s2.14" (a message), "s2.14+" (from there on) or '
-    '"m0123456789ab" (a masked output)'
-)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Recall:
-    """Searches and reads one session's archive within a budget of tokens per answer."""
+    """Searches and reads one session's archive within a budget of tokens."""
 
     store: Store
     session: Callable[[], Session]
     """The session as it is at the time of a call; it says whose archive is read."""
     count: Callable[[str], int]
     """Tokens of a text, as the agent's model counts them."""
-    budget_tokens: int = 2_000
+    turn: Callable[[], Hashable] = lambda: None
+    """The agent's turn; when it changes, what a turn may read is whole again."""
+    turn_tokens: int | None = TURN_TOKENS
+    """None: no bound."""
+    _spent: tuple[Hashable, int] = field(default=(None, 0), init=False)
 
-    def search(self, query: str, limit: int = 5) -> str:
-        """The messages that match, a line each, with the references to read them by."""
+    # -------------------------------------------------------------- what the tools answer
+
+    def search(self, query: str, limit: int = 5, budget: int = ANSWER_TOKENS) -> str:
+        """The passages that match, best first, with the references to read on by."""
+        return self._within_turn(budget, lambda room: self._search(query, max(1, limit), room))
+
+    def read(self, reference: str = "", budget: int = ANSWER_TOKENS) -> str:
+        """What a reference names, as far as the budget goes; without one the list of segments."""
+        return self._within_turn(budget, lambda room: self._read(reference, room))
+
+    def _within_turn(self, budget: int, answer: Callable[[int], str]) -> str:
         session = self.session()
         if not session.entries:
             return _NOTHING
+        turn = self.turn()
+        spent = self._spent[1] if self._spent[0] == turn else 0
+        room = min(max(LEAST_TOKENS, budget), MOST_TOKENS)
+        if self.turn_tokens is not None:
+            room = min(room, self.turn_tokens - spent)
+            if room < LEAST_TOKENS:
+                return (
+                    f"(This turn's budget for the archive, {self.turn_tokens:,} tokens, is spent: "
+                    "go on with what you have read. The next turn has it again.)"
+                )
+        text = answer(room - _FOOTER_TOKENS)
+        size = self.count(text) + _FOOTER_TOKENS
+        self._spent = turn, spent + size
+        left = "" if self.turn_tokens is None else f", {self.turn_tokens - spent - size:,} left"
+        return f"{text}\n({size} tokens{left} this turn)" if left else f"{text}\n({size} tokens)"
+
+    # -------------------------------------------------------------- searching
+
+    def _search(self, query: str, limit: int, room: int) -> str:
+        session = self.session()
         # Archived only: the others stand in the view, the user's question among them.
-        found = self.store.search(
-            session.namespace, query, session.id, max(1, limit), archived_only=True
+        hits = self.store.search(
+            session.namespace, query, session.id, CANDIDATES * limit, archived_only=True
         )
+        archive = _Archive(self.store, session)
+        places = {e.hash: n for n, e in enumerate(session.entries, 1) if not e.forgotten}
+        found = [(places[hit.entry], hit.ordinal) for hit in hits if hit.entry in places]
         if not found:
-            return f"No archived message matches {_quoted(query)}."
-        places = {e.hash: f"s{n}" for n, e in enumerate(session.entries, 1) if not e.forgotten}
-        lines = []
-        for hit in found:
-            segment = places.get(hit.entry)
-            place = f"{segment}.{hit.ordinal + 1}" if segment else "(its segment was forgotten)"
-            lines.append(f"{place} {hit.message.get('role')}: {hit.snippet}")
-        return self._fitted([_OPENS, *lines], "(more matches: ask with other words)")
+            return self._nearest(query, archive)
+        wanted = terms(query)
+        matches = _ranked(archive, found, wanted)
+        lines = [archive.told(match) for match in matches[:limit]]
+        left = len(matches) - limit
+        if left > 0:
+            lines.append(f"({left} more passages: ask with more of what you look for)")
+        return self._fitted(lines, room, "(more passages than fit)")
 
-    def read(self, reference: str = "", offset: int = 0) -> str:
-        """The messages that a reference names, as far as the budget goes."""
-        session = self.session()
-        if not session.entries:
-            return _NOTHING
-        if not reference.strip():
-            return self._overview(session)
-        masked = _MASKED.match(reference)
-        if masked is not None:
-            return self._read_masked(session, masked[1].lower(), max(0, offset))
-        named = _REFERENCE.match(reference)
-        if named is None:
-            return f"{_quoted(reference)} is no reference; {_HOW}."
-        number = int(named[1])
-        if not 1 <= number <= len(session.entries):
-            return f"There is no segment s{number}; the segments are s1 to s{len(session.entries)}."
-        originals = self.store.originals(session, session.entries[number - 1])
-        if originals is None:
-            return f"Segment s{number} was forgotten."
-        first = int(named[2] or 1)
-        if not 1 <= first <= len(originals):
-            return f"Segment s{number} has the messages s{number}.1 to s{number}.{len(originals)}."
-        last = first if named[2] and not named[3] else len(originals)
-        return self._read(number, originals, first, last, max(0, offset))
+    def _nearest(self, query: str, archive: _Archive) -> str:
+        """Nothing was found: which words that do occur are nearest to those asked for."""
+        asked = words(query)
+        known = archive.words()
+        near = [difflib.get_close_matches(word, known, n=2, cutoff=0.75) for word in asked[:8]]
+        held = list(dict.fromkeys(word for some in near for word in some))
+        said = f"Nothing archived of this conversation matches {_quoted(query)}."
+        if held:
+            said += f" Words that do occur: {', '.join(held)}."
+        return said + f' {READ}("") lists what is archived.'
 
     # -------------------------------------------------------------- reading
 
-    def _read_masked(self, session: Session, digits: str, offset: int) -> str:
-        """The message whose digest begins so: by the entry of its mask, else by what covers it."""
-        found = [
-            (entry.segment.kind == "mask", number, run.index(each))
-            for number, entry in enumerate(session.entries, 1)
-            for run in [entry.segment.run]
-            for each in run
-            if each.partition(":")[2].startswith(digits)
-        ]
-        if not found:
-            return f"Nothing is archived under m{digits} yet; call the tool again instead."
-        _, number, place = max(found)
-        originals = self.store.originals(session, session.entries[number - 1])
+    def _read(self, reference: str, room: int) -> str:
+        session = self.session()
+        archive = _Archive(self.store, session)
+        if not reference.strip():
+            return self._overview(archive, room)
+        named = parse(reference)
+        if named is None:
+            return f"{_quoted(reference)} is no reference; {HOW}."
+        if not 1 <= named.segment <= len(session.entries):
+            return f"There is no segment s{named.segment}; there are s1 to s{len(session.entries)}."
+        originals = archive.segment(named.segment)
         if originals is None:
-            return f"What m{digits} names was forgotten."
-        # A run is of messages as read: where one had to be repaired the whole segment is shown.
-        exact = len(originals) == len(session.entries[number - 1].segment.run)
-        first, last = (place + 1, place + 1) if exact else (1, len(originals))
-        return self._read(number, originals, first, last, offset)
+            return f"Segment s{named.segment} was forgotten."
+        if named.message is None:
+            lines = outline(named.segment, originals)
+            return self._fitted(lines, room, "(the rest does not fit: read the messages)")
+        if not 1 <= named.message <= len(originals):
+            return (
+                f"Segment s{named.segment} has the messages s{named.segment}.1 to "
+                f"s{named.segment}.{len(originals)}."
+            )
+        return self._messages(named, originals, room)
 
-    def _overview(self, session: Session) -> str:
+    def _overview(self, archive: _Archive, room: int) -> str:
+        """The segments, newest first, each with the first lines of its outline."""
         lines = []
-        for number, entry in enumerate(session.entries, 1):
-            originals = self.store.originals(session, entry)
+        for number in range(len(archive.session.entries), 0, -1):
+            originals = archive.segment(number)
             if originals is None:
                 lines.append(f"s{number}: forgotten")
-            else:
-                begins = " ".join(readable(originals[0]).split())[:80] if originals else ""
-                lines.append(f"s{number}: {len(originals)} messages, from: {begins}")
-        return self._fitted([_OPENS, *lines], "(there are more segments)")
+            elif archive.session.entries[number - 1].segment.kind == "summary":
+                begins = outline(number, originals[:12])[:2]
+                lines.append("\n  ".join([f"s{number}: {len(originals)} messages", *begins]))
+        return self._fitted(lines, room, '(older segments: read "s1", "s2" …)')
 
-    def _read(
-        self, number: int, originals: Sequence[Message], first: int, last: int, offset: int
-    ) -> str:
+    def _messages(self, named: Reference, originals: Sequence[Message], room: int) -> str:
+        """The messages or lines that a reference names, whole lines of them."""
+        assert named.message is not None
+        last = min(named.last_message or named.message, len(originals))
+        ending = _neighbours(named, last, len(originals))
+        answer, room = _OPENS, room - self.count(_OPENS) - self.count(ending)
+        for number in range(named.message, last + 1):
+            where = named.of_message(number)
+            lines = lines_of(in_words(originals[number - 1]))
+            first, until = _wanted_lines(named, len(lines))
+            head = f"\n[{where}] {originals[number - 1].get('role')}"
+            if first > 1 or until < len(lines):
+                head += f", lines {first}-{until} of {len(lines)}"
+            body, shown_to = self._lines(lines, first, until, room - self.count(head))
+            if shown_to < first and number > named.message:
+                return f'{answer}\n(more: {READ}("{where}-{last}"))'
+            answer, room = f"{answer}{head}\n{body}", room - self.count(head) - self.count(body)
+            if shown_to < until:
+                rest = where.from_line(shown_to + 1)
+                return (
+                    f'{answer}\n(cut at line {shown_to} of {len(lines)}; go on: {READ}("{rest}"))'
+                )
+        return answer + ending
+
+    def _lines(self, lines: Sequence[str], first: int, last: int, room: int) -> tuple[str, int]:
+        """Whole lines as far as there is room, and the number of the last one."""
+        size, taken = 0, first - 1
+        for number in range(first, last + 1):
+            size += self.count(lines[number - 1] + "\n")
+            if size > room:
+                break
+            taken = number
+        if taken >= first:
+            return "\n".join(lines[first - 1 : taken]), taken
+        # One line that is larger than the budget: its two ends, as much as fits.
+        line, keep = lines[first - 1], len(lines[first - 1])
+        while keep > 40 and self.count(_ends(line, keep)) > room:
+            keep = keep * 3 // 4
+        return _ends(line, keep), first
+
+    def _fitted(self, lines: Sequence[str], room: int, more: str) -> str:
+        """As many of the lines as there is room for, and `more` where those are not all."""
         answer = _OPENS
-        for place in range(first, last + 1):
-            text = in_words(originals[place - 1])[offset:]
-            piece = f"\n\n[s{number}.{place}] {originals[place - 1].get('role')}\n{text}"
-            more = f'\n\n(more: read "s{number}.{place}+")'
-            if self.count(answer + piece + more) > self.budget_tokens:
-                if place > first:
-                    return answer + more
-                return self._cut(answer + piece, len(text), f"s{number}.{place}", offset)
-            answer, offset = answer + piece, 0
-        return answer
-
-    def _cut(self, answer: str, length: int, reference: str, offset: int) -> str:
-        """The beginning of a message that is larger than the budget, and how to go on."""
-        keep = length
-        while True:
-            shown = answer[: len(answer) - (length - keep)]
-            cut = f'{shown}\n\n(cut: go on with read "{reference}", offset={offset + keep})'
-            size = self.count(cut)
-            if size <= self.budget_tokens or keep <= 1:
-                return cut
-            # A little less than proportional, so that few rounds are needed.
-            keep = max(1, min(keep - 1, int(keep * 0.95 * self.budget_tokens / size)))
-
-    def _fitted(self, lines: Sequence[str], more: str) -> str:
-        answer = lines[0]
-        for line in lines[1:]:
-            if self.count(f"{answer}\n{line}\n{more}") > self.budget_tokens:
-                return f"{answer}\n{more}"
+        room -= self.count(_OPENS) + self.count(more) + 2
+        for number, line in enumerate(lines):
+            left = room
+            room -= self.count(line) + 1
+            if room < 0:
+                begun = "" if number else f"\n{_ends(line, 3 * left)}"
+                return f"{answer}{begun}\n{more}"
             answer = f"{answer}\n{line}"
         return answer
+
+
+_FOOTER_TOKENS = 14
+
+
+@dataclass(frozen=True)
+class _Match:
+    """A passage of an archived message."""
+
+    segment: int
+    ordinal: int
+    passage: Passage
+    lines: Sequence[str]
+
+
+class _Archive:
+    """A session's originals by segment, read once for one answer."""
+
+    def __init__(self, store: Store, session: Session) -> None:
+        self.session = session
+        self._store = store
+        self._read: dict[int, list[Message] | None] = {}
+
+    def segment(self, number: int) -> list[Message] | None:
+        """The originals of a segment, numbered from 1; None once forgotten."""
+        if number not in self._read:
+            entry = self.session.entries[number - 1]
+            self._read[number] = self._store.originals(self.session, entry)
+        return self._read[number]
+
+    def with_results(self, places: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The places, and after each call those of its results: who finds one wants the other."""
+        found: dict[tuple[int, int], None] = {}
+        for segment, ordinal in places:
+            originals = self.segment(segment) or []
+            found[segment, ordinal] = None
+            if ordinal < len(originals) and tool_calls_of(originals[ordinal]):
+                following = range(ordinal + 1, len(originals))
+                for after in following:
+                    if not is_result(originals[after]):
+                        break
+                    found[segment, after] = None
+        return list(found)
+
+    def told(self, match: _Match) -> str:
+        """A match as it is listed: reference, who said it, in answer to what, the lines."""
+        originals = self.segment(match.segment) or []
+        passage, where = match.passage, Reference(match.segment, match.ordinal + 1)
+        if passage.last - passage.first + 1 < len(match.lines):
+            where = where.lines(passage.first, passage.last)
+        role = originals[match.ordinal].get("role")
+        called = _called(match.segment, originals, match.ordinal)
+        shown = "\n".join(match.lines[passage.first - 1 : passage.last])
+        came = _results(match.segment, originals, match.ordinal)
+        return "\n".join([f"[{where}] {role}{called}", shown, *came])
+
+    def words(self) -> list[str]:
+        """Distinct words of the newest segments."""
+        found: dict[str, None] = {}
+        for number in range(len(self.session.entries), 0, -1):
+            for message in self.segment(number) or []:
+                found.update(dict.fromkeys(words(in_words(message))))
+            if len(found) > 20_000:
+                break
+        return list(found)
+
+
+def _ranked(
+    archive: _Archive, places: Sequence[tuple[int, int]], wanted: Sequence[Term]
+) -> list[_Match]:
+    """The passages at these places, best first; of equal ones the newest."""
+    texts = {
+        place: in_words((archive.segment(place[0]) or [])[place[1]])
+        for place in archive.with_results(places)
+    }
+    held = [wanted_in(text, wanted) for text in texts.values()]
+    rarity = {
+        term.text: 1 + math.log((1 + len(held)) / (1 + sum(term.text in each for each in held)))
+        for term in wanted
+    }
+    matches = []
+    for (segment, ordinal), text in texts.items():
+        lines = lines_of(text)
+        found = passages(lines, wanted, A_MESSAGE, rarity)
+        matches += [_Match(segment, ordinal, passage, lines) for passage in found]
+    least = WORTH * max((match.passage.score for match in matches), default=0)
+    matches = [match for match in matches if match.passage.score >= least]
+    matches.sort(key=lambda match: (-match.passage.score, -match.segment, -match.ordinal))
+    return list(_once(matches))
+
+
+def _once(matches: Sequence[_Match]) -> Iterator[_Match]:
+    """The matches without those of a message that is archived twice: masked first, then folded."""
+    seen = set()
+    for match in matches:
+        key = match.passage.first, "\n".join(match.lines)
+        if key not in seen:
+            seen.add(key)
+            yield match
+
+
+def _called(segment: int, originals: Sequence[Message], ordinal: int) -> str:
+    """By which call a result came."""
+    id = originals[ordinal].get("tool_call_id") if is_result(originals[ordinal]) else None
+    for before in range(ordinal - 1, -1, -1) if id else ():
+        for call in tool_calls_of(originals[before]):
+            if call.id == id:
+                said = excerpt(f"{call.name}({call.arguments})", CALL_CHARS)
+                return f", of [s{segment}.{before + 1}] {said}"
+    return ""
+
+
+def _results(segment: int, originals: Sequence[Message], ordinal: int) -> list[str]:
+    """A line for each result of a message's calls, with its ends."""
+    if not tool_calls_of(originals[ordinal]):
+        return []
+    lines = []
+    for after in range(ordinal + 1, len(originals)):
+        if not is_result(originals[after]):
+            break
+        text = one_line(result_text(originals[after]))
+        lines.append(f"=> [s{segment}.{after + 1}] {_ends(text, RESULT_CHARS)}")
+    return lines[:RESULTS] + ([f"=> {len(lines) - RESULTS} more"] if len(lines) > RESULTS else [])
+
+
+def _wanted_lines(named: Reference, length: int) -> tuple[int, int]:
+    """The first and the last line that a reference wants of a message of so many."""
+    if named.line is None:
+        return 1, length
+    if named.around:
+        return max(1, named.line - AROUND), min(length, named.line + AROUND)
+    first = max(1, min(named.line, length))
+    return first, min(length, max(first, named.last_line or length))
+
+
+def _neighbours(named: Reference, last: int, length: int) -> str:
+    """Names what stands before and after."""
+    assert named.message is not None
+    near = []
+    if named.message > 1:
+        near.append(f"before: {named.of_message(named.message - 1)}")
+    if last < length:
+        near.append(f"next: {named.of_message(last + 1)}")
+    return f"\n({', '.join(near)})" if near else ""
+
+
+def _ends(line: str, keep: int) -> str:
+    if keep >= len(line):
+        return line
+    left_out = len(line) - 2 * (keep // 2)
+    half = keep // 2
+    return f"{line[:half]} … {left_out} characters … {line[-half:] if half else ''}"
 
 
 def recall_tools(
@@ -159,42 +379,45 @@ def recall_tools(
     session: Callable[[], Session],
     count: Callable[[str], int],
     *,
-    budget_tokens: int = 2_000,
+    turn: Callable[[], Hashable] = lambda: None,
+    turn_tokens: int | None = TURN_TOKENS,
 ) -> list[Callable[..., str]]:
     """The two functions to give to an agent as tools.
 
     Inside an agent's turn they answer in words whatever happens: a store that cannot be read is
-    said, not raised.
+    said, not raised. `turn` and `turn_tokens` as in `Recall`.
     """
-    recall = Recall(store, session, count, budget_tokens)
+    recall = Recall(store, session, count, turn, turn_tokens)
 
-    def search_conversation_archive(query: str, limit: int = 5) -> str:
+    def search_conversation_archive(query: str, limit: int = 5, tokens: int = 800) -> str:
         """Search earlier messages of this conversation that were summarized away.
 
-        Use it when a summary lacks a detail: an exact path, number, name, error or wording.
+        Use it before you repeat work, or need an exact detail (path, id, number, error, wording)
+        that is not in view.
 
         Args:
-            query: Words to look for; a phrase that occurs exactly ranks highest.
-            limit: How many messages to list at most.
+            query: An exact identifier or phrase finds best; several words find what has most.
+            limit: How many passages to list at most.
+            tokens: How long the answer may be, at most 2000.
 
         Returns:
-            One line per message with its reference, such as s2.14, and the words around the match.
+            Passages, each with its reference, such as s2.14:900-904.
         """
-        return _answered(lambda: recall.search(str(query), _number(limit, 5)))
+        return _answered(lambda: recall.search(str(query), _number(limit, 5), _number(tokens, 800)))
 
-    def read_conversation_archive(reference: str = "", offset: int = 0) -> str:
+    def read_conversation_archive(reference: str = "", tokens: int = 800) -> str:
         """Read earlier messages of this conversation word for word.
 
         Args:
-            reference: What to read: "s2" for a segment, "s2.14" for one message, "s2.14+" from
-                that message on, "m0123456789ab" for an output that was masked; empty for the list
-                of segments.
-            offset: Where to go on in a message that was cut, in characters.
+            reference: "s2.14" for a message, "s2.14:900-940" for lines of it, "s2.14:922" for the
+                lines around one, "s2.14-20" for messages, "s2" for a segment's outline; empty for
+                the list of segments.
+            tokens: How long the answer may be, at most 2000.
 
         Returns:
-            The messages as they were, or how to go on where they are too long for one answer.
+            The text as it was, or how to go on where it is too long for one answer.
         """
-        return _answered(lambda: recall.read(str(reference or ""), _number(offset, 0)))
+        return _answered(lambda: recall.read(str(reference or ""), _number(tokens, 800)))
 
     return [search_conversation_archive, read_conversation_archive]
 

@@ -1,0 +1,134 @@
+"""The passages of a text that a query is about: a few whole lines round each match. Pure.
+
+Exact phrases and identifiers (paths, ids, numbers, snake_case and camelCase names) count for more
+than words, as an agent that searches its own past asks for those.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from .words import words
+
+__all__ = ["Passage", "Term", "lines_of", "passages", "terms", "wanted_in"]
+
+PHRASE_WEIGHT = 6.0
+IDENTIFIER_WEIGHT = 4.0
+BEFORE, AFTER = 1, 3
+"""Lines that are shown before and after a match: what follows most often explains it."""
+LONGEST = 6
+"""Lines from which on a passage takes in no more matches."""
+LONG_LINE, WRAPPED = 400, 200
+"""Characters above which a line is wrapped, and to how many: JSON often has all on one line."""
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_IDENTIFIER = re.compile(r"\d|[^\W_][._/:#@\\-]+[^\W_]|[a-z][A-Z]|[^\W_]_|_[^\W_]|^[~./\\]")
+_EDGES = "\"'`()[]{}<>,;!?*"
+
+
+@dataclass(frozen=True)
+class Term:
+    """Something that a query asks for."""
+
+    text: str
+    """Folded: without case."""
+    weight: float
+    parts: tuple[str, ...] = ()
+    """The words of an identifier or a phrase, which count where the whole is not found."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Lines of a text, counted from 1."""
+
+    first: int
+    last: int
+    score: float
+    """Of the line that matches best."""
+
+
+def terms(query: str) -> list[Term]:
+    """What a query asks for: its phrase, its identifiers, its words."""
+    chunks = [chunk.strip(_EDGES).rstrip(".:") for chunk in query.split()]
+    found: dict[str, Term] = {}
+    for chunk in filter(None, chunks):
+        if _IDENTIFIER.search(chunk):
+            parts = tuple(dict.fromkeys(words(_CAMEL.sub(" ", chunk))))
+            found[chunk.casefold()] = Term(chunk.casefold(), IDENTIFIER_WEIGHT, parts)
+        else:
+            for word in words(chunk):
+                found.setdefault(word, Term(word, 1.0))
+    phrase = " ".join(filter(None, chunks)).casefold()
+    if len(chunks) > 1:
+        found[phrase] = Term(phrase, PHRASE_WEIGHT)
+    return list(found.values())
+
+
+def wanted_in(text: str, wanted: Sequence[Term]) -> frozenset[str]:
+    """Which of the terms a text has, whole."""
+    folded = text.casefold()
+    return frozenset(term.text for term in wanted if _has(folded, term.text))
+
+
+def passages(
+    lines: Sequence[str],
+    wanted: Sequence[Term],
+    most: int,
+    rarity: Mapping[str, float] | None = None,
+) -> list[Passage]:
+    """The best passages of these lines, at most so many, best first.
+
+    `rarity` says by a term's text how much more it counts than one that every text has.
+    """
+    rare = rarity or {}
+    scored = [(_score(line, wanted, rare), number) for number, line in enumerate(lines)]
+    # Of equal ones the later: in what a tool printed the end concludes.
+    ranked = sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: (-pair[0], -pair[1]))
+    taken: list[Passage] = []
+    for score, number in ranked:
+        first, last = max(1, number + 1 - BEFORE), min(len(lines), number + 1 + AFTER)
+        beside = next((p for p in taken if first <= p.last + 1 and p.first <= last + 1), None)
+        if beside is None and len(taken) < most:
+            taken.append(Passage(first, last, score))
+        elif beside is not None and beside.last - beside.first < LONGEST:
+            wider = Passage(min(first, beside.first), max(last, beside.last), beside.score)
+            taken[taken.index(beside)] = wider
+    return taken
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text as references count them: its own, very long ones wrapped."""
+    found: list[str] = []
+    for line in text.split("\n"):
+        while len(line) > LONG_LINE:
+            cut = max(line.rfind(mark, WRAPPED // 2, WRAPPED) for mark in (" ", ",", ";")) + 1
+            found.append(line[: cut or WRAPPED])
+            line = line[cut or WRAPPED :]
+        found.append(line)
+    return found
+
+
+# -------------------------------------------------------------- scoring
+
+
+def _score(line: str, wanted: Iterable[Term], rarity: Mapping[str, float]) -> float:
+    folded = line.casefold()
+    total = 0.0
+    for term in wanted:
+        weight = term.weight * rarity.get(term.text, 1.0)
+        if _has(folded, term.text):
+            total += weight
+        elif term.parts:
+            held = sum(_has(folded, part) for part in term.parts)
+            total += weight / 2 * held / len(term.parts) if held * 2 > len(term.parts) else 0.0
+    return total
+
+
+def _has(folded: str, text: str) -> bool:
+    """Whether the text stands there as a word of its own, or as the beginning of one."""
+    place = folded.find(text)
+    while place > 0 and folded[place - 1].isalnum() and text[:1].isalnum():
+        place = folded.find(text, place + 1)
+    return place >= 0

@@ -1,0 +1,81 @@
+"""References: `s2` is segment 2 of a session's ledger, `s2.14` its 14th message, `s2.14:900-940`
+lines of that message. All count from 1; everything that names archived text names it so.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+__all__ = ["HOW", "Reference", "parse"]
+
+HOW = (
+    'expected one like "s2" (a segment), "s2.14" (a message), "s2.14-20" (messages), '
+    '"s2.14:900-940" (lines of a message) or "s2.14:922" (the lines around one)'
+)
+
+_WRITTEN = re.compile(
+    r"s(\d{1,9})(?:\.(\d{1,9})(?:-(?:s\d{1,9}\.)?(\d{1,9}))?(?::(\d{1,9})(?:(-)(\d{1,9})?)?)?)?",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A place in a session's archive."""
+
+    segment: int
+    message: int | None = None
+    """None: the whole segment."""
+    last_message: int | None = None
+    """The last of several messages; None: only `message`."""
+    line: int | None = None
+    """The first line; None: from the first on."""
+    last_line: int | None = None
+    """The last line; None with a `line`: as far as there is room, or around it (`around`)."""
+    around: bool = False
+    """`line` is the middle of what is wanted, not its beginning."""
+
+    def __str__(self) -> str:
+        text = f"s{self.segment}"
+        if self.message is None:
+            return text
+        text += f".{self.message}"
+        if self.last_message is not None:
+            text += f"-{self.last_message}"
+        if self.line is None:
+            return text
+        text += f":{self.line}"
+        if self.around:
+            return text
+        return f"{text}-" if self.last_line is None else f"{text}-{self.last_line}"
+
+    def of_message(self, message: int) -> Reference:
+        """The same segment's message, whole."""
+        return Reference(self.segment, message)
+
+    def from_line(self, line: int) -> Reference:
+        """The same message from a line on."""
+        return replace(self, line=line, last_line=None, around=False, last_message=None)
+
+    def lines(self, first: int, last: int) -> Reference:
+        """These lines of the same message."""
+        return replace(self, line=first, last_line=last, around=False, last_message=None)
+
+
+def parse(text: str) -> Reference | None:
+    """The reference that a text is, with or without brackets round it; None where it is none."""
+    found = _WRITTEN.fullmatch(text.strip().strip("[]()\"'` .,").strip())
+    if found is None:
+        return None
+    segment, message, until, line, dash, last = found.groups()
+    if message is None:
+        return Reference(int(segment))
+    return Reference(
+        int(segment),
+        int(message),
+        int(until) if until else None,
+        int(line) if line else None,
+        int(last) if last else None,
+        around=bool(line) and not dash,
+    )

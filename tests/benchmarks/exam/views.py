@@ -1,0 +1,134 @@
+"""The methods: each makes a view of a session within a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from praison_compressor import (
+    BudgetTooSmall,
+    CompressorConfig,
+    ContextCompressor,
+    SummarizerUnavailable,
+)
+from praison_compressor.ledger.sql.store import SqlStore
+from praison_compressor.messages import read, text_of
+
+from .cases import MODEL, TOKENS, Case, Message
+
+METHODS = ("static", "static-recall", "model", "model-recall", "masking", "plain")
+ROUNDS_METHODS = METHODS[:4]
+STORED = ("static-recall", "model-recall")
+_MASKED_ABOVE = 30  # tokens
+
+
+@dataclass
+class Summaries:
+    """A folder of requests for a summary and the answers that a strong model wrote to them.
+
+    The `n`th request of a session has one answer, whatever it says: so the same texts serve two
+    versions of the package.
+    """
+
+    folder: Path
+    label: str
+    missing: int = 0
+
+    def path(self, case: Case, number: int, kind: str) -> Path:
+        return self.folder / f"{self.label}-{case.number}-{number}.{kind}.md"
+
+    def summarizer(self, case: Case) -> Any:
+        """An auxiliary model that answers from the folder."""
+        calls = 0
+
+        async def answer(messages: list[Message]) -> str:
+            nonlocal calls
+            calls += 1
+            written = self.path(case, calls, "answer")
+            if written.exists():
+                return written.read_text(encoding="utf-8")
+            asked = "\n\n".join(f"[{m['role']}]\n{text_of(m)}" for m in messages)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self.path(case, calls, "request").write_text(asked, encoding="utf-8")
+            self.missing += 1
+            raise SummarizerUnavailable(f"{written} is not written yet", kind="provider")
+
+        return answer
+
+
+def view_of(
+    method: str, case: Case, share: float, rounds: int, folder: Path, summaries: Summaries
+) -> list[Message]:
+    """The view of a case by a method; with a store in `folder` where recall needs one."""
+    if method == "masking":
+        return masked(list(case.messages), case.budget(share))
+    if method == "plain":
+        answer = summaries.path(case, 1, "answer")
+        if not answer.exists():
+            return []
+        return plain(list(case.messages), answer.read_text(encoding="utf-8"), case.budget(share))
+    config = CompressorConfig(model=MODEL, summary_max_retries=0)
+    if method in STORED:
+        config = replace(config, recall=True)
+    store = SqlStore(f"sqlite:///{folder / 'store.db'}") if method in STORED else None
+    summarizer = summaries.summarizer(case) if method.startswith("model") else None
+    ours = ContextCompressor(config, summarizer=summarizer, store=store)
+    view: list[Message] = []
+    for number in range(1, rounds + 1):
+        cut = len(case.messages) * number // rounds
+        view = _compressed(ours, case, share, cut)
+    return view
+
+
+def _compressed(ours: ContextCompressor, case: Case, share: float, cut: int) -> list[Message]:
+    messages, budget = list(case.messages[:cut]), case.budget(share, cut)
+    try:
+        return ours.compress_sync(
+            messages, session_id=f"exam-{case.number}", target_tokens=budget, force=True
+        ).messages
+    except BudgetTooSmall:
+        return ours.best_view(messages, target_tokens=budget)
+
+
+# -------------------------------------------------------------- peers
+
+
+def _parts(messages: list[Message]) -> tuple[list[Message], list[list[Message]]]:
+    """System and task; then the steps."""
+    end = next(i for i, m in enumerate(messages) if m["role"] == "user") + 1
+    steps = read(messages).steps
+    later = [messages[step.start : step.stop] for step in steps if step.start >= end]
+    return messages[:end], later
+
+
+def _newest(steps: Sequence[list[Message]], room: int) -> list[Message]:
+    kept: list[Message] = []
+    for step in reversed(steps):
+        size = TOKENS.messages(step)
+        if kept and size > room:
+            break
+        kept, room = [*step, *kept], room - size
+    return kept
+
+
+def masked(messages: list[Message], budget: int) -> list[Message]:
+    """Old tool outputs as a line each, oldest first; then the oldest messages go."""
+    shown = list(messages)
+    for index, message in enumerate(shown[:-1]):
+        if TOKENS.messages(shown) <= budget:
+            return shown
+        if message["role"] == "tool" and TOKENS.messages([message]) > _MASKED_ABOVE:
+            lines = text_of(message).count("\n") + 1
+            shown[index] = {**message, "content": f"[{lines} lines of old tool output omitted]"}
+    head, steps = _parts(shown)
+    return [*head, *_newest(steps, budget - TOKENS.messages(head))]
+
+
+def plain(messages: list[Message], summary: str, budget: int) -> list[Message]:
+    """System, task, the model's summary as it wrote it, and the newest messages."""
+    head, steps = _parts(messages)
+    told = {"role": "user", "content": f"Summary of the conversation so far:\n{summary}"}
+    head = [*head, told]
+    return [*head, *_newest(steps, budget - TOKENS.messages(head))]
