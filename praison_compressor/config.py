@@ -113,9 +113,10 @@ class CompressorConfig:
     not the user's words, nor the tool's. Those of well-known hosts ("<system-reminder") are
     known."""
 
-    recall: bool = False
+    recall: bool | None = None
     """The agent has the recall tools: each summary and each masked output says how to read its
-    originals with them."""
+    originals with them. None: in the host for agents that call tools, from their first compression
+    on; elsewhere no. True: from the first request on."""
 
     background: bool = False
     """Write summaries off the request path: no turn waits for a model."""

@@ -60,7 +60,7 @@ class Pipeline:
     ) -> None:
         self.sessions = Sessions()
         self.background = Background()
-        self.projector = Projector(store, tokens, recall=config.recall)
+        self.projector = Projector(store, tokens, recall=bool(config.recall))
         self.writing = Writing(config, summarizer, tokens, emit, on_disk=masks_secrets(store))
         self._config = config
         self._store = store

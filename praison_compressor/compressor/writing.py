@@ -206,7 +206,7 @@ def _brief(call: CompressCall, look: Look, job: Job, reference: str, visible: st
         originals=messages,
         tools=call.tools or (),
         reference=reference,
-        recall=call.config.recall,
+        recall=bool(call.config.recall),
         prefix=_prefix(call, look, job),
     )
 

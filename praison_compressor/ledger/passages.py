@@ -127,8 +127,13 @@ def _score(line: str, wanted: Iterable[Term], rarity: Mapping[str, float]) -> fl
 
 
 def _has(folded: str, text: str) -> bool:
-    """Whether the text stands there as a word of its own, or as the beginning of one."""
+    """Whether the text stands there as a word, or as the beginning of one; a number only whole."""
     place = folded.find(text)
-    while place > 0 and folded[place - 1].isalnum() and text[:1].isalnum():
+    while place >= 0:
+        end = place + len(text)
+        inside = place > 0 and folded[place - 1].isalnum() and text[:1].isalnum()
+        runs_on = text[-1:].isdigit() and folded[end : end + 1].isdigit()
+        if not inside and not runs_on:
+            return True
         place = folded.find(text, place + 1)
-    return place >= 0
+    return False

@@ -23,7 +23,7 @@ from .references import HOW, Reference, parse
 from .segments import Session, Store
 from .words import words
 
-__all__ = ["READ", "SEARCH", "Recall", "recall_tools"]
+__all__ = ["READ", "SCHEMAS", "SEARCH", "Recall", "recall_tools"]
 
 logger = logging.getLogger(__name__)
 
@@ -390,13 +390,11 @@ def recall_tools(
     recall = Recall(store, session, count, turn, turn_tokens)
 
     def search_conversation_archive(query: str, limit: int = 5, tokens: int = 800) -> str:
-        """Search earlier messages of this conversation that were summarized away.
-
-        Use it before you repeat work, or need an exact detail (path, id, number, error, wording)
-        that is not in view.
+        """Search earlier messages of this conversation that were summarized away. Use it before
+        repeating work, or when an exact detail (path, id, number, error, wording) is not in view.
 
         Args:
-            query: An exact identifier or phrase finds best; several words find what has most.
+            query: An exact identifier or phrase finds best; of several words, what has most.
             limit: How many passages to list at most.
             tokens: How long the answer may be, at most 2000.
 
@@ -409,9 +407,8 @@ def recall_tools(
         """Read earlier messages of this conversation word for word.
 
         Args:
-            reference: "s2.14" for a message, "s2.14:900-940" for lines of it, "s2.14:922" for the
-                lines around one, "s2.14-20" for messages, "s2" for a segment's outline; empty for
-                the list of segments.
+            reference: s2.14 for a message, s2.14:900-940 for lines of it, s2.14:922 for the lines
+                around one, s2.14-20 for messages, s2 for a segment's outline; empty for all.
             tokens: How long the answer may be, at most 2000.
 
         Returns:
@@ -420,6 +417,42 @@ def recall_tools(
         return _answered(lambda: recall.read(str(reference or ""), _number(tokens, 800)))
 
     return [search_conversation_archive, read_conversation_archive]
+
+
+def _schema(name: str, description: str, **parameters: tuple[str, str]) -> dict[str, Any]:
+    properties = {
+        key: {"type": kind, "description": said} for key, (kind, said) in parameters.items()
+    }
+    required = ["query"] if "query" in parameters else []
+    form = {"type": "object", "properties": properties, "required": required}
+    return {
+        "type": "function",
+        "function": {"name": name, "description": description, "parameters": form},
+    }
+
+
+SCHEMAS = (
+    _schema(
+        SEARCH,
+        "Search earlier messages of this conversation that were summarized away. Use it before "
+        "repeating work, or when an exact detail (path, id, number, error, wording) is not in "
+        "view. Returns passages with references such as s2.14:900-904.",
+        query=("string", "An exact identifier or phrase finds best; of words, what has most."),
+        limit=("integer", "How many passages to list at most (5)."),
+        tokens=("integer", "How long the answer may be (800, at most 2000)."),
+    ),
+    _schema(
+        READ,
+        "Read earlier messages of this conversation word for word.",
+        reference=(
+            "string",
+            "s2.14 for a message, s2.14:900-940 for lines of it, s2.14:922 for the lines around "
+            "one, s2.14-20 for messages, s2 for a segment's outline; empty for all.",
+        ),
+        tokens=("integer", "How long the answer may be (800, at most 2000)."),
+    ),
+)
+"""The tools as a chat request describes them to the model."""
 
 
 def _quoted(asked: str) -> str:

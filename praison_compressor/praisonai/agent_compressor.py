@@ -8,14 +8,14 @@ import operator
 import re
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
 from ..config import CompressorConfig
-from ..errors import CompressorError, StoreUnavailable
+from ..errors import StoreUnavailable
 from ..events import Event, Listener
 from ..ledger.recall import recall_tools
 from ..ledger.segments import Store
@@ -27,6 +27,7 @@ from .engines import Engines, bill, prune
 from .host_compaction import PassThroughManager, manager_for
 from .notices import Notices, Status, status_of
 from .options import RequestedContext
+from .recall import RecallTools, wants_recall
 from .requests import (
     ROLES,
     HostRequest,
@@ -40,6 +41,10 @@ from .requests import (
 from .sessions import Forgotten, Mirror, new_session_id, session_id_of
 
 log = logging.getLogger(__name__)
+
+TURN_MESSAGES = 40
+"""Messages after which a turn that goes on may read of the archive again: one turn may be all of an
+agent's work."""
 
 
 class _Work(NamedTuple):
@@ -56,6 +61,9 @@ class AgentCompressor:
     def __init__(self, agent: Any, asked: RequestedContext, config: CompressorConfig) -> None:
         self._agent = weakref.ref(agent)
         self._asked = asked
+        asked_recall = config.recall
+        config = replace(config, recall=wants_recall(agent, asked_recall))
+        self._turn: tuple[int, int] = (0, 0)
         self._session_id: str | None = None
         self._own_id = new_session_id()
         self._notices = Notices(self._agent)
@@ -68,7 +76,9 @@ class AgentCompressor:
         self._last_overhead = 0
         self._found = _state(agent)
         self._manager: PassThroughManager | None = None
-        self._recall = give_recall_tools(agent, self)
+        self._recall = RecallTools(self._recall_tools)
+        if asked_recall:
+            self._recall.give(agent)
 
     @property
     def config(self) -> CompressorConfig:
@@ -137,8 +147,7 @@ class AgentCompressor:
         agent = self._agent()
         if agent is None:
             return
-        if self._recall:
-            agent.tools = [tool for tool in _tools_of(agent) if tool not in self._recall]
+        self._recall.take_back(agent)
         if self._manager is None or not self.is_in_place:
             return
         _, manager, initialized = self._found
@@ -171,6 +180,31 @@ class AgentCompressor:
         except Exception as error:
             view = await asyncio.to_thread(self._best, request, error)
         return self._in_its_roles(request, view)
+
+    def offering(self, params: Mapping[str, Any], *, flat: bool) -> Mapping[str, Any]:
+        """The request's parameters with the recall tools, once there is something to recall."""
+        try:
+            return self._recall.offered(self._agent(), params, flat=flat)
+        except Exception:
+            log.exception("agent %s: sent without the recall tools", self._name())
+            return params
+
+    def _recall_tools(self) -> list[Callable[..., str]]:
+        store, weak = self.ledger, weakref.ref(self)
+
+        def ours() -> AgentCompressor:
+            found = weak()  # the agent holds its tools, and must not hold its compressor
+            if found is None:
+                raise StoreUnavailable("the conversation's archive is closed")
+            return found
+
+        return recall_tools(
+            store,
+            # Asked at each call: a command may have changed the session.
+            lambda: store.open(ours().config.namespace, ours().session_id),
+            lambda text: ours().engine().tokens.text(text),
+            turn=lambda: ours()._turn,
+        )
 
     def used(self, request: HostRequest, sent: Sequence[Message], reported: int) -> None:
         """Learn from the prompt tokens that the provider reports for what was sent."""
@@ -235,17 +269,21 @@ class AgentCompressor:
             work = prepare()
             result = off_loop(lambda: work.engine.compress_sync(request.messages, **work.options))
         self._mirror.show(self.config.namespace, result)
-        return self._sent(result, work.beside)
+        return self._sent(request, result, work.beside)
 
     async def _arun(self, request: HostRequest, prepare: Callable[[], _Work]) -> CompressResult:
         async with self._notices.during(request):
             work = await asyncio.to_thread(prepare)  # it opens the store
             result = await work.engine.compress(request.messages, **work.options)
         await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
-        return self._sent(result, work.beside)
+        return self._sent(request, result, work.beside)
 
-    def _sent(self, result: CompressResult, beside: int) -> CompressResult:
+    def _sent(self, request: HostRequest, result: CompressResult, beside: int) -> CompressResult:
         self._last, self._last_overhead = result, beside
+        if self.config.recall and (result.segments or result.masked):
+            self._recall.give(self._agent())
+        users = sum(message.get("role") == "user" for message in request.messages)
+        self._turn = users, len(request.messages) // TURN_MESSAGES
         bill(self._agent(), result.usage)
         if result.written or result.newly_masked:
             self._notices.compressed(self.status(), result)
@@ -381,47 +419,3 @@ def model_of(agent: Any) -> str | None:
     """The agent's own model, by the name that the host gives it."""
     model = getattr(agent, "llm", None)
     return model if isinstance(model, str) else None
-
-
-# ------------------------------------------------------------ recall tools
-
-
-def give_recall_tools(agent: Any, compressor: AgentCompressor) -> list[Callable[..., str]]:
-    """Give an agent the tools that read its archive; returns those, to be taken back."""
-    if not compressor.config.recall:
-        return []
-    has = _tools_of(agent)
-    names = {getattr(tool, "__name__", None) for tool in has}
-    try:
-        given = [tool for tool in _recall_tools(compressor) if tool.__name__ not in names]
-    except CompressorError as error:
-        log.warning("no recall tools: %s", error)
-        return []
-    if given:
-        agent.tools = [*has, *given]
-    return given
-
-
-def _tools_of(agent: Any) -> list[Any]:
-    tools = getattr(agent, "tools", None)
-    if isinstance(tools, (list, tuple)):
-        return list(tools)
-    return [] if tools is None else [tools]
-
-
-def _recall_tools(compressor: AgentCompressor) -> list[Callable[..., str]]:
-    store = compressor.ledger
-    weak = weakref.ref(compressor)  # the agent holds its tools, and must not hold its compressor
-
-    def ours() -> AgentCompressor:
-        found = weak()
-        if found is None:
-            raise StoreUnavailable("the conversation's archive is closed")
-        return found
-
-    return recall_tools(
-        store,
-        # Asked at each call: a command may have changed the session.
-        lambda: store.open(ours().config.namespace, ours().session_id),
-        lambda text: ours().engine().tokens.text(text),
-    )

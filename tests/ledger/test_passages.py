@@ -57,6 +57,11 @@ def test_the_exact_comes_before_its_words(query: str, better: str, worse: str) -
     assert better in found(query, f"{worse}{gap}{better}")[0]
 
 
+def test_a_number_is_found_whole() -> None:
+    """Part 1 is not part 10."""
+    assert found("part-1", "part-10\n\n\n\n\n\npart-1\n\n\n\n\n\npart-12") == ["\npart-1\n\n\n"]
+
+
 def test_the_parts_of_a_name_are_found() -> None:
     """Somebody who half remembers a name finds it."""
     assert found("retryPolicy", "the retry_policy of the client") == [

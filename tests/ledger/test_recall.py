@@ -89,8 +89,8 @@ def test_a_call_is_found_with_its_result(store: Store) -> None:
     found = tools(store)[0]("src/alpha_1.py")
     assert "[s1.2] assistant\n" in found
     assert re.search(r"=> \[s1\.3\] .*exit code 2", found)
-    found = tools(store)[0]("result1")
-    assert re.search(r"\[s1\.3\] tool, of \[s1\.2\] read_file\(.*\n.*result1", found)
+    found = tools(store)[0]("exit code 2 ünïcode")
+    assert re.search(r"\[s1\.3\] tool, of \[s1\.2\] read_file\(.*\n.*exit code 2", found)
 
 
 def test_nothing_found_names_the_nearest_words(store: Store) -> None:

@@ -241,7 +241,7 @@ def test_a_bad_option_in_a_dictionary_ends_no_turn(
 ) -> None:
     """A misspelled key, or a value that cannot work, is logged, and the defaults hold."""
     config = made({"strategy": "summarize", **given}).context_compressor.config
-    assert config == CompressorConfig(model=config.model)
+    assert config == CompressorConfig(model=config.model, recall=False)
     assert named in caplog.text
 
 

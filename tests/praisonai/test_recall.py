@@ -1,0 +1,146 @@
+"""An agent that calls tools has its archive in reach from its first compression on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from praisonaiagents import ExecutionConfig
+
+from praison_compressor import uninstall
+from praison_compressor.ledger.recall import READ, SEARCH
+from praison_compressor.testing import Call, LocalProvider, Reply, Worker
+from tests.helpers.hosting import (
+    EVERY_PATH,
+    MODES,
+    OPENAI,
+    PATHS,
+    agent,
+    context,
+    look_up,
+    numbered,
+    of_agent,
+    turn,
+)
+
+LONG = ExecutionConfig(max_iter=500, max_tool_calls_per_turn=5_000)
+
+
+class Searcher(Worker):
+    """Works, and looks once into the archive when the newest turn says `when`."""
+
+    def __init__(self, when: str, query: str, calls: int = 0) -> None:
+        super().__init__(calls, arguments=numbered, tool="look_up", answer="Noted. " * 12)
+        self.when, self.query, self.searched = when, query, False
+
+    def __call__(self, asked: Any) -> Any:
+        has = SEARCH in [tool["function"]["name"] for tool in asked.tools]
+        if has and self.when in asked.text and not self.searched:
+            self.searched = True
+            return Reply(calls=(Call(SEARCH, {"query": self.query}, id="call_of_the_search"),))
+        return super().__call__(asked)
+
+
+def offered(provider: LocalProvider) -> list[list[str]]:
+    """The names of the tools in each request of the agent."""
+    return [[tool["function"]["name"] for tool in r.tools] for r in of_agent(provider)]
+
+
+def found_by_search(provider: LocalProvider) -> list[str]:
+    """What the search answered, as it was sent to the model."""
+    sent = [m for r in of_agent(provider) for m in r.messages if m.get("role") == "tool"]
+    return [m["content"] for m in sent if m.get("tool_call_id") == "call_of_the_search"]
+
+
+@pytest.mark.parametrize("mode", ["chat", "achat", "stream"])
+@pytest.mark.parametrize("path", EVERY_PATH)
+def test_a_detail_of_turn_3_is_found_in_turn_60(host: LocalProvider, path: str, mode: str) -> None:
+    """Without an option said, word for word, and no request is refused."""
+    host.answer_with(Searcher("Turn 59:", "L-003"))
+    made = agent(host, path, context(host), tools=[look_up])
+    MODES[mode](made, [turn(n) for n in range(60)])
+    assert "Turn 3: look after ledger L-003. the parser" in found_by_search(host)[0]
+    assert {record.status for record in of_agent(host)} == {200}
+
+
+@pytest.mark.parametrize("mode", ["chat", "achat"])
+@pytest.mark.parametrize("path", EVERY_PATH)
+def test_a_loop_that_is_compressed_can_look_back_at_once(
+    host: LocalProvider, path: str, mode: str
+) -> None:
+    """The host listed the tools before the turn began: its requests get ours on their way out."""
+    host.answer_with(Searcher("Turn 0:", "END-1", calls=24))
+    made = agent(host, path, context(host), tools=[look_up], execution=LONG)
+    MODES[mode](made, [turn(0)])
+    assert "topic-1 part 1: " in found_by_search(host)[0]
+    assert {record.status for record in of_agent(host)} == {200}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_the_tools_come_with_the_first_compression_and_never_twice(
+    host: LocalProvider, path: str
+) -> None:
+    """Before it a request has the agent's own alone; then both, once each; none after it left."""
+    host.answer_with(Worker(20, arguments=numbered, tool="look_up"))
+    made = agent(host, path, context(host), tools=[look_up], execution=LONG)
+    for n in range(3):
+        made.chat(turn(n))
+    names = offered(host)
+    first = next(n for n, each in enumerate(names) if SEARCH in each)
+    assert first > 0
+    assert {tuple(each) for each in names[:first]} == {("look_up",)}
+    assert {tuple(sorted(each)) for each in names[first:]} == {("look_up", READ, SEARCH)}
+    uninstall()
+    assert made.tools == [look_up]
+
+
+@pytest.mark.parametrize("tools", [None, [look_up]], ids=["no tools", "told not to"])
+def test_who_has_no_tools_or_wants_none_is_not_told_of_them(
+    host: LocalProvider, tools: Any
+) -> None:
+    """No summary names a tool that is not there."""
+    asked = context(host, recall=None if tools is None else False)
+    made = agent(host, OPENAI, asked, tools=tools)
+    for n in range(14):
+        made.chat(turn(n))
+    assert made.context_compressor.context_status == "summarized"
+    assert SEARCH not in str(offered(host))
+    assert READ not in str([record.messages for record in of_agent(host)])
+
+
+def test_an_agents_own_tool_of_that_name_stays(
+    host: LocalProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is the user's; the other of ours is given, and it is said."""
+
+    def search_conversation_archive(query: str) -> str:
+        """The user's own.
+
+        Args:
+            query: what to look for
+        """
+        return "mine: " + query
+
+    host.answer_with(Worker(20, arguments=numbered, tool="look_up"))
+    own = search_conversation_archive
+    made = agent(host, OPENAI, context(host), tools=[look_up, own], execution=LONG)
+    for n in range(3):
+        made.chat(turn(n))
+    assert [tool.__name__ for tool in made.tools] == ["look_up", SEARCH, READ]
+    assert made.tools[1] is own
+    assert "its own tool search_conversation_archive is kept" in caplog.text
+
+
+def test_a_resumed_session_has_the_tools_at_once(host: LocalProvider, tmp_path: Any) -> None:
+    """Another agent that goes on with it finds what the first one was told."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    first = agent(host, OPENAI, context(host, store_url=url), tools=[look_up])
+    for n in range(14):
+        first.chat(turn(n))
+    second = agent(host, OPENAI, context(host, store_url=url), tools=[look_up])
+    second.context_compressor.resume(first.context_compressor.session_id)
+    before = len(of_agent(host))
+    host.answer_with(Searcher("Which ledger", "L-003"))
+    second.chat("Which ledger was the first?")
+    assert SEARCH in offered(host)[before]
+    assert len(found_by_search(host)) >= 1
