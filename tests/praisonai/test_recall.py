@@ -72,7 +72,8 @@ def test_a_loop_that_is_compressed_can_look_back_at_once(
     host.answer_with(Searcher("Turn 0:", "END-1", calls=24))
     made = agent(host, path, context(host), tools=[look_up], execution=LONG)
     MODES[mode](made, [turn(0)])
-    assert "topic-1 part 1: " in found_by_search(host)[0]
+    assert "keeps its order END-1" in found_by_search(host)[0]
+    assert "look_up({" in found_by_search(host)[0]
     assert {record.status for record in of_agent(host)} == {200}
 
 
