@@ -27,16 +27,20 @@ LONG = ExecutionConfig(max_iter=500, max_tool_calls_per_turn=5_000)
 
 
 class Searcher(Worker):
-    """Works, and looks once into the archive when the newest turn says `when`."""
+    """Works, and looks into the archive when the newest turn says `when`.
+
+    Twice at most: the host sends a request after a tool twice on one path, and keeps one answer.
+    """
 
     def __init__(self, when: str, query: str, calls: int = 0) -> None:
         super().__init__(calls, arguments=numbered, tool="look_up", answer="Noted. " * 12)
-        self.when, self.query, self.searched = when, query, False
+        self.when, self.query, self.searches = when, query, 0
 
     def __call__(self, asked: Any) -> Any:
         has = SEARCH in [tool["function"]["name"] for tool in asked.tools]
-        if has and self.when in asked.text and not self.searched:
-            self.searched = True
+        told = "call_of_the_search" in str(asked.messages)
+        if has and self.when in asked.text and not told and self.searches < 2:
+            self.searches += 1
             return Reply(calls=(Call(SEARCH, {"query": self.query}, id="call_of_the_search"),))
         return super().__call__(asked)
 
