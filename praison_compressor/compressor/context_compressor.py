@@ -23,7 +23,7 @@ from ..summaries.threads import run
 from ..tokens.counter import TokenCounter
 from .background import Background
 from .call import CompressCall, Options, budget_of, call_of, config_of
-from .pipeline import Pipeline
+from .pipeline import Pipeline, Planned
 from .preview import Preview, preview_of
 from .result import CompressResult
 from .sessions import Sessions, added_to
@@ -134,14 +134,14 @@ class ContextCompressor:
             tools=tools,
         )
         started = await asyncio.to_thread(self._start, messages, options)
-        if isinstance(started, CompressCall):
+        if not isinstance(started, CompressResult):
             started = await self._pipeline.compress(started)
         return self._billed(started, options)
 
     def compress_sync(self, messages: Sequence[Any], **options: Unpack[Options]) -> CompressResult:
         """`compress` from anywhere, also from inside a running event loop."""
         started = self._start(messages, options)
-        if isinstance(started, CompressCall):
+        if not isinstance(started, CompressResult):
             started = run(self._pipeline.compress(started))
         return self._billed(started, options)
 
@@ -325,14 +325,13 @@ class ContextCompressor:
 
     # -------------------------------------------------------------- reading
 
-    def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | CompressCall:
-        """The result, where nothing has to be waited for; else the call to carry out."""
+    def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | Planned:
+        """The result, where nothing has to be waited for; else what to carry out."""
         self._check(options)
         quiet = self._quiet(messages, options)
         if quiet is not None:
             return quiet
-        call = self._call(messages, options)
-        return self._pipeline.start(call) or call
+        return self._pipeline.start(self._call(messages, options))
 
     def _check(self, options: Options) -> None:
         unknown = sorted(set(options) - set(Options.__annotations__))

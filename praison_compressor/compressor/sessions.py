@@ -172,7 +172,7 @@ class LastTurn:
     """A layout under the trigger, to which the next turn need only add."""
 
     session: Session
-    known: list[Any]
+    known: Sequence[Any]
     """Private copies of its messages, or what the cache has of them where not `comparable`."""
     comparable: bool
     """Whether `==` with a copy finds every edit."""
@@ -195,12 +195,12 @@ def last_turn_of(
     call: CompressCall, look: Look, result: CompressResult, tokens: TokenCounter
 ) -> LastTurn | None:
     """What to remember of a look with nothing to do; None where more than adding may happen."""
-    if look.raw is not call.given or not call.extends or not _is_as_given(call):
+    seen = call.reading.seen
+    if look.reading is not call.reading or not call.extends or not call.reading.is_as_given:
         return None
     watched = _watched(look, tokens.cache)
     if watched is None:
         return None
-    seen = tokens.cache.all(call.transcript.messages)
     comparable = all(entry.comparable for entry in seen)
     return LastTurn(
         session=replace(look.session, id=call.key[1]),
@@ -249,7 +249,7 @@ def added_to(
     )
     if result.tokens_after - tokens.messages([]) > budget.trigger:
         return None
-    known = last.known + ([entry.plain for entry in seen] if last.comparable else seen)
+    known = [*last.known, *([entry.plain for entry in seen] if last.comparable else seen)]
     # The view is built anew for every caller, from the messages of his call: his to edit.
     view = _built(last.pieces, messages)
     return replace(last, known=known, result=result), replace(result, messages=view)
@@ -306,10 +306,3 @@ def _is_sound(new: list[Message]) -> bool:
         return False
     got = read(new)
     return all(a is b for a, b in zip(got.messages, new, strict=False)) and not got.repaired
-
-
-def _is_as_given(call: CompressCall) -> bool:
-    messages = call.transcript.messages
-    if len(messages) != len(call.given):
-        return False
-    return all(a is b for a, b in zip(messages, call.given, strict=True))

@@ -11,7 +11,6 @@ from ..errors import SummaryError
 from ..events import Event
 from ..facts import Domain
 from ..ledger.segments import Usage
-from ..messages import Message
 from ..summaries.prompts import rendering
 from ..summaries.protocol import Brief, Prefix, Summarizer, Written, billed
 from ..summaries.retries import MOST_CALLS, Breaker, LearnedWindows
@@ -221,6 +220,7 @@ def _prefix(call: CompressCall, look: Look, job: Job) -> Prefix | None:
         return None
     if any(segment.method != "model" for segment in job.folds):
         return None
-    before = look.layout.view(end=job.start)
-    own: list[Message] = look.layout.view(start=job.start, end=job.end)
+    messages = look.layout.transcript.messages
+    before = look.layout.view(messages, end=job.start)
+    own = look.layout.view(messages, job.start, job.end)
     return Prefix((*before, *own), own[0], call.tools, rolled=bool(job.folds))
