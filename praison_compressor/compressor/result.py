@@ -133,7 +133,7 @@ def result_of(
     stand_ins = layout.segments[len(look.session.entries) :]
     found = "static" if any(s is t for s in segments for t in stand_ins) else "reused"
     return CompressResult(
-        messages=layout.view(look.reading.own),
+        messages=layout.view(own=look.reading.own),
         context_status="summarized" if segments else "masked" if masked else "full",
         tokens_before=tokens.seen(call.reading.seen),
         tokens_after=layout.size() + tokens.messages([]),

@@ -220,7 +220,6 @@ def _prefix(call: CompressCall, look: Look, job: Job) -> Prefix | None:
         return None
     if any(segment.method != "model" for segment in job.folds):
         return None
-    messages = look.layout.transcript.messages
-    before = look.layout.view(messages, end=job.start)
-    own = look.layout.view(messages, job.start, job.end)
+    before = look.layout.view(end=job.start)
+    own = look.layout.view(job.start, job.end)
     return Prefix((*before, *own), own[0], call.tools, rolled=bool(job.folds))

@@ -166,9 +166,15 @@ class Layout:
         found = (tile for tile in self.tiles if tile.segment is not None)
         return {index for tile in found for index in range(tile.start, tile.end)}
 
-    def view(self, own: Sequence[Message], start: int = 0, end: int | None = None) -> list[Message]:
-        """The messages to send for a stretch of the transcript, with those of `own` where no
-        segment stands for them. Rendered ones are copies: a host may edit what it sends."""
+    def view(
+        self, start: int = 0, end: int | None = None, own: Sequence[Message] | None = None
+    ) -> list[Message]:
+        """The messages to send; those for a stretch of the transcript, where one is given.
+
+        `own` is sent in place of the transcript's messages. Rendered ones are copies: a host may
+        edit what it sends.
+        """
+        own = self.transcript.messages if own is None else own
         stop = len(self.tokens) if end is None else end
         shown: list[Message] = []
         at = start
