@@ -209,8 +209,8 @@ class ContextCompressor:
         if plan is not None and not call.pays:
             # What a static text leaves over goes to the tail: how much, its writing alone tells.
             plan = self._pipeline.writing.static(call, look, plan).plan
-        lines = self._pipeline.projector.masks(call, look) if plan and plan.masks else []
-        return preview_of(call, look, plan, dict(lines), self.tokens)
+        lines = self._pipeline.projector.masks(call, look) if plan and plan.masks else {}
+        return preview_of(call, look, plan, lines, self.tokens)
 
     def verbatim(
         self, messages: Sequence[Any] | None = None, *, session_id: str | None = None
@@ -307,7 +307,7 @@ class ContextCompressor:
                 continue
             try:
                 options: Options = {"session_id": sent.id}
-                call = replace(self._call(turn.messages(), options), extends=False)
+                call = replace(self._call(turn.known, options), extends=False)
                 session = self._pipeline.projector.open(call)
                 saved += session.is_as(sent) and self._pipeline.save(call, session)
             except CompressorError as error:

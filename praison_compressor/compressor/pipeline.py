@@ -362,7 +362,7 @@ class Pipeline:
             )
             for job, text in zip(draft.plan.jobs, draft.texts, strict=True)
         ]
-        lines = dict(self.projector.masks(call, look)) if draft.plan.masks else {}
+        lines = self.projector.masks(call, look) if draft.plan.masks else {}
         for index in draft.plan.masks:
             line = lines[index]
             segment = mask_segment(

@@ -12,7 +12,7 @@ from ..messages.digests import MessageCache, Seen
 from ..messages.secrets import Redactor, masks_secrets
 from ..tokens.counter import TokenCounter
 from ..view.layout import arrange
-from ..view.masks import MaskLines, kept_steps, unreferenced
+from ..view.masks import kept_steps, mask_lines, unreferenced
 from ..view.plan import Plan, plan
 from .call import CompressCall, Look, Reading
 
@@ -33,7 +33,6 @@ class Projector:
         self._tokens = tokens
         self._cache = tokens.cache
         self._recall = recall
-        self._mask_lines = MaskLines(tokens.cache)
 
     def open(self, call: CompressCall) -> Session:
         """The call's session."""
@@ -111,15 +110,15 @@ class Projector:
 
     # -------------------------------------------------------------- masks
 
-    def masks(self, call: CompressCall, look: Look) -> list[tuple[int, Message]]:
+    def masks(self, call: CompressCall, look: Look) -> dict[int, Message]:
         """The results that may be masked, and what each would say."""
         layout = look.layout
-        found = self._mask_lines(layout.transcript.messages, layout.tokens, call.config)
+        found = mask_lines(layout.transcript.messages, layout.tokens, call.config, self._cache)
         if not masks_secrets(self._store):
             return found
         # As the store would write them, so that the plan counts what will be sent.
-        safe = Redactor(call.key[0]).messages([line for _, line in found]).messages
-        return [(index, line) for (index, _), line in zip(found, safe, strict=True)]
+        safe = Redactor(call.key[0]).messages(list(found.values())).messages
+        return dict(zip(found, safe, strict=True))
 
     def _mask_sizes(self, call: CompressCall, look: Look) -> dict[int, int]:
         """Tokens of each result that may be masked, as it would be then.
@@ -129,7 +128,7 @@ class Projector:
         wanted = call.pays or call.config.tool_policies
         if not wanted or (look.layout.size() <= call.budget.trigger and not call.force):
             return {}
-        return {index: self._tokens.message(line) for index, line in self.masks(call, look)}
+        return {index: self._tokens.message(line) for index, line in self.masks(call, look).items()}
 
 
 _NONE: Iterator[Entry] = iter(())
