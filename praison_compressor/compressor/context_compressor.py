@@ -7,7 +7,7 @@ import contextlib
 import functools
 import logging
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -90,24 +90,10 @@ class ContextCompressor:
 
     # -------------------------------------------------------------- public
 
-    async def compress(
-        self,
-        messages: Sequence[Any],
-        *,
-        protect_last_n_tokens: int | None = None,
-        summary_target_tokens: int | None = None,
-        auxiliary_model: str | None = None,
-        session_id: str | None = None,
-        parent_session_id: str | None = None,
-        target_tokens: int | None = None,
-        force: bool = False,
-        overhead_tokens: int = 0,
-        extends: bool = True,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-    ) -> CompressResult:
+    async def compress(self, messages: Sequence[Any], **options: Unpack[Options]) -> CompressResult:
         """The view of `messages`: itself while it fits, else with its middle summarized.
 
-        An argument left None means the configured value. `target_tokens` asks for a view of at
+        An option left out or None means the configured value. `target_tokens` asks for a view of at
         most that many tokens, in place of window, reserve, trigger and target; `force` compresses
         although the trigger is not reached, and asks a model that is left alone after a failure;
         `overhead_tokens` is what the request carries besides the messages (tool schemas), `tools`
@@ -121,18 +107,6 @@ class ContextCompressor:
             BudgetTooSmall: what cannot be dropped exceeds the window or `target_tokens`.
             LedgerError: the store cannot be read or written.
         """
-        options = Options(
-            protect_last_n_tokens=protect_last_n_tokens,
-            summary_target_tokens=summary_target_tokens,
-            auxiliary_model=auxiliary_model,
-            session_id=session_id,
-            parent_session_id=parent_session_id,
-            target_tokens=target_tokens,
-            force=force,
-            overhead_tokens=overhead_tokens,
-            extends=extends,
-            tools=tools,
-        )
         started = await asyncio.to_thread(self._start, messages, options)
         if not isinstance(started, CompressResult):
             started = await self._pipeline.compress(started)
@@ -146,11 +120,7 @@ class ContextCompressor:
         return self._billed(started, options)
 
     def best_view(
-        self,
-        messages: Sequence[Any],
-        *,
-        told: Exception | None = None,
-        **options: Unpack[Options],
+        self, messages: Sequence[Any], *, told: Exception | None = None, **options: Unpack[Options]
     ) -> list[Message]:
         """The best valid view that needs no model and no store write; never raises.
 
@@ -161,11 +131,7 @@ class ContextCompressor:
         return self.best(messages, told=told, **options).messages
 
     def best(
-        self,
-        messages: Sequence[Any],
-        *,
-        told: Exception | None = None,
-        **options: Unpack[Options],
+        self, messages: Sequence[Any], *, told: Exception | None = None, **options: Unpack[Options]
     ) -> CompressResult:
         """`best_view` with its counts and status; never raises."""
         try:

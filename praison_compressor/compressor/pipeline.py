@@ -41,8 +41,7 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 MOST_CONFLICTS = 8
-"""Races lost in one call. Each means that another writer got on; a store whose tip was damaged
-loses them for ever."""
+"""Races lost in one call: a store whose tip was damaged loses them for ever."""
 
 FIXED, NO_GAIN = "fixed part", "no gain"
 """Why a compression is skipped."""
@@ -406,25 +405,14 @@ def _archived(look: Look, start: int, end: int) -> Sequence[Message]:
 def outline_of(look: Look) -> Outline:
     """The transcript with, in place of every segment, its number: from it and the ledger a session
     is given back as it came. It names no summary, so that none is ever baked in."""
-    given, runs = look.reading.given, _runs(look)
-    found: list[Message | int] = []
-    place = 0
-    while place < len(given):
-        length, number = runs.get(place, (1, None))
-        found.append(given[place] if number is None else number)
-        place += length
-    return tuple(found)
-
-
-def _runs(look: Look) -> dict[int, tuple[int, int]]:
-    """By the index of its first message, each stretch of the caller's list that a segment holds:
-    how many messages, and the segment's number."""
-    layout = look.layout
+    given, layout = look.reading.given, look.layout
     numbers = {id(segment): number for number, segment in enumerate(layout.segments)}
-    runs: dict[int, tuple[int, int]] = {}
+    found: list[Message | int | None] = list(given)
     for start, end, segment in layout.standing():
         origins = sorted(o for o in layout.transcript.origins[start:end] if o is not None)
         # Where repair moved a result out of its place, the messages stand as they came.
         if origins and origins[-1] - origins[0] + 1 == len(origins):
-            runs[origins[0]] = (len(origins), numbers[id(segment)])
-    return runs
+            found[origins[0]] = numbers[id(segment)]
+            for place in origins[1:]:
+                found[place] = None
+    return tuple(part for part in found if part is not None)

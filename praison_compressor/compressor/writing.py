@@ -163,9 +163,8 @@ def default_summarizer(config: CompressorConfig) -> Summarizer:
 
 
 PROSE_SHARE = 1 / 3
-"""Of a summary's room, asked of the model at most. A model may write twice what it is asked for,
-and a weak one does: a third is left then for the facts that its text lacks. With a half a model of
-1.5 billion weights took all, and its text held 11 of 35 facts of which a static one holds 29."""
+"""Of a summary's room, asked of the model at most. A weak model writes twice what it is asked for:
+a third is left then for the facts that its text lacks."""
 
 
 def briefs_for(call: CompressCall, look: Look, plan: Plan) -> list[Brief]:
