@@ -7,7 +7,7 @@ import contextlib
 import functools
 import logging
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from ..summaries.threads import run
 from ..tokens.counter import TokenCounter
 from .background import Background
 from .call import CompressCall, Options, budget_of, call_of, config_of
-from .pipeline import Pipeline
+from .pipeline import Pipeline, Planned
 from .preview import Preview, preview_of
 from .result import CompressResult
 from .sessions import Sessions, added_to
@@ -90,24 +90,10 @@ class ContextCompressor:
 
     # -------------------------------------------------------------- public
 
-    async def compress(
-        self,
-        messages: Sequence[Any],
-        *,
-        protect_last_n_tokens: int | None = None,
-        summary_target_tokens: int | None = None,
-        auxiliary_model: str | None = None,
-        session_id: str | None = None,
-        parent_session_id: str | None = None,
-        target_tokens: int | None = None,
-        force: bool = False,
-        overhead_tokens: int = 0,
-        extends: bool = True,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-    ) -> CompressResult:
+    async def compress(self, messages: Sequence[Any], **options: Unpack[Options]) -> CompressResult:
         """The view of `messages`: itself while it fits, else with its middle summarized.
 
-        An argument left None means the configured value. `target_tokens` asks for a view of at
+        An option left out or None means the configured value. `target_tokens` asks for a view of at
         most that many tokens, in place of window, reserve, trigger and target; `force` compresses
         although the trigger is not reached, and asks a model that is left alone after a failure;
         `overhead_tokens` is what the request carries besides the messages (tool schemas), `tools`
@@ -121,36 +107,20 @@ class ContextCompressor:
             BudgetTooSmall: what cannot be dropped exceeds the window or `target_tokens`.
             LedgerError: the store cannot be read or written.
         """
-        options = Options(
-            protect_last_n_tokens=protect_last_n_tokens,
-            summary_target_tokens=summary_target_tokens,
-            auxiliary_model=auxiliary_model,
-            session_id=session_id,
-            parent_session_id=parent_session_id,
-            target_tokens=target_tokens,
-            force=force,
-            overhead_tokens=overhead_tokens,
-            extends=extends,
-            tools=tools,
-        )
         started = await asyncio.to_thread(self._start, messages, options)
-        if isinstance(started, CompressCall):
+        if not isinstance(started, CompressResult):
             started = await self._pipeline.compress(started)
         return self._billed(started, options)
 
     def compress_sync(self, messages: Sequence[Any], **options: Unpack[Options]) -> CompressResult:
         """`compress` from anywhere, also from inside a running event loop."""
         started = self._start(messages, options)
-        if isinstance(started, CompressCall):
+        if not isinstance(started, CompressResult):
             started = run(self._pipeline.compress(started))
         return self._billed(started, options)
 
     def best_view(
-        self,
-        messages: Sequence[Any],
-        *,
-        told: Exception | None = None,
-        **options: Unpack[Options],
+        self, messages: Sequence[Any], *, told: Exception | None = None, **options: Unpack[Options]
     ) -> list[Message]:
         """The best valid view that needs no model and no store write; never raises.
 
@@ -161,11 +131,7 @@ class ContextCompressor:
         return self.best(messages, told=told, **options).messages
 
     def best(
-        self,
-        messages: Sequence[Any],
-        *,
-        told: Exception | None = None,
-        **options: Unpack[Options],
+        self, messages: Sequence[Any], *, told: Exception | None = None, **options: Unpack[Options]
     ) -> CompressResult:
         """`best_view` with its counts and status; never raises."""
         try:
@@ -209,8 +175,8 @@ class ContextCompressor:
         if plan is not None and not call.pays:
             # What a static text leaves over goes to the tail: how much, its writing alone tells.
             plan = self._pipeline.writing.static(call, look, plan).plan
-        lines = self._pipeline.projector.masks(call, look) if plan and plan.masks else []
-        return preview_of(call, look, plan, dict(lines), self.tokens)
+        lines = self._pipeline.projector.masks(call, look) if plan and plan.masks else {}
+        return preview_of(call, look, plan, lines, self.tokens)
 
     def verbatim(
         self, messages: Sequence[Any] | None = None, *, session_id: str | None = None
@@ -307,7 +273,7 @@ class ContextCompressor:
                 continue
             try:
                 options: Options = {"session_id": sent.id}
-                call = replace(self._call(turn.messages(), options), extends=False)
+                call = replace(self._call(turn.known, options), extends=False)
                 session = self._pipeline.projector.open(call)
                 saved += session.is_as(sent) and self._pipeline.save(call, session)
             except CompressorError as error:
@@ -325,14 +291,13 @@ class ContextCompressor:
 
     # -------------------------------------------------------------- reading
 
-    def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | CompressCall:
-        """The result, where nothing has to be waited for; else the call to carry out."""
+    def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | Planned:
+        """The result, where nothing has to be waited for; else what to carry out."""
         self._check(options)
         quiet = self._quiet(messages, options)
         if quiet is not None:
             return quiet
-        call = self._call(messages, options)
-        return self._pipeline.start(call) or call
+        return self._pipeline.start(self._call(messages, options))
 
     def _check(self, options: Options) -> None:
         unknown = sorted(set(options) - set(Options.__annotations__))

@@ -17,7 +17,7 @@ from typing import Any
 from ..errors import InvalidMessages
 from ..ledger.segments import Segment, Session, Usage
 from ..messages import Message, is_result, read
-from ..messages.digests import MessageCache, Seen
+from ..messages.digests import MessageCache
 from ..messages.forks import renewed
 from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
@@ -172,10 +172,8 @@ class LastTurn:
     """A layout under the trigger, to which the next turn need only add."""
 
     session: Session
-    known: list[Any]
-    """Private copies of its messages, or what the cache has of them where not `comparable`."""
-    comparable: bool
-    """Whether `==` with a copy finds every edit."""
+    known: list[Message]
+    """Private copies of its messages."""
     counted: tuple[TokenCounter, float]
     """By what, and the ratio by which it corrected its counts then."""
     head_tokens: int
@@ -186,26 +184,21 @@ class LastTurn:
     result: CompressResult
     """What the next one differs from in its messages and their tokens."""
 
-    def messages(self) -> list[Message]:
-        """Private copies of the transcript."""
-        return [each.plain if isinstance(each, Seen) else each for each in self.known]
-
 
 def last_turn_of(
     call: CompressCall, look: Look, result: CompressResult, tokens: TokenCounter
 ) -> LastTurn | None:
-    """What to remember of a look with nothing to do; None where more than adding may happen."""
-    if look.raw is not call.given or not call.extends or not _is_as_given(call):
+    """What to remember of a look with nothing to do; None where more than adding may happen,
+    or `==` with a copy does not find every edit."""
+    seen = call.reading.seen
+    if look.reading is not call.reading or not call.extends or not call.reading.is_as_given:
         return None
     watched = _watched(look, tokens.cache)
-    if watched is None:
+    if watched is None or not all(entry.comparable for entry in seen):
         return None
-    seen = tokens.cache.all(call.transcript.messages)
-    comparable = all(entry.comparable for entry in seen)
     return LastTurn(
         session=replace(look.session, id=call.key[1]),
-        known=[entry.plain for entry in seen] if comparable else seen,
-        comparable=comparable,
+        known=[entry.plain for entry in seen],
         counted=(tokens, tokens.ratio),
         head_tokens=call.budget.head,
         pieces=tuple(_pieces(look.layout)),
@@ -229,17 +222,14 @@ def added_to(
     if last.counted != (tokens, tokens.ratio) or last.head_tokens != budget.head:
         return None
     try:
-        # One comparison in C where it can be had: the whole cost of a quiet turn.
-        before = messages[:old] if last.comparable else tokens.cache.all(messages[:old])
+        # One comparison in C: the whole cost of a quiet turn.
         new = messages[old:]
-        if before != last.known or not _is_sound(new):
+        if messages[:old] != last.known or not _is_sound(new):
             return None
         seen = tokens.cache.all(new)
     except (AttributeError, TypeError, InvalidMessages):
         return None
-    if any(entry.digest in last.watched for entry in seen):
-        return None
-    if last.comparable and not all(entry.comparable for entry in seen):
+    if any(entry.digest in last.watched or not entry.comparable for entry in seen):
         return None
     added = sum(tokens.each(seen))
     result = replace(
@@ -249,7 +239,7 @@ def added_to(
     )
     if result.tokens_after - tokens.messages([]) > budget.trigger:
         return None
-    known = last.known + ([entry.plain for entry in seen] if last.comparable else seen)
+    known = [*last.known, *(entry.plain for entry in seen)]
     # The view is built anew for every caller, from the messages of his call: his to edit.
     view = _built(last.pieces, messages)
     return replace(last, known=known, result=result), replace(result, messages=view)
@@ -306,10 +296,3 @@ def _is_sound(new: list[Message]) -> bool:
         return False
     got = read(new)
     return all(a is b for a, b in zip(got.messages, new, strict=False)) and not got.repaired
-
-
-def _is_as_given(call: CompressCall) -> bool:
-    messages = call.transcript.messages
-    if len(messages) != len(call.given):
-        return False
-    return all(a is b for a, b in zip(messages, call.given, strict=True))

@@ -11,7 +11,6 @@ from ..errors import SummaryError
 from ..events import Event
 from ..facts import Domain
 from ..ledger.segments import Usage
-from ..messages import Message
 from ..summaries.prompts import rendering
 from ..summaries.protocol import Brief, Prefix, Summarizer, Written, billed
 from ..summaries.retries import MOST_CALLS, Breaker, LearnedWindows
@@ -164,9 +163,8 @@ def default_summarizer(config: CompressorConfig) -> Summarizer:
 
 
 PROSE_SHARE = 1 / 3
-"""Of a summary's room, asked of the model at most. A model may write twice what it is asked for,
-and a weak one does: a third is left then for the facts that its text lacks. With a half a model of
-1.5 billion weights took all, and its text held 11 of 35 facts of which a static one holds 29."""
+"""Of a summary's room, asked of the model at most. A weak model writes twice what it is asked for:
+a third is left then for the facts that its text lacks."""
 
 
 def briefs_for(call: CompressCall, look: Look, plan: Plan) -> list[Brief]:
@@ -222,5 +220,5 @@ def _prefix(call: CompressCall, look: Look, job: Job) -> Prefix | None:
     if any(segment.method != "model" for segment in job.folds):
         return None
     before = look.layout.view(end=job.start)
-    own: list[Message] = look.layout.view(start=job.start, end=job.end)
+    own = look.layout.view(job.start, job.end)
     return Prefix((*before, *own), own[0], call.tools, rolled=bool(job.folds))

@@ -11,6 +11,7 @@ import asyncio
 import functools
 import logging
 import math
+import sys
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -41,11 +42,12 @@ LEAST_PROSE = 50  # tokens
 
 
 class Piece(NamedTuple):
-    """A text to be shown, how many messages end in it, and its tokens in a request."""
+    """A text to be shown, how many messages end in it, and its tokens: at most so many until they
+    are counted."""
 
     text: str
     ends: int = 1
-    tokens: int = 0
+    tokens: int = sys.maxsize
 
 
 SummaryRequest = Callable[[Sequence[Piece]], "list[Message]"]
@@ -165,7 +167,7 @@ class Drafter:
         Raises:
             SummarizerUnavailable: the calls there are would show next to nothing of the messages.
         """
-        window, groups = self._asker.window(order), _by_step(brief.shown)
+        window, groups = self._asker.window(order), _by_step(brief.shown, tokens)
         make = self._request(brief, brief.folded or brief.earlier)
         fit = functools.partial(
             packed, count=tokens.texts, longest=self._config.shown_message_tokens
@@ -273,10 +275,19 @@ FILLED = 0.9
 """Share that a transcript fills of the parts it is cut for: they end between messages."""
 
 
-def _by_step(messages: Sequence[Message]) -> list[list[Piece]]:
-    """The messages as text for a summarizer, those of one step in one group."""
-    texts = rendering(messages)
-    return [[Piece(texts[index]) for index in step] for step in steps(messages)]
+LABEL = 8
+"""Tokens that a message's text may have here beyond the message itself, for whose words it is."""
+
+
+def _by_step(messages: Sequence[Message], tokens: TokenCounter) -> list[list[Piece]]:
+    """The messages as text for a summarizer, those of one step in one group, with their tokens at
+    most: the messages' own were counted before, and no token is less than a byte."""
+    counted = zip(rendering(messages), tokens.each(tokens.cache.all(messages)), strict=True)
+    pieces = [
+        Piece(text, tokens=min(size + LABEL, len(text.encode("utf-8", "replace"))))
+        for text, size in counted
+    ]
+    return [[pieces[index] for index in step] for step in steps(messages)]
 
 
 def _shown_in(part: Sequence[Piece]) -> int:
@@ -300,8 +311,7 @@ def packed(
     Raises:
         SummarizerUnavailable: in so few parts next to nothing of each piece could be shown.
     """
-    counted = iter(count([piece.text for group in groups for piece in group]))
-    shown = [[piece._replace(tokens=next(counted) + JOINED) for piece in one] for one in groups]
+    shown = _counted(groups, space, count, sys.maxsize if longest is None else longest)
     if longest is not None:
         shown = _shortened(shown, longest, count)
     if space is None:
@@ -321,6 +331,23 @@ def packed(
         parts = _parts(shown, space, count)
         room *= FILLED
     return parts
+
+
+def _counted(
+    groups: Sequence[Sequence[Piece]], space: int | None, count: Count, longest: int
+) -> list[list[Piece]]:
+    """The pieces with their tokens: counted where what they have at most does not fit."""
+    most = sum(piece.tokens + JOINED for group in groups for piece in group)
+    known = 0 if space is not None and most > space else longest - JOINED
+    new = [piece.text for group in groups for piece in group if piece.tokens >= known]
+    sizes = iter(count(new))
+    return [
+        [
+            piece._replace(tokens=(piece.tokens if piece.tokens < known else next(sizes)) + JOINED)
+            for piece in group
+        ]
+        for group in groups
+    ]
 
 
 def _parts(groups: Sequence[list[Piece]], space: int, count: Count) -> list[list[Piece]]:

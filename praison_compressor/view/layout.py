@@ -166,20 +166,23 @@ class Layout:
         found = (tile for tile in self.tiles if tile.segment is not None)
         return {index for tile in found for index in range(tile.start, tile.end)}
 
-    def view(self, start: int = 0, end: int | None = None) -> list[Message]:
-        """The messages to send; those for a stretch of the transcript, where one is given."""
-        stop = len(self.tokens) if end is None else end
-        tiles = (tile for tile in self.tiles if start < tile.end and tile.start < stop)
-        return [message for tile in tiles for message in self._of(tile, start, stop)]
+    def view(
+        self, start: int = 0, end: int | None = None, own: Sequence[Message] | None = None
+    ) -> list[Message]:
+        """The messages to send; those for a stretch of the transcript, where one is given.
 
-    def _of(self, tile: Tile, start: int, stop: int) -> Iterator[Message]:
-        if tile.segment is not None:
-            # A copy: a host that marks or edits what it sends must not edit the ledger.
-            yield dict(tile.segment.rendered)
-            return
-        for index in range(max(tile.start, start), min(tile.end, stop)):
-            found = self.replaced.get(index)
-            yield self.transcript.messages[index] if found is None else dict(found.rendered)
+        `own` is sent in place of the transcript's messages. Rendered ones are copies: a host may
+        edit what it sends.
+        """
+        own = self.transcript.messages if own is None else own
+        stop = len(self.tokens) if end is None else end
+        shown: list[Message] = []
+        at = start
+        for begin, after, segment in self.standing():
+            if start < after and begin < stop:
+                shown += [*own[at:begin], dict(segment.rendered)]
+                at = after
+        return [*shown, *own[at:stop]]
 
     # -------------------------------------------------------------- another ledger
 

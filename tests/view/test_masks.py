@@ -12,7 +12,7 @@ from praison_compressor import CompressorConfig, ConfigError, ContextCompressor,
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.messages import check, steps, text_of
 from praison_compressor.messages.digests import MessageCache
-from praison_compressor.view.masks import MaskLines, kept_steps, maskable, policy_of
+from praison_compressor.view.masks import kept_steps, mask_lines, maskable, policy_of
 from tests.helpers.transcripts import step
 
 
@@ -244,24 +244,17 @@ def test_thresholds_bound_what_is_masked():
     assert len(maskable(messages, [101] * len(messages), config(mask_above_tokens=100))) == 9
 
 
-def test_a_line_is_made_once_and_belongs_to_its_call():
-    """The same words from two calls have two lines; so have they with and without recall."""
-    body = "lorem ipsum " * 300
+@pytest.mark.parametrize("recall", [False, True])
+def test_a_line_belongs_to_its_call(recall):
+    """The same words from two calls have two lines; with recall each says how to read it."""
     messages = [{"role": "user", "content": "Look at both."}]
     for path in ("a.py", "b.py"):
-        messages += step("call_1", body, path=path)
-    lines, sizes = MaskLines(MessageCache()), [1_000] * len(messages)
-    first = lines(messages, sizes, config(recall=False))
-    assert [
-        (n, path in text_of(m)) for (n, m), path in zip(first, ("a.py", "b.py"), strict=True)
-    ] == [
-        (2, True),
-        (4, True),
-    ]
-    again = lines(copy.deepcopy(messages), sizes, config(recall=False))
-    assert [a is b for (_, a), (_, b) in zip(first, again, strict=True)] == [True, True]
-    recalled = lines(messages, sizes, config(recall=True))
-    assert ["read_conversation_archive" in text_of(m) for _, m in recalled] == [True, True]
+        messages += step("call_1", "lorem ipsum " * 300, path=path)
+    found = mask_lines(messages, [1_000] * 5, config(recall=recall), MessageCache())
+    assert list(found) == [2, 4]
+    lines = list(map(text_of, found.values()))
+    assert ["a.py" in lines[0], "b.py" in lines[1]] == [True, True]
+    assert ["read_conversation_archive" in line for line in lines] == [recall, recall]
 
 
 @pytest.mark.parametrize(
