@@ -178,8 +178,7 @@ class _Reader:
 
     def _answered(self, call: ToolCall, passage: Passage, outcome: Outcome) -> None:
         for effect in effects_of(call, self.domain):
-            ok = worked(effect, call, outcome, passage.text)
-            self.files.add(effect, passage.at, ok=ok)
+            self.files.add(effect, passage.at, ok=worked(effect, call, outcome, passage.text))
         fact = command_fact(call, passage.text, outcome, passage.at, self.domain)
         if fact is not None:
             known = self.commands.pop(fact.text, None)
