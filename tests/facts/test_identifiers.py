@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from praison_compressor import TokenCounter
-from praison_compressor.facts import extract
 from praison_compressor.facts.details import Chooser, joined, windows
 from praison_compressor.facts.identifiers import (
     CLAUSE_CHARS,
@@ -111,33 +110,6 @@ def test_the_identifiers_of_a_text(text: str, names: dict[str, str]) -> None:
 
 
 # ---------------------------------------------------------------- worth
-
-
-def test_identifiers_are_counted_by_who_used_them() -> None:
-    """Calls by name and in bodies, the user, the assistant, results and the host."""
-    long = "body_only " + "word " * 60
-    call = {"id": "c", "type": "function", "function": {"name": "save", "arguments": ""}}
-    call["function"] = {
-        "name": "save",
-        "arguments": '{"path": "order_file", "text": "' + long + '"}',
-    }
-    facts = extract(
-        [
-            {"role": "system", "content": "Keep host_name in order_file."},
-            {"role": "user", "content": "Mend order_file for user_name. And order_file again."},
-            {"role": "assistant", "content": "I see order_file.", "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": "c", "content": "order_file saved"},
-        ]
-    )
-    found = {item.text: item for item in facts.identifiers}
-    order = found["order_file"]
-    assert (order.named, order.bodies, order.user, order.assistant) == (1, 0, 1, 1)
-    assert (order.results, order.first, order.last, order.spread) == (2, 0, 3, 5)
-    assert (order.kind, order.crowd) == ("symbol", 1)
-    body = found["body_only"]
-    assert (body.named, body.bodies, body.first, body.last) == (0, 1, 2, 2)
-    assert found["user_name"].crowd == 2
-    assert facts.messages == 4
 
 
 # ---------------------------------------------------------------- clauses
