@@ -86,6 +86,23 @@ def failing(command: str, output: str) -> list[str]:
 
 
 COMPLAINTS_WITHIN = 4_000
+_SAYS_NOTHING = frozenset("cd echo export set source true sleep pwd".split())
+
+
+def programs(command: str) -> list[list[str]]:
+    """The programs of a command line with their arguments, without options, filters and `cd`.
+
+    >>> programs("cd x && PORT=1 python -m pytest -q tests | tail -5")
+    [['python', 'pytest', 'tests']]
+    """
+    out: list[list[str]] = []
+    before = ""
+    for words, end in _commands(command):
+        name, arguments, _ = _command(words)
+        if name and before != "|" and name not in _SAYS_NOTHING:
+            out.append([*name.split(), *(word for word in arguments if word[:1] != "-")])
+        before = end
+    return out
 
 
 # -------------------------------------------------------------- words of a command line
@@ -101,7 +118,7 @@ _ENDS = frozenset(("&&", "||", ";", "&", "|", "\n", "(", ")"))
 _REDIRECTION = re.compile(r"[\d&]?[<>]+[-|]?")
 _QUOTED = re.compile(r"\\(.)|'([^']*)'|\"((?:\\.|[^\"\\])*)\"", re.S)
 _PREFIXES = frozenset(
-    "sudo time nohup env command exec xargs nice timeout if ! then else do {".split()
+    "sudo time nohup env command exec xargs nice timeout uv poetry npx run if ! then do {".split()
 )
 _BEFORE_PROGRAM = re.compile(r"\w+=.*|-.*|\d+[smhd]?")
 
