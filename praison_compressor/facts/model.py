@@ -92,25 +92,17 @@ class Todo:
 
 @dataclass(frozen=True)
 class Identifier:
-    """How often, by whom and where an identifier was used."""
+    """A name that nobody could guess, and how likely it is to be needed again."""
 
     text: str
     kind: str
     named: int = 0
     """Calls that name it in a short argument."""
-    bodies: int = 0
-    """Calls that hold it inside a long one: a file's text, a patch."""
-    user: int = 0
-    assistant: int = 0
-    results: int = 0
     first: int = 0
     last: int = 0
-    spread: int = 1
-    """In how many passages it occurs."""
-    crowd: int = 1
-    """The fewest identifiers that share one passage with it."""
+    """The messages that had it first and last."""
     worth: float = 0.0
-    """How likely it is to be needed again, 0 to 1."""
+    """0 to 1."""
 
 
 @dataclass(frozen=True)

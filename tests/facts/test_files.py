@@ -226,14 +226,12 @@ def test_what_came_before_the_failure_happened(command: str, result: str, ok: bo
     [
         ("copy_path", {"source_path": "a", "destination_path": "b"}, [("b", "created", "")]),
         ("move_path", {"source_path": "a", "destination_path": "b"}, [("a", "moved", "b")]),
-        ("move_file", {"source": "a", "destination": "b"}, [("a", "moved", "b")]),
         ("move_card", {"from": "todo", "to": "doing"}, []),
         ("move_card", {"from": "in/a.md", "to": "b.md"}, [("in/a.md", "moved", "b.md")]),
         ("download_file", {"url": "https://a.b/c.zip", "path": "c.zip"},
          [("c.zip", "created", "")]),
         ("write_file", {"path": "notes.md", "content": "--- a/x.py\n+++ b/x.py\n"},
          [("notes.md", "created", "")]),
-        ("apply_patch", {"content": "--- a/x.py\n+++ b/x.py\n"}, [("x.py", "edited", "")]),
     ],
 )  # fmt: skip
 def test_what_names_a_file_and_what_does_not(

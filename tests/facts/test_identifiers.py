@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from praison_compressor import TokenCounter
-from praison_compressor.facts import extract
-from praison_compressor.facts.details import ELLIPSIS, Chooser, Windows
+from praison_compressor.facts.details import Chooser, joined, windows
 from praison_compressor.facts.identifiers import (
     CLAUSE_CHARS,
     Classifier,
@@ -114,33 +112,6 @@ def test_the_identifiers_of_a_text(text: str, names: dict[str, str]) -> None:
 # ---------------------------------------------------------------- worth
 
 
-def test_identifiers_are_counted_by_who_used_them() -> None:
-    """Calls by name and in bodies, the user, the assistant, results and the host."""
-    long = "body_only " + "word " * 60
-    call = {"id": "c", "type": "function", "function": {"name": "save", "arguments": ""}}
-    call["function"] = {
-        "name": "save",
-        "arguments": '{"path": "order_file", "text": "' + long + '"}',
-    }
-    facts = extract(
-        [
-            {"role": "system", "content": "Keep host_name in order_file."},
-            {"role": "user", "content": "Mend order_file for user_name. And order_file again."},
-            {"role": "assistant", "content": "I see order_file.", "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": "c", "content": "order_file saved"},
-        ]
-    )
-    found = {item.text: item for item in facts.identifiers}
-    order = found["order_file"]
-    assert (order.named, order.bodies, order.user, order.assistant) == (1, 0, 1, 1)
-    assert (order.results, order.first, order.last, order.spread) == (2, 0, 3, 5)
-    assert (order.kind, order.crowd) == ("symbol", 1)
-    body = found["body_only"]
-    assert (body.named, body.bodies, body.first, body.last) == (0, 1, 2, 2)
-    assert found["user_name"].crowd == 2
-    assert facts.messages == 4
-
-
 # ---------------------------------------------------------------- clauses
 
 
@@ -181,20 +152,25 @@ def count(text: str) -> int:
 
 
 def test_the_clause_that_is_worth_most_a_token_is_chosen_first() -> None:
-    """Until the room is spent; what does not fit waits for the next time."""
+    """Until the room is spent; what was chosen last is given back first."""
     excerpts = [
         Excerpt(0, "user", "cheap talk about low_name here", ("low_name",)),
         Excerpt(1, "user", "the costly talk about high_name there", ("high_name",)),
     ]
-    chooser = Chooser(excerpts, {"low_name": 0.1, "high_name": 0.9}, count)
-    chooser.spend(9)
-    assert [item.index for item in chooser.chosen()] == [1]
-    chooser.spend(9)
-    assert [item.index for item in chooser.chosen()] == [0, 1]
-    chooser.give_back(1)
-    assert [item.index for item in chooser.chosen()] == [1]
-    chooser.give_back(100)
-    assert chooser.chosen() == []
+
+    def chooser(room: float) -> Chooser:
+        weights = {"low_name": 0.1, "high_name": 0.9}
+        made = Chooser(excerpts, weights, count, Classifier())
+        made.spend(room)
+        return made
+
+    assert [item.index for item in chooser(9).chosen()] == [1]
+    both = chooser(18)
+    assert [item.index for item in both.chosen()] == [0, 1]
+    both.give_back(1)
+    assert [item.index for item in both.chosen()] == [1]
+    both.give_back(100)
+    assert both.chosen() == []
 
 
 COUNT = TokenCounter("gpt-4o").text
@@ -250,9 +226,8 @@ def test_names_made_of_the_users_words_come_first() -> None:
 
 def cut(text: str, *names: str) -> str:
     """The window round these names."""
-    return Windows(text).cut_out(
-        [(text.index(name), text.index(name) + len(name)) for name in names]
-    )
+    spans = {name: (text.index(name), text.index(name) + len(name)) for name in names}
+    return joined(text, windows(text, spans).values())
 
 
 def test_a_name_keeps_the_words_beside_it_and_two_that_say_what_it_is() -> None:
@@ -288,17 +263,3 @@ def test_a_window_has_the_neighbours_of_the_name(before: list[str], after: list[
     text = " - ".join([*before, "order_file", *after])
     beside = " - ".join([*before[-1:], "order_file", *after[:1]])
     assert beside in cut(text, "order_file")
-
-
-@given(st.lists(st.sampled_from(["parser", "breaks", "of", "x1", "-", "order_file", "the"])))
-def test_a_window_is_never_wider_than_its_text_and_the_same_twice(words: list[str]) -> None:
-    """Every name of a text at once: the parts stand in order, each verbatim."""
-    text = " ".join(["order_file", *words])
-    windows = Windows(text)
-    spans = [found.span() for found in re.finditer("order_file", text)]
-    told = windows.cut_out(spans)
-    at = 0
-    for part in told.split(ELLIPSIS):
-        at = text.index(part, at) + len(part)
-    assert windows.cut_out(list(reversed(spans))) == told
-    assert told.count("order_file") == len(spans)

@@ -70,15 +70,6 @@ def test_a_todo_list_is_known_in_every_form() -> None:
     assert written == [("a", "done", 0), ("b c", "done", 1)]
 
 
-def test_items_may_be_words_where_the_tool_is_named_for_it() -> None:
-    """Any other tool's list of words is no list of things to do."""
-    assert listed(call("write_todos", todos=["lexer", " the  parser "])) == [
-        ("lexer", "pending", 0),
-        ("the parser", "pending", 0),
-    ]
-    assert listed(call("buy", items=["milk", "bread"])) == []
-
-
 def test_single_items_are_made_and_changed() -> None:
     """By an id where there is one; a tool that only reads makes none."""
     made = call("TaskCreate", subject="a")

