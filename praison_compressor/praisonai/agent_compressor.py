@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
-import operator
 import re
 import threading
 import weakref
@@ -24,7 +24,6 @@ from ..messages.forks import renewed
 from ..summaries.threads import off_loop
 from ..tokens.overflow import overflow_of
 from .engines import Engines, bill, prune
-from .host_compaction import PassThroughManager, manager_for
 from .notices import Notices, Status, status_of
 from .options import RequestedContext
 from .requests import (
@@ -55,7 +54,7 @@ class AgentCompressor:
 
     def __init__(self, agent: Any, asked: RequestedContext, config: CompressorConfig) -> None:
         self._agent = weakref.ref(agent)
-        self._asked = asked
+        self.asked = asked
         self._session_id: str | None = None
         self._own_id = new_session_id()
         self._notices = Notices(self._agent)
@@ -66,8 +65,10 @@ class AgentCompressor:
         self._lock = renewed(threading.Lock())
         self._last: CompressResult | None = None
         self._last_overhead = 0
-        self._found = _state(agent)
-        self._manager: PassThroughManager | None = None
+        # Exactly one system compresses: the host's `context_compaction` is off meanwhile.
+        self._execution, self._uncompacted = agent.execution, copy.copy(agent.execution)
+        self._uncompacted.context_compaction = False
+        agent.execution = self._uncompacted
         self._recall = give_recall_tools(agent, self)
 
     @property
@@ -108,43 +109,17 @@ class AgentCompressor:
         """Have every event of this agent's compressions passed on, with its numbers."""
         self._notices.subscribe(listener)
 
-    # ------------------------------------------------------------ the agent's manager
-
-    @property
-    def is_in_place(self) -> bool:
-        """Whether the agent still asks as it did, or has the manager that we gave it."""
-        agent = self._agent()
-        if agent is None:
-            return False
-        if self._manager is not None:
-            return agent._context_manager is self._manager
-        return all(map(operator.is_, _state(agent), self._found))
-
-    def put_in_place(self) -> None:
-        """Give the agent our manager, now that it is asked for.
-
-        Not before: the host's looks up the model's window in litellm, whose import takes seconds,
-        and a turn may begin on an event loop.
-        """
-        agent = self._agent()
-        with self._lock:
-            if agent is not None and self._manager is None:
-                self._manager = manager_for(agent, self._asked.context)
-                agent.context_manager = self._manager
-
     def leave(self) -> None:
-        """Give the agent back what it had; the host builds its own manager where it had none."""
+        """Give the agent back what it had."""
         agent = self._agent()
         if agent is None:
             return
         if self._recall:
             agent.tools = [tool for tool in _tools_of(agent) if tool not in self._recall]
-        if self._manager is None or not self.is_in_place:
-            return
-        _, manager, initialized = self._found
-        ours = isinstance(manager, PassThroughManager)  # of the agent that this one was copied from
-        agent._context_manager = None if ours else manager
-        agent._context_manager_initialized = initialized and not ours
+        if agent.execution is self._uncompacted:
+            agent.execution = self._execution
+
+    # ------------------------------------------------------------ requests
 
     def view(self, request: HostRequest) -> Sequence[Message]:
         """What to send instead of the request's messages."""
@@ -198,7 +173,7 @@ class AgentCompressor:
 
     def _compresses(self, request: HostRequest) -> bool:
         """Whether the request may move the session on: the conversation itself, unless told not."""
-        if not self._asked.automatic:
+        if not self.asked.automatic:
             return False
         if carries_conversation(self._agent(), request.messages):
             return True
@@ -370,11 +345,6 @@ class AgentCompressor:
             StoreUnavailable: it cannot be reached, or it is this process's memory.
         """
         return self._mirror.forget(self.config.namespace, target or self.session_id)
-
-
-def _state(agent: Any) -> tuple[Any, Any, Any]:
-    """How an agent asks: its `context=`, its manager, and whether that one counts already."""
-    return agent._context_param, agent._context_manager, agent._context_manager_initialized
 
 
 def model_of(agent: Any) -> str | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Generator
-from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from ..compressor.result import CompressResult
@@ -80,7 +79,7 @@ def _told(compressor: AgentCompressor, result: CompressResult) -> str:
 Ours = Agents[AgentCompressor]
 
 
-def chat(original: Any, agents: Ours, *, is_turn: bool = True) -> Any:
+def chat(original: Any, agents: Ours) -> Any:
     """A turn, or the answer to a command."""
 
     @functools.wraps(original)
@@ -88,15 +87,10 @@ def chat(original: Any, agents: Ours, *, is_turn: bool = True) -> Any:
         compressor, command = agents.of(self), read(self, prompt)
         if compressor is not None and command is not None:
             return answer(compressor, command)
-        with turn_of(compressor) if is_turn else nullcontext():
+        with turn_of(compressor):
             return original(self, prompt, *args, **kwargs)
 
     return chat
-
-
-planned = functools.partial(chat, is_turn=False)
-"""With `planning=True`, `start` and `run` would first have a model plan how to do a command. What a
-planner sends is not the agent's."""
 
 
 def achat(original: Any, agents: Ours) -> Any:
