@@ -22,13 +22,6 @@ from ...summaries.prompts import rendering
 from ...view.frame import escape, frame, unframe
 from .items import EMPTY_SPEECH, Item, Items
 
-__all__ = [
-    "Marks",
-    "Memory",
-    "choose",
-    "memory_options",
-]
-
 
 @dataclass(frozen=True)
 class Marks:
