@@ -35,9 +35,8 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     """The host's `RealtimeAgent` with a `url` of your own and, where marks are given, a memory.
 
     At `trigger_items` items the oldest move into a memory item in front of the conversation and are
-    deleted from the server, down to `max_history_items`. The memory is what
-    `ContextCompressor` makes of all that left, in a sixteenth of the window: the words while they
-    fit, then summaries.
+    deleted from the server, down to `max_history_items`. The memory is what `ContextCompressor`
+    makes of all that left, in a twentieth of the window: the words while they fit, then summaries.
     After a disconnect `aconnect` tells the new connection the memory and the live window; what the
     user said and the old one had not yet transcribed is there as speech without its words.
 
@@ -79,7 +78,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     ) -> None:
         super().__init__(name, llm, model, realtime, instructions, verbose, **kwargs)
         if not hasattr(self._realtime_config, "to_session"):
-            raise ConfigError("this praisonaiagents speaks the beta protocol; take 1.7.10 or newer")
+            raise ConfigError("this praisonaiagents speaks the beta protocol; take a newer one")
         self._ws: Any = None
         self.url = _url(url or OPENAI_URL, self.llm)
         self.session_id = session_id or f"voice-{uuid.uuid4().hex}"
