@@ -21,7 +21,7 @@ from ..ledger.recall import recall_tools
 from ..ledger.segments import Store
 from ..messages import Message
 from ..messages.forks import renewed
-from ..summaries.threads import off_loop
+from ..summaries.threads import run
 from ..tokens.overflow import overflow_of
 from .engines import Engines, bill, prune
 from .notices import Notices, Status, status_of
@@ -121,31 +121,22 @@ class AgentCompressor:
 
     # ------------------------------------------------------------ requests
 
-    def view(self, request: HostRequest) -> Sequence[Message]:
-        """What to send instead of the request's messages."""
-        try:
-            request = replace(request, messages=without_window(self._agent(), request.messages))
-            if self._compresses(request):
-                result = self._run(request, lambda: self._work_of(request))
-                view: Sequence[Message] = result.messages
-            else:
-                view = self._projected(request)
-        except Exception as error:
-            view = self._best(request, error)
-        return self._in_its_roles(request, view)
-
     async def aview(self, request: HostRequest) -> Sequence[Message]:
-        """The same on the event loop, which is never held up."""
+        """What to send instead of the request's messages. The event loop is never held up."""
         try:
             request = replace(request, messages=without_window(self._agent(), request.messages))
             if self._compresses(request):
-                result = await self._arun(request, lambda: self._work_of(request))
+                result = await self._run(request, lambda: self._work_of(request))
                 view: Sequence[Message] = result.messages
             else:
                 view = await asyncio.to_thread(self._projected, request)
         except Exception as error:
             view = await asyncio.to_thread(self._best, request, error)
-        return self._in_its_roles(request, view)
+        return alternating(view) if ROLES in self.refused(request) else view
+
+    def view(self, request: HostRequest) -> Sequence[Message]:
+        """The same from anywhere."""
+        return run(self.aview(request))
 
     def used(self, request: HostRequest, sent: Sequence[Message], reported: int) -> None:
         """Learn from the prompt tokens that the provider reports for what was sent."""
@@ -158,18 +149,18 @@ class AgentCompressor:
         """What the request's model was found not to take."""
         return frozenset(what for model, what in self._refused if model == request.model)
 
-    def other_view(
-        self, request: HostRequest, sent: Sequence[Message], error: Exception
-    ) -> Sequence[Message] | None:
-        """What to send after a refusal that says what to change; None after any other."""
-        return self.view(request) if self._learned(request, sent, error) else None
-
     async def aother_view(
         self, request: HostRequest, sent: Sequence[Message], error: Exception
     ) -> Sequence[Message] | None:
-        """The same on the event loop."""
+        """What to send after a refusal that says what to change; None after any other."""
         learned = await asyncio.to_thread(self._learned, request, sent, error)
         return await self.aview(request) if learned else None
+
+    def other_view(
+        self, request: HostRequest, sent: Sequence[Message], error: Exception
+    ) -> Sequence[Message] | None:
+        """The same from anywhere."""
+        return run(self.aother_view(request, sent, error))
 
     def _compresses(self, request: HostRequest) -> bool:
         """Whether the request may move the session on: the conversation itself, unless told not."""
@@ -205,22 +196,12 @@ class AgentCompressor:
         }
         return _Work(self.engine(request.model), options, self._engines.measured(request))
 
-    def _run(self, request: HostRequest, prepare: Callable[[], _Work]) -> CompressResult:
-        with self._notices.during(request):
-            work = prepare()
-            result = off_loop(lambda: work.engine.compress_sync(request.messages, **work.options))
-        self._mirror.show(self.config.namespace, result)
-        return self._sent(result, work.beside)
-
-    async def _arun(self, request: HostRequest, prepare: Callable[[], _Work]) -> CompressResult:
+    async def _run(self, request: HostRequest, prepare: Callable[[], _Work]) -> CompressResult:
         async with self._notices.during(request):
             work = await asyncio.to_thread(prepare)  # it opens the store
             result = await work.engine.compress(request.messages, **work.options)
         await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
-        return self._sent(result, work.beside)
-
-    def _sent(self, result: CompressResult, beside: int) -> CompressResult:
-        self._last, self._last_overhead = result, beside
+        self._last, self._last_overhead = result, work.beside
         bill(self._agent(), result.usage)
         if result.written or result.newly_masked:
             self._notices.compressed(self.status(), result)
@@ -242,9 +223,6 @@ class AgentCompressor:
         except Exception:
             log.exception("agent %s: sent as it is", self._name())
             return request.messages
-
-    def _in_its_roles(self, request: HostRequest, view: Sequence[Message]) -> Sequence[Message]:
-        return alternating(view) if ROLES in self.refused(request) else view
 
     def _learned(self, request: HostRequest, sent: Sequence[Message], error: Exception) -> bool:
         """Take from a refusal what the model wants; False when it says nothing of that."""
@@ -276,17 +254,17 @@ class AgentCompressor:
         """Where the conversation stands: its tokens, its window, its session."""
         return status_of(self._last, self._last_overhead, self.engine(), self.session_id)
 
-    def compress(self, focus: str | None = None) -> CompressResult:
+    async def acompress(self, focus: str | None = None) -> CompressResult:
         """Compress the agent's conversation now, with `focus` as what to keep most of all.
 
         Raises:
             CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
         """
-        return self._run(self._now(), lambda: self._work_now(focus))
+        return await self._run(self._now(), lambda: self._work_now(focus))
 
-    async def acompress(self, focus: str | None = None) -> CompressResult:
-        """The same on the event loop."""
-        return await self._arun(self._now(), lambda: self._work_now(focus))
+    def compress(self, focus: str | None = None) -> CompressResult:
+        """The same from anywhere."""
+        return run(self.acompress(focus))
 
     def _work_now(self, focus: str | None) -> _Work:
         options = {"session_id": self.session_id, "force": True}

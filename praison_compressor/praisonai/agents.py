@@ -49,22 +49,14 @@ def each_step_in_turn(given: Any, stream: Generator[Any, Any, Any]) -> Generator
     A generator runs in the context of whoever asks for its next item: set once at its start, the
     turn would leak into the consumer, and two interleaved streams would swap theirs.
     """
-    failure: BaseException | None = None
-    sent: Any = None
     try:
         while True:
             with turn_of(given):
                 try:
-                    item = stream.send(sent) if failure is None else stream.throw(failure)
+                    item = next(stream)
                 except StopIteration as stop:
                     return stop.value
-            failure, sent = None, None
-            try:
-                sent = yield item
-            except GeneratorExit:
-                raise
-            except BaseException as error:
-                failure = error
+            yield item
     finally:
         with turn_of(given):
             stream.close()

@@ -9,8 +9,8 @@ import functools
 from collections.abc import Generator
 from typing import Any, NamedTuple
 
-from ..compressor.result import CompressResult
 from ..errors import CompressorError
+from ..summaries.threads import run
 from .agent_compressor import AgentCompressor
 from .agents import Agents, each_step_in_turn, turn_of
 
@@ -35,25 +35,21 @@ def read(agent: Any, prompt: Any) -> Command | None:
     return Command(name, argument.strip())
 
 
-def answer(compressor: AgentCompressor, command: Command) -> str:
+async def aanswer(compressor: AgentCompressor, command: Command) -> str:
     """What the agent says to a command."""
     try:
-        if command.name == "compact":
-            return _told(compressor, compressor.compress(command.argument or None))
-        return _at_once(compressor, command)
+        if command.name != "compact":
+            return await asyncio.to_thread(_at_once, compressor, command)  # it reads the store
+        result = await compressor.acompress(command.argument or None)
     except CompressorError as error:
         return str(error)
+    is_news = result.written or result.newly_masked
+    return compressor.notice or "" if is_news else "Nothing to compress yet."
 
 
-async def aanswer(compressor: AgentCompressor, command: Command) -> str:
-    """The same on the event loop."""
-    try:
-        if command.name == "compact":
-            result = await compressor.acompress(command.argument or None)
-            return _told(compressor, result)
-        return await asyncio.to_thread(_at_once, compressor, command)  # it reads the store
-    except CompressorError as error:
-        return str(error)
+def answer(compressor: AgentCompressor, command: Command) -> str:
+    """The same from anywhere."""
+    return run(aanswer(compressor, command))
 
 
 def _at_once(compressor: AgentCompressor, command: Command) -> str:
@@ -66,11 +62,6 @@ def _at_once(compressor: AgentCompressor, command: Command) -> str:
     if not command.argument:
         return "Which session? /resume ID"
     return f"Session {compressor.resume(command.argument)}"
-
-
-def _told(compressor: AgentCompressor, result: CompressResult) -> str:
-    is_news = result.written or result.newly_masked
-    return compressor.notice or "" if is_news else "Nothing to compress yet."
 
 
 # ------------------------------------------------------------ replaced in the host

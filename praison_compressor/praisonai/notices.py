@@ -117,35 +117,23 @@ def short(tokens: int) -> str:
 
 
 class _Request:
-    """The request that is being compressed here; what is told on a loop is awaited at its end."""
+    """The request that is being compressed here; what is told of it is awaited at its end."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self.messages = messages
-        self._on_loop = False
         self._telling: asyncio.Task[None] | None = None
         self._token: contextvars.Token[_Request | None] | None = None
 
     def tell(self, work: Callable[[], None]) -> None:
-        """Now, in another thread: a private event loop runs here, which hooks must not find. On a
-        loop beside the compression, one after the other."""
-        if self._on_loop:
-            self._telling = asyncio.ensure_future(_after(self._telling, work))
-        else:
-            apart(work)
-
-    def __enter__(self) -> None:
-        self._token = _during.set(self)
-
-    def __exit__(self, *failure: object) -> None:
-        assert self._token is not None
-        _during.reset(self._token)
+        """Beside the compression, one after the other, in threads: hooks must not find our loop."""
+        self._telling = asyncio.ensure_future(_after(self._telling, work))
 
     async def __aenter__(self) -> None:
-        self._on_loop = True
-        self.__enter__()
+        self._token = _during.set(self)
 
     async def __aexit__(self, kind: type[BaseException] | None, *failure: object) -> None:
-        self.__exit__()
+        assert self._token is not None
+        _during.reset(self._token)
         if self._telling is not None:
             if kind is not None:
                 self._telling.cancel()
@@ -178,7 +166,7 @@ class Notices:
         self._listeners.append(listener)
 
     def during(self, request: HostRequest) -> _Request:
-        """A block, plain or `async with`, in which that request is compressed."""
+        """An `async with` block in which that request is compressed."""
         self._newest = request.messages
         return _Request(request.messages)
 
