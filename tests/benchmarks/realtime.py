@@ -63,8 +63,7 @@ async def serve() -> None:
         protocol = asyncio.StreamReaderProtocol(reader)
         await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
         while await reader.readline():
-            bills = [bill.input_tokens for bill in server.bills]
-            books = {"bills": bills, "ids": server.ids, "refusals": len(server.refusals)}
+            books = {"bills": server.bills, "ids": server.ids, "refusals": len(server.refusals)}
             print(json.dumps(books), flush=True)
 
 

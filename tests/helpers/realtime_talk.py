@@ -19,7 +19,7 @@ ITEMS = {"max_history_items": LOW, "trigger_items": HIGH}
 SMALL = {"max_history_items": 4, "trigger_items": 8}
 
 
-TIGHT = CompressorConfig(context_window=6_400)
+TIGHT = CompressorConfig(context_window=8_000)
 """A memory of 400 tokens, so that a few turns make a summary."""
 
 

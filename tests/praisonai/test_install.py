@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import threading
 from collections.abc import Iterator
 from types import FunctionType
 from typing import Any
 
 import pytest
 from praisonaiagents import Agent, ExecutionConfig
-from praisonaiagents.context.manager import ContextManager
 from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 
 from praison_compressor import install, uninstall
 from praison_compressor.praisonai import HostMoved, installed
-from praison_compressor.praisonai.host_compaction import PassThroughManager
 from praison_compressor.praisonai.install import NEEDED, REPLACED, missing
 from praison_compressor.testing import LocalProvider, Worker
 from tests.helpers.hosting import (
@@ -119,24 +116,6 @@ def test_uninstall_puts_every_object_back(clean: None) -> None:
     assert [key for key in before if after[key] is not before[key]] == []
 
 
-def test_threads_install_once(clean: None) -> None:
-    """Sixteen threads at once end up with one installation."""
-    made: list[Any] = []
-    gate = threading.Barrier(16)
-
-    def run() -> None:
-        gate.wait()
-        made.append(install())
-
-    threads = [threading.Thread(target=run) for _ in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len({id(each) for each in made}) == 1
-    assert len(made) == 16
-
-
 def test_a_patch_of_somebody_else_survives(clean: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who wrapped our wrapper keeps theirs after `uninstall`, and ours inside it does nothing."""
     mixin = owner_of("agent.chat_mixin.ChatMixin")
@@ -155,16 +134,15 @@ def test_a_patch_of_somebody_else_survives(clean: None, monkeypatch: pytest.Monk
 
 
 def test_an_agent_goes_back_to_the_host(clean: None) -> None:
-    """After `uninstall` an agent that compressed has the host's own manager again."""
-    made = Agent(
-        instructions="x",
-        context=ContextConfig(strategy=OptimizerStrategy.SUMMARIZE),
-        output="silent",
-    )
+    """One system compresses: the host's compaction is off while ours is on, and back afterwards."""
+    options = ExecutionConfig(context_compaction=True, max_iter=7)
+    made = Agent(instructions="x", context="summarize", execution=options, output="silent")
     install()
-    assert type(made.context_manager) is PassThroughManager
+    assert made.context_compressor is not None
+    assert (made.execution.context_compaction, made.execution.max_iter) == (False, 7)
     uninstall()
-    assert type(made.context_manager) is ContextManager
+    assert made.execution is options
+    assert options.context_compaction is True
 
 
 # ---------------------------------------------------------------- agents that did not ask
@@ -214,9 +192,3 @@ def test_agents_that_did_not_ask_send_the_same_bytes(
     uninstall()
     assert ours == bodies(path, mode, OTHERS[asked])
     assert len(ours) >= 3
-
-
-def test_an_agent_that_did_not_ask_has_no_compressor(host: LocalProvider) -> None:
-    """The attribute is there, and says None."""
-    assert agent(host, PATHS[0]).context_compressor is None
-    assert agent(host, PATHS[0], "sliding_window").context_compressor is None

@@ -332,16 +332,6 @@ def test_slash_commands_need_no_request_of_the_agent(
         made.context_compressor.resume("nowhere")
 
 
-@pytest.mark.parametrize("run", ["start", "run"])
-def test_a_command_is_not_planned(host: LocalProvider, run: str) -> None:
-    """An agent that plans has its planner asked for words alone."""
-    made = agent(host, OPENAI, context(host), planning=True)
-    assert "of 6.0k (full)" in getattr(made, run)("/status")
-    assert host.requests == []
-    assert getattr(made, run)(turn(0)) is not None
-    assert any("plan" in record.text.lower() for record in host.requests)
-
-
 def test_other_slashes_are_words(host: LocalProvider) -> None:
     """A path or a word of the user's own goes to the model; so do commands of agents not ours."""
     made = agent(host, PATHS[0], context(host))

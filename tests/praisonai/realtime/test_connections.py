@@ -44,18 +44,6 @@ async def test_a_reconnect_tells_the_memory_and_the_live_window():
         assert server.refusals == []
 
 
-async def test_a_session_that_begins_anew_on_the_same_line_is_told_too():
-    """A second `session.created` means an empty conversation behind the same socket."""
-    async with conversation() as (server, agent, caller):
-        await caller.script(range(8))
-        await agent.settled()
-        before = list(server.ids)
-        server.now.items.clear()
-        await server.now.greet()
-        await until(lambda: len(server.ids) == len(before))
-        assert server.ids[1:] == before[1:]
-
-
 async def test_another_process_goes_on_from_the_ledger(tmp_path):
     """With a store in a file a new agent of the same session begins with the memory."""
     config = CompressorConfig(store_url=f"sqlite:///{tmp_path / 'ledger.db'}")
@@ -119,17 +107,6 @@ async def test_a_text_sent_before_the_line_went_dead_is_not_lost():
         await caller.cut_off()
         await caller.call()
         await until(lambda: [k.words for k in server.now.items] == ["Are you there"])
-
-
-async def test_listening_can_be_interrupted_and_taken_up_again():
-    """A cancelled `receive_loop` leaves the connection and what is known of it as they are."""
-    async with conversation() as (server, agent, caller):
-        await small_talk(caller, 4)
-        before = agent.items
-        await caller.pause()
-        await caller.turn("Still there")
-        assert agent.items[: len(before)] == before
-        assert len(server.connections) == 1
 
 
 async def test_a_disconnect_during_a_commit_loses_and_doubles_nothing():
