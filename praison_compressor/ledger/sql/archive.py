@@ -213,16 +213,24 @@ class Archive:
         if rows:
             self.connection.execute(insert(links), rows)
 
-    def of_entry(self, entry_key: int) -> list[Message]:
-        """The originals of an entry, in order."""
-        query = (
-            select(links.c.message_key)
-            .where(links.c.entry_key == entry_key)
-            .order_by(links.c.ordinal)
-        )
-        keys = list(self.connection.execute(query).scalars())
-        found = self.get(keys)
-        return [found[key] for key in keys]
+    def linked(self, entry_keys: Iterable[int]) -> dict[int, list[int]]:
+        """The keys of the messages of each entry, in order."""
+        found: dict[int, list[int]] = {key: [] for key in entry_keys}
+        for some in batches(found):
+            query = select(links).where(links.c.entry_key.in_(some))
+            for row in self.connection.execute(query.order_by(links.c.entry_key, links.c.ordinal)):
+                found[row.entry_key].append(row.message_key)
+        return found
+
+    def of_entries(self, entry_keys: Iterable[int]) -> dict[int, list[Message]]:
+        """The originals of each entry, in order.
+
+        Raises:
+            LedgerCorrupt: one cannot be read.
+        """
+        linked = self.linked(entry_keys)
+        found = self.get(key for keys in linked.values() for key in keys)
+        return {entry: [found[key] for key in keys] for entry, keys in linked.items()}
 
     def get(self, keys: Iterable[int]) -> dict[int, Message]:
         """Messages by their keys.

@@ -27,17 +27,16 @@ from .archive import Archive, Codec, codec_of
 from .audit import Fault, audit
 from .database import Database
 from .erasure import Erased, erase_message, erase_session, reclaim
-from .queries import SessionInfo, archived_keys, lineage, search, sessions_of, tree, usage_of
+from .queries import SessionInfo, archived, search, sessions_of, usage_of
 from .schema import check_names, entries, sessions
 from .sessions import (
-    Snapshot,
     Snapshots,
+    family,
     find,
+    lineage,
     require,
-    scope_of,
     snapshot,
     whole_transcript,
-    within,
 )
 from .transfer import export_session, import_session
 from .writing import (
@@ -180,7 +179,7 @@ class SqlStore:
         Raises:
             SessionNotFound: no such session in this namespace.
         """
-        return self._database.read(lambda c: tree(c, namespace, session_id))
+        return self._database.read(lambda c: family(c, namespace, session_id))
 
     def usage(self, namespace: str, session_id: str) -> Usage:
         """What the session's own summaries cost.
@@ -196,7 +195,7 @@ class SqlStore:
         Raises:
             SessionNotFound: no such session in this namespace.
         """
-        return self._read(lambda archive: _archived(archive, namespace, session_id))
+        return self._read(lambda archive: archived(archive, namespace, session_id))
 
     def search(
         self,
@@ -247,13 +246,13 @@ class SqlStore:
         """
         return reclaim(self._database)
 
-    def export(self, namespace: str, session_id: str, note: str = "") -> dict[str, Any]:
-        """The session with all it inherits as plain JSON; `note` says where it went.
+    def export(self, namespace: str, session_id: str) -> dict[str, Any]:
+        """The session with all it inherits as plain JSON.
 
         Raises:
             SessionNotFound: no such session in this namespace.
         """
-        return self._write(lambda archive: export_session(archive, namespace, session_id, note))
+        return self._read(lambda archive: export_session(archive, namespace, session_id))
 
     def import_(self, namespace: str, exported: Mapping[str, Any]) -> Session:
         """Take in an exported session.
@@ -281,18 +280,18 @@ class SqlStore:
     def _archive(self, connection: Connection) -> Archive:
         return Archive(connection, self._database.packer, indexed=not self._database.encrypted)
 
-    def _opened(self, archive: Archive, namespace: str, session_id: str) -> Snapshot | None:
+    def _opened(self, archive: Archive, namespace: str, session_id: str) -> Session | None:
         row = find(archive.connection, namespace, session_id)
         if row is None:
             return None
         known = self._snapshots.get(row)
-        if known is not None and known.is_current(row):
+        if known is not None and (known.tip, known.edits) == (row.tip, row.edits):
             return known
         return snapshot(archive, row, known)
 
     def _forked(
         self, archive: Archive, namespace: str, session_id: str, parent_id: str
-    ) -> Snapshot | None:
+    ) -> Session | None:
         create(archive, namespace, session_id, parent_id)
         return self._opened(archive, namespace, session_id)
 
@@ -302,30 +301,20 @@ class SqlStore:
         session: Session,
         segments: Sequence[tuple[Segment, list[Message]]],
         outline: Outline | None,
-    ) -> Snapshot:
+    ) -> Session:
         append(archive, session, segments, outline)
         row = require(archive.connection, session.namespace, session.id)
         return snapshot(archive, row, self._snapshots.get(row))
 
 
 def _originals(archive: Archive, session: Session, entry: Entry) -> list[Message] | None:
-    row = find(archive.connection, session.namespace, session.id)
-    if row is None:
-        return None
     query = select(entries.c.key).where(
-        within(scope_of(archive.connection, row)),
+        entries.c.namespace == session.namespace,
         entries.c.hash == entry.hash,
         entries.c.sealed.is_not(None),
     )
-    entry_key = archive.connection.execute(query).scalar()
-    return None if entry_key is None else archive.of_entry(entry_key)
-
-
-def _archived(archive: Archive, namespace: str, session_id: str) -> list[Message]:
-    scope = scope_of(archive.connection, require(archive.connection, namespace, session_id))
-    keys = archived_keys(archive.connection, scope)
-    found = archive.get(keys)
-    return [found[key] for key in keys]
+    key = archive.connection.execute(query).scalar()
+    return None if key is None else archive.of_entries([key])[key]
 
 
 def _whole(archive: Archive, session: Session) -> list[Message]:
@@ -334,7 +323,7 @@ def _whole(archive: Archive, session: Session) -> list[Message]:
     if row is None or found is not None:
         return found or []
     logger.warning(ARCHIVE_ONLY, session.id)
-    return _archived(archive, session.namespace, session.id)
+    return archived(archive, session.namespace, session.id)
 
 
 def open_store(
