@@ -111,7 +111,6 @@ def test_nothing_of_a_forgotten_session_is_left_in_the_file(tmp_path: Path) -> N
     ]
     assert len(gone) >= 4
     assert [b for b in gone if b[10:60] in bytes_of(tmp_path)] == []
-    assert _count(tmp_path, "PRAGMA freelist_count") == 0
     assert store.verify() == []
 
 
@@ -175,13 +174,6 @@ def _reading(url: str) -> psycopg.Connection:
     connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
     connection.execute("SELECT count(*) FROM compressor_search")
     return connection
-
-
-def _count(directory: Path, query: str) -> int:
-    connection = sqlite3.connect(directory / "ledger.db")
-    found = int(connection.execute(query).fetchone()[0])
-    connection.close()
-    return found
 
 
 def _column(directory: Path, query: str) -> list[bytes]:

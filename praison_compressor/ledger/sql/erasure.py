@@ -195,25 +195,26 @@ def reclaim(database: Database) -> bool:
 
 def _of_sqlite(database: Database) -> bool:
     # Freed bytes were overwritten in place (secure_delete); old ones may be in the log still.
-    ((busy, *_),) = database.maintain(
-        "PRAGMA incremental_vacuum", "PRAGMA wal_checkpoint(TRUNCATE)"
-    )
+    ((busy, *_),) = database.maintain("PRAGMA wal_checkpoint(TRUNCATE)")
     return not busy
 
 
 def _of_postgresql(database: Database) -> bool:
     # A plain VACUUM leaves old bytes in reused pages; FULL writes the tables anew, but copies
     # what a transaction from before may still read, and whoever comes waits behind it.
-    if not _no_reader_left(database, database.write(_transaction)):
-        return False
-    database.maintain(*(f"VACUUM FULL compressor_{name}" for name in _REWRITTEN))
+    now = database.write(lambda a: str(a.connection.execute(text(_TRANSACTION)).scalar()))
+    until = time.monotonic() + _PATIENCE
+    while database.read(lambda a: a.connection.execute(_BEFORE, {"now": now}).scalar()):
+        if time.monotonic() > until:
+            return False
+        time.sleep(_PAUSE)
+    for name in _REWRITTEN:
+        database.maintain(f"VACUUM FULL compressor_{name}")
     return True
 
 
-def _transaction(connection: Connection) -> str:
-    """The number of a transaction that began after what was forgotten was committed."""
-    return str(connection.execute(text("SELECT pg_current_xact_id()::xid")).scalar())
-
+_TRANSACTION = "SELECT pg_current_xact_id()::xid"
+"""The number of a transaction that begins after what was forgotten was committed."""
 
 # Numbers of transactions wrap round, so ages are compared. Readers of other databases count too:
 # one that writes there holds back the snapshots of those who begin here.
@@ -227,17 +228,3 @@ _BEFORE = text(
     ) AS holders WHERE age(held) > age(CAST(CAST(:now AS text) AS xid))
     """
 )
-
-
-def _no_reader_left(database: Database, now: str) -> bool:
-    """Wait until no transaction that began before that one is left; False where one outstays us."""
-
-    def held(connection: Connection) -> bool:
-        return bool(connection.execute(_BEFORE, {"now": now}).scalar())
-
-    until = time.monotonic() + _PATIENCE
-    while database.read(held):
-        if time.monotonic() > until:
-            return False
-        time.sleep(_PAUSE)
-    return True

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select, text
 
 from ...messages import Message, content_digest
-from ..segments import Usage
 from ..words import Hit, Place, hits, holds, readable, words
 from .archive import Archive
 from .schema import entries, epochs, is_sqlite, links, messages, sessions
-from .sessions import NEWEST, chain, require, standing, unsealed
+from .sessions import NEWEST, chain, require, standing
 
 
 @dataclass(frozen=True)
@@ -60,14 +59,6 @@ def sessions_of(connection: Connection, namespace: str, limit: int | None) -> li
     return [SessionInfo(*row) for row in connection.execute(query)]
 
 
-def usage_of(archive: Archive, namespace: str, session_id: str) -> Usage:
-    """What the session's own summaries cost."""
-    row = require(archive.connection, namespace, session_id)
-    query = select(entries).where(entries.c.session_key == row.key)
-    own = (unsealed(archive.packer, each) for each in archive.connection.execute(query))
-    return sum((entry.segment.usage for entry in own), Usage())
-
-
 def archived(archive: Archive, namespace: str, session_id: str) -> list[Message]:
     """Every original of a session and of what it inherits once, in the order of the chain."""
     row = require(archive.connection, namespace, session_id)
@@ -92,11 +83,7 @@ def search(
     *,
     archived_only: bool = False,
 ) -> list[Hit]:
-    """The messages that match best: of a session and what it inherits, or of a namespace.
-
-    Raises:
-        ConfigError: a limit below 1.
-    """
+    """The messages that match best: of a session and what it inherits, or of a namespace."""
     wanted = words(query)[:_ASKED]
     if not wanted:
         return []

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,7 +10,6 @@ from sqlalchemy import Connection, Row, case, delete, func, select
 
 from ...errors import LedgerCorrupt, SessionNotFound
 from ...messages import Message, content_digest
-from ...messages.forks import renewed
 from ..segments import (
     FORGOTTEN,
     GENESIS,
@@ -26,36 +23,6 @@ from ..segments import (
 )
 from .archive import Archive, Packer, dump, load
 from .schema import entries, epochs, inserting, sessions, transcripts
-
-
-class Snapshots:
-    """The sessions that this process read last, the least used dropped; thread-safe."""
-
-    def __init__(self, most: int = 256) -> None:
-        self._most = most
-        self._lock = renewed(threading.Lock())
-        self._kept: OrderedDict[tuple[str, str], Session] = OrderedDict()
-
-    def clear(self) -> None:
-        """Forget all."""
-        with self._lock:
-            self._kept.clear()
-
-    def keep(self, found: Session) -> Session:
-        """Remember a session that was read."""
-        key = (found.namespace, found.id)
-        with self._lock:
-            self._kept[key] = found
-            self._kept.move_to_end(key)
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
-        return found
-
-    def get(self, row: Row[Any]) -> Session | None:
-        """What was read of that session before."""
-        with self._lock:
-            return self._kept.get((row.namespace, row.id))
-
 
 # ---------------------------------------------------------------- sessions and epochs
 _named, _tip, _at = (epochs.alias(name) for name in ("named", "tip", "at"))
@@ -91,11 +58,7 @@ def find(connection: Connection, namespace: str, session_id: str) -> Row[Any] | 
 
 
 def require(connection: Connection, namespace: str, session_id: str) -> Row[Any]:
-    """The same.
-
-    Raises:
-        SessionNotFound: there is none.
-    """
+    """The same."""
     row = find(connection, namespace, session_id)
     if row is None:
         raise SessionNotFound(
@@ -153,11 +116,7 @@ def chain(
 
 
 def snapshot(archive: Archive, row: Row[Any], known: Session | None) -> Session:
-    """The session as it is now; entries that are known already are not read again.
-
-    Raises:
-        LedgerCorrupt: an entry cannot be read, or is not there.
-    """
+    """The session as it is now; entries that are known already are not read again."""
     if known is not None and known.edits == row.edits:
         before, after = known.entries, known.head_hash
     else:
@@ -179,11 +138,7 @@ def sealed(packer: Packer, entry: Entry) -> bytes:
 
 
 def unsealed(packer: Packer, row: Row[Any]) -> Entry:
-    """The entry of a row; a tombstone where its payload was forgotten.
-
-    Raises:
-        LedgerCorrupt: the payload cannot be read.
-    """
+    """The entry of a row; a tombstone where its payload was forgotten."""
     if row.sealed is None:
         return Entry(FORGOTTEN, row.epoch, row.parent, "", row.commitment, row.hash)
     try:
@@ -250,11 +205,7 @@ def _earlier(archive: Archive, base: Row[Any], recorded: Outline) -> Outline | N
 
 
 def outline(archive: Archive, session_key: int) -> Outline | None:
-    """What was recorded of a session; None where nothing was.
-
-    Raises:
-        LedgerCorrupt: it cannot be read.
-    """
+    """What was recorded of a session; None where nothing was."""
     query = select(transcripts.c.body).where(transcripts.c.session_key == session_key)
     body = archive.connection.execute(query).scalar()
     return None if body is None else _unpacked(archive.packer, body)

@@ -58,12 +58,7 @@ def export_session(archive: Archive, namespace: str, session_id: str) -> dict[st
 
 
 def import_session(archive: Archive, namespace: str, exported: Mapping[str, Any]) -> str:
-    """Take a session in, or find it here as it is; its stable id.
-
-    Raises:
-        LedgerCorrupt: it is no export, or was changed.
-        LedgerConflict: another session of that id is here.
-    """
+    """Take a session in, or find it here as it is; its stable id."""
     if not isinstance(exported, Mapping) or exported.get("format") != FORMAT:
         raise LedgerCorrupt(f"this is no export of a session; expected the format {FORMAT!r}")
     try:

@@ -164,18 +164,6 @@ def create(archive: Archive, namespace: str, session_id: str, parent_id: str | N
 
 
 # ---------------------------------------------------------------- leases
-_ABSURD = 10
-"""Times a lease's length: what ends later was written by a clock that has been set back since."""
-
-
-def is_taken(connection: Connection, session: Session, holder: str, seconds: float) -> bool:
-    """Whether another has the session's lease."""
-    found = connection.execute(select(leases).where(_of(session))).first()
-    if found is None or found.holder == holder:
-        return False
-    return bool(_now(connection) < found.until <= _now(connection) + _ABSURD * seconds)
-
-
 def claim(connection: Connection, session: Session, holder: str, seconds: float) -> bool:
     """Take the session's lease by the database's clock; whether it is the holder's now."""
     now = _now(connection)
@@ -183,16 +171,21 @@ def claim(connection: Connection, session: Session, holder: str, seconds: float)
     insertion = inserting(connection, leases).values(
         namespace=session.namespace, session_id=session.id, **taken
     )
-    is_over = (leases.c.until <= now) | (leases.c.until > now + _ABSURD * seconds)
     connection.execute(
         insertion.on_conflict_do_update(
             index_elements=[leases.c.namespace, leases.c.session_id],
             set_=taken,
-            where=is_over | (leases.c.holder == holder),
+            where=(leases.c.until <= now) | (leases.c.holder == holder),
         )
     )
     # Asked back rather than counted: drivers differ in what they count for an INSERT.
     return bool(connection.execute(select(leases.c.holder).where(_of(session))).scalar() == holder)
+
+
+def is_taken(connection: Connection, session: Session, holder: str) -> bool:
+    """Whether another has the session's lease."""
+    others = (leases.c.holder != holder) & (leases.c.until > _now(connection))
+    return connection.execute(select(leases).where(_of(session), others)).first() is not None
 
 
 def release(connection: Connection, session: Session, holder: str) -> None:
