@@ -23,11 +23,11 @@ from tests.helpers.talks import NAMESPACE, committed, segment, talk
 COLUMNS = {
     "summary": [("entries", "sealed"), ("entries", "kind")],
     "archive": [("messages", "body"), ("messages", "digest")],
-    "transcript": [("transcripts", "body"), ("transcripts", "names")],
+    "transcript": [("transcripts", "body")],
     "chain": [
         *(("entries", name) for name in ("epoch", "parent", "commitment", "hash")),
-        *(("sessions", name) for name in ("tip", "tip_parent", "head_hash", "base_hash")),
-        ("epochs", "parent_id"),
+        ("sessions", "id"),
+        *(("epochs", name) for name in ("id", "parent_id", "head")),
     ],
 }
 

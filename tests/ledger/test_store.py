@@ -18,7 +18,6 @@ from praison_compressor import (
     SessionNotFound,
     Store,
     StoreUnavailable,
-    Usage,
 )
 from praison_compressor.ledger.sql.database import default_path
 from praison_compressor.ledger.sql.store import SqlStore, open_store
@@ -85,12 +84,6 @@ def test_equal_messages_are_archived_once_in_a_namespace(
     assert execute("SELECT count(*) FROM compressor_messages") == [(18,)]
 
 
-def test_what_summaries_cost_is_added_up(sql_store: SqlStore) -> None:
-    """The usage of a session is the sum over its own segments."""
-    committed(sql_store, "s", talk(2, "a"), talk(2, "b"))
-    assert sql_store.usage(NAMESPACE, "s") == Usage(200, 20, 6, 8, 0.5)
-
-
 def test_sessions_are_listed(sql_store: SqlStore) -> None:
     """A line per session: compressions, archived messages, parent, tip."""
     tip = committed(sql_store, "s", talk(3, "a"), talk(4, "b")).tip
@@ -136,14 +129,6 @@ def test_a_crashed_holder_does_not_keep_the_lease(store: Store) -> None:
     session = store.open(NAMESPACE, "s")
     assert store.claim(session, "crashed", -1)
     assert store.claim(session, "next", 60)
-
-
-def test_a_lease_from_a_clock_that_ran_ahead_does_not_count(sql_store: SqlStore) -> None:
-    """No holder is to be waited for until next year."""
-    session = sql_store.open(NAMESPACE, "s")
-    assert sql_store.claim(session, "before the clock was set", 30_000_000)
-    assert sql_store.claim(session, "next", 6)
-    assert not sql_store.claim(session, "two", 6)
 
 
 # ---------------------------------------------------------------- processes and threads
