@@ -361,9 +361,12 @@ class Pipeline:
             )
             for job, text in zip(draft.plan.jobs, draft.texts, strict=True)
         ]
-        lines = self.projector.masks(call, look) if draft.plan.masks else {}
-        for index in draft.plan.masks:
-            line = lines[index]
+        first = len(layout.segments) + len(found) + 1
+        names = {
+            index: f"s{number}.1" if draft.recorded else ""
+            for number, index in enumerate(sorted(draft.plan.masks), first)
+        }
+        for index, line in self.projector.masks(call, look, names).items():
             segment = mask_segment(
                 layout.digests[index],
                 line,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ..ledger.segments import Entry, Segment, Session, Store
@@ -11,8 +11,9 @@ from ..messages import Message, digest
 from ..messages.digests import MessageCache, Seen
 from ..messages.secrets import Redactor, masks_secrets
 from ..tokens.counter import TokenCounter
+from ..view.frame import unreferenced
 from ..view.layout import arrange
-from ..view.masks import kept_steps, mask_lines, unreferenced
+from ..view.masks import kept_steps, mask_lines
 from ..view.plan import Plan, plan
 from .call import CompressCall, Look, Reading
 
@@ -110,10 +111,12 @@ class Projector:
 
     # -------------------------------------------------------------- masks
 
-    def masks(self, call: CompressCall, look: Look) -> dict[int, Message]:
-        """The results that may be masked, and what each would say."""
+    def masks(
+        self, call: CompressCall, look: Look, names: Mapping[int, str] | None = None
+    ) -> dict[int, Message]:
+        """The results that may be masked, and what each would say; with `names` those named."""
         layout = look.layout
-        found = mask_lines(layout.transcript.messages, layout.tokens, call.config, self._cache)
+        found = mask_lines(layout.transcript.messages, layout.tokens, call.config, names)
         if not masks_secrets(self._store):
             return found
         # As the store would write them, so that the plan counts what will be sent.

@@ -32,10 +32,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Draft:
-    """A plan and the texts for its jobs, in their order; recorded nowhere yet."""
+    """A plan and the texts for its jobs, in their order."""
 
     plan: Plan
     texts: Sequence[Written]
+    recorded: bool = True
+    """Whether it is to be committed: only then do its references lead anywhere."""
 
 
 class Writing:
@@ -85,10 +87,11 @@ class Writing:
         return await asyncio.to_thread(self._refitted, call, look, draft, writer)
 
     def static(self, call: CompressCall, look: Look, plan: Plan) -> Draft:
-        """The plan's texts without a model."""
+        """The plan's texts without a model, for a view that is recorded nowhere."""
         writer = self._writer(call)
-        texts = [writer.static(brief) for brief in briefs_for(call, look, plan)]
-        return self._refitted(call, look, Draft(plan, texts), writer)
+        briefs = briefs_for(call, look, plan, recorded=False)
+        texts = [writer.static(brief) for brief in briefs]
+        return self._refitted(call, look, Draft(plan, texts, recorded=False), writer)
 
     def _refitted(
         self, call: CompressCall, look: Look, draft: Draft, writer: SummaryWriter
@@ -108,10 +111,11 @@ class Writing:
             if plan is None:
                 break
             try:
-                text = writer.again(briefs_for(call, look, plan)[-1], last, call.model)
+                brief = briefs_for(call, look, plan, recorded=draft.recorded)[-1]
+                text = writer.again(brief, last, call.model)
             except SummaryError:
                 break
-            wider = Draft(plan, [*others, replace(text, usage=last.usage)])
+            wider = replace(draft, plan=plan, texts=[*others, replace(text, usage=last.usage)])
             if self._size(look, wider) > call.budget.target:
                 break
             draft = wider
@@ -167,14 +171,31 @@ PROSE_SHARE = 1 / 3
 a third is left then for the facts that its text lacks."""
 
 
-def briefs_for(call: CompressCall, look: Look, plan: Plan) -> list[Brief]:
+def briefs_for(call: CompressCall, look: Look, plan: Plan, *, recorded: bool = True) -> list[Brief]:
     """What each of the plan's jobs is written from, in their order."""
     # The number that the segment will have in the session's ledger once it is committed.
     first = len(look.layout.segments) + 1
     messages = look.layout.transcript.messages
     outside = (*messages[: look.layout.head_end], *messages[plan.tail_start :])
     visible = "\n".join(rendering(outside))
-    return [_brief(call, look, job, f"s{n}", visible) for n, job in enumerate(plan.jobs, first)]
+    return [
+        _brief(call, look, job, f"s{n}" if recorded else "", visible)
+        for n, job in enumerate(plan.jobs, first)
+    ]
+
+
+def _references(look: Look, job: Job, name: str) -> tuple[str, ...]:
+    """By which the archive reads each message of a job: their places as they came.
+
+    One that was made up in repair leads to the message before it.
+    """
+    origins = look.layout.transcript.origins[job.start : job.end]
+    places = {o: n for n, o in enumerate(sorted(o for o in origins if o is not None), 1)}
+    found, place = [], 1
+    for origin in origins:
+        place = place if origin is None else places[origin]
+        found.append(f"{name}.{place}")
+    return tuple(found)
 
 
 def _brief(call: CompressCall, look: Look, job: Job, reference: str, visible: str) -> Brief:
@@ -204,6 +225,7 @@ def _brief(call: CompressCall, look: Look, job: Job, reference: str, visible: st
         originals=messages,
         tools=call.tools or (),
         reference=reference,
+        references=_references(look, job, reference) if reference else (),
         recall=bool(call.config.recall),
         prefix=_prefix(call, look, job),
     )

@@ -54,10 +54,10 @@ def details(
     body = ""
     for _ in range(FILLINGS):
         chooser.spend(room - count(body))
-        body = excerpts_text(chooser.chosen(), stale.marked)
+        body = excerpts_text(chooser.chosen(), stale.marked, facts.at)
     while body and (over := count(body) - room) > 0:
         chooser.give_back(over)
-        body = excerpts_text(chooser.chosen(), stale.marked)
+        body = excerpts_text(chooser.chosen(), stale.marked, facts.at)
     return f"{HEADING}{body}\n" if body else ""
 
 
@@ -67,10 +67,13 @@ _POSES = re.compile(r"[#>=]|user:|host:|the user said", re.IGNORECASE)
 
 
 def excerpts_text(
-    chosen: Iterable[Excerpt], marked: Callable[[str, int], str] = lambda text, index: text
+    chosen: Iterable[Excerpt],
+    marked: Callable[[str, int], str] = lambda text, index: text,
+    at: Callable[[int], str] = lambda index: "",
 ) -> str:
     """Chosen excerpts in order, those of one message together; none opens as what it is not.
 
+    `at` gives a message's reference, printed before the first of it;
     `marked` says behind the words of a message which of their values no longer hold.
     """
     out: list[str] = []
@@ -83,7 +86,7 @@ def excerpts_text(
         else:
             mark = MARKS.get(item.source, "")
             posing = not mark and _POSES.match(text)
-            out.append(f"{'… ' if posing else mark}{text}")
+            out.append(f"{at(item.index)}{'… ' if posing else mark}{text}")
         last = here
     return "\n".join(out)
 

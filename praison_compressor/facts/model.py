@@ -135,8 +135,17 @@ class Facts:
     patterns: Mapping[str, str] = field(default_factory=dict)
     """By which the domain's own identifiers were found: kind -> regular expression."""
 
+    references: tuple[str, ...] = ()
+    """By which the archive reads each message, as s2.14; empty where nothing is archived."""
+
+    def at(self, index: int) -> str:
+        """The reference of a message in brackets, with a space behind it; "" where it has none."""
+        named = self.references[index] if index < len(self.references) else ""
+        return f"[{named}] " if named else ""
+
     def __bool__(self) -> bool:
-        kinds = (item.name for item in fields(self) if item.name not in ("messages", "patterns"))
+        about = ("messages", "patterns", "references")
+        kinds = (item.name for item in fields(self) if item.name not in about)
         return any(getattr(self, name) for name in kinds)
 
 

@@ -151,7 +151,7 @@ RECENT_NOTES = 1
 def now_section(facts: Facts, stale: Stale, *, failing_first: bool = False) -> Section:
     """How things stand: what is being done, what is next, what still fails, what is done."""
     fails = [
-        Line(0, stale.marked(_fails(item), item.index), f"fails {item.index}", "still fails: ")
+        Line(0, stale.marked(_fails(facts, item), item.index), str(item.index), "still fails: ")
         for item in reversed(facts.commands)
         if item.still_fails
     ]
@@ -161,13 +161,13 @@ def now_section(facts: Facts, stale: Stale, *, failing_first: bool = False) -> S
     current = stale.without([*facts.last_words, *reversed(facts.open_work[-RECENT_NOTES:])])
     # What was said before the list took its present state is not how things stand.
     notes = dict.fromkeys(note for note in current if note.index >= told)
-    lines += [Line(0, f"{note.text} [{note.index}]", note.text, "said: ") for note in notes]
+    lines += [Line(0, f"{facts.at(note.index)}{note.text}", note.text, "said: ") for note in notes]
     lines += _todos(facts, stale, "done")
     return Section("Now", tuple(line._replace(order=n) for n, line in enumerate(lines)), "; ")
 
 
-def _fails(item: CommandFact) -> str:
-    return f"{item.text}: {item.detail} [{item.index}]"
+def _fails(facts: Facts, item: CommandFact) -> str:
+    return f"{facts.at(item.index)}{item.text}: {item.detail}"
 
 
 def _todos(facts: Facts, stale: Stale, state: str) -> Iterator[Line]:
@@ -214,7 +214,7 @@ def user_section(facts: Facts, hidden: str = "") -> Section:
             pair[0],
         ),
     )
-    lines = (Line(at, _said(item), f"[{item.index}]") for at, item in ranked)
+    lines = (Line(at, _said(item), f"[{item.index}]", facts.at(item.index)) for at, item in ranked)
     return Section("The user said", tuple(lines))
 
 
@@ -238,7 +238,9 @@ def decisions_section(facts: Facts, stale: Stale, told: str = "") -> Section:
     """Decisions with the words that justify them, newest first; not those `told` above."""
     current = stale.without(reversed(facts.decisions))
     lines = (
-        Line(item.index, f"[{item.index}] {item.text}") for item in current if item.text not in told
+        Line(item.index, f"{facts.at(item.index)}{item.text}")
+        for item in current
+        if item.text not in told
     )
     return Section("Decisions", tuple(lines))
 
@@ -266,7 +268,7 @@ def _files(facts: Facts, title: str, *, read: bool) -> Section:
     ordered = sorted(chosen, key=lambda item: -item.index)
     groups = list(dict.fromkeys(map(_done, ordered)))
     lines = (
-        Line(groups.index(_done(item)), _file(item), _done(item), f"{_done(item)}: ")
+        Line(groups.index(_done(item)), _file(facts, item), _done(item), f"{_done(item)}: ")
         for item in ordered
     )
     return Section(title, tuple(lines), ", ")
@@ -276,10 +278,11 @@ def _done(item: FileFact) -> str:
     return f"{item.action} ({item.via})" + ("" if item.ok else ", failed")
 
 
-def _file(item: FileFact) -> str:
+def _file(facts: Facts, item: FileFact) -> str:
     times = item.counts.get(item.action, 1)
     target = f" to {item.target}" if item.target else ""
-    return short(item.path) + (f" ×{times}" if times > 1 else "") + target
+    where = f" {facts.at(item.index)}".rstrip()
+    return short(item.path) + (f" ×{times}" if times > 1 else "") + target + where
 
 
 _AMONG_FILES = re.compile(r"grep|glob|file|list|dir|code|symbol|workspace", re.I)
@@ -294,33 +297,35 @@ def commands_section(facts: Facts, stale: Stale, told: str = "") -> Section:
     What is `told` above as still failing is not told again, nor is an error's line.
     """
     ran = [item for item in reversed(facts.commands) if item.kind == "command"]
-    ran = [item for item in ran if not (item.still_fails and _fails(item) in told)]
+    ran = [item for item in ran if not (item.still_fails and _fails(facts, item) in told)]
     looked = [item for item in reversed(facts.commands) if item.kind != "command"]
     looked = [item for item in looked if not _AMONG_FILES.search(item.text.partition(" ")[0])]
-    lines = tuple(_ran(item, stale, told) for item in (*ran, *looked))
+    lines = tuple(_ran(facts, item, stale, told) for item in (*ran, *looked))
     return Section("Commands and searches" if looked else "Commands", lines)
 
 
-def _ran(item: CommandFact, stale: Stale, told: str = "") -> Line:
+def _ran(facts: Facts, item: CommandFact, stale: Stale, above: str = "") -> Line:
     error = item.detail[:ERROR_CHARS]
-    above = item.outcome == "failed" and f"[{item.index}] {error}" in told
-    came = f"{item.outcome}: {item.detail}" if item.detail and not above else item.outcome
-    return Line(item.index, stale.marked(f"[{item.index}] {item.text} -> {came}", item.index))
+    known = item.outcome == "failed" and f"{facts.at(item.index)}{error}" in above
+    came = f"{item.outcome}: {item.detail}" if item.detail and not known else item.outcome
+    return Line(
+        item.index, stale.marked(f"{facts.at(item.index)}{item.text} -> {came}", item.index)
+    )
 
 
 def errors_section(facts: Facts, stale: Stale, told: str = "") -> Section:
     """Errors that tools reported and what followed, newest first; not those `told` above."""
     lines = (
-        Line(item.index, stale.marked(_error(item), item.index))
+        Line(item.index, stale.marked(_error(facts, item), item.index))
         for item in reversed(facts.errors)
         if item.text not in told
     )
     return Section("Errors reported by tools", tuple(lines))
 
 
-def _error(item: ErrorFact) -> str:
+def _error(facts: Facts, item: ErrorFact) -> str:
     followed = f" (then: {item.followed_by})" if item.followed_by else ""
-    return f"[{item.index}] {item.text}{followed}"
+    return f"{facts.at(item.index)}{item.text}{followed}"
 
 
 TRAIL = (decisions_section, files_section, read_section, errors_section, commands_section)

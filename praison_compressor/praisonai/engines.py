@@ -199,7 +199,16 @@ def prune(engine: ContextCompressor, messages: Sequence[Any], session_id: str) -
     newest = max((i for i, m in enumerate(transcript) if m["role"] == "user"), default=0)
     tiles = lay(digests, segments, [True] * len(digests))
     summarized = {i for t in tiles if t.segment is not None for i in range(t.start, t.end)}
-    lines = mask_lines(transcript, tokens, engine.config, engine.tokens.cache)
+    lines = mask_lines(transcript, tokens, engine.config)
+    smaller = [
+        index
+        for index, line in lines.items()
+        if index < newest
+        and index not in summarized
+        and digests[index] not in known
+        and count(line) < tokens[index]
+    ]
+    names = {index: f"s{n}.1" for n, index in enumerate(smaller, len(segments) + 1)}
     found = [
         (
             mask_segment(
@@ -211,11 +220,7 @@ def prune(engine: ContextCompressor, messages: Sequence[Any], session_id: str) -
             ),
             [to_plain(transcript[index])],
         )
-        for index, line in lines.items()
-        if index < newest
-        and index not in summarized
-        and digests[index] not in known
-        and count(line) < tokens[index]
+        for index, line in mask_lines(transcript, tokens, engine.config, names).items()
     ]
     if found:
         engine.store.commit(session, found)

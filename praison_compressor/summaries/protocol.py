@@ -66,7 +66,9 @@ class Brief:
     tools: tuple[Mapping[str, Any], ...] = ()
     """The schemas of the agent's tools, whose names are known too."""
     reference: str = ""
-    """The name that its segment will have in the session."""
+    """The name that its segment will have in the session; "" where it is recorded nowhere."""
+    references: tuple[str, ...] = ()
+    """By which the archive will read each of `messages`; empty where they are not archived."""
     recall: bool = False
     """Whether the recall tool, which reads the originals by that name, exists."""
     prefix: Prefix | None = None

@@ -128,8 +128,11 @@ class FactFinder:
         self._lock = renewed(threading.Lock())
         self._found: deque[tuple[tuple[Message, ...], Facts]] = deque(maxlen=REMEMBERED)
 
-    def of(self, messages: tuple[Message, ...]) -> Facts:
-        """What must survive of the messages."""
+    def of(self, messages: tuple[Message, ...], references: tuple[str, ...] = ()) -> Facts:
+        """What must survive of the messages, which the archive reads by these references."""
+        return replace(self._found_in(messages), references=references)
+
+    def _found_in(self, messages: tuple[Message, ...]) -> Facts:
         with self._lock:
             found = list(self._found)
         for known, facts in found:

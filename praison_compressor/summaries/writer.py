@@ -72,7 +72,7 @@ class SummaryWriter:
         brief, secrets = await asyncio.to_thread(self._redacted, brief, model)
         if secrets:
             self._emit(Event("redacted", session_id, {"secrets": secrets}))
-        facts = await asyncio.to_thread(self._finder.of, brief.messages)
+        facts = await asyncio.to_thread(self._finder.of, brief.messages, brief.references)
         spent = Spent(calls=calls)
         for name in self._models(model) if brief.by_model else []:
             if not spent.calls:
@@ -142,7 +142,7 @@ class SummaryWriter:
         brief, _ = self._redacted(brief, model)
         if written.method == "static":
             return self.static(brief)
-        facts = self._finder.of(brief.messages)
+        facts = self._finder.of(brief.messages, brief.references)
         spent = Spent(model=written.model, parts=list(written.parts))
         return self._finish(brief, facts, written.prose, spent)
 
@@ -152,7 +152,7 @@ class SummaryWriter:
         self, brief: Brief, facts: Facts | None = None, usage: Usage | None = None
     ) -> Written:
         """The summary without a model, in the brief's room."""
-        facts = self._finder.of(brief.messages) if facts is None else facts
+        facts = self._finder.of(brief.messages, brief.references) if facts is None else facts
         budget = brief.room - self._tokens.message(self._framed(brief, "", "static"))
         while True:
             text = static_summary(

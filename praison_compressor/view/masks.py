@@ -1,14 +1,10 @@
 """Texts made shorter without a model: old tool outputs as one line each, and as the last resort
 messages that no window can take, cut in their middle.
-
-A stored mask may name the recall tool; `unreferenced` takes that out for an agent that has none.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -16,7 +12,6 @@ from ..config import CompressorConfig
 from ..facts.commands import is_piped
 from ..facts.outcomes import outcome_of
 from ..facts.passages import call_text, said_by, without_notes
-from ..ledger.segments import Segment
 from ..messages import (
     Message,
     ToolCall,
@@ -29,8 +24,6 @@ from ..messages import (
     to_plain,
     tool_calls_of,
 )
-from ..messages.digests import MessageCache
-from .frame import ORIGINALS
 
 __all__ = [
     "kept_steps",
@@ -39,9 +32,7 @@ __all__ = [
     "maskable",
     "masked_by_policy",
     "policy_of",
-    "reference_of",
     "shorten",
-    "unreferenced",
 ]
 
 
@@ -136,15 +127,27 @@ def mask_lines(
     messages: Sequence[Message],
     tokens: Sequence[int],
     config: CompressorConfig,
-    cache: MessageCache,
+    names: Mapping[int, str] | None = None,
 ) -> dict[int, Message]:
-    """The messages whose results may become one line, by index, each as that line."""
-    found = {}
-    for index, calls in maskable(messages, tokens, config).items():
-        message = messages[index]
-        reference = reference_of(cache(message).digest) if config.recall else None
-        found[index] = mask(calls, message, reference, host_prefixes=config.host_prefixes)
-    return found
+    """The messages whose results may become one line, by index, each as that line.
+
+    `names` has the references under which they will be archived, and only those are made; without
+    it all are, as long as they will be.
+    """
+    return {
+        index: mask(
+            calls,
+            messages[index],
+            LIKE_A_NAME if names is None else names[index],
+            host_prefixes=config.host_prefixes,
+        )
+        for index, calls in maskable(messages, tokens, config).items()
+        if names is None or index in names
+    }
+
+
+LIKE_A_NAME = "s999.1"
+"""A reference of as many tokens as most have."""
 
 
 def kept_steps(
@@ -164,16 +167,16 @@ def kept_steps(
 def mask(
     calls: Calls,
     message: Message,
-    reference: str | None = None,
+    reference: str = "",
     *,
     host_prefixes: tuple[str, ...] = (),
 ) -> Message:
     """The message with the results of these calls replaced by one line each; all else stays.
 
-    `reference` is that by which the recall tool reads the whole, given only where it exists.
+    `reference` names the whole in the archive; "" where it is not recorded.
     What begins with one of the `host_prefixes` below a result is not the tool's own word.
     """
-    again = WHOLE if reference is None else RECALLED.format(reference)
+    again = WHOLE.format(reference) if reference else " | whole: call again"
 
     def line_of(call: ToolCall, text: str) -> str:
         own = without_notes(text, host_prefixes)
@@ -197,65 +200,13 @@ def _masked_block(part: Any, calls: Calls, line_of: Callable[[ToolCall, str], st
     return part if len(line) >= len(str(part.get("content") or "")) else {**part, "content": line}
 
 
-WHOLE = " | whole: in the archive of this conversation, or call again"
-
-RECALLED = ' | whole: read_conversation_archive("{}"), or call again'
-"""How to get it back: by the recall tool where the agent has it, by another call anywhere."""
-
-
-def reference_of(digest: str) -> str:
-    """By which the recall tool finds a message of that digest: known before it is archived."""
-    return "m" + digest.partition(":")[2][:REFERENCE_DIGITS]
-
-
-REFERENCE_DIGITS = 12
+WHOLE = " | whole: {} in the archive, or call again"
 
 
 def _ends(text: str) -> str:
     """How a long text begins and ends: there a result most often says what it is and concludes."""
     flat = " ".join(text.split())
     return f" | begins: {flat[:80]} | ends: {flat[-80:]}" if len(flat) > 240 else ""
-
-
-# -------------------------------------------------------------- references
-
-
-def unreferenced(segment: Segment) -> Segment:
-    """The segment with a rendering that names no recall tool; itself where it names none."""
-    content = segment.rendered.get("content")
-    plain = _plain(content, segment.kind)
-    if plain == content:
-        return segment
-    return replace(segment, rendered={**segment.rendered, "content": plain})
-
-
-def _plain(content: Any, kind: str) -> Any:
-    if isinstance(content, list):  # results in blocks: a line in each that is masked
-        return [
-            {**part, "content": _plain(part.get("content"), kind)}
-            if is_answer_block(part)
-            else part
-            for part in content
-        ]
-    if not isinstance(content, str) or _TOOL not in content:
-        return content
-    if kind == "mask":
-        return _MASKED.sub(lambda _: WHOLE, content)
-    first, newline, rest = content.partition("\n")
-    return _FRAMED.sub("", first) + newline + rest
-
-
-_TOOL = "read_conversation_archive("
-
-
-def _at_the_end(written: str, reference: str) -> re.Pattern[str]:
-    before, after = map(re.escape, written.split("{}"))
-    return re.compile(before + reference + after + r"\Z")
-
-
-_FRAMED = _at_the_end(ORIGINALS, r"s\d+")
-
-_MASKED = _at_the_end(RECALLED, r"m[0-9a-f]+")
 
 
 # -------------------------------------------------------------- shortening

@@ -213,8 +213,8 @@ def test_older_words_with_a_value_that_was_taken_back_are_not_told() -> None:
         messages=9,
     )
     assert text_of(decisions_section(facts, Stale(facts.user))) == [
-        "[2] we chose 18080",
-        "[4] we keep 8080",
+        "we chose 18080",
+        "we keep 8080",
     ]
     assert text_of(now_section(facts, Stale(facts.user))) == []
     assert details(facts, 200, len) == ""
@@ -281,7 +281,7 @@ def test_what_still_fails_is_told_and_what_works_again_is_not():
     """A failure counts until a like command has worked."""
     lines = section(static_summary(SESSION, budget_tokens=1_500, count=quarter), "Now")
     assert [line for line in lines if line.startswith("- still fails: ")] == [
-        "- still fails: pytest tests/lexer: FAILED tests/lexer::test_eof [14]"
+        "- still fails: pytest tests/lexer: FAILED tests/lexer::test_eof"
     ]
     mended = [*SESSION, *turn("Bash", {"command": "pytest -q"}, "Exit code 0\n9 passed")]
     assert "still fails" not in static_summary(mended, budget_tokens=1_500, count=quarter)
@@ -293,7 +293,7 @@ def test_a_decision_is_told_with_its_reason_and_a_question_is_none():
     announced = told("This happens because of two things:")
     text = static_summary([*SESSION, asked, announced], budget_tokens=1_500, count=quarter)
     assert section(text, "Decisions") == [
-        "- [15] I went with a table of states because the regular expressions backtrack."
+        "- I went with a table of states because the regular expressions backtrack."
     ]
 
 

@@ -11,7 +11,6 @@ import pytest
 from praison_compressor import CompressorConfig, ConfigError, ContextCompressor, MemoryStore
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.messages import check, steps, text_of
-from praison_compressor.messages.digests import MessageCache
 from praison_compressor.view.masks import kept_steps, mask_lines, maskable, policy_of
 from tests.helpers.transcripts import step
 
@@ -138,7 +137,7 @@ def test_masks_lead_back_to_the_transcript():
 
 
 def test_equal_lines_lead_back_to_their_own_originals():
-    """Two outputs that differ only in their middle have one line, and two ways back."""
+    """Two outputs that differ only in their middle have two references, and two ways back."""
     messages = outputs(2)
     for number in (1, 2):
         body = "begin " * 40 + f"middle-{number} " + "lorem " * 200 + "end " * 40
@@ -147,8 +146,10 @@ def test_equal_lines_lead_back_to_their_own_originals():
     ours = ContextCompressor(config(), summarizer=Model())
     view = ours.compress_sync(messages).messages
     lines = [text_of(m) for m in masks_of(view) if "same.py" in text_of(m)]
-    assert len(lines) == 2
-    assert lines[0] == lines[1]
+    assert [line.partition(" | whole: ")[2] for line in lines] == [
+        "s2.1 in the archive, or call again",
+        "s3.1 in the archive, or call again",
+    ]
     assert ours.verbatim(view) == messages
 
 
@@ -244,17 +245,16 @@ def test_thresholds_bound_what_is_masked():
     assert len(maskable(messages, [101] * len(messages), config(mask_above_tokens=100))) == 9
 
 
-@pytest.mark.parametrize("recall", [False, True])
-def test_a_line_belongs_to_its_call(recall):
-    """The same words from two calls have two lines; with recall each says how to read it."""
+def test_a_line_belongs_to_its_call():
+    """The same words from two calls have two lines; each names its place in the archive."""
     messages = [{"role": "user", "content": "Look at both."}]
     for path in ("a.py", "b.py"):
         messages += step("call_1", "lorem ipsum " * 300, path=path)
-    found = mask_lines(messages, [1_000] * 5, config(recall=recall), MessageCache())
+    found = mask_lines(messages, [1_000] * 5, config(), {2: "s7.1", 4: "s8.1"})
     assert list(found) == [2, 4]
     lines = list(map(text_of, found.values()))
     assert ["a.py" in lines[0], "b.py" in lines[1]] == [True, True]
-    assert ["read_conversation_archive" in line for line in lines] == [recall, recall]
+    assert ["s7.1 in" in lines[0], "s8.1 in" in lines[1]] == [True, True]
 
 
 @pytest.mark.parametrize(
