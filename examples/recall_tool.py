@@ -37,10 +37,10 @@ def main() -> str:
     )
     result = compressor.compress_sync(conversation(), session_id=SESSION)
     print(f"{result.tokens_before:,} -> {result.tokens_after:,} tokens")
-    search, read = compressor.recall_tools(SESSION)
+    search, read = result.recall_tools  # and `result.recall_schemas` for the request's `tools`
     found = search("Marigold mast")
     print(f"\nsearch says:\n{found}")
-    reference = next(word for word in found.split() if word.startswith("s1."))
+    reference = "s" + found.partition("\n[s")[2].partition("]")[0]
     original = read(reference)
     print(f"\n{reference} reads:\n{original}")
     return original

@@ -249,16 +249,33 @@ class ContextCompressor:
         """The tools by which an agent searches and reads what was compressed in its session.
 
         Set `recall=True` in the configuration too, so that summaries name them. Together their
-        answers are of at most `turn_tokens` (None: no bound); ask for new ones at each turn.
+        answers are of at most `turn_tokens` (None: no bound); ask for new ones at each turn, as
+        `CompressResult.recall_tools` has them. Their schemas are `ledger.recall.SCHEMAS`.
         """
         from ..ledger.recall import recall_tools
 
-        name = session_id or self.session_id
-
-        def session() -> Session:
-            return self.store.open(self.config.namespace, name)
-
+        session = self._opener(session_id)
         return recall_tools(self.store, session, self.tokens.text, turn_tokens=turn_tokens)
+
+    def read(
+        self, reference: str = "", *, session_id: str | None = None, tokens: int = 2_000
+    ) -> str:
+        """What a reference of a summary names, as s2.14 or s2.14:900-940, word for word.
+
+        "" lists the session's segments, s2 is a segment's outline. The answer is of at most
+        `tokens`, and says how to go on; what is no reference is answered with how they are written.
+
+        Raises:
+            LedgerError: the store cannot be read.
+        """
+        from ..ledger.recall import Recall
+
+        recall = Recall(self.store, self._opener(session_id), self.tokens.text, turn_tokens=None)
+        return recall.read(reference, tokens)
+
+    def _opener(self, session_id: str | None) -> Callable[[], Session]:
+        name = session_id or self.session_id
+        return lambda: self.store.open(self.config.namespace, name)
 
     def save_all(self) -> int:
         """`save` for every session that was sent last, as it was sent; how many were recorded.
@@ -337,7 +354,11 @@ class ContextCompressor:
         )
 
     def _billed(self, result: CompressResult, options: Options) -> CompressResult:
-        """The result with what the background has cost since the one before."""
+        """The result with what the background has cost since the one before, and the tools that
+        reach what the view leaves out."""
+        if result.segments or result.masked:
+            tools = tuple(self.recall_tools(self._key(options)[1]))
+            result = replace(result, recall_tools=tools)
         if not options.get("extends", True):
             return result
         owed = self.sessions.take_owed(self._key(options))

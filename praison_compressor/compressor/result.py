@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..events import Event
 from ..facts import Coverage, coverage
+from ..ledger.recall import SCHEMAS
 from ..ledger.segments import Segment, Usage
 from ..messages import Message
 from ..summaries.prompts import rendering
@@ -55,6 +58,14 @@ class CompressResult:
     """What this call wrote, with the coverage of facts before and after repair."""
     model: str | None = None
     """The model that reads the view."""
+    recall_tools: tuple[Callable[..., str], ...] = field(default=(), repr=False, compare=False)
+    """Two functions that search and read what the view leaves out, to give to the model as tools;
+    none while nothing is left out. `recall_schemas` describes them to it."""
+
+    @property
+    def recall_schemas(self) -> list[dict[str, Any]]:
+        """The recall tools as a chat request's `tools` describe them; empty without them."""
+        return [copy.deepcopy(schema) for schema in SCHEMAS] if self.recall_tools else []
 
     @property
     def tokens_saved(self) -> int:

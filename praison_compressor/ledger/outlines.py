@@ -11,7 +11,7 @@ from ..facts.passages import argument_values, arguments_of
 from ..messages import Message, ToolCall, is_result, result_text, steps, text_of, tool_calls_of
 from ..messages.display import excerpt
 
-__all__ = ["outline"]
+__all__ = ["in_order", "outline"]
 
 STEPS_A_LINE = 8
 """Steps that one line tells of: an agent may work for hundreds without a word from the user."""
@@ -22,15 +22,26 @@ NAME_CHARS = 50
 _FILE = re.compile(r"[\w./~@-]*[\w-]\.[a-zA-Z]\w{0,4}\b")
 
 
-def outline(segment: int, messages: Sequence[Message]) -> list[str]:
-    """What the user asked, what was done and how it ended, a line each with its reference."""
+def outline(
+    messages: Sequence[Message], references: Sequence[str], *, users: bool = True
+) -> list[str]:
+    """What the user asked, what was done and how it ended, a line each with its reference.
+
+    `references` are those of the messages; without `users` their words are left out.
+    """
     lines = []
     for stretch in _stretches(messages):
-        where = f"s{segment}.{stretch.start + 1}"
-        if stretch.stop - stretch.start > 1:
-            where += f"-{stretch.stop}"
-        lines.append(f"{where} {_told([messages[i] for i in stretch])}")
+        if users or messages[stretch.start].get("role") != "user":
+            where = references[stretch.start]
+            if stretch.stop - stretch.start > 1:
+                where += "-" + references[stretch.stop - 1].rpartition(".")[2]
+            lines.append(f"{where} {_told([messages[i] for i in stretch])}")
     return lines
+
+
+def in_order(segment: int, messages: Sequence[Message]) -> list[str]:
+    """The references of a segment's originals."""
+    return [f"s{segment}.{number}" for number in range(1, len(messages) + 1)]
 
 
 def _stretches(messages: Sequence[Message]) -> Iterator[range]:

@@ -17,7 +17,7 @@ from typing import Any
 from ..errors import CompressorError
 from ..messages import Message, is_result, result_text, tool_calls_of
 from ..messages.display import excerpt, in_words, one_line
-from .outlines import outline
+from .outlines import in_order, outline
 from .passages import Passage, Term, lines_of, passages, terms, wanted_in
 from .references import HOW, Reference, parse
 from .segments import Session, Store
@@ -147,7 +147,7 @@ class Recall:
         if originals is None:
             return f"Segment s{named.segment} was forgotten."
         if named.message is None:
-            lines = outline(named.segment, originals)
+            lines = outline(originals, in_order(named.segment, originals))
             return self._fitted(lines, room, "(the rest does not fit: read the messages)")
         if not 1 <= named.message <= len(originals):
             return (
@@ -164,7 +164,8 @@ class Recall:
             if originals is None:
                 lines.append(f"s{number}: forgotten")
             elif archive.session.entries[number - 1].segment.kind == "summary":
-                begins = outline(number, originals[:12])[:2]
+                first = originals[:12]
+                begins = outline(first, in_order(number, first))[:2]
                 lines.append("\n  ".join([f"s{number}: {len(originals)} messages", *begins]))
         return self._fitted(lines, room, '(older segments: read "s1", "s2" …)')
 

@@ -74,6 +74,11 @@ class Brief:
     prefix: Prefix | None = None
     """What the agent's last request began with, where a summary may be asked on it."""
 
+    @property
+    def reads_on(self) -> bool:
+        """Whether the reader can follow the references."""
+        return self.recall and bool(self.references)
+
 
 @dataclass(frozen=True)
 class Written:

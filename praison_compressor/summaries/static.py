@@ -22,6 +22,8 @@ READ_ANEW = "## Read in the messages"
 
 CARRIED_SHARE = 0.4
 
+OUTLINE_SHARE = 0.2
+
 
 def static_summary(
     messages: Sequence[Message],
@@ -31,19 +33,37 @@ def static_summary(
     facts: Facts | None = None,
     previous: Sequence[str] = (),
     visible: str = "",
+    outline: Sequence[str] = (),
 ) -> str:
     """A readable summary of at most `budget_tokens`, most valuable facts first.
+
+    `outline` has a line for each stretch of work, with the reference to read it by: for a reader
+    who can.
 
     `previous` are earlier summaries to carry forward, `visible` is text that the view keeps
     verbatim anyway, so that nothing in it needs room here.
     """
     known = extract(messages) if facts is None else facts
     carried = _carried(previous, int(budget_tokens * CARRIED_SHARE), count)
-    room = budget_tokens - (count(carried) + 2 if carried else 0)
+    told = _outlined(outline, int(budget_tokens * OUTLINE_SHARE), count)
+    room = budget_tokens - sum(count(text) + 2 for text in (carried, told) if text)
     body = render(known, budget_tokens=room, count=count, visible=f"{visible}\n{carried}")
     # Where there are few facts the earlier summaries need not be cut.
-    carried = _carried(previous, budget_tokens - count(body) - 2, count)
-    return _within(f"{carried}\n{body}".strip(), budget_tokens, count)
+    carried = _carried(previous, budget_tokens - count(told) - count(body) - 4, count)
+    above, details = body.partition("\n## Details")[0], body.partition("\n## Details")[1:]
+    text = "\n".join(filter(None, [carried, above, told])) + "".join(details)
+    return _within(text.strip(), budget_tokens, count)
+
+
+def _outlined(lines: Sequence[str], room: int, count: Callable[[str], int]) -> str:
+    """As many of the newest lines as there is room for."""
+    kept: list[str] = []
+    for line in reversed(lines):
+        room -= count(line) + 1
+        if room < 0:
+            break
+        kept.insert(0, line)
+    return "\n".join(["## Outline", *kept]) if kept else ""
 
 
 def _carried(previous: Sequence[str], budget_tokens: int, count: Callable[[str], int]) -> str:

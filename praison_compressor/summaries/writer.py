@@ -11,6 +11,7 @@ from ..config import CompressorConfig
 from ..errors import SummarizerUnavailable, SummaryError, SummaryRejected
 from ..events import Event
 from ..facts import Domain, Facts, coverage
+from ..ledger.outlines import outline
 from ..ledger.segments import Usage
 from ..messages import Message
 from ..messages.secrets import Redactor, wants_redaction
@@ -154,6 +155,7 @@ class SummaryWriter:
         """The summary without a model, in the brief's room."""
         facts = self._finder.of(brief.messages, brief.references) if facts is None else facts
         budget = brief.room - self._tokens.message(self._framed(brief, "", "static"))
+        told = outline(brief.messages, brief.references, users=False) if brief.reads_on else ()
         while True:
             text = static_summary(
                 brief.messages,
@@ -162,6 +164,7 @@ class SummaryWriter:
                 facts=facts,
                 previous=brief.folded,
                 visible=brief.visible,
+                outline=told,
             )
             message = self._framed(brief, text, "static")
             size = self._tokens.message(message)
