@@ -10,12 +10,6 @@ from typing import Any
 
 from .errors import ConfigError
 
-__all__ = [
-    "CompressorConfig",
-    "whole",
-]
-
-
 MOST = 10**12
 """Tokens of a window or a target: a larger number is a mistake, and ratios of it would overflow."""
 
