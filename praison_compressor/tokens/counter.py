@@ -86,6 +86,10 @@ class TokenCounter:
         """Tokens of a text alone."""
         return self._scaled(self.vocabulary.count(text))
 
+    def texts(self, texts: Sequence[str]) -> list[int]:
+        """`text` of each of them."""
+        return list(map(self.text, texts))
+
     def message(self, message: Mapping[str, Any]) -> int:
         """Tokens of one message with its frame."""
         return self._scaled(self._raw(self.cache(message)))

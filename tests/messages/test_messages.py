@@ -16,7 +16,6 @@ from hypothesis import given
 from praison_compressor import InvalidMessages
 from praison_compressor.messages import (
     ORPHAN_OPENS,
-    Problem,
     canonical,
     check,
     content_digest,
