@@ -16,21 +16,17 @@ usable in a forked process.
 
 from __future__ import annotations
 
-from .digests import canonical, content_digest, digest
-from .pairing import NO_RESULT
+from .digests import content_digest, digest
 from .parsing import Transcript, as_list, check, read, steps
 from .shapes import (
-    DEEPEST,
     ORPHAN_OPENS,
     Message,
     ToolCall,
     calls_beside,
     is_answer_block,
     is_result,
-    is_spoken,
     is_system,
     is_tools_text,
-    makes_calls,
     media_in,
     result_blocks,
     result_text,
@@ -40,24 +36,19 @@ from .shapes import (
 )
 
 __all__ = [
-    "DEEPEST",
-    "NO_RESULT",
     "ORPHAN_OPENS",
     "Message",
     "ToolCall",
     "Transcript",
     "as_list",
     "calls_beside",
-    "canonical",
     "check",
     "content_digest",
     "digest",
     "is_answer_block",
     "is_result",
-    "is_spoken",
     "is_system",
     "is_tools_text",
-    "makes_calls",
     "media_in",
     "read",
     "result_blocks",

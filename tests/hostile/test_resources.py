@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, InvalidMessages
-from praison_compressor.messages import DEEPEST, check, read
+from praison_compressor.messages import check, read
 from praison_compressor.messages.secrets import Redactor
+from praison_compressor.messages.shapes import DEEPEST
 from praison_compressor.summaries.prompts import unposed
 from praison_compressor.view.frame import escape
 from tests.helpers.transcripts import session
