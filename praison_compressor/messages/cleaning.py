@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
 from ..errors import InvalidMessages
@@ -23,6 +24,9 @@ from .shapes import (
 )
 
 EMPTY = "(empty)"
+
+AGAIN = "--again"
+"""Marks the second of two calls that came with one id in one message."""
 
 CONVERTED = (
     "praison_compressor.messages.responses: to_messages(instructions, items), to_items(view)"
@@ -78,11 +82,14 @@ def _mended(plain: Message) -> Message:
     else:
         mended.pop("tool_call_id", None)
     if mended["role"] == "assistant":
-        calls = [*calls_in(calls), *([{"function": older}] if older else ())]
+        given = [*calls_in(calls), *([{"function": older}] if older else ())]
+        calls = list(map(_mended_call, given))
         if calls:
-            mended["tool_calls"] = list(map(_mended_call, calls))
+            mended["tool_calls"] = calls
         for block in call_blocks(mended):
             block.update(_mended_block(block))
+        _tell_apart(calls)
+        _tell_apart(call_blocks(mended))
     content = mended.get("content")
     if content is not None and not isinstance(content, str):
         mended["content"] = _mended_content(content)
@@ -91,10 +98,10 @@ def _mended(plain: Message) -> Message:
     return mended
 
 
-def _mended_call(call: Any) -> Any:
+def _mended_call(call: Any) -> Message:
     kept = call if isinstance(call, dict) else {}
     if kept.get("type") == "custom" and kept.get("id") and isinstance(kept.get("custom"), dict):
-        return call
+        return kept
     told = read_call(call)
     arguments = _arguments(told.arguments)
     name = told.name or "unnamed"
@@ -118,6 +125,16 @@ def _mended_block(block: Message) -> Message:
         given = json.loads(_arguments(told.arguments))
     name = told.name or "unnamed"
     return {"id": told.id or _made_id(name, given), "name": name, "input": given}
+
+
+def _tell_apart(calls: Sequence[Message]) -> None:
+    """Give each of a message's calls an id of its own."""
+    seen: Counter[str] = Counter()
+    for call in calls:
+        id = call["id"]
+        seen[id] += 1
+        if seen[id] > 1:
+            call["id"] = f"{id}{AGAIN}{seen[id]}"
 
 
 def _made_id(name: str, arguments: Any) -> str:

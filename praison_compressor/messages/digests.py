@@ -107,10 +107,10 @@ class Seen:
 
     __slots__ = ("_content_digest", "_digest", "comparable", "plain", "tokens")
 
-    def __init__(self, plain: Message) -> None:
+    def __init__(self, plain: Message, comparable: bool) -> None:
         self.plain = plain
         """A private copy in plain JSON values: it outlives edits of the original."""
-        self.comparable = not _has_number(plain)
+        self.comparable = comparable
         """Whether `==` finds every edit: not with numbers in it, since 1 == True == 1.0."""
         self.tokens: dict[str, int] = {}
         """Token counts by the rules that made them."""
@@ -163,9 +163,8 @@ class MessageCache:
     """A bounded cache of `Seen`, in two generations: a hit costs no bookkeeping.
 
     When the young generation is full it becomes the old one, and what the old one still holds
-    is dropped unless it was asked for meanwhile. So at most twice the bounds are held. The bound in
-    messages is no less than the longest transcript: one that did not fit would be read anew, whole,
-    at every look.
+    is dropped. So at most twice the bounds are held. The bound in messages is no less than the
+    longest transcript: one that did not fit would be read anew, whole, at every look.
     """
 
     def __init__(self, max_messages: int = 65_536, max_chars: int = 64 * 1024 * 1024) -> None:
@@ -208,7 +207,7 @@ class MessageCache:
             # The pairs are the key, and their strings are shared.
             pairs = tuple(message.items())
             seen = self._young.get(pairs) or self._keep(
-                pairs, Seen(dict(message)), sum(map(len, chain(*pairs)))
+                pairs, Seen(dict(message), True), sum(map(len, chain(*pairs)))
             )
             self._know(message, seen)
             return seen
@@ -218,10 +217,13 @@ class MessageCache:
             plain = to_plain(message)
             data = marshal.dumps(plain, _PLAIN)
         key = hashlib.blake2b(data).digest()
-        seen = self._young.get(key) or self._keep(key, Seen(to_plain(plain)), len(data))
-        if plain is message and seen.comparable:
-            self._know(message, seen)
-        return seen
+        known = self._young.get(key)
+        if known is None:
+            new = Seen(to_plain(plain), not _has_number(plain))
+            known = self._keep(key, new, len(data))
+        if plain is message and known.comparable:
+            self._know(message, known)
+        return known
 
     def _keep(self, key: Hashable, new: Seen, weight: int) -> Seen:
         seen = self._old.get(key) or new

@@ -7,18 +7,17 @@ after the one whose `tool_use` blocks they answer.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
+from .cleaning import AGAIN
 from .shapes import (
     ORPHAN_OPENS,
     Message,
     ToolCall,
-    call_blocks,
     calls_beside,
     is_answer_block,
-    is_call_block,
     is_result,
     is_spoken,
     makes_calls,
@@ -26,9 +25,6 @@ from .shapes import (
     text_of,
     tool_calls_of,
 )
-
-AGAIN = "--again"
-"""Marks the second of two calls that came with one id."""
 
 NO_RESULT = "[no result was recorded for this tool call]"
 
@@ -56,20 +52,14 @@ def paired(clean: Sequence[Message]) -> Iterator[Placed]:
 
 
 def _step(clean: Sequence[Message], index: int, taken: set[int]) -> Iterator[Placed]:
-    message = _with_unique_ids(clean[index])
-    calls = tool_calls_of(message)
+    message = clean[index]
     yield index, message
-    if len(calls) == 1 and _are_answered(calls, clean[index + 1 : index + 2]):
-        # One call with its result behind it, as most steps are: nothing has to be looked for.
-        taken.add(index + 1)
-        yield index + 1, clean[index + 1]
-        return
     results = _Results(clean, index + 1)
-    places = {call: results.take(call) for call in calls}
+    places = {call: results.take(call) for call in tool_calls_of(message)}
     # In the order they came: a provider asks only that they follow at once.
     for at, call in sorted((place[0], call) for call, place in places.items() if _is_whole(place)):
         taken.add(at)
-        yield at, _answering(call, clean[at])
+        yield at, _with(clean[at], "tool_call_id", call.id)
     blocks: dict[int, dict[int, str]] = {}
     for call, place in places.items():
         if place is not None and not _is_whole(place):
@@ -85,19 +75,6 @@ def _step(clean: Sequence[Message], index: int, taken: set[int]) -> Iterator[Pla
 
 def _is_whole(place: Place | None) -> TypeGuard[Place]:
     return place is not None and place[1] == WHOLE
-
-
-def _are_answered(calls: Sequence[ToolCall], following: Sequence[Message]) -> bool:
-    """Whether the message that follows is the one call's result, just as a provider wants it."""
-    return any(_answers_only(message) == calls[0].id for message in following)
-
-
-def _answers_only(message: Message) -> Any:
-    """The id of the one call that the message answers, and does nothing else."""
-    if message["role"] == "tool":
-        return message.get("tool_call_id")
-    blocks = result_blocks(message)
-    return blocks[0].get("tool_use_id") if len(blocks) == 1 == len(message["content"]) else None
 
 
 class _Results:
@@ -162,32 +139,8 @@ def _stubs(message: Message, left: Sequence[ToolCall]) -> Iterator[Placed]:
         yield None, {"role": "user", "content": blocks}
 
 
-def _answering(call: ToolCall, message: Message) -> Message:
-    same = message.get("tool_call_id") == call.id
-    return message if same else {**message, "tool_call_id": call.id}
-
-
-def _with_unique_ids(message: Message) -> Message:
-    calls, blocks = message.get("tool_calls") or [], call_blocks(message)
-    if len(calls) + len(blocks) < 2:
-        return message
-    return _renamed(_renamed(message, "tool_calls", calls), "content", blocks)
-
-
-def _renamed(message: Message, key: str, calls: Sequence[Message]) -> Message:
-    """The message with the calls under that key told apart by their ids."""
-    ids = [call["id"] for call in calls]
-    if len(set(ids)) == len(ids):
-        return message
-    seen: Counter[str] = Counter()
-    parts = []
-    for part in message[key]:
-        if key == "tool_calls" or is_call_block(part):
-            seen[part["id"]] += 1
-            nth = seen[part["id"]]
-            part = part if nth == 1 else {**part, "id": f"{part['id']}{AGAIN}{nth}"}
-        parts.append(part)
-    return {**message, key: parts}
+def _with(message: Message, key: str, id: str) -> Message:
+    return message if message.get(key) == id else {**message, key: id}
 
 
 def _orphan(message: Message) -> Message:
@@ -202,7 +155,7 @@ def _in_order(message: Message, ids: Mapping[int, str]) -> Message:
     rest: list[Any] = []
     for at, part in enumerate(message["content"]):
         if at in ids:
-            results.append({**part, "tool_use_id": ids[at]})
+            results.append(_with(part, "tool_use_id", ids[at]))
         else:
             rest += _as_text(part) if is_answer_block(part) else [part]
     content = [*results, *rest]

@@ -10,16 +10,12 @@ import functools
 import hashlib
 import importlib
 import importlib.util
-import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..config import CompressorConfig
 from .shapes import Message
-
-logger = logging.getLogger(__name__)
-
 
 # -------------------------------------------------------------- secret shapes
 
@@ -69,7 +65,7 @@ _PRIVATE_KEY = Shape(
     "private-key",
     # Whatever headers it has; one whose end was cut off too.
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-    r"(?:\s{0,4}[A-Z][\w-]{0,40}: [^\n\\]{0,200}){0,9}"
+    r"(?:(?:\s|\\{0,3}[nr]){0,4}[A-Z][\w-]{0,40}: [^\n\\]{0,200}){0,9}"
     r"(?:[A-Za-z0-9+/=]|\\{0,3}[nr]|\s){16,20000}(?:-----END [A-Z0-9 ]{0,40}-----)?",
     "PRIVATE KEY",
 )
@@ -111,7 +107,6 @@ _BY_NAME = (
         r"(?P<secret>[^\s\"']{4,128})",
         "curl",
     ),
-    Shape("docker-auth", r"\"auth\\{0,3}\":\s?\\{0,3}\"(?P<secret>[A-Za-z0-9+/=]{12,})", "auth"),
     # A password is shorter than a key.
     Shape(
         "assigned-secret",
@@ -245,7 +240,6 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str], str], ...]:
 
 def _library_patterns() -> Iterator[tuple[str, re.Pattern[str], str]]:
     if importlib.util.find_spec("detect_secrets") is None:
-        logger.info("detect-secrets is not installed (extra [redact]): the commonest keys only")
         return
     for module, name in _LIBRARY.items():
         plugins: Any = importlib.import_module(f"detect_secrets.plugins.{module}")

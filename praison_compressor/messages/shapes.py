@@ -153,27 +153,19 @@ def tool_calls_of(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
 
     A call that a client has both among the content's blocks and beside them is one.
     """
-    beside = calls_beside(message)
-    # Most contents are text: what every message is asked must not look any further.
-    blocks = call_blocks(message) if type(message.get("content")) is list else ()
-    if not blocks:
-        return beside
+    beside, blocks = calls_beside(message), map(read_call, call_blocks(message))
     known = {call.id for call in beside}
-    return beside + tuple(call for call in map(read_call, blocks) if call.id not in known)
+    return beside + tuple(call for call in blocks if call.id not in known)
 
 
 def calls_beside(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     """The calls that stand beside the content, as OpenAI's API has them."""
-    given = message.get("tool_calls")
-    return tuple(map(read_call, calls_in(given))) if given else ()
+    return tuple(map(read_call, calls_in(message.get("tool_calls"))))
 
 
 def makes_calls(message: Mapping[str, Any]) -> bool:
     """Whether `tool_calls_of` finds any, without reading them."""
-    given = message.get("tool_calls")
-    if given and calls_in(given):
-        return True
-    return type(message.get("content")) is list and bool(call_blocks(message))
+    return bool(calls_in(message.get("tool_calls")) or call_blocks(message))
 
 
 def calls_in(value: Any) -> Sequence[Any]:

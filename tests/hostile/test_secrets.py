@@ -67,7 +67,6 @@ LEAKS = [
     f"Authorization: token {HEX[:40]}",
     f"Cookie: theme=dark; sessionid={MIXED[:32]}",
     f"curl -s -u admin:{MIXED[:16]} https://example.com/",
-    '{"auths": {"r.example.com": {"auth": "dXNlcjpwYXNzd29yZDEyMzQ1Ng=="}}}',
     f"https://b.example.com/k?X-Amz-Date=1&X-Amz-Signature={HEX}&x=1",
     f"https://hooks.slack.com/services/T0123456/B0123456/{MIXED[:24]}",
     f"-----BEGIN RSA PRIVATE KEY-----\n{PEM}\n[the rest was cut off]",
