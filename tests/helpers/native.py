@@ -36,6 +36,16 @@ def brings(*blocks: Message) -> Message:
     return {"role": "user", "content": list(blocks)}
 
 
+class Block:
+    """A client's object, which knows how to write itself down."""
+
+    def __init__(self, **fields: Any) -> None:
+        self._fields = fields
+
+    def model_dump(self, *, exclude_none: bool = False) -> Message:
+        return {k: v for k, v in self._fields.items() if not (exclude_none and v is None)}
+
+
 def to_native(messages: list[Message]) -> list[Message]:
     """The conversation as Anthropic's API is sent it; what the API has elsewhere is left out."""
     native: list[Message] = []

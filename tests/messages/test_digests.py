@@ -1,17 +1,119 @@
-"""The message cache: found again while unchanged, never after an edit."""
+"""Digests, by which a message is found again and archived; the cache of what is known of each."""
 
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from praison_compressor.messages import content_digest, digest
-from praison_compressor.messages.digests import SPARE, MessageCache
+from praison_compressor.messages import content_digest, digest, to_plain
+from praison_compressor.messages.digests import SPARE, MessageCache, canonical, is_bare
+from tests.helpers.transcripts import broken_transcripts
+from tests.helpers.transcripts import call as asked
+
+USER = {"role": "user", "content": "hello"}
+
+
+def call(arguments: str = "{}") -> dict[str, Any]:
+    function = {"name": "run", "arguments": arguments}
+    tool_calls = [{"id": "a", "type": "function", "function": function}]
+    return {"role": "assistant", "content": None, "tool_calls": tool_calls}
+
+
+KNOWN = {
+    "plain": {"role": "user", "content": "grüße 漢字 \ud800", "name": "ann"},
+    "result": {"role": "tool", "tool_call_id": "a", "content": "done"},
+    "calls": {**call('{"x": 1}'), "reasoning_content": "thought"},
+    "parts": {
+        "role": "user",
+        "content": [
+            {"type": "text", "text": "a"},
+            {"type": "image_url", "image_url": {"url": "u"}},
+        ],
+    },
+}
+STORED = {
+    "plain": "ca4f34fdbb80023b4e5dc473284c66865c13d06793c04a852a5c08a9b194b7eb",
+    "result": "d6aedc2fe3b42c139ece454ee0eb1e837cc16f68a48d66565b6c450e1a69a042",
+    "calls": "8684e1f9f0e415a970ca18ff7923da81c142248a43834eff2f244812abc8a225",
+    "parts": "dfba1256efcf81d1bb2d88c6e77d34890fb2ab8ddbb22e16ca8d9aaecbaeb2a7",
+}
+"""Of the plain, the result and the parts the archive's digest is the same."""
+ARCHIVED = {**STORED, "calls": "dfcc883ba8322c12cdbe1ef1702a8a9f20ec632866538e69bac3d19b143a2955"}
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+def test_a_digest_that_was_stored_is_the_digest_of_the_message_for_ever(kind: str) -> None:
+    """Worked out once: another one would make every ledger lose its summaries."""
+    assert digest(KNOWN[kind]) == f"sha256:{STORED[kind]}"
+    assert content_digest(KNOWN[kind]) == f"sha256:{ARCHIVED[kind]}"
+
+
+@pytest.mark.parametrize(
+    "key", ["id", "cache_control", "timestamp", "created_at", "created", "index", "_private"]
+)
+def test_what_only_marks_a_message_does_not_change_which_it_is(key: str) -> None:
+    """It is found again without it; the archive tells the two apart."""
+    marked = {**USER, key: "x"}
+    assert digest(marked) == digest(USER)
+    assert content_digest(marked) != content_digest(USER)
+    assert digest({**USER, "other": "x"}) != digest(USER)
+
+
+def test_values_that_say_nothing_do_not_change_which_it_is() -> None:
+    """None, an empty list and an empty mapping are as good as no key; False and 0 are not."""
+    for nothing in (None, [], {}):
+        assert digest({**USER, "audio": nothing}) == digest(USER)
+    for something in (False, 0, ""):
+        assert digest({**USER, "audio": something}) != digest(USER)
+
+
+def test_text_alone_is_the_same_as_one_text_part_and_nothing_else_is() -> None:
+    """Two parts, another key in the part, another type: another message."""
+    text = {"type": "text", "text": "hello"}
+    marked = {**text, "cache_control": {"type": "ephemeral"}}
+    for content in ([text], [marked], (text,)):
+        assert digest({"role": "user", "content": content}) == digest(USER)
+    for content in ([text, text], [{**text, "lang": "en"}], [{**text, "type": "input_text"}], text):
+        assert digest({"role": "user", "content": content}) != digest(USER)
+
+
+def test_cache_marks_are_left_out_at_any_depth() -> None:
+    """They move from turn to turn."""
+    mark = {"cache_control": {"type": "ephemeral"}}
+    marked = {**USER, "x": [{**mark, "y": {**mark, "z": 2}}]}
+    assert digest(marked) == digest({**USER, "x": [{"y": {"z": 2}}]})
+
+
+def test_call_ids_reasoning_and_arguments_are_in_the_digest() -> None:
+    """They are sent, so a change of one is a change."""
+    message = {"role": "assistant", "content": None, "tool_calls": [asked("a", path="p")]}
+    others = [
+        {**message, "tool_calls": [asked("b", path="p")]},
+        {**message, "tool_calls": [asked("a", path="q")]},
+        {**message, "reasoning_content": "hm"},
+        {**message, "thinking_blocks": [{"type": "thinking", "thinking": "hm", "signature": "s"}]},
+    ]
+    assert len({digest(each) for each in [message, *others]}) == 5
+
+
+@given(broken_transcripts())
+def test_a_bare_message_is_digested_as_any_other(messages: Any) -> None:
+    """Plain text has one digest of two meanings: both are what the long way gives."""
+    for message in map(to_plain, messages):
+        sealed = json.dumps(message, sort_keys=True, separators=(",", ":")).encode("ascii")
+        assert content_digest(message) == "sha256:" + hashlib.sha256(sealed).hexdigest()
+        assert not is_bare(message) or canonical(message) == message
+
+
+# ---------------------------------------------------------------- what is known of each
 
 leaves = st.none() | st.booleans() | st.integers(-2, 2) | st.floats(-2, 2) | st.text(max_size=3)
 values = st.recursive(
@@ -20,12 +122,6 @@ values = st.recursive(
     max_leaves=8,
 )
 messages = st.dictionaries(st.sampled_from(["role", "content", "name", "x"]), values, min_size=1)
-
-
-def call(arguments: str = "{}") -> dict[str, Any]:
-    function = {"name": "read_file", "arguments": arguments}
-    tool_calls = [{"id": "call_1", "type": "function", "function": function}]
-    return {"role": "assistant", "content": None, "tool_calls": tool_calls}
 
 
 @given(messages, messages)
@@ -76,33 +172,13 @@ def test_numbers_that_python_calls_equal_are_told_apart(old: Any, new: Any) -> N
     assert cache(message).digest == digest(message)
 
 
-def test_an_edit_does_not_reach_what_is_known() -> None:
-    """The private copy keeps the content that was digested, even when asked for its digest late."""
-    message, cache = call(), MessageCache()
-    seen, before = cache(message), digest(message)
-    message["tool_calls"][0]["function"]["arguments"] = "[1]"
-    assert seen.digest == before
-
-
-class Function:
-    def __init__(self, arguments: str) -> None:
-        self.name = "read_file"
-        self.arguments = arguments
-
-
-class Call:
-    def __init__(self, arguments: str) -> None:
-        self.id = "call_1"
-        self.type = "function"
-        self.function = Function(arguments)
-
-
 def test_objects_inside_a_message_are_read_by_value() -> None:
     """Tool calls as a client's objects: found again by content, and their edits are noticed."""
-    message = {**call(), "tool_calls": [Call("{}")]}
+    function = SimpleNamespace(name="run", arguments="{}")
+    message = {**call(), "tool_calls": [SimpleNamespace(id="a", function=function)]}
     cache = MessageCache()
     assert cache(message).digest == cache(call()).digest
-    message["tool_calls"][0].function.arguments = "[]"  # type: ignore[index]
+    function.arguments = "[]"
     assert cache(message).digest == cache(call("[]")).digest
 
 
