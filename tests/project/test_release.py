@@ -66,30 +66,20 @@ def test_the_wheel_has_every_file_of_the_package_and_nothing_else(
 
 def test_the_sdist_can_be_tested(built: tuple[Path, Path]) -> None:
     """Package, tests, examples, and what a reader looks for first."""
-    _, sdist = built
-    with tarfile.open(sdist) as archive:
+    with tarfile.open(built[1]) as archive:
         tops = {name.split("/")[1] for name in archive.getnames() if "/" in name}
-    wanted = {PACKAGE, "tests", "examples", "README.md", "CHANGELOG.md", "LICENSE"}
-    assert wanted <= tops
+    assert tops >= {PACKAGE, "tests", "examples", "README.md", "CHANGELOG.md", "LICENSE"}
 
 
 def test_an_index_would_take_both(built: tuple[Path, Path]) -> None:
-    """`twine check --strict`: the description renders, the metadata are sound."""
+    """`twine check --strict`: the description renders, the metadata are sound and say extras."""
     said = run(sys.executable, "-m", "twine", "check", "--strict", *built, cwd=built[0].parent)
     assert said.count("PASSED") == 2
-
-
-def test_the_metadata_say_what_the_package_is(built: tuple[Path, Path]) -> None:
-    """Name, version, Python, license, extras."""
-    wheel, _ = built
-    with zipfile.ZipFile(wheel) as archive:
+    with zipfile.ZipFile(built[0]) as archive:
         (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
         metadata = Parser().parsestr(archive.read(name).decode())
-    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
-    assert metadata["Name"] == "praison-compressor"
-    assert f"## [{metadata['Version']}]" in changelog
+    assert f"## [{metadata['Version']}]" in (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert metadata["Requires-Python"] == ">=3.10"
-    assert metadata["License-Expression"] == "MIT"
     extras = set(metadata.get_all("Provides-Extra") or ())
     assert extras == {"otel", "postgres", "realtime", "redact", "test"}
 

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from tests.benchmarks import retention
-from tests.benchmarks.retention_table import average, bench_of, interval, shown, told_of
+from tests.benchmarks.retention_table import average, interval, shown, told_of
 
 
 def rows(*values):
     return [{"name": name, "deep": value} for name, value in values]
-
-
-def test_a_missing_file_is_named_and_so_is_a_missing_benchmark(tmp_path):
-    """One line with the path, no traceback."""
-    command = [sys.executable, "-m", "tests.benchmarks.retention_table", "--file"]
-    absent = subprocess.run([*command, "no/such.jsonl"], capture_output=True, text=True)
-    assert absent.returncode != 0
-    assert absent.stderr.startswith("no/such.jsonl: no such file")
-    sessions = tmp_path / "sessions" / "some.jsonl"
-    sessions.parent.mkdir()
-    sessions.write_text("")
-    with pytest.raises(SystemExit, match=r"--bench names the benchmark's folder"):
-        bench_of(sessions, None)
 
 
 def test_an_interval_is_of_conversations_not_of_cuts():
