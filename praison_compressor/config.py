@@ -177,16 +177,13 @@ class CompressorConfig:
         self._require("min_gain_ratio", "a number from 0 up to 1", lambda v: 0 <= v < 1)
         # No clock of Python's waits for longer than some 292 years.
         self._require("timeout_seconds", "a positive number up to 1e9", lambda v: 0 < v <= 1e9)
+        for name in ("context_window", "summary_target_tokens", "shown_message_tokens"):
+            self._require(name, "a positive whole number", lambda v: _is_whole(v, 1))
         for name in (
             "token_floor",
             "protect_last_n_tokens",
             "summary_max_retries",
             "mask_above_tokens",
-        ):
-            self._require(name, "a whole number, 0 or more", _is_whole)
-        for name in ("context_window", "summary_target_tokens", "shown_message_tokens"):
-            self._require(name, "a positive whole number", lambda v: _is_whole(v, 1))
-        for name in (
             "output_reserve",
             "head_tokens",
             "facts_budget_tokens",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import Any
 
 from .cleaning import AGAIN
 from .shapes import (
@@ -54,27 +54,22 @@ def paired(clean: Sequence[Message]) -> Iterator[Placed]:
 def _step(clean: Sequence[Message], index: int, taken: set[int]) -> Iterator[Placed]:
     message = clean[index]
     yield index, message
-    results = _Results(clean, index + 1)
-    places = {call: results.take(call) for call in tool_calls_of(message)}
+    results, calls = _Results(clean, index + 1), tool_calls_of(message)
+    given: dict[int, dict[int, str]] = {}
+    for call in calls:
+        place = results.take(call)
+        if place is not None:
+            given.setdefault(place[0], {})[place[1]] = call.id
     # In the order they came: a provider asks only that they follow at once.
-    for at, call in sorted((place[0], call) for call, place in places.items() if _is_whole(place)):
-        taken.add(at)
-        yield at, _with(clean[at], "tool_call_id", call.id)
-    blocks: dict[int, dict[int, str]] = {}
-    for call, place in places.items():
-        if place is not None and not _is_whole(place):
-            blocks.setdefault(place[0], {})[place[1]] = call.id
-    brought = _brought(clean, index + 1, blocks)
-    taken.update(brought)
-    kept = {id for at in brought for id in blocks[at].values()}
-    left = [c for c, place in places.items() if not _is_whole(place) and c.id not in kept]
-    yield from _stubs(message, left)
+    whole = sorted(at for at in given if WHOLE in given[at])
+    brought = _brought(clean, index + 1, {at: given[at] for at in sorted(given.keys() - {*whole})})
+    taken.update(whole, brought)
+    answered = {id for at in (*whole, *brought) for id in given[at].values()}
+    for at in whole:
+        yield at, _with(clean[at], "tool_call_id", given[at][WHOLE])
+    yield from _stubs(message, [call for call in calls if call.id not in answered])
     for at in brought:
-        yield at, _in_order(clean[at], blocks[at])
-
-
-def _is_whole(place: Place | None) -> TypeGuard[Place]:
-    return place is not None and place[1] == WHOLE
+        yield at, _in_order(clean[at], given[at])
 
 
 class _Results:
@@ -117,8 +112,8 @@ def _brought(
     Text before a result is refused, so that of those which hold more than results one is taken,
     and stands last; none whose words would come before others of the user's.
     """
-    whole = [at for at in sorted(blocks) if len(blocks[at]) == len(clean[at]["content"])]
-    mixed = [at for at in sorted(blocks) if len(blocks[at]) < len(clean[at]["content"])][:1]
+    whole = [at for at in blocks if len(blocks[at]) == len(clean[at]["content"])]
+    mixed = [at for at in blocks if len(blocks[at]) < len(clean[at]["content"])][:1]
     for at in mixed:
         earlier = (m for m in clean[start:at] if not is_result(m))
         if is_spoken(clean[at]) and any(map(is_spoken, earlier)):

@@ -142,10 +142,7 @@ def media_in(message: Mapping[str, Any]) -> int:
     )
 
 
-_IN_WORDS = (
-    *("text", "input_text", "output_text", "refusal", "tool_use"),
-    *("thinking", "redacted_thinking"),
-)
+_IN_WORDS = "text input_text output_text refusal tool_use thinking redacted_thinking".split()
 
 
 def tool_calls_of(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
