@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from types import SimpleNamespace
@@ -62,7 +63,7 @@ def test_what_can_be_sent_is_the_callers_own_message() -> None:
         {"role": "user", "content": "u", "name": "ann"},
         calling(call()),
         {"role": "tool", "tool_call_id": "a", "content": "", "name": "run"},
-        {"role": "assistant", "content": [{"type": "text", "text": "x"}], "reasoning_content": "r"},
+        {"role": "assistant", "content": [{"type": "image_url", "image_url": {}}]},
         calling(custom),
         {"role": "tool", "tool_call_id": "c", "content": "done"},
     ]
@@ -95,10 +96,8 @@ def test_content_that_no_provider_takes_becomes_text_or_goes(content: Any, expec
     assert check([{"role": "user", "content": content}]) == ["messages[0]"]
 
 
-def test_a_picture_is_content_and_nothing_beside_a_call_is_none() -> None:
+def test_nothing_beside_a_call_is_no_empty_list() -> None:
     """`content: []` beside calls is refused as an empty array."""
-    image = {"role": "user", "content": [{"type": "image_url", "image_url": {}}]}
-    assert sent(image)[0] is image
     asked, answer = step("a", "ok")
     assert sent({**asked, "content": []}, answer)[0]["content"] is None
 
@@ -187,21 +186,14 @@ def test_objects_become_plain_values() -> None:
         to_plain([1])
 
 
-def nested(levels: int) -> Any:
-    """Lists in lists, that many."""
-    value: Any = "x"
-    for _ in range(levels):
-        value = [value]
-    return value
-
-
 def test_a_hundred_levels_are_read_and_one_more_is_not() -> None:
     """The same depth wherever it is measured: in reading and in arguments."""
-    assert sent({**USER, "deep": nested(100)})
+    least, most = ({"deep": functools.reduce(lambda v, _: [v], range(n), [])} for n in (98, 101))
+    assert sent({**USER, **least})
     with pytest.raises(InvalidMessages, match="100 levels") as caught:
-        sent(USER, {**USER, "deep": nested(101)})
+        sent(USER, {**USER, **most})
     assert caught.value.index == 1
-    for levels, kept in ((99, True), (102, False)):
-        text = json.dumps({"deep": nested(levels)})
+    for deep, kept in ((least, True), (most, False)):
+        text = json.dumps(deep)
         (told,) = sent(calling(call(arguments=text)))[0]["tool_calls"]
         assert (told["function"]["arguments"] == text) is kept

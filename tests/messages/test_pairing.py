@@ -118,15 +118,6 @@ def test_steps_and_the_messages_in_front_are_told() -> None:
 # ---------------------------------------------------------------- results as messages
 
 
-def test_a_late_result_moves_behind_its_call() -> None:
-    """A message between call and result goes after the result; ids that come again stay apart."""
-    asked, answer = step("a", "late")
-    got = read([USER, asked, {"role": "user", "content": "hurry"}, answer])
-    assert got.origins == (0, 1, 3, 2)
-    again = [USER, *step("a", "first"), USER, *step("a", "second")]
-    assert read(again).messages == tuple(again)
-
-
 def test_a_missing_result_gets_a_stub_in_the_shape_of_its_call() -> None:
     """At the end of its step, and in front of what the user says next."""
     transcript = read([calling(call("a"), call("b"), call("c")), result("b"), USER])
@@ -197,12 +188,12 @@ def test_a_result_without_a_call_becomes_text_beside_the_users() -> None:
 
 
 def test_a_result_behind_text_moves_to_the_front() -> None:
-    """The API refuses text before results in one message, and across neighbouring ones."""
+    """Providers refuse text before results, in one message and across neighbouring ones."""
     behind = brings(text("by the way"), native.result("a"))
     view = read([USER, asks(use("a")), behind]).messages
     assert view[2]["content"] == [native.result("a"), text("by the way")]
-    late = [USER, asks(use("a")), {"role": "user", "content": "hurry"}, brings(native.result("a"))]
-    assert read(late).origins == (0, 1, 3, 2)
+    for asked, answer in (step("a", "late"), [asks(use("a")), brings(native.result("a"))]):
+        assert read([USER, asked, USER, answer]).origins == (0, 1, 3, 2)
 
 
 @pytest.mark.parametrize("together", [True, False])
@@ -247,9 +238,8 @@ def test_a_call_that_the_api_refuses_is_mended(block: Message, mended: Message) 
 
 def test_only_what_the_user_says_makes_a_turn() -> None:
     """Messages with results alone are none; one with words beside them is."""
-    messages = [USER, asks(use("a")), brings(native.result("a")), asks(use("b"))]
-    messages += [brings(native.result("b"), text("use port 9090")), asks(text("ok"))]
-    assert read(messages).users == (0, 4)
+    results = brings(native.result("a")), brings(native.result("b"), text("use port 9090"))
+    assert read([USER, asks(use("a")), results[0], asks(use("b")), results[1]]).users == (0, 4)
 
 
 def test_a_clients_objects_are_blocks() -> None:

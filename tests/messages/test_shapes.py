@@ -36,12 +36,6 @@ def test_a_call_is_read_in_every_shape_it_comes_in(given: Any) -> None:
     assert (told.id, told.name, told.arguments) == ("a", "run", '{"x": 1}')
 
 
-def test_what_a_call_lacks_is_empty() -> None:
-    """No id, no name: empty strings; no arguments: an empty object."""
-    assert list(map(tuple, tool_calls_of({"tool_calls": [{}]}))) == [("", "", "{}")]
-    assert tool_calls_of({"role": "user"}) == tool_calls_of({"tool_calls": "run"}) == ()
-
-
 @pytest.mark.parametrize(
     ("content", "tools"),
     [

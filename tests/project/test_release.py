@@ -108,17 +108,18 @@ def test_the_wheel_works_in_an_environment_of_its_own(
     built: tuple[Path, Path], tmp_path: Path
 ) -> None:
     """It imports, compresses, offers its plugin to the host and its command to a shell."""
-    wheel, _ = built
     home = tmp_path / "venv"
     venv.create(home, with_pip=False, symlinks=True)
-    python = home / ("Scripts" if os.name == "nt" else "bin") / "python"
+    python = home / "bin" / "python"
     run(
         *(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index"),
-        *("--quiet", "--disable-pip-version-check", wheel),
+        *("--quiet", "--disable-pip-version-check", built[0]),
         cwd=tmp_path,
     )
     # After its own packages the environment finds this one's, which has the package as well.
-    paths = {"PYTHONPATH": os.pathsep.join([own(python, tmp_path), sysconfig.get_path("purelib")])}
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    own = run(python, "-c", code, cwd=tmp_path).strip()
+    paths = {"PYTHONPATH": os.pathsep.join([own, sysconfig.get_path("purelib")])}
     told = json.loads(run(python, "-c", TRY, cwd=tmp_path, **paths).splitlines()[-1])
     assert Path(told["where"]).is_relative_to(home)
     assert told["version"][0] == told["version"][1]
@@ -131,9 +132,3 @@ def test_the_wheel_works_in_an_environment_of_its_own(
     transcript.write_text(json.dumps([{"role": "user", "content": "Count."}]))
     run(command, "report", transcript, "--out", page, cwd=tmp_path, **paths)
     assert "uPlot" in page.read_text("utf-8")
-
-
-def own(python: Path, folder: Path) -> str:
-    """Where an environment keeps its packages."""
-    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    return run(python, "-c", code, cwd=folder).strip()

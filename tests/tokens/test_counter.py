@@ -197,11 +197,12 @@ def test_a_nested_schema_counts_at_every_depth() -> None:
     """Properties inside items and alternatives are sent, so they are counted."""
     counter = TokenCounter("gpt-4o")
     deep: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}}}
-    for wrap in ({"type": "array", "items": deep}, {"anyOf": [deep, {"type": "null"}]}):
-        outer = {"type": "object", "properties": {"list": wrap}}
-        empty = {"type": "object", "properties": {"list": {"type": wrap.get("type", "")}}}
-        tools = [{"name": "f", "description": "d", "parameters": p} for p in (outer, empty)]
-        assert counter.tools(tools[:1]) > counter.tools(tools[1:])
+    wraps: list[dict[str, Any]] = [{"type": "array", "items": deep}, {"anyOf": [deep]}, {}]
+    *counts, empty = (
+        counter.tools([{"name": "f", "parameters": {"properties": {"list": wrap}}}])
+        for wrap in wraps
+    )
+    assert min(counts) > empty + 5
 
 
 # ---------------------------------------------------------------- what the provider reports
@@ -232,9 +233,8 @@ def test_an_exact_counter_stays_exact() -> None:
 def test_an_unbelievable_report_is_not_learned(reported: int) -> None:
     """A proxy's zero, or another request's usage, changes no count."""
     counter = TokenCounter("some-model")
-    before = counter.messages(EXAMPLE)
     counter.calibrate(EXAMPLE, reported)
-    assert counter.messages(EXAMPLE) == before
+    assert counter.ratio == 1
 
 
 def test_a_report_of_five_times_the_count_is_believed_when_the_next_one_says_it_again() -> None:

@@ -76,7 +76,7 @@ def test_any_text_is_counted_as_tiktoken_counts_it(
     assert ours.count(text) == len(encoding.encode_ordinary(text))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_cutting_a_long_text_changes_no_count(
     encoding: tiktoken.Encoding, ours: Vocabulary, seed: int
 ) -> None:
