@@ -65,8 +65,8 @@ _PRIVATE_KEY = Shape(
     "private-key",
     # Whatever headers it has; one whose end was cut off too.
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-    r"(?:(?:\s|\\{0,3}[nr]){0,4}[A-Z][\w-]{0,40}: [^\n\\]{0,200}){0,9}"
-    r"(?:[A-Za-z0-9+/=]|\\{0,3}[nr]|\s){16,20000}(?:-----END [A-Z0-9 ]{0,40}-----)?",
+    r"(?:(?:\s|\\{1,3}[nr]){0,4}[A-Z][\w-]{0,40}: [^\n\\]{0,200}){0,9}"
+    r"(?:[A-Za-z0-9+/=]|\\{1,3}[nr]|\s){16,20000}(?:-----END [A-Z0-9 ]{0,40}-----)?",
     "PRIVATE KEY",
 )
 
