@@ -10,21 +10,19 @@ with the same sessions.
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import os
 import random
 import signal
-import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.compressor import background as flights
 from praison_compressor.ledger.sql.store import SqlStore, open_store
-from tests.helpers.stores import Postgres
+from tests.benchmarks.common import databases, options, show
 from tests.helpers.talks import NAMESPACE, segment, talk
 from tests.helpers.transcripts import session as coding_session
 
@@ -42,12 +40,6 @@ class Outcome:
     without_archive: int = 0
     unacknowledged: int = 0
     """Commits that were whole although the writer died before it could say so."""
-    seconds: float = 0.0
-
-    @property
-    def sound(self) -> bool:
-        """Whether nothing was lost or damaged."""
-        return not (self.lost or self.faults or self.without_archive)
 
 
 def commit_for_ever(url: str, seed: int, report: Connection) -> None:
@@ -89,7 +81,6 @@ def crash(url: str, kills: int, seed: int = 0, *, every: int = 1) -> Outcome:
     """Kill that many writers; `verify` after each `every`th and at the end."""
     chance = random.Random(seed)
     outcome = Outcome()
-    started = time.monotonic()
     store = open_store(url)
     store.check()
     reported: set[str] = set()
@@ -99,7 +90,6 @@ def crash(url: str, kills: int, seed: int = 0, *, every: int = 1) -> Outcome:
         if number % every == every - 1 or number == kills - 1:
             _look(store, reported, outcome)
     outcome.acknowledged = len(reported)
-    outcome.seconds = time.monotonic() - started
     store.close()
     return outcome
 
@@ -143,26 +133,20 @@ def _look(store: SqlStore, reported: set[str], outcome: Outcome) -> None:
     outcome.unacknowledged = len(there - reported) - len(store.sessions(NAMESPACE))
 
 
+COLUMNS = "database,kills,commits,whole but unsaid,lost,faults,no archive,which".split(",")
+
+
 def main() -> None:
-    """Print a table for both databases."""
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--kills", type=int, default=200)
-    options.add_argument("--seed", type=int, default=1)
-    given = options.parse_args()
-    server = Postgres()
-    with tempfile.TemporaryDirectory() as directory:
-        urls = {"sqlite": str(Path(directory) / "ledger.db"), "postgresql": server.empty()}
-        print("database    kills  commits  whole but unsaid  lost  faults  no archive  seconds")
-        for name, url in urls.items():
-            found = crash(url, given.kills, given.seed, every=10)
-            print(
-                f"{name:<10} {found.kills:6} {found.acknowledged:8} {found.unacknowledged:17} "
-                f"{len(found.lost):5} {len(found.faults):7} {found.without_archive:11} "
-                f"{found.seconds:8.1f}"
-            )
-            for line in [*found.lost, *found.faults][:5]:
-                print("   ", line)
-    server.close()
+    given = options(__doc__, kills=200, seed=1)
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        for name, new_url in databases():
+            found = crash(new_url(), given.kills, given.seed, every=10)
+            commits = (found.kills, found.acknowledged, found.unacknowledged)
+            bad = (len(found.lost), len(found.faults), found.without_archive)
+            yield name, *commits, *bad, "\n".join([*found.lost, *found.faults][:5])
+
+    show("writers killed at random points", COLUMNS, rows())
 
 
 if __name__ == "__main__":
