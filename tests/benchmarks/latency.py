@@ -1,11 +1,9 @@
 """What compression costs in time: quiet turns, a cold start, growth, memory, waits, imports.
 
     python -m tests.benchmarks.latency [--summarizer-seconds 20] [--samples 20] [--rounds 15]
-        [--file FILE.jsonl]
 
 Best of several runs where the work itself is meant, percentiles where waiting is. Cold start is
 everything but facts, model and imports: their time is measured in the same run and taken off.
-With `--file` also that of the first conversations in a file, 400,000 tokens of them in one.
 """
 
 from __future__ import annotations
@@ -19,18 +17,16 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter
-from praison_compressor.messages import Message, read
+from praison_compressor.messages import Message
 from praison_compressor.summaries import retries, static, writer
-from tests.benchmarks.common import best, options, published, recorded, show, transcript
+from tests.benchmarks.common import best, options, published, show, transcript
 
 MODEL = "gpt-4o"
 WINDOW = 128_000
-FILE_TOKENS = 400_000
 FACTS = (
     (static, "extract"),
     (writer, "coverage"),
@@ -44,21 +40,17 @@ FACTS = (
 SUMMARY = "## Done\n" + "\n".join(
     f"- src/f{n}.py: read, mended and tested; the report about it is in order." for n in range(40)
 )
-"""As long as was asked for, and of the made-up conversation: looked at in full before it is
-taken."""
-NAMELESS = SUMMARY.replace("src/f", "Item ").replace(".py", "")
-"""The same of any conversation."""
-
+"""As long as was asked for, and of this conversation: looked at in full before it is taken."""
 Row = tuple[object, ...]
 """What, the figure, what is to reach, whether it is."""
 
 
-def compressor(summary: str = SUMMARY, window: int = WINDOW, wait: float = 0, **given: Any) -> Any:
+def compressor(window: int = WINDOW, wait: float = 0, **given: Any) -> Any:
     """Ours, with a model that answers after so many seconds."""
 
     async def model(messages: list[Message]) -> str:
         await asyncio.sleep(wait)
-        return summary
+        return SUMMARY
 
     config = CompressorConfig(model=MODEL, context_window=window, **given)
     return ContextCompressor(config, summarizer=model, tokens=TokenCounter(MODEL))
@@ -145,9 +137,9 @@ def timed_facts() -> Iterator[list[float]]:
         yield spent
 
 
-def first(messages: list[Message], summary: str) -> tuple[float, float]:
+def first(messages: list[Message]) -> tuple[float, float]:
     """Milliseconds of a first compression without its facts, and of the facts alone."""
-    ours = compressor(summary, tool_policies={"*": "summarize"})
+    ours = compressor(tool_policies={"*": "summarize"})
     gc.collect()
     with timed_facts() as spent:
         start = time.perf_counter()
@@ -157,12 +149,12 @@ def first(messages: list[Message], summary: str) -> tuple[float, float]:
     return 1e3 * (whole - sum(spent)), 1e3 * sum(spent)
 
 
-def cold(messages: list[Message], rounds: int, summary: str = SUMMARY) -> Iterator[Row]:
+def cold(messages: list[Message], rounds: int) -> Iterator[Row]:
     """The cold start, beside a tokenization of the same moment, because a machine that is fast now
     is slow in a second. The first round, which reads price tables and vocabularies, is not told.
     """
     tokenize = encoded(messages)
-    found = [(best(tokenize, 1), *first(messages, summary)) for _ in range(rounds + 1)][1:]
+    found = [(best(tokenize, 1), *first(messages)) for _ in range(rounds + 1)][1:]
     floor, without, facts = (statistics.median(each) for each in zip(*found, strict=True))
     ratios = sorted(rest / floor for floor, rest, _ in found)
     ratio, aside = statistics.median(ratios), rounds // 7
@@ -171,16 +163,6 @@ def cold(messages: list[Message], rounds: int, summary: str = SUMMARY) -> Iterat
     figure = f"{ratio:.2f} x ({ratios[aside]:.2f} to {ratios[-1 - aside]:.2f})"
     yield f"cold start, median of {rounds}", figure, "<= 1.5 x", ratio <= 1.5
     yield "... without its facts; its facts", f"{without:.0f} ms; {facts:.0f} ms", "", ""
-
-
-def first_of(file: Path) -> list[Message]:
-    """The first conversations of a file, strung together."""
-    counter, found = TokenCounter(MODEL), []
-    for each in recorded(file):
-        found += each["messages"]
-        if counter.messages(found) >= FILE_TOKENS:
-            break
-    return list(read(found).messages)
 
 
 def held(turns: int) -> tuple[float, float]:
@@ -250,15 +232,13 @@ def imports() -> Iterator[Row]:
 
 
 def main() -> None:
-    given = options(__doc__, summarizer_seconds=20.0, samples=20, rounds=15, file=Path)
+    given = options(__doc__, summarizer_seconds=20.0, samples=20, rounds=15)
 
     def rows() -> Iterator[Row]:
         # First, while the process is small: a collection of all that the rest makes takes long.
         yield from waiting(given.samples, given.summarizer_seconds)
         yield from quiet(given.rounds)
         yield from cold(transcript(500), given.rounds)
-        if given.file:
-            yield from cold(first_of(given.file), given.rounds, NAMELESS)
         yield from memory()
         yield from imports()
 
