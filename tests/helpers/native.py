@@ -42,15 +42,15 @@ def to_native(messages: list[Message]) -> list[Message]:
     waiting: list[Message] = []
     for message in messages:
         if message["role"] == "tool":
-            waiting.append(result(message["tool_call_id"], _blocks(message["content"])))
+            waiting.append(result(message["tool_call_id"], _blocks(message.get("content"))))
             continue
         if waiting:
             native.append(brings(*waiting))
             waiting = []
         if message["role"] == "assistant":
-            native.append(asks(*_blocks(message["content"]), *_uses(message)))
+            native.append(asks(*_blocks(message.get("content")), *_uses(message)))
         elif message["role"] == "user":
-            native.append({"role": "user", "content": _blocks(message["content"])})
+            native.append({"role": "user", "content": _blocks(message.get("content"))})
     return [*native, brings(*waiting)] if waiting else native
 
 
@@ -64,7 +64,9 @@ def _uses(message: Message) -> list[Message]:
 def _blocks(content: Any) -> list[Message]:
     if content is None:
         return []
-    return [text(content)] if isinstance(content, str) else [_block(part) for part in content]
+    parts = [text(content)] if isinstance(content, str) else content
+    # As litellm does: the API refuses empty texts.
+    return [_block(part) for part in parts if part["type"] != "text" or part["text"].strip()]
 
 
 def _block(part: Message) -> Message:
