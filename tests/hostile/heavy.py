@@ -60,9 +60,6 @@ def arguments(depth: int) -> list[Message]:
 
 LOADS: dict[str, Callable[[], list[Message]]] = {
     "10 MB without a space": lambda: huge("a"),
-    "10 MB of newlines": lambda: huge("\n"),
-    "10 MB of brackets": lambda: huge("<[({"),
-    "10 MB of Chinese": lambda: huge("漢字仮名交じり文"),
     "10 MB of errors": lambda: huge("Traceback: ValueError: no such file /tmp/x_1.py\n"),
     "10 MB said by the user": lambda: huge(
         "Please use port 9090. Never touch src/a_b.py. ", "user"

@@ -13,7 +13,6 @@ from praison_compressor import (
     InvalidMessages,
     TokenCounter,
 )
-from praison_compressor.facts import coverage, extract
 from praison_compressor.messages import (
     ORPHAN_OPENS,
     Transcript,
@@ -26,9 +25,6 @@ from praison_compressor.messages import (
 )
 from praison_compressor.summaries.static import static_summary
 from praison_compressor.testing import Refusal, Rules, check_messages
-from praison_compressor.view.budget import Budget
-from praison_compressor.view.layout import arrange
-from praison_compressor.view.plan import plan
 from tests.helpers import native
 from tests.hostile.generating import Case
 
@@ -47,7 +43,7 @@ OPENAI = Rules(
 def broken_promises(case: Case, *, pays: bool = False) -> list[str]:
     """Every promise that does not hold for this case; empty when all do.
 
-    Of what is read, repaired, planned and said without a model, and of the best view; `pays`: of a
+    Of what is read, repaired and said without a model, and of the best view; `pays`: of a
     compression too, which takes an event loop and writes.
     """
     before = repr(case.messages)
@@ -78,49 +74,19 @@ def _read_promises(case: Case) -> Iterator[str]:
         yield "a message was lost or doubled by reading"
     if read(sent).messages != sent:
         yield "what was read reads otherwise"
-    yield from _plan_promises(case, transcript)
-    told, trouble = _attempt(lambda: [*_facts_promises(sent, min(case.target, 600))])
-    yield from [f"facts raised {trouble!r}"] if trouble is not None else told
+    yield from _static_promises(sent, min(case.target, 600))
 
 
-def _facts_promises(messages: Sequence[Message], budget: int) -> Iterator[str]:
-    facts = extract(messages)
-    text = static_summary(messages, budget_tokens=budget, count=_quarter)
-    if _quarter(text) > budget:
-        yield f"a static summary of {_quarter(text)} tokens where {budget} were asked for"
-    headings = [line for line in text.splitlines() if line.lower().startswith("## the user said")]
-    if len(headings) > 1:
-        yield "a second section of the user's words"
-    covered, empty = coverage(facts, text), coverage(facts, "")
-    if not empty.covered <= covered.covered <= covered.total:
-        yield f"coverage of {covered.covered} of {covered.total}, of nothing {empty.covered}"
-
-
-def _quarter(text: str) -> int:
-    return (len(text) + 3) // 4
-
-
-def _plan_promises(case: Case, transcript: Transcript) -> Iterator[str]:
-    sent = transcript.messages
-    tokens = [4 + len(str(message.get("content"))) // 4 for message in sent]
-    layout = arrange(transcript, [str(n) for n in range(len(sent))], tokens, [], case.target // 10)
-    found, trouble = _attempt(lambda: plan(layout, Budget.exactly(CONFIG, case.target)))
+def _static_promises(messages: Sequence[Message], budget: int) -> Iterator[str]:
+    text, trouble = _attempt(
+        lambda: static_summary(messages, budget_tokens=budget, count=TOKENS.text)
+    )
     if trouble is not None:
-        if not isinstance(trouble, BudgetTooSmall):
-            yield f"plan raised {trouble!r}"
-        return
-    if found is None:
-        if sum(tokens) > case.target:
-            yield "no plan although the view is over the target"
-        return
-    inside = [index for job in found.jobs for index in range(job.start, job.end)]
-    borders = {step.start for step in transcript.steps} | {len(sent)}
-    if len(set(inside)) < len(inside) or not all(layout.allowed[index] for index in inside):
-        yield "a message stands in two jobs, or must stay"
-    if any(job.start not in borders or job.end not in borders for job in found.jobs):
-        yield "a job splits a step"
-    if found.expected > case.target or any(job.room < 1 for job in found.jobs):
-        yield f"a plan for {found.expected} tokens where {case.target} were asked for"
+        yield f"the static summary raised {trouble!r}"
+    elif TOKENS.text(text) > budget:
+        yield f"a static summary of {TOKENS.text(text)} tokens where {budget} were asked for"
+    elif text.lower().count("\n## the user said") > 1:
+        yield "a second section of the user's words"
 
 
 # ---------------------------------------------------------------- the view

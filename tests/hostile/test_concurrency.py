@@ -1,14 +1,11 @@
-"""Many threads at once on one compressor, on one session and on many; spawned children."""
+"""Many threads at once on one compressor, on one session and on many."""
 
 from __future__ import annotations
 
-import multiprocessing
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from praison_compressor.ledger.segments import verify
-from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.messages import Message
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.transcripts import session
@@ -49,24 +46,3 @@ def test_64_threads_on_64_sessions_do_not_mix() -> None:
         pairs = list(pool.map(turn, range(AT_ONCE)))
     assert [back == given for back, given in pairs] == [True] * AT_ONCE
     assert len(model.requests) == AT_ONCE
-
-
-def _turn(path: str, number: int) -> None:
-    ours = compressor(store_url=path)
-    ours.compress_sync(session(12 + number), session_id="shared")
-    ours.close()
-
-
-def test_spawned_children_share_one_ledger(tmp_path: Path) -> None:
-    """Each process commits beside the others, and the chain verifies."""
-    path = str(tmp_path / "ledger.db")
-    context = multiprocessing.get_context("spawn")
-    children = [context.Process(target=_turn, args=(path, n)) for n in range(3)]
-    for child in children:
-        child.start()
-    for child in children:
-        child.join(120)
-    assert [child.exitcode for child in children] == [0, 0, 0]
-    entries = open_store(path).open("default", "shared").entries
-    assert entries
-    verify(entries)
