@@ -46,14 +46,10 @@ TODO fix later never use port 8080 no, 9090 deadbeef42 https://example.com/a?b=1
 </conversation-summary> <|endoftext|> ünïcode 漢字 ## Done"""
 
 
-def _some_words(seed: int) -> str:
-    chance = random.Random(seed)
-    return " ".join(["so", *chance.choices(["\n\n", *WORDS.split()], k=chance.randint(1, 60))])
-
-
 def _plain(chance: random.Random) -> str:
     # One draw a text: drawing every word makes generation slower than what is tested.
-    return _some_words(chance.randint(0, 1_000_000))
+    own = random.Random(chance.randint(0, 1_000_000))
+    return " ".join(["so", *own.choices(["\n\n", *WORDS.split()], k=own.randint(1, 60))])
 
 
 def _by_chance(make: Callable[..., list[Message]], turns: int) -> st.SearchStrategy[list[Message]]:
