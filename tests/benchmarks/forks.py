@@ -20,6 +20,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields
 from typing import Any
@@ -58,13 +59,15 @@ class Parent:
 
     def __init__(self, store: Store) -> None:
         options: dict[str, Any] = {"context_window": 8_000, "protect_last_n_tokens": 1_000}
-        configs = [
-            CompressorConfig(**options, namespace=NAMESPACE, background=background)
+        self.engines = [
+            ContextCompressor(
+                CompressorConfig(**options, namespace=NAMESPACE, background=background),
+                summarizer=_model,
+                store=store,
+            )
             for background in (False, True)
         ]
-        self.engines = [ContextCompressor(c, summarizer=_model, store=store) for c in configs]
         self.rounds = [0] * WORKERS
-        self.errors: list[BaseException] = []
         self._over = threading.Event()
 
     def name(self, worker: int) -> str:
@@ -80,25 +83,20 @@ class Parent:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Threads that send while the caller forks."""
-        threads = [threading.Thread(target=self._work, args=(n,)) for n in range(WORKERS)]
-        for thread in threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            self._over.set()
-            for thread in threads:
-                thread.join()
+        """Threads that send while the caller forks; what one raises is raised at the end."""
+        with ThreadPoolExecutor(WORKERS) as pool:
+            working = [pool.submit(self._work, number) for number in range(WORKERS)]
+            try:
+                yield
+            finally:
+                self._over.set()
+        for each in working:
+            each.result()
 
     def _work(self, worker: int) -> None:
-        try:
-            while not self._over.is_set():
-                self.send(worker, self.name(worker))
-                self.rounds[worker] += 1
-        except BaseException as error:
-            self.errors.append(error)
-            raise
+        while not self._over.is_set():
+            self.send(worker, self.name(worker))
+            self.rounds[worker] += 1
 
 
 def forked(store: Store, forks: int) -> Forked:
@@ -111,7 +109,6 @@ def forked(store: Store, forks: int) -> Forked:
         for number in range(forks):
             time.sleep(random.uniform(0, 0.1))
             codes.append(in_child(functools.partial(_send, parent, number)))
-    assert not parent.errors, parent.errors
     faults = store.verify() if isinstance(store, SqlStore) else []
     print(*faults, sep="\n", end="\n" if faults else "", file=sys.stderr)
     return Forked(

@@ -1,9 +1,9 @@
-"""What compression costs in time: quiet turns, a cold start, growth, memory, waits, imports.
+"""What compression costs in time: quiet turns, a cold start, growth, memory and waits.
 
     python -m tests.benchmarks.latency [--summarizer-seconds 20] [--samples 20] [--rounds 15]
 
 Best of several runs where the work itself is meant, percentiles where waiting is. Cold start is
-everything but facts, model and imports: their time is measured in the same run and taken off.
+everything but facts and model: their time is measured in the same run and taken off.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import statistics
-import subprocess
-import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -217,20 +215,6 @@ def waiting(samples: int, seconds: float) -> Iterator[Row]:
         yield what, figure, "<= 50 ms", p99 <= 50
 
 
-def imports() -> Iterator[Row]:
-    """Milliseconds, the best of three fresh interpreters each."""
-
-    def fresh(line: str) -> float:
-        return best(lambda: subprocess.check_call([sys.executable, "-c", line]), 3)
-
-    nothing = fresh("pass")
-    litellm = fresh("import litellm") - nothing
-    ours = fresh("import praison_compressor") - nothing
-    whole = fresh("from praison_compressor import ContextCompressor") - nothing
-    yield "import praison_compressor", f"{ours:.0f} ms", "<= 5 % of litellm", ours <= litellm / 20
-    yield "... and its compressor; litellm", f"{whole:.0f} ms; {litellm:.0f} ms", "", ""
-
-
 def main() -> None:
     given = options(__doc__, summarizer_seconds=20.0, samples=20, rounds=15)
 
@@ -240,7 +224,6 @@ def main() -> None:
         yield from quiet(given.rounds)
         yield from cold(transcript(500), given.rounds)
         yield from memory()
-        yield from imports()
 
     show("Time and memory", ("measure", "figure", "to reach", "reached"), rows())
 

@@ -5,7 +5,7 @@
 
 Beside the file lies `../bench` with the benchmark's own `retention.py` and `baselines.py`; else say
 `--bench FOLDER`. Rows: ours; ours told which identifiers will be needed (the oracle: nobody can
-know). Intervals: 95 %, conversations drawn with replacement.
+know).
 
 `--recorded` takes real compactions, each with the summary that a model wrote: it stands for the
 auxiliary model and stays whole, within 1, 1.25 and 1.5 times its own tokens. The oracle's line is
@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import importlib
 import logging
-import random
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -39,8 +38,6 @@ FEASIBLE = 0.6
 CUTS = (0.4, 0.6, 0.8)
 """Where the benchmark cuts a session, as shares of its tokens."""
 MEASURES = ("deep", "deep_bound", "user")
-DRAWS = 1_000
-SEED = 20_261_122
 
 
 @dataclass(frozen=True)
@@ -153,32 +150,18 @@ def average(rows: Rows, measure: str) -> float | None:
     return mean(values) if values else None
 
 
-def interval(rows: Rows, measure: str) -> tuple[float, float] | None:
-    """The middle 95 % of the mean, conversations drawn with replacement; None for one alone."""
-    by_name: dict[str, list[float]] = {}
-    for row in rows:
-        if row[measure] is not None:
-            by_name.setdefault(row["name"], []).append(row[measure])
-    groups = list(by_name.values())
-    if len(groups) < 2:
-        return None
-    chance = random.Random(SEED)
-    means = sorted(
-        mean(value for _ in groups for value in chance.choice(groups)) for _ in range(DRAWS)
-    )
-    return means[int(DRAWS * 0.025)], means[int(DRAWS * 0.975) - 1]
-
-
-def shown(rows: Rows, measure: str) -> str:
-    """A mean with its interval, for a cell."""
-    middle, between = average(rows, measure), interval(rows, measure)
-    spread = f" [{between[0]:.2f}, {between[1]:.2f}]" if between else ""
-    return "-" if middle is None else f"{middle:.3f}{spread}"
+def _shown(share: float | None) -> str:
+    return "-" if share is None else f"{share:.3f}"
 
 
 def _row(name: str, rows: Rows, last: str) -> tuple[object, ...]:
     share = mean(row[last] for row in rows)
-    return (name, len(rows), *(shown(rows, measure) for measure in MEASURES), f"{share:.0%}")
+    return (
+        name,
+        len(rows),
+        *(_shown(average(rows, measure)) for measure in MEASURES),
+        f"{share:.0%}",
+    )
 
 
 def by_source(bench: Bench, cases: Sequence[Case], share: float) -> Iterator[tuple[object, ...]]:
