@@ -141,22 +141,18 @@ ODD: tuple[Any, ...] = (
     *([], {}, [None], [[]], [1, "two", None, {"text": 3}], ["a", ["b"]], (1, 2), frozenset({"s"})),
     *(object, {1: "int key", None: "none key"}),
     {"type": "text", "text": None},
-    [{"type": "text", "text": 5}],
     [{"type": None}],
     [{"type": ["list"]}],
     [{"text": "no type"}],
     [{"type": "tool_result", "content": [{"type": "tool_result", "content": "deep"}]}],
     [{"type": "image_url", "image_url": None}],
-    [{"type": "image_url", "image_url": "not a url"}],
     [{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}],
     [{"id": "c", "function": None}],
     [{"id": 3, "function": {"name": 4, "arguments": 5}}],
     [{"id": ["l"], "function": {"name": ["n"], "arguments": ["a"]}}],
     [{"function": {"name": "f", "arguments": "{bad"}}],
-    [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "[1]"}}],
     [{"id": "c", "type": "function", "function": {"name": "f", "arguments": {"a": {"b": [1]}}}}],
     [{"id": "c", "function": {"name": "f", "arguments": "{}"}}] * 2,
-    {"name": None},
     [SimpleNamespace(id="o", function=SimpleNamespace(name="f", arguments="{}"))],
 )
 KEYS = (
@@ -187,11 +183,6 @@ def hostile(chance: Chance) -> Any:
 
 def case(chance: Chance) -> Case:
     """One case: half of them valid, the rest broken or hostile."""
-    makers: dict[str, Callable[[Chance], Any]] = {
-        "valid": valid,
-        "broken": broken,
-        "hostile": hostile,
-    }
-    kind = chance.choice(("valid", "valid", "broken", "hostile"))
+    make = chance.choice((valid, valid, broken, hostile))
     target = chance.choice((1, 40, 90, 160, 250, 400, 800, 2_000)) + chance.randint(0, 99)
-    return Case(kind, makers[kind](chance), target)
+    return Case(make.__name__, make(chance), target)

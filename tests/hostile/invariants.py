@@ -17,7 +17,6 @@ from praison_compressor.messages import (
     ORPHAN_OPENS,
     Transcript,
     check,
-    content_digest,
     read,
     text_of,
     to_plain,
@@ -146,7 +145,8 @@ def _paid_promises(case: Case, ours: ContextCompressor, best: list[Message]) -> 
         yield "the best view is over a budget that can be kept"
     yield from _validity(case, view)
     yield from _intact(read(case.messages), view)
-    yield from _archive_promises(case, ours, view)
+    if case.kind == "valid" and ours.verbatim(view) != [to_plain(m) for m in case.messages]:
+        yield "verbatim does not give the transcript back"
     other = ContextCompressor(CONFIG, tokens=TOKENS)
     for name, compressor, messages in (
         ("a second compressor made", other, case.messages),
@@ -174,36 +174,6 @@ def _intact(transcript: Transcript, view: Sequence[Message]) -> Iterator[str]:
 
 def _is_users(message: Message) -> bool:
     return message["role"] == "user" and not text_of(message).startswith(ORPHAN_OPENS)
-
-
-def _archive_promises(
-    case: Case, ours: ContextCompressor, view: Sequence[Message]
-) -> Iterator[str]:
-    """Each message is archived or in the view: `verbatim` gives the transcript back."""
-    given = [to_plain(message) for message in case.messages]
-    verbatim = ours.verbatim(view)
-    if case.kind == "valid" and verbatim != given:
-        yield "verbatim does not give the transcript back"
-    session = ours.store.open(CONFIG.namespace, ours.session_id)
-    archived = [
-        content_digest(message)
-        for entry in session.entries
-        for message in ours.store.originals(session, entry) or ()
-    ]
-    mine = [content_digest(message) for message in given]
-    lost = [d for d in archived if d not in mine]
-    if lost:
-        yield f"{len(lost)} archived messages are not the caller's"
-    in_view = {content_digest(message) for message in view}
-    transcript = read(case.messages)
-    repaired = {
-        mine[origin]: content_digest(message)
-        for origin, message in zip(transcript.origins, transcript.messages, strict=True)
-        if origin is not None
-    }
-    gone = [d for d in mine if d not in archived and d not in in_view]
-    if [d for d in gone if repaired.get(d) not in in_view]:
-        yield "a message is neither in the view nor in the archive"
 
 
 def _kinds(message: Message) -> tuple[Any, ...]:
