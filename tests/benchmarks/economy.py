@@ -199,24 +199,14 @@ def measured(name: str, run: Callable[..., None], messages: list[Message], windo
     return account
 
 
-COLUMNS = (
-    *("", "calls", "aux. input", "uncached", "/ removed", "prefix", "uncached", "in all"),
-    *("facts", "note"),
-)
-
-
 def row(account: Account) -> list[object]:
+    removed = account.removed
     return [
-        account.name,
-        account.calls,
-        account.auxiliary,
-        account.fresh,
-        f"{account.auxiliary / account.removed:.2f}" if account.removed else "-",
+        *(account.name, account.calls, account.auxiliary, account.fresh),
+        f"{account.auxiliary / removed:.2f}" if removed else "-",
         f"{account.kept():.1%}",
-        account.uncached(),
-        account.uncached() + account.fresh,
-        len(account.seen),
-        account.note,
+        *(account.uncached(), account.uncached() + account.fresh),
+        *(len(account.seen), account.note),
     ]
 
 
@@ -246,7 +236,11 @@ def main() -> None:
         f"{given.turns} turns, {tokens:,} tokens, {2 * given.turns} requests, "
         f"window {given.window:,}; every message must be sent uncached once: {tokens:,}"
     )
-    show(title, COLUMNS, map(row, accounts(messages, given.window)))
+    columns = (
+        *("", "calls", "aux. input", "uncached", "/ removed", "prefix", "uncached", "in all"),
+        *("facts", "note"),
+    )
+    show(title, columns, map(row, accounts(messages, given.window)))
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ async def oracle(messages: list[Message]) -> str:
 
 async def down(messages: list[Message]) -> str:
     """A model that does not answer."""
-    raise SummarizerUnavailable("the model is down", kind="auth")
+    raise SummarizerUnavailable("down", kind="network")
 
 
 def compressor(summarizer: Any) -> ContextCompressor:

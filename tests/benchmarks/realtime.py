@@ -49,7 +49,6 @@ class Run:
     lost: int = 0
     folds: int = 0
     refusals: int = 0
-    seconds: float = 0.0
 
 
 async def serve() -> None:
@@ -104,13 +103,11 @@ async def converse(turns: int, marks: dict[str, int]) -> Run:
     async with Books() as books:
         agent = RealtimeAgent(url=books.url, verbose=False, summarizer=oracle, **marks)
         agent.on_event(stamp)
-        began = time.perf_counter()
         async with Caller(agent) as caller:
             caller.transcribed = bool(marks)
             for turn in range(turns):
                 await caller.script(range(turn, turn + 1))
                 run.sizes.append(len((await books.read())["ids"]))
-            run.seconds = time.perf_counter() - began
             for number in range(PLANTED):
                 fact = f"fact-{number} is {value_of(f'fact-{number}')}"
                 run.known += (await caller.turn(f"What is fact-{number}")) == fact

@@ -1,4 +1,4 @@
-"""What survives without a model, by source: recorded sessions, the oracle's line.
+"""What survives without a model: recorded sessions, the oracle's line.
 
     python -m tests.benchmarks.retention_table --file CORPUS/visible.jsonl [--budgets .1,.25,.5]
     python -m tests.benchmarks.retention_table --recorded CORPUS/recorded_compactions.jsonl
@@ -44,8 +44,6 @@ MEASURES = ("deep", "deep_bound", "user")
 class Case:
     """One cut of one session."""
 
-    name: str
-    source: str
     messages: Sequence[Message]
     cut: int
     tokens: int
@@ -76,22 +74,19 @@ class Bench:
             uncut = session.get("messages") or session["pre"]
             if any(message.get("tool_calls") for message in uncut):
                 for cut in self.retention.pick_cuts(uncut, CUTS):
-                    yield self._case(session, uncut + session.get("post", []), cut)
+                    yield self._case(uncut + session.get("post", []), cut)
 
     def compactions(self, path: Path) -> Iterator[Case]:
         """Every recorded compaction, as a cut where it happened."""
         for found in self.retention.load(str(path)):
-            yield self._case(
-                found, found["pre"] + found["post"], len(found["pre"]), found["summary"]
-            )
+            before, after = found["pre"], found["post"]
+            yield self._case(before + after, len(before), found["summary"])
 
-    def _case(
-        self, session: dict[str, Any], messages: list[Message], cut: int, summary: str = ""
-    ) -> Case:
+    def _case(self, messages: list[Message], cut: int, summary: str = "") -> Case:
         floor = self.baselines.floor(messages[:cut], 0)
         counted = [{"role": "user", "content": summary}] if summary else messages[:cut]
         tokens, kept = map(self.retention.conv_tokens, (counted, floor))
-        return Case(session["id"], session["source"], messages, cut, tokens, floor, kept, summary)
+        return Case(messages, cut, tokens, floor, kept, summary)
 
     def needed_in(self, case: Case) -> set[str]:
         """The identifiers that the session needed after the cut, as they may be written."""
@@ -104,7 +99,7 @@ class Bench:
         kept = ("within_budget", "system_intact", "task_intact", "tail_intact", "tail_quarter")
         flaws = found["openai"] or found["anthropic"] or not found["pairs"]["ok"]
         gates = all(found[name] for name in kept) and not flaws
-        return {**found, "gates": gates, "name": case.name, "source": case.source}
+        return {**found, "gates": gates}
 
     def view_score(self, case: Case, budget: int, *, oracle: bool) -> dict[str, Any]:
         """The scores of our view, with the recorded summary where there is one."""
@@ -164,18 +159,15 @@ def _row(name: str, rows: Rows, last: str) -> tuple[object, ...]:
     )
 
 
-def by_source(bench: Bench, cases: Sequence[Case], share: float) -> Iterator[tuple[object, ...]]:
-    """Ours by source, ours and the oracle over all, where the budget is a test."""
+def cut_at(bench: Bench, cases: Sequence[Case], share: float) -> Iterator[tuple[object, ...]]:
+    """Ours and the oracle, where the budget is a test."""
     fit = [case for case in cases if case.kept <= FEASIBLE * share * case.tokens]
     ours, oracle = (
         [bench.view_score(case, int(case.tokens * share), oracle=told) for case in fit]
         for told in (False, True)
     )
-    for source in sorted({row["source"] for row in ours}):
-        yield _row(source, [row for row in ours if row["source"] == source], "gates")
-    yield ()
-    yield _row("all: ours", ours, "gates")
-    yield _row("all: oracle", oracle, "gates")
+    yield _row("ours", ours, "gates")
+    yield _row("oracle", oracle, "gates")
 
 
 def repaired(bench: Bench, cases: Sequence[Case]) -> Iterator[tuple[object, ...]]:
@@ -211,7 +203,7 @@ def main() -> None:
     cases = list(bench.cases(path))
     for share in map(float, given.budgets.split(",")):
         title = f"{share:.0%} of the tokens"
-        show(title, (*columns, "gates"), by_source(bench, cases, share))
+        show(title, (*columns, "gates"), cut_at(bench, cases, share))
 
 
 if __name__ == "__main__":

@@ -16,10 +16,10 @@ from praison_compressor import (
     CompressorConfig,
     CompressResult,
     ContextCompressor,
-    SummarizerUnavailable,
 )
 from praison_compressor.messages import check, text_of
 from tests.benchmarks.common import show
+from tests.benchmarks.oracle import down
 from tests.helpers.transcripts import step
 
 Message = dict[str, Any]
@@ -96,11 +96,6 @@ def _names(line: str, path: str) -> bool:
 async def oracle(messages: list[Message]) -> str:
     """A model that writes prose and keeps no list: what is certain is the audit's to add."""
     return "## Done\nThe port goes on as planned; the steps so far need no change."
-
-
-async def down(messages: list[Message]) -> str:
-    """A model that does not answer."""
-    raise SummarizerUnavailable("down", kind="network")
 
 
 def play(model_in: Callable[[int], Any]) -> tuple[list[CompressResult], ContextCompressor]:
