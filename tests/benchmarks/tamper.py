@@ -6,18 +6,16 @@ python -m tests.benchmarks.tamper --every 10     every tenth
 
 from __future__ import annotations
 
-import argparse
 import random
-import tempfile
 from collections import Counter
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 from sqlalchemy import Engine, create_engine, text
 
 from praison_compressor.ledger.sql.database import parse
 from praison_compressor.ledger.sql.store import SqlStore, open_store
-from tests.helpers.stores import Postgres
+from tests.benchmarks.common import databases, options, show
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 
 COLUMNS = {
@@ -91,23 +89,14 @@ def flipped(value: Any, place: int, chance: random.Random) -> Any:
 
 
 def main() -> None:
-    """Print a table for both databases."""
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--every", type=int, default=1)
-    given = options.parse_args()
-    server = Postgres()
-    with tempfile.TemporaryDirectory() as directory:
-        urls = {"sqlite": str(Path(directory) / "ledger.db"), "postgresql": server.empty()}
-        print("database    summary  archive  transcript  chain  not named")
-        for name, url in urls.items():
-            flips, unnamed = tamper(url, given.every)
-            print(
-                f"{name:<10} {flips['summary']:8} {flips['archive']:8} {flips['transcript']:11} "
-                f"{flips['chain']:6} {len(unnamed):10}"
-            )
-            for line in unnamed[:5]:
-                print("   ", line)
-    server.close()
+    given = options(__doc__, every=1)
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        for name, new_url in databases():
+            flips, unnamed = tamper(new_url(), given.every)
+            yield name, *(flips[part] for part in COLUMNS), "\n".join(unnamed[:5]) or 0
+
+    show("bits flipped", ("database", *COLUMNS, "not named"), rows())
 
 
 if __name__ == "__main__":

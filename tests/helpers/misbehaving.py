@@ -25,7 +25,6 @@ def _breaks(how: Literal["reset", "stall", "invalid_utf8", "not_json"], after: i
 BEHAVIOURS: dict[str, Callable[[str, Asked], Any]] = {
     "faithful": lambda text, asked: Reply(text),
     "empty": lambda text, asked: Reply(""),
-    "whitespace": lambda text, asked: Reply(" \n\t\n "),
     "refusal": lambda text, asked: Reply(REFUSAL),
     "refusal_field": lambda text, asked: Reply(refusal=REFUSAL),
     "echo_prompt": lambda text, asked: Reply(asked.text, capped=False),
@@ -44,7 +43,6 @@ BEHAVIOURS: dict[str, Callable[[str, Asked], Any]] = {
         "rate_limit_exceeded",
         retry_after_seconds=0.02,
     ),
-    "rate_limited_bare": _fails(429, "Rate limit reached.", "tokens", "rate_limit_exceeded"),
     "quota": _fails(
         429,
         "You exceeded your current quota, please check your plan and billing details.",
