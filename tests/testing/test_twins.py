@@ -6,11 +6,10 @@ import json
 from typing import Any
 
 import httpx
-import litellm
 import openai
 import pytest
 
-from praison_compressor.testing import Call, LocalProvider, Reply, Rules, Worker
+from praison_compressor.testing import Call, LocalProvider, Reply, Rules
 from tests.helpers.provider import strict_provider
 
 USER: Any = {"role": "user", "content": "hi"}
@@ -225,35 +224,3 @@ def test_streams_hold_thinking_text_and_calls(provider: LocalProvider) -> None:
         final = stream.get_final_response()
     assert "".join(deltas) == text
     assert [item.type for item in final.output] == ["reasoning", "message", "function_call"]
-
-
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(
-    ("model", "address", "path"),
-    [
-        ("anthropic/claude-sonnet-4-5", "url", "/v1/messages"),
-        ("openai/responses/gpt-5", "base_url", "/v1/responses"),
-    ],
-)
-def test_litellm_holds_a_tool_loop(
-    provider: LocalProvider, model: str, address: str, path: str, stream: bool
-) -> None:
-    """A call, its result, the answer: what litellm makes of each API is accepted."""
-    provider.answer_with(Worker(calls=1, answer="It works."))
-    tool = {"type": "function", "function": {"name": "read", "parameters": PARAMETERS}}
-
-    def ask(messages: list[Any]) -> Any:
-        where = {"api_base": getattr(provider, address), "api_key": "any"}
-        reply = litellm.completion(
-            model=model, messages=messages, tools=[tool], stream=stream, **where
-        )
-        whole = litellm.stream_chunk_builder(list(reply)) if stream else reply
-        return whole.choices[0].message
-
-    (call,) = ask([USER]).tool_calls
-    function = {"name": call.function.name, "arguments": call.function.arguments}
-    calls = [{"id": call.id, "type": "function", "function": function}]
-    result = {"role": "tool", "tool_call_id": call.id, "content": "ok"}
-    answer = ask([USER, {"role": "assistant", "content": None, "tool_calls": calls}, result])
-    assert answer.content == "It works."
-    assert {record.path for record in provider.requests} == {path}

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from praison_compressor.testing.protocol import Refusal, Rules
+from praison_compressor.testing import Refusal, Rules
 from praison_compressor.testing.replies import JSON
 
 PARAMETERS = frozenset(

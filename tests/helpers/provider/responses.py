@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from praison_compressor.testing import Asked, Recorded, Refusal, Reply, Rules
+from praison_compressor.testing.chat import ChatCompletions, call_id, pieces, sse
 from praison_compressor.testing.checks import check_alternation, known_keys, missing
-from praison_compressor.testing.protocol import (
-    Refusal,
-    Rules,
-    call_id,
-    openai_error,
-    pieces,
-    sse,
-)
-from praison_compressor.testing.replies import JSON, Asked, Failure, Reply, Usage
+from praison_compressor.testing.replies import JSON
 
 from .responses_checks import (
     PARAMETERS,
@@ -24,7 +18,7 @@ from .responses_checks import (
 )
 
 
-class Responses:
+class Responses(ChatCompletions):
     """The protocol of `/v1/responses`; it remembers what it issued, to know it again."""
 
     name = "responses"
@@ -50,20 +44,14 @@ class Responses:
             check_alternation([role for role in roles if role in ("user", "assistant")])
         check_tools(body)
 
-    def asked(self, body: JSON) -> Asked:
-        items = self._all_items(body)
+    def read(self, body: JSON) -> tuple[list[JSON], list[JSON], int | None]:
         system = body.get("instructions")
         head = [{"role": "system", "content": system}] if system else []
-        return Asked(
-            model=str(body["model"]),
-            messages=[*head, *_chat_messages(items)],
-            tools=[_chat_tool(tool) for tool in body.get("tools") or ()],
-            stream=bool(body.get("stream")),
-            max_tokens=body.get("max_output_tokens"),
-            body=body,
-        )
+        tools = [_chat_tool(tool) for tool in body.get("tools") or ()]
+        messages = [*head, *_chat_messages(self._all_items(body))]
+        return messages, tools, body.get("max_output_tokens")
 
-    def overflow(self, window: int, messages: int, tools: int, completion: int) -> Refusal:
+    def overflow(self, window: int, prompt: int, completion: int) -> Refusal:
         return Refusal(
             "Your input exceeds the context window of this model. Please adjust your input and "
             "try again.",
@@ -71,20 +59,17 @@ class Responses:
             code="context_length_exceeded",
         )
 
-    def error(self, why: Refusal | Failure) -> JSON:
-        return openai_error(why)
-
-    def whole(self, reply: Reply, asked: Asked, usage: Usage) -> JSON:
+    def whole(self, reply: Reply, asked: Recorded) -> JSON:
         output = self._issue(reply, asked)
         body = _envelope(asked, "incomplete" if reply.finish == "length" else "completed")
-        return {**body, "output": output, "usage": _usage(usage)}
+        return {**body, "output": output, "usage": _usage(asked)}
 
-    def frames(self, reply: Reply, asked: Asked, usage: Usage) -> Iterator[bytes]:
-        for number, event in enumerate(self._events(reply, asked, usage)):
+    def frames(self, reply: Reply, asked: Recorded) -> Iterator[bytes]:
+        for number, event in enumerate(self._events(reply, asked)):
             yield sse({**event, "sequence_number": number}, event["type"])
 
-    def _events(self, reply: Reply, asked: Asked, usage: Usage) -> Iterator[JSON]:
-        whole = self.whole(reply, asked, usage)
+    def _events(self, reply: Reply, asked: Recorded) -> Iterator[JSON]:
+        whole = self.whole(reply, asked)
         begun = {**_envelope(asked, "in_progress"), "output": [], "usage": None}
         yield {"type": "response.created", "response": begun}
         yield {"type": "response.in_progress", "response": begun}
@@ -288,11 +273,11 @@ def _call_events(item: JSON, place: JSON) -> Iterator[JSON]:
     yield {"type": f"{name}.done", **place, **done}
 
 
-def _usage(usage: Usage) -> JSON:
+def _usage(asked: Recorded) -> JSON:
     return {
-        "input_tokens": usage.prompt,
-        "input_tokens_details": {"cached_tokens": usage.cached},
-        "output_tokens": usage.completion,
-        "output_tokens_details": {"reasoning_tokens": usage.reasoning},
-        "total_tokens": usage.prompt + usage.completion,
+        "input_tokens": asked.prompt_tokens,
+        "input_tokens_details": {"cached_tokens": asked.cached_tokens},
+        "output_tokens": asked.completion_tokens,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": asked.prompt_tokens + asked.completion_tokens,
     }
