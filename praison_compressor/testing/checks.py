@@ -84,9 +84,7 @@ def check_messages(messages: Any, rules: Rules) -> None:
         _check_message(message, f"messages[{index}]", rules)
     _check_pairs(messages)
     if rules.alternate:
-        # Templates leave tool traffic and system messages out of the alternation.
-        said = [m for m in messages if m["role"] in ("user", "assistant")]
-        check_alternation([m["role"] for m in said if not m.get("tool_calls")])
+        check_alternation(messages)
 
 
 def _check_message(message: Any, path: str, rules: Rules) -> None:
@@ -175,10 +173,14 @@ def _check_pairs(messages: Sequence[JSON]) -> None:
         waiting = [call["id"] for call in message.get("tool_calls") or ()]
 
 
-def check_alternation(roles: Sequence[str]) -> None:
-    """Refuse anything but user, assistant, user, assistant …, as chat templates do."""
-    expected = ("user", "assistant")
-    if any(role != expected[index % 2] for index, role in enumerate(roles)):
+def check_alternation(messages: Sequence[JSON]) -> None:
+    """Refuse anything but user, assistant, user, assistant …, as chat templates do.
+
+    They leave tool traffic and system messages out of it.
+    """
+    said = [m["role"] for m in messages if not m.get("tool_calls")]
+    said = [role for role in said if role in ("user", "assistant")]
+    if any(role != ("user", "assistant")[index % 2] for index, role in enumerate(said)):
         raise Refusal(
             "After the optional system message, conversation roles must alternate user and "
             "assistant roles except for tool calls and results."

@@ -66,7 +66,6 @@ MESSAGES = [
     ([USER, STEP, say(RESULT, RESULT)], "must have a single result"),
     ([USER, does(USE, USE), say(RESULT)], "ids must be unique"),
     ([USER, STEP, say({"type": "text", "text": "w"}, RESULT)], "must come before"),
-    ([USER, does({"type": "text", "text": "so "})], "cannot end with trailing whitespace"),
     ([USER, does({"type": "thinking", "thinking": "hm"}), USER], "thinking.signature"),
     (
         [USER, does({"type": "thinking", "thinking": "hm", "signature": "x"}), USER],
@@ -87,19 +86,16 @@ INPUTS = [
     ([USER, CALL, USER, OUTPUT], "No tool output found"),
     ([USER, CALL, CALL, OUTPUT], "Duplicate function call"),
     ([USER, {"type": "reasoning", "id": "r", "summary": []}, USER], "required following item"),
-    ([USER, {"type": "item_reference", "id": "msg_9"}], "Item with id 'msg_9' not found."),
 ]
 REFUSED = [
     *(("messages", {"messages": messages}, said) for messages, said in MESSAGES),
     ("messages", {"max_tokens": 0}, "greater than or equal to 1"),
     ("messages", {"n": 1}, "n: Extra inputs are not permitted"),
-    ("messages", {"tools": [{"function": {}}]}, "tools.0.custom.name: Field required"),
+    ("messages", {"tools": [{"function": {}}]}, "tools.0.custom.name: String should match"),
     ("messages", {"system": [MARK] * 3, "messages": [say(MARK, MARK)]}, "A maximum of 4 blocks"),
-    ("messages", {"thinking": THINKING, "max_tokens": 9}, "greater than `thinking.budget_tokens`"),
     *(("responses", {"input": given}, said) for given, said in INPUTS),
     ("responses", {"input": "hi", "max_tokens": 3}, "Unknown parameter: 'max_tokens'."),
     ("responses", {"input": "hi", "tools": [{"type": "function"}]}, "'tools[0].name'."),
-    ("responses", {"input": "hi", "previous_response_id": "r"}, "with id 'r' not found"),
 ]
 
 
@@ -109,7 +105,7 @@ def test_what_the_api_refuses_is_refused(
 ) -> None:
     """In the API's words, and on record as refused."""
     reply = post(provider, path, **body)
-    assert reply.status_code in (400, 404)
+    assert reply.status_code == 400
     assert said in reply.json()["error"]["message"]
     assert provider.refused == provider.requests
 
@@ -185,14 +181,6 @@ def test_a_call_and_its_reasoning_item_stay_together(provider: LocalProvider) ->
     assert both.status_code == 200
     assert "without its required 'reasoning' item" in lost.text
     assert "without its required following item" in alone.text
-
-
-def test_a_previous_response_stands_for_its_conversation(provider: LocalProvider) -> None:
-    """`previous_response_id` brings back input and output."""
-    provider.answer_with(["blue", "still blue"])
-    first = post(provider, "responses", input="my colour?").json()
-    post(provider, "responses", input="sure?", previous_response_id=first["id"])
-    assert provider.requests[1].text == "my colour?\nblue\nsure?"
 
 
 # ---------------------------------------------------------------- answers

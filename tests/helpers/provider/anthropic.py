@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from praison_compressor.testing import Asked, Failure, Recorded, Refusal, Reply, Rules
 from praison_compressor.testing.chat import ChatCompletions, call_id, pieces, sse
+from praison_compressor.testing.checks import check_alternation
 from praison_compressor.testing.replies import JSON
 
 from .anthropic_checks import (
@@ -51,6 +52,8 @@ class Anthropic(ChatCompletions):
         self._check_thinking(body)
         check_tools(body)
         check_cache_marks(body)
+        if rules.alternate:
+            check_alternation(self.read(body)[0])
 
     def read(self, body: JSON) -> tuple[list[JSON], list[JSON], int | None]:
         system = body.get("system")
@@ -80,7 +83,7 @@ class Anthropic(ChatCompletions):
             "role": "assistant",
             "model": asked.model,
             "content": self._issue(reply, asked),
-            "stop_reason": _stop_reason(reply),
+            "stop_reason": STOP_REASONS.get(reply.finish_reason, "end_turn"),
             "stop_sequence": None,
             "usage": _usage(asked),
         }
@@ -212,19 +215,12 @@ def _chat_tool(tool: JSON) -> JSON:
 
 
 def _blocks(reply: Reply, asked: Asked) -> list[JSON]:
-    said = reply.text or reply.refusal
-    blocks: list[JSON] = [{"type": "text", "text": said}] if said else []
+    blocks: list[JSON] = [{"type": "text", "text": reply.text}] if reply.text else []
     for index, call in enumerate(reply.calls):
         input = json.loads(call.encoded())
         id = call_id(call, asked, index)
         blocks.append({"type": "tool_use", "id": id, "name": call.name, "input": input})
     return blocks
-
-
-def _stop_reason(reply: Reply) -> str:
-    if reply.refusal:
-        return "refusal"
-    return STOP_REASONS.get(reply.finish_reason, "end_turn")
 
 
 def _pieces_of(block: JSON) -> tuple[JSON, list[JSON]]:

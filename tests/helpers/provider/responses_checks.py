@@ -19,8 +19,7 @@ from praison_compressor.testing.checks import (
     missing,
     wrong_type,
 )
-
-JSON = dict[str, Any]
+from praison_compressor.testing.replies import JSON
 
 PARAMETERS = frozenset(
     "background conversation context_management include input instructions max_output_tokens "
@@ -34,14 +33,12 @@ ITEMS = {
     "function_call": {"type", "call_id", "name", "arguments", "id", "status", "namespace"},
     "function_call_output": {"type", "call_id", "output", "id", "status"},
     "reasoning": {"type", "id", "summary", "content", "encrypted_content", "status"},
-    "item_reference": {"type", "id"},
 }
 REQUIRED = {
     "message": ("role", "content"),
     "function_call": ("call_id", "name", "arguments"),
     "function_call_output": ("call_id", "output"),
     "reasoning": ("id", "summary"),
-    "item_reference": ("id",),
 }
 INPUT_PARTS = {
     "input_text": {"type", "text"},
@@ -57,7 +54,7 @@ OUTPUT_PARTS = {
 def check_input(body: JSON, rules: Rules) -> None:
     """Refuse an input that is neither a text nor a list of sound items."""
     given = body.get("input")
-    if given is None and not body.get("previous_response_id"):
+    if given is None:
         missing("input")
     if isinstance(given, str):
         filled(given, "input")
