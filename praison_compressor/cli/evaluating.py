@@ -55,8 +55,14 @@ def eval_(
     if limit is not None and limit < 1:
         raise Unusable(f"--limit {limit}: expected a whole number, 1 or more")
     config = config_of(writer, model=for_model)
+    several = ((Path(path).name, read_all(path)) for path in files)
+    named = [
+        (f"{name} {n}" if len(conversations) > 1 else name, messages)
+        for name, conversations in several
+        for n, messages in enumerate(conversations, 1)
+    ]
     with unlogged():
-        found = list(_measured(list(_conversations(files))[:limit], config, share))
+        found = list(_measured(named[:limit], config, share))
     if not found:
         raise Unusable(f"no conversation of {SMALLEST_TOKENS} tokens or more in {', '.join(files)}")
     return Answer({"model": writer.model, "conversations": found}, _told(found))
@@ -84,14 +90,6 @@ class Measure:
     """Names that the model made up: nothing it was shown has them."""
     usage: Usage = field(default_factory=Usage)
     failure: str = ""
-
-
-def _conversations(files: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
-    for path in files:
-        several = read_all(path)
-        for n, messages in enumerate(several, 1):
-            name = Path(path).name
-            yield (f"{name} {n}" if len(several) > 1 else name), messages
 
 
 def _measured(
@@ -161,7 +159,7 @@ def _held(result: CompressResult) -> int:
 def _told(found: Sequence[Measure]) -> Iterator[Piece]:
     columns = "conversation messages# before# after# valid task facts#"
     names = [*columns.split(), "model alone#", "repaired#", "static#", "by"]
-    yield Table(names, [*map(_row, found), _total(found)], last_is_total=True)
+    yield Table(names, [*map(_row, found), _row(_together(found))])
     used = sum((measure.usage for measure in found), Usage())
     if used.prompt_tokens:
         price = "" if used.cost is None else f", ${used.cost:.4f}"
@@ -175,34 +173,29 @@ def _told(found: Sequence[Measure]) -> Iterator[Piece]:
 
 
 def _row(measure: Measure) -> tuple[str | int, ...]:
+    held = (measure.held_by_model, measure.held_repaired, measure.held_static)
     return (
         *(measure.name, measure.messages, measure.tokens_before, measure.tokens_after),
         "yes" if measure.valid else "NO",
         "kept" if measure.task_kept else "LOST",
         measure.facts,
-        _share(measure.held_by_model, measure.facts),
-        _share(measure.held_repaired, measure.facts),
-        _share(measure.held_static, measure.facts),
+        *("-" if n is None else f"{100 * n / max(1, measure.facts):.0f} %" for n in held),
         measure.method or "-",
     )
 
 
-def _total(found: Sequence[Measure]) -> tuple[str | int, ...]:
-    def total(name: str, of: Sequence[Measure] = found) -> int:
-        return sum(getattr(measure, name) for measure in of)
-
-    wrote = [measure for measure in found if measure.held_by_model is not None]
-    facts = total("facts")
-    return (
-        f"all {len(found)}",
-        *map(total, ("messages", "tokens_before", "tokens_after", "valid", "task_kept")),
-        facts,
-        _share(total("held_by_model", wrote) if wrote else None, total("facts", wrote)),
-        _share(total("held_repaired"), facts),
-        _share(total("held_static"), facts),
-        "",
+def _together(found: Sequence[Measure]) -> Measure:
+    by_model = [m.held_by_model for m in found if m.held_by_model is not None]
+    return Measure(
+        name=f"all {len(found)}",
+        messages=sum(m.messages for m in found),
+        tokens_before=sum(m.tokens_before for m in found),
+        tokens_after=sum(m.tokens_after for m in found),
+        valid=all(m.valid for m in found),
+        task_kept=all(m.task_kept for m in found),
+        method=None,
+        facts=sum(m.facts for m in found),
+        held_by_model=sum(by_model) if len(by_model) == len(found) else None,
+        held_repaired=sum(m.held_repaired for m in found),
+        held_static=sum(m.held_static for m in found),
     )
-
-
-def _share(held: int | None, facts: int) -> str:
-    return "-" if held is None or not facts else f"{100 * held / facts:.0f} %"

@@ -30,19 +30,19 @@ def command(function: Callable[..., Answer | None]) -> Callable[..., None]:
     A parameter whose type is a dataclass stands for its fields: a group of options. `--json` is
     added, the answer is printed, and errors become one line and an exit code.
     """
-    own = inspect.signature(function, eval_str=True).parameters
-    groups: dict[str, Any] = {
-        name: p.annotation for name, p in own.items() if is_dataclass(p.annotation)
-    }
-    parameters: dict[str, inspect.Parameter] = {}
-    for name, parameter in own.items():
-        is_group = name in groups
-        parameters |= _signature(groups[name]) if is_group else {name: parameter}
-    parameters |= _signature(_Form)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    groups: dict[str, Any] = {}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
+        own = [parameter]
+        if is_dataclass(parameter.annotation):
+            groups[name] = parameter.annotation
+            own = [*inspect.signature(groups[name], eval_str=True).parameters.values()]
+        parameters += [one.replace(kind=kind) for one in own]
+    parameters.append(inspect.Parameter("as_json", kind, default=False, annotation=AsJson))
 
     @functools.wraps(function)
-    def run(**given: Any) -> None:
-        form = _Form(as_json=given.pop("as_json"))
+    def run(*, as_json: bool, **given: Any) -> None:
         grouped = {
             name: group(**{field.name: given.pop(field.name) for field in fields(group)})
             for name, group in groups.items()
@@ -50,31 +50,16 @@ def command(function: Callable[..., Answer | None]) -> Callable[..., None]:
         with errors_in_a_line():
             answer = function(**grouped, **given)
             if answer is not None:
-                answer.print(as_json=form.as_json)
+                answer.print(as_json=as_json)
         if answer is not None and answer.code:
             raise typer.Exit(answer.code)
 
     # typer reads the command line off this signature; the annotations must say the same.
-    kind = inspect.Parameter.KEYWORD_ONLY
-    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [parameter.replace(kind=kind) for parameter in parameters.values()], return_annotation=None
-    )
-    run.__annotations__ = {name: p.annotation for name, p in parameters.items()}
+    signature = inspect.Signature(parameters, return_annotation=None)
+    run.__signature__ = signature  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     del run.__wrapped__
     return run
-
-
-def _signature(group: Any) -> dict[str, inspect.Parameter]:
-    return dict(inspect.signature(group, eval_str=True).parameters)
-
-
-@dataclass(frozen=True)
-class _Form:
-    """Of every command."""
-
-    as_json: Annotated[
-        bool, typer.Option("--json", help="For a program: one JSON value on stdout.")
-    ] = False
 
 
 # ---------------------------------------------------------------- single options
@@ -85,6 +70,7 @@ def option(name: str, metavar: str, help: str) -> Any:
     return typer.Option(name, metavar=metavar, help=help)
 
 
+AsJson = Annotated[bool, typer.Option("--json", help="For a program: one JSON value on stdout.")]
 Conversation = Annotated[
     int | None,
     option("--conversation", "N", "Which conversation, where the file holds several."),

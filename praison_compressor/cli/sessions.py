@@ -29,7 +29,8 @@ def sessions(place: Place) -> Answer:
         where, others = store.place, [] if found else store.namespaces()
     if not found:
         none = f"No sessions in namespace {place.namespace!r} of {where}."
-        return Answer([], [none, _where_else(others)])
+        elsewhere = f"There are some in: {', '.join(others)} (--namespace NAME)."
+        return Answer([], [none, elsewhere if others else STORED_WHEN])
     rows = [
         (info.id, info.parent_id, info.compressions, info.messages, when(info.updated) or "-")
         for info in found
@@ -38,15 +39,11 @@ def sessions(place: Place) -> Answer:
     return Answer(found, [Table(columns, rows)])
 
 
-def _where_else(namespaces: Sequence[str]) -> str:
-    """What to do where a namespace has no sessions."""
-    if namespaces:
-        return f"There are some in: {', '.join(namespaces)} (--namespace NAME)."
-    return (
-        "A session is stored when it is first compressed: by an agent with "
-        "CompressorContext(store_url=...) or PRAISON_COMPRESSOR_STORE, or by "
-        "praison-compressor compress FILE --store URL --session ID."
-    )
+STORED_WHEN = (
+    "A session is stored when it is first compressed: by an agent with "
+    "CompressorContext(store_url=...) or PRAISON_COMPRESSOR_STORE, or by "
+    "praison-compressor compress FILE --store URL --session ID."
+)
 
 
 # ---------------------------------------------------------------- lineage
@@ -123,7 +120,10 @@ def show(
         found = existing(store, place.namespace, session)
         entries = found.entries
         if verbatim:
-            return _transcript(store.transcript(found))
+            messages = store.transcript(found)
+            named = ((f"--- {n} {m.get('role')}", m) for n, m in enumerate(messages))
+            shown = (piece for name, m in named for piece in (Line(name, "bold"), in_words(m)))
+            return Answer(messages, shown)
         if segment is None:
             return _segments(session, entries)
         if not 1 <= segment <= len(entries):
@@ -142,13 +142,6 @@ def existing(store: SqlStore, namespace: str, session: str) -> Session:
     return store.open(namespace, session)
 
 
-def _transcript(messages: Sequence[Any]) -> Answer:
-    shown: list[Piece] = []
-    for n, message in enumerate(messages):
-        shown += [Line(f"--- {n} {message.get('role')}", "bold"), in_words(message)]
-    return Answer(messages, shown)
-
-
 def _segments(session: str, entries: Sequence[Entry]) -> Answer:
     rows: list[tuple[str | int | None, ...]] = []
     for n, entry in enumerate(entries, 1):
@@ -156,16 +149,13 @@ def _segments(session: str, entries: Sequence[Entry]) -> Answer:
             rows.append((str(n), "forgotten", None, None, None, None, ""))
             continue
         found = entry.segment
-        by, begins = found.model or found.method, excerpt(_text(found), 60)
+        text = unframe(found.rendered) or text_of(found.rendered)
+        by, begins = found.model or found.method, excerpt(text, 60)
         numbers = (len(found.run), found.source_tokens, found.tokens)
         rows.append((str(n), found.kind, by, *numbers, begins))
     columns = ("no.#", "kind", "by", "messages#", "tokens before#", "tokens after#", "begins")
     table = Table(columns, rows) if rows else f"{session}: nothing was compressed yet."
     return Answer([_segment_json(n, entry) for n, entry in enumerate(entries, 1)], [table])
-
-
-def _text(segment: Segment) -> str:
-    return unframe(segment.rendered) or text_of(segment.rendered)
 
 
 def _segment_json(n: int, entry: Entry) -> dict[str, Any]:
