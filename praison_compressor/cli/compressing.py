@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
-import typer
-
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Part, Preview
 from ..compressor.result import CompressResult
@@ -28,6 +26,7 @@ from .options import (
     Writer,
     command,
     config_of,
+    flag,
     option,
 )
 from .terminal import Answer, Panel, Piece, Table, number
@@ -41,9 +40,7 @@ def compress(
     given: Reading,
     writer: Writer,
     out: Out = None,
-    show: Annotated[
-        bool, typer.Option("--show", help="Print the text of the summaries too.")
-    ] = False,
+    show: Annotated[bool, flag("--show", "Print the text of the summaries too.")] = False,
 ) -> Answer:
     """Compress a transcript: head and tail stay verbatim, the middle becomes a summary.
 
@@ -181,9 +178,7 @@ def _facts_json(held: Coverage | None) -> dict[str, Any] | None:
 @command
 def inspect(
     given: Reading,
-    messages: Annotated[
-        bool, typer.Option("--messages", help="A line for each message: its fate and its tokens.")
-    ] = False,
+    messages: Annotated[bool, flag("--messages", "A line for each message.")] = False,
 ) -> Answer:
     """Show what would be kept, masked and summarized, and why, without doing it.
 
@@ -272,12 +267,10 @@ def mask(
     for_model: ForModel = None,
     keep_tokens: KeepTokens = None,
     above: Annotated[
-        int | None,
-        option("--above", "TOKENS", "Outputs up to this size stay (200)."),
+        int | None, option("--above", "TOKENS", "Outputs up to this size stay (200).")
     ] = None,
     keep: Annotated[
-        list[str] | None,
-        option("--keep", "TOOL", "Never mask this tool's outputs; may be repeated."),
+        list[str] | None, option("--keep", "TOOL", "Never mask this tool's outputs; repeatable.")
     ] = None,
     out: Out = None,
     conversation: Conversation = None,

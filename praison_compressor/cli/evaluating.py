@@ -35,14 +35,8 @@ def eval_(
     ],
     writer: Writer,
     for_model: ForModel = None,
-    share: Annotated[
-        float,
-        option("--share", "RATIO", "Compress each to this share of its tokens."),
-    ] = 0.4,
-    limit: Annotated[
-        int | None,
-        option("--limit", "N", "At most so many conversations: each costs a call."),
-    ] = None,
+    share: Annotated[float, option("--share", "RATIO", "Compress each to this share.")] = 0.4,
+    limit: Annotated[int | None, option("--limit", "N", "At most so many conversations.")] = None,
 ) -> Answer:
     """Measure a model as summarizer on sessions of your own: what is lost, kept, and paid.
 

@@ -70,27 +70,28 @@ def option(name: str, metavar: str, help: str) -> Any:
     return typer.Option(name, metavar=metavar, help=help)
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="For a program: one JSON value on stdout.")]
+def flag(name: str, help: str) -> Any:
+    """An option that takes none."""
+    return typer.Option(name, help=help)
+
+
+AsJson = Annotated[bool, flag("--json", "For a program: one JSON value on stdout.")]
 Conversation = Annotated[
-    int | None,
-    option("--conversation", "N", "Which conversation, where the file holds several."),
+    int | None, option("--conversation", "N", "Which conversation, where the file holds several.")
 ]
 File = Annotated[str, typer.Argument(metavar="FILE", help="The transcript; - is standard input.")]
 ForModel = Annotated[
-    str | None,
-    option("--for-model", "MODEL", "Reads the view: its window and tokenizer count."),
+    str | None, option("--for-model", "MODEL", "Reads the view: its window and tokenizer count.")
 ]
 KeepTokens = Annotated[
-    int | None,
-    option("--keep-tokens", "TOKENS", "Newest tokens kept verbatim (20,000)."),
+    int | None, option("--keep-tokens", "TOKENS", "Newest tokens kept verbatim (20,000).")
 ]
 Out = Annotated[
     str | None,
     option("--out", "FILE", "Write there (.jsonl: a message a line); - is standard output."),
 ]
 Window = Annotated[
-    int | None,
-    option("--window", "TOKENS", "What the reading model takes, instead of its table."),
+    int | None, option("--window", "TOKENS", "What the reading model takes, instead of its table.")
 ]
 
 
@@ -132,9 +133,7 @@ class Place:
             "says. PRAISONAI_SESSION_KEY opens an encrypted one.",
         ),
     ] = None
-    namespace: Annotated[str, option("--namespace", "NAME", "The tenant, in the store.")] = (
-        "default"
-    )
+    namespace: Annotated[str, option("--namespace", "NAME", "The tenant.")] = "default"
 
     @contextlib.contextmanager
     def open(self, *, new: bool = False) -> Iterator[SqlStore]:
@@ -172,22 +171,13 @@ class Writer:
 
     model: Annotated[
         str | None,
-        option(
-            "--model", "MODEL", "Writes the summary, by its name in litellm; else it is static."
-        ),
+        option("--model", "MODEL", "Writes the summary (litellm); else static."),
     ] = None
     api_base: Annotated[
         str | None,
-        option(
-            "--api-base",
-            "URL",
-            "Where it is served. Its key is what litellm finds in the environment.",
-        ),
+        option("--api-base", "URL", "Where it is served, its key in the environment."),
     ] = None
-    timeout: Annotated[
-        float | None,
-        option("--timeout", "SECONDS", "For one call of that model (60)."),
-    ] = None
+    timeout: Annotated[float | None, option("--timeout", "SECONDS", "For one call (60).")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,24 +189,16 @@ class Reading(Place):
     window: Window = None
     keep_tokens: KeepTokens = None
     target: Annotated[
-        int | None,
-        option("--target", "TOKENS", "A view of at most so many tokens, whatever the window."),
+        int | None, option("--target", "TOKENS", "A view of at most so many, whatever the window.")
     ] = None
-    force: Annotated[
-        bool, typer.Option("--force", help="Compress although the transcript still fits.")
-    ] = False
+    force: Annotated[bool, flag("--force", "Compress although the transcript fits.")] = False
     conversation: Conversation = None
     session: Annotated[
-        str | None,
-        option("--session", "ID", "The session that the transcript belongs to, in the store."),
+        str | None, option("--session", "ID", "The session it belongs to, in the store.")
     ] = None
 
     def config(self, writer: Writer | None = None) -> CompressorConfig:
-        """The configuration that it asks for.
-
-        Raises:
-            ConfigError: a value that cannot work.
-        """
+        """The configuration that it asks for."""
         return config_of(
             writer,
             model=self.for_model,

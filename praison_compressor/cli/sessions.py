@@ -14,7 +14,7 @@ from ..messages.display import excerpt, in_words, when
 from ..summaries.prompts import rendering
 from ..tokens.models import input_price
 from ..view.frame import unframe
-from .options import ForModel, Place, SessionId, command, option
+from .options import ForModel, Place, SessionId, command, flag, option
 from .terminal import Answer, Line, Panel, Piece, Table, Unusable, number
 
 if TYPE_CHECKING:
@@ -53,9 +53,7 @@ STORED_WHEN = (
 def lineage(
     session: SessionId,
     place: Place,
-    forks: Annotated[
-        bool, typer.Option("--forks", help="The whole family, with what was forked from it.")
-    ] = False,
+    forks: Annotated[bool, flag("--forks", "With what was forked from it.")] = False,
 ) -> Answer:
     """Show a session's chain of epochs, root first: each compression opened one."""
     with place.open() as store:
@@ -99,16 +97,9 @@ def family(epochs: Iterable[Epoch]) -> Iterator[Relative]:
 def show(
     session: SessionId,
     place: Place,
-    segment: Annotated[
-        int | None,
-        option("--segment", "N", "The text of this segment, counted from 1."),
-    ] = None,
-    originals: Annotated[
-        bool, typer.Option("--originals", help="With --segment: the messages it stands for too.")
-    ] = False,
-    verbatim: Annotated[
-        bool, typer.Option("--verbatim", help="The whole transcript instead, word for word.")
-    ] = False,
+    segment: Annotated[int | None, option("--segment", "N", "This one's text, from 1.")] = None,
+    originals: Annotated[bool, flag("--originals", "With --segment: what it stands for.")] = False,
+    verbatim: Annotated[bool, flag("--verbatim", "The transcript instead, word for word.")] = False,
 ) -> Answer:
     """Show what a session's ledger holds: its segments, or one of them in full.
 

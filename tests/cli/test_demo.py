@@ -59,6 +59,7 @@ def test_the_demo_needs_no_network_and_refuses_nothing(
     assert max(request["sent_tokens"] for request in requests) < WINDOW
     assert {request["compressed"] for request in requests} >= {None, "summarized"}
     assert turns[-1]["answer"] == "notes/quoting.md; QX-417; 96"
+    assert TokenCounter(MODEL).exact  # its figures are counts
     assert no_network == []
     changed = {name for name, value in os.environ.items() if before.get(name) != value}
     assert changed <= {"TIKTOKEN_CACHE_DIR"}  # litellm sets it, where it had not been imported yet
@@ -74,11 +75,6 @@ def test_the_demo_shows_what_was_sent_before_and_after(run: Run, tmp_path: Path)
     assert ", sent:" in done.out
     assert "\x1b" not in done.out
     assert list(tmp_path.rglob("*.py")) == []
-
-
-def test_the_demo_counts_exactly() -> None:
-    """Its figures are counts, not estimates."""
-    assert TokenCounter(MODEL).exact
 
 
 # ---------------------------------------------------------------- doctor

@@ -90,13 +90,6 @@ def test_the_documentations_examples_run(
     assert bool(capsys.readouterr().out.strip()) == ("print(" in code)
 
 
-def test_the_two_commands_are_there() -> None:
-    """One installs and runs the main job, one installs what the tests need and passes them."""
-    text = README.read_text(encoding="utf-8")
-    assert "pip install -e . && praison-compressor demo" in text
-    assert "pip install -e '.[test]' && python -m pytest" in text
-
-
 @pytest.mark.parametrize("page", [README, *sorted(DOCS.glob("*.md"))], ids=lambda page: page.stem)
 def test_every_link_leads_somewhere(page: Path) -> None:
     """Links into the repository are to files that exist."""

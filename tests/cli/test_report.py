@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,14 +11,11 @@ import pytest
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.cli.report import render
 from praison_compressor.cli.report.life import Life, life_of_session, life_of_transcript
-from praison_compressor.cli.sessions import family
-from praison_compressor.ledger.segments import Epoch
-from praison_compressor.praisonai.engines import prune
 from praison_compressor.testing import LocalProvider, Summarizer
+from tests.cli.conftest import SESSION
 from tests.cli.test_commands import transcript
-from tests.helpers.command import Run, runner
+from tests.helpers.command import Run
 
-SESSION = "audit-1"
 EVIL = (
     "<script>alert(1)</script><img src=x onerror=alert(2)></pre></details>"
     "\x1b]0;owned\x07{{ 7 * 7 }}"
@@ -73,12 +69,6 @@ def lived(messages: list[dict[str, object]], **options: object) -> Life:
         }
     )
     return life_of_transcript(messages, ContextCompressor(config), title="An audit")
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", f"sqlite:///{tmp_path / 'ledger.db'}")
-    return runner(monkeypatch, capfd)
 
 
 def test_the_page_is_complete_in_itself() -> None:
@@ -153,15 +143,6 @@ def test_every_summary_stands_beside_what_it_stands_for() -> None:
     assert all(card.facts for card in standing)
 
 
-def test_the_figures_are_a_table_too() -> None:
-    """Whoever cannot see the chart, or has no mouse, reads the same numbers."""
-    life = lived(transcript())
-    html = render(life)
-    rows = re.findall(r"<tr(?: class=\"hit\")?><td>(\d+)</td>", html)
-    assert [int(row) for row in rows] == list(range(1, len(life.points) + 1))
-    assert 'aria-label="Tokens' in html
-
-
 def test_a_models_own_words_and_what_was_added_are_told_apart(provider: LocalProvider) -> None:
     """The bars show what the model held alone; the addition is marked."""
     provider.answer_with(Summarizer(text="The ledgers balance so far."))
@@ -172,13 +153,6 @@ def test_a_models_own_words_and_what_was_added_are_told_apart(provider: LocalPro
     assert all(fact.alone <= fact.held <= fact.total for c in by_model for fact in c.facts)
     assert life.usage.prompt_tokens > 0
     assert "<ins>" in render(life)
-
-
-def test_a_transcript_that_fits_makes_a_page_too() -> None:
-    """With its growth and nothing else."""
-    life = lived(transcript(2))
-    assert (life.cards, life.compressions) == ((), 0)
-    assert "None." in Page(render(life)).text
 
 
 def test_the_command_writes_a_transcripts_and_a_sessions_page(tmp_path: Path, run: Run) -> None:
@@ -208,25 +182,6 @@ def test_a_forgotten_session_makes_a_page_without_its_words(tmp_path: Path, run:
     text = Page(page.read_text("utf-8")).text
     assert "were forgotten" in text
     assert "FACT-3" not in text
-
-
-def test_a_family_is_drawn_with_its_forks_moved_in() -> None:
-    """A session goes on in its column; its fork begins one further in."""
-    epochs = [
-        Epoch("a", None, "a", 0),
-        Epoch("a.1", "a", "a", 1),
-        Epoch("b", "a.1", "b", 2),
-        Epoch("b.1", "b", "b", 3),
-        Epoch("a.2", "a.1", "a", 4),
-    ]
-    drawn = [(line.depth, line.how) for line in family(epochs)]
-    assert drawn == [
-        (0, "began"),
-        (0, "compressed"),
-        (1, "fork"),
-        (1, "compressed"),
-        (0, "compressed"),
-    ]
 
 
 def stored(tmp_path: Path, **options: object) -> ContextCompressor:
@@ -284,27 +239,3 @@ def test_a_fork_is_in_the_lineage_of_both(tmp_path: Path, run: Run) -> None:
         family = page.read_text("utf-8").partition('<ol class="family">')[2]
         assert [f'"{how}"' in family for how in ("began", "compressed", "fork")] == [True] * 3
         assert "<code>the-fork</code>" in family
-
-
-def test_a_compression_of_many_segments_is_one_cut(tmp_path: Path) -> None:
-    """A stored session's chart marks each epoch once, however many outputs it masked."""
-    url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    config = CompressorConfig(
-        model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, store_url=url
-    )
-
-    async def says(messages: list[dict[str, object]]) -> str:
-        return "The ledgers balance so far, row by row, in cents."
-
-    made = ContextCompressor(config, summarizer=says)
-    messages = transcript(40)
-    for message in messages:
-        if message["role"] == "tool":
-            message["content"] *= 12
-    assert prune(made, messages[:100], SESSION) > 2
-    made.compress_sync(messages, session_id=SESSION, target_tokens=3_000, force=True)
-    life = life_of_session(made.store, "default", SESSION, made.tokens)
-    made.close()
-    assert len(life.masks) > life.compressions
-    assert sum(point.compressed for point in life.points) == life.compressions
-    assert "not told by the model" in Page(render(life)).text

@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from ...messages import Message, text_of, tool_calls_of
 from ...messages.display import excerpt
 from ...tokens.counter import TokenCounter
 from ...view.frame import is_framed, unframe
-from ..options import command
+from ..options import command, flag
 from ..terminal import Answer, Line, Panel, Piece, Table, number
 
 if TYPE_CHECKING:
@@ -30,11 +28,7 @@ STYLES = {"masked": "bold cyan", "summarized": "bold yellow"}
 
 
 @command
-def demo(
-    static: Annotated[
-        bool, typer.Option("--static", help="Summaries without a model, from extracted facts.")
-    ] = False,
-) -> Answer:
+def demo(static: Annotated[bool, flag("--static", "Summaries without a model.")] = False) -> Answer:
     """Watch a real agent outgrow its window and go on: no key, no network.
 
     A praisonaiagents Agent reads Python's standard library with its tools. Its model is a local
