@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -134,16 +132,6 @@ def test_odd_numbers_names_and_paths_are_one_line(
     assert run("compress", file, "--window", 8_000, "--session", "s").code == 0
     done = run(*(file if word == "FILE" else word for word in command))
     assert (done.code, done.out, len(done.err.splitlines())) == (code, "", 1), done.err
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_full_disk_is_one_line(file: Path) -> None:
-    """Also where standard output is on it."""
-    command = [sys.executable, "-m", "praison_compressor.cli", "compress", str(file), "--out", "-"]
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr == "praison-compressor: output: No space left on device\n"
 
 
 def test_what_cannot_fit_is_exit_code_3(file: Path, run: Run) -> None:

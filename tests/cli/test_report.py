@@ -71,24 +71,19 @@ def lived(messages: list[dict[str, object]], **options: object) -> Life:
     return life_of_transcript(messages, ContextCompressor(config), title="An audit")
 
 
-def test_the_page_is_complete_in_itself() -> None:
-    """No address, no handler, well-formed, and a policy that forbids the network."""
-    html = render(lived(transcript()))
-    page = Page(html)
-    assert page.open == []
-    assert [address for address in page.addresses if not address.startswith("#")] == []
-    assert page.handlers == []
-    assert "default-src 'none'" in html
-    assert page.tags.count("script") == 3
-
-
-def test_nothing_of_a_transcript_is_markup() -> None:
-    """Tags, templates and control sequences of messages are text on the page."""
+def test_the_page_is_complete_in_itself_and_nothing_of_a_transcript_is_markup() -> None:
+    """No address, no handler, well-formed, a policy that forbids the network; tags, templates and
+    control sequences of messages are text.
+    """
     messages = transcript()
     for message in messages[2:]:
         message["content"] = f"{message['content'] or ''} {EVIL}"
     html = render(lived(messages))
     page = Page(html)
+    assert page.open == []
+    assert [address for address in page.addresses if not address.startswith("#")] == []
+    assert page.handlers == []
+    assert "default-src 'none'" in html
     assert page.tags.count("script") == 3
     assert "img" not in page.tags
     assert "alert(1)" in page.text
@@ -107,6 +102,9 @@ def test_a_life_lived_again_shows_growth_and_cuts() -> None:
     assert len(cuts) == life.compressions > 1
     assert all(life.points[cut].view < life.points[cut - 1].view for cut in cuts)
     assert life.not_sent == sum(wholes) - sum(point.view for point in life.points)
+    assert life.price is not None
+    assert life.not_paid == pytest.approx(life.not_sent * life.price)
+    assert "at the listed price" in Page(render(life)).text
 
 
 def test_a_long_life_is_lived_in_strides_and_says_so() -> None:
@@ -117,16 +115,6 @@ def test_a_long_life_is_lived_in_strides_and_says_so() -> None:
     assert [point.messages for point in life.points[:2]] == [1, 3]
     assert (len(life.points), life.points[-1].messages) == (501, 1_000)
     assert "every 2 steps" in Page(render(life)).text
-
-
-def test_what_was_not_sent_has_its_price() -> None:
-    """The reading model's listed price for an input token, for every token of every request."""
-    life = lived(transcript(40))
-    assert life.price is not None
-    assert life.not_paid == pytest.approx(life.not_sent * life.price)
-    assert life.not_sent > 0
-    assert "at the listed price" in Page(render(life)).text
-    assert "not paid" not in Page(render(lived(transcript(40), model=None))).text
 
 
 def test_every_summary_stands_beside_what_it_stands_for() -> None:
@@ -156,7 +144,7 @@ def test_a_models_own_words_and_what_was_added_are_told_apart(provider: LocalPro
 
 
 def test_the_command_writes_a_transcripts_and_a_sessions_page(tmp_path: Path, run: Run) -> None:
-    """By file, or by the id of a stored session."""
+    """By file, or by the id of a stored session; without the words that were forgotten."""
     path, page = tmp_path / "transcript.json", tmp_path / "page.html"
     path.write_text(json.dumps(transcript()))
     options = ("--window", 8_000, "--keep-tokens", 1_000)
@@ -168,20 +156,18 @@ def test_the_command_writes_a_transcripts_and_a_sessions_page(tmp_path: Path, ru
     stored = run("report", SESSION, "--out", page)
     assert stored.code == 0, stored.err
     assert SESSION in Page(page.read_text("utf-8")).text
-    assert run("report", "nobody", "--out", page).code == 4
-    assert run("report", SESSION, "--out", tmp_path / "no" / "such" / "folder.html").code == 2
-
-
-def test_a_forgotten_session_makes_a_page_without_its_words(tmp_path: Path, run: Run) -> None:
-    """Only the links of the chain are counted."""
-    path, page = tmp_path / "transcript.json", tmp_path / "page.html"
-    path.write_text(json.dumps(transcript()))
-    run("compress", path, "--window", 8_000, "--session", SESSION)
-    run("forget", SESSION, "--yes")
+    assert run("new", "the-fork", "--from", SESSION).code == 0
+    assert run("report", SESSION, "--out", page).code == 0
+    family = page.read_text("utf-8").partition('<ol class="family">')[2]
+    assert [f'"{how}"' in family for how in ("began", "compressed", "fork")] == [True] * 3
+    for session in ("the-fork", SESSION):
+        run("forget", session, "--yes")
     assert run("report", SESSION, "--out", page).code == 0
     text = Page(page.read_text("utf-8")).text
     assert "were forgotten" in text
     assert "FACT-3" not in text
+    assert run("report", "nobody", "--out", page).code == 4
+    assert run("report", SESSION, "--out", tmp_path / "no" / "such" / "folder.html").code == 2
 
 
 def stored(tmp_path: Path, **options: object) -> ContextCompressor:
@@ -226,16 +212,3 @@ def test_a_store_that_has_only_what_was_compressed_says_so(tmp_path: Path) -> No
     assert (told.points, told.not_sent, told.not_paid) == ((), 0, None)
     assert told.cards or told.masks
     assert "has not the whole transcript" in Page(render(told)).text
-
-
-def test_a_fork_is_in_the_lineage_of_both(tmp_path: Path, run: Run) -> None:
-    """The page of a session shows what was forked from it, and the fork's where it came from."""
-    path, page = tmp_path / "transcript.json", tmp_path / "page.html"
-    path.write_text(json.dumps(transcript()))
-    assert run("compress", path, "--window", 8_000, "--session", SESSION).code == 0
-    assert run("new", "the-fork", "--from", SESSION).code == 0
-    for session in (SESSION, "the-fork"):
-        assert run("report", session, "--out", page).code == 0
-        family = page.read_text("utf-8").partition('<ol class="family">')[2]
-        assert [f'"{how}"' in family for how in ("began", "compressed", "fork")] == [True] * 3
-        assert "<code>the-fork</code>" in family

@@ -44,6 +44,8 @@ def test_a_list_without_sessions_says_what_to_do(run: Run, request: pytest.Fixtu
     request.getfixturevalue("view")
     elsewhere = run("sessions", "--namespace", "nobody's")
     assert "some in: default (--namespace NAME)" in elsewhere.out
+    away = run("sessions", "--store", "postgresql://user:secret@127.0.0.1:1/db")
+    assert (away.code, "secret" in away.err + away.out) == (4, False)
 
 
 def test_a_fork_is_drawn_under_the_session_it_left(run: Run, view: Path, tmp_path: Path) -> None:
@@ -101,32 +103,9 @@ def test_no_command_writes_over_a_ledger(
     assert "is a database" in refused.err
     assert run("verify", SESSION).code == 0
     assert run("report", "transcript.json", "--out", "transcript.json").code == 2
+    assert run("report", "transcript.json", "--out", "page.html").code == 0
+    assert [info["id"] for info in run("sessions", "--json").json] == [SESSION]
     assert json.loads(Path("transcript.json").read_text()) == transcript()
-
-
-@pytest.mark.parametrize("command", ["report", "eval"])
-def test_what_only_looks_at_a_transcript_leaves_no_session(
-    command: str, run: Run, view: Path, tmp_path: Path
-) -> None:
-    """Neither a session of its own in the user's store, nor a need of one."""
-    before = run("sessions", "--json").json
-    out = ("--out", tmp_path / "page.html") if command == "report" else ()
-    assert run(command, tmp_path / "transcript.json", *out).code == 0
-    assert run("sessions", "--json").json == before
-
-
-def test_an_imported_time_outside_the_calendar_is_none(
-    run: Run, view: Path, tmp_path: Path
-) -> None:
-    """What another store wrote is shown without it."""
-    exported = json.loads(run("export", SESSION).out)
-    for epoch in exported["epochs"]:
-        epoch["created"] = 1e300
-    (tmp_path / "odd.json").write_text(json.dumps(exported))
-    store = ("--store", tmp_path / "other.db")
-    assert run("import", tmp_path / "odd.json", *store).code == 0
-    assert "(began -)" in run("lineage", SESSION, *store).out
-    assert run("report", SESSION, *store, "--out", tmp_path / "page.html").code == 0
 
 
 def test_a_sound_ledger_verifies_and_a_damaged_one_does_not(
@@ -225,13 +204,6 @@ def test_a_session_or_a_store_that_is_not_there_is_exit_code_4(
     assert (done.code, done.out) == (4, "")
     assert f"{typed}: there is no such file" in done.err
     assert not typed.exists()
-
-
-def test_a_store_that_is_not_there_is_exit_code_4(run: Run) -> None:
-    """And its password is not in the message."""
-    done = run("sessions", "--store", "postgresql://user:secret@127.0.0.1:1/db")
-    assert done.code == 4
-    assert "secret" not in done.err + done.out
 
 
 def test_an_encrypted_store_is_opened_with_the_key_in_the_environment(
