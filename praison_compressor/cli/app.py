@@ -7,7 +7,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from logging.handlers import MemoryHandler
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -42,7 +42,6 @@ def build(*, rich: bool = False) -> typer.Typer:
     """The application; `rich` draws its help in colour."""
     app = typer.Typer(
         name="praison-compressor",
-        help="Compress long agent conversations, and look into what was compressed.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich" if rich else None,
@@ -63,12 +62,10 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-def _common(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
-    ] = False,
-) -> None:
+_VERSION: Any = {"callback": _version, "is_eager": True, "help": "Print the version."}
+
+
+def _common(version: Annotated[bool, typer.Option("--version", **_VERSION)] = False) -> None:
     """Compress long agent conversations, and look into what was compressed."""
 
 

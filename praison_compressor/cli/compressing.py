@@ -66,14 +66,15 @@ def compress(
         "session_id parent_session_id context_status summary_method tokens_before tokens_after "
         "tokens_saved masked_secrets ungrounded cost_saved cost_saved_cached usage"
     )
+    parts = [
+        {**_part_json(part), "facts": _facts_json(facts)}
+        for part, facts in zip(seen.parts, held, strict=True)
+    ]
     value = {
         "file": given.file,
         **{name: getattr(result, name) for name in names.split()},
         "failures": failures,
-        "parts": [
-            {**_part_json(part), "what": said, "facts": _facts_json(facts)}
-            for part, said, facts in zip(seen.parts, what, held, strict=True)
-        ],
+        "parts": parts,
         "messages": None if out else result.messages,
     }
 
@@ -153,16 +154,9 @@ def _method(result: CompressResult, given: Reading, model: str | None) -> Iterat
 
 
 def _part_json(part: Part) -> dict[str, Any]:
-    return {
-        "part": part.name,
-        "first_index": part.start,
-        "messages": part.messages,
-        "tokens_before": part.tokens_before,
-        "tokens_after": part.tokens_after,
-        "masked": part.masked,
-        "would_be_written": part.to_write,
-        "summary": unframe(part.segment.rendered) if part.segment else None,
-    }
+    names = "name start messages tokens_before tokens_after masked to_write why"
+    summary = unframe(part.segment.rendered) if part.segment else None
+    return {**{name: getattr(part, name) for name in names.split()}, "summary": summary}
 
 
 def _facts_json(held: Coverage | None) -> dict[str, Any] | None:
@@ -194,13 +188,9 @@ def inspect(
     fates = list(_fates(seen))
     value = {
         "file": given.file,
-        "window": seen.limits,
-        "budget": seen.budget,
         "tokenizer": {"source": tokens.source, "exact": tokens.exact},
-        "tokens": seen.tokens,
-        "would_compress": seen.would_compress,
-        "repaired": seen.repaired,
-        "parts": [{**_part_json(part), "why": part.why} for part in seen.parts],
+        **{name: getattr(seen, name) for name in TOLD.split()},
+        "parts": list(map(_part_json, seen.parts)),
         "facts": facts,
         "messages": [dict(zip(FATE, fate, strict=False)) for fate in fates],
     }
@@ -223,6 +213,7 @@ def inspect(
 
 
 FATE = ("index", "role", "fate", "tokens")
+TOLD = "limits budget tokens would_compress repaired"
 
 
 def _fates(seen: Preview) -> Iterator[tuple[int, str, str, int, str]]:

@@ -17,7 +17,6 @@ from ..errors import CompressorError
 from ..events import Event
 from ..ledger.memory import MemoryStore
 from ..ledger.segments import Usage
-from ..messages import check, text_of
 from ..tokens.counter import TokenCounter
 from .options import ForModel, Writer, command, config_of, option
 from .terminal import Answer, Line, Piece, Table, Unusable, complain, number, unlogged
@@ -67,13 +66,8 @@ class Measure:
     """One conversation, compressed once by the model and once without."""
 
     name: str
-    messages: int
     tokens_before: int
     tokens_after: int
-    valid: bool
-    """No provider would refuse the view."""
-    task_kept: bool
-    """The first words of the user are in it as they were."""
     method: str | None
     facts: int
     held_by_model: int | None
@@ -106,15 +100,11 @@ def _measure(
     done, failures = static, list[str]()
     if config.auxiliary_model:
         done = _compressed(messages, config, target, tokens, failures)
-    task = next((text_of(message) for message in messages if message.get("role") == "user"), "")
     by_model = [text.before for text in done.written if text.before is not None]
     return Measure(
         name=name,
-        messages=len(messages),
         tokens_before=done.tokens_before,
         tokens_after=done.tokens_after,
-        valid=not check(done.messages),
-        task_kept=task in map(text_of, done.messages),
         method=done.summary_method,
         facts=sum(text.after.total for text in done.written if text.after is not None),
         held_by_model=sum(c.covered for c in by_model) if by_model else None,
@@ -151,9 +141,8 @@ def _held(result: CompressResult) -> int:
 
 
 def _told(found: Sequence[Measure]) -> Iterator[Piece]:
-    columns = "conversation messages# before# after# valid task facts#"
-    names = [*columns.split(), "model alone#", "repaired#", "static#", "by"]
-    yield Table(names, [*map(_row, found), _row(_together(found))])
+    names = ("conversation", "before#", "after#", "facts#", "model alone#", "repaired#", "static#")
+    yield Table((*names, "by"), [*map(_row, found), _row(_together(found))])
     used = sum((measure.usage for measure in found), Usage())
     if used.prompt_tokens:
         price = "" if used.cost is None else f", ${used.cost:.4f}"
@@ -169,27 +158,24 @@ def _told(found: Sequence[Measure]) -> Iterator[Piece]:
 def _row(measure: Measure) -> tuple[str | int, ...]:
     held = (measure.held_by_model, measure.held_repaired, measure.held_static)
     return (
-        *(measure.name, measure.messages, measure.tokens_before, measure.tokens_after),
-        "yes" if measure.valid else "NO",
-        "kept" if measure.task_kept else "LOST",
-        measure.facts,
+        *(measure.name, measure.tokens_before, measure.tokens_after, measure.facts),
         *("-" if n is None else f"{100 * n / max(1, measure.facts):.0f} %" for n in held),
         measure.method or "-",
     )
 
 
 def _together(found: Sequence[Measure]) -> Measure:
-    by_model = [m.held_by_model for m in found if m.held_by_model is not None]
+    def total(name: str) -> int:
+        return sum(getattr(measure, name) for measure in found)
+
+    by_model = all(measure.held_by_model is not None for measure in found)
     return Measure(
         name=f"all {len(found)}",
-        messages=sum(m.messages for m in found),
-        tokens_before=sum(m.tokens_before for m in found),
-        tokens_after=sum(m.tokens_after for m in found),
-        valid=all(m.valid for m in found),
-        task_kept=all(m.task_kept for m in found),
+        tokens_before=total("tokens_before"),
+        tokens_after=total("tokens_after"),
         method=None,
-        facts=sum(m.facts for m in found),
-        held_by_model=sum(by_model) if len(by_model) == len(found) else None,
-        held_repaired=sum(m.held_repaired for m in found),
-        held_static=sum(m.held_static for m in found),
+        facts=total("facts"),
+        held_by_model=total("held_by_model") if by_model else None,
+        held_repaired=total("held_repaired"),
+        held_static=total("held_static"),
     )

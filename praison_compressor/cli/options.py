@@ -108,14 +108,8 @@ def _session_ids(context: typer.Context, incomplete: str) -> list[str]:
     return [name for name in names if name == one_line(name)]  # a shell prints them as they are
 
 
-SessionId = Annotated[
-    str,
-    typer.Argument(
-        metavar="SESSION",
-        help="Its stable id, or any of its epochs'.",
-        autocompletion=_session_ids,
-    ),
-]
+_SESSION: Any = {"metavar": "SESSION", "help": "Its stable id, or any of its epochs'."}
+SessionId = Annotated[str, typer.Argument(**_SESSION, autocompletion=_session_ids)]
 
 # ---------------------------------------------------------------- groups of options
 
@@ -140,10 +134,7 @@ class Place:
         """The store at the URL, else where the environment says, else in the user's data directory.
 
         The key of an encrypted one is in the environment: on a command line others would read it.
-        With `new` a file that is not there is made.
-
-        Raises:
-            StoreUnavailable: there is no such file; a mistyped path must not be an empty store.
+        A file that is not there is made with `new` alone: a mistyped path is no empty store.
         """
         from ..ledger.sql.store import open_store
 
@@ -215,17 +206,10 @@ class Reading(Place):
 
 
 def config_of(writer: Writer | None = None, **given: Any) -> CompressorConfig:
-    """The configuration with what was given on the command line; None means not given.
-
-    Raises:
-        ConfigError: a value that cannot work.
-    """
+    """The configuration with what was given on the command line; None means not given."""
     if writer is not None:
-        given |= {
-            "auxiliary_model": writer.model,
-            "auxiliary_api_base": writer.api_base,
-            "timeout_seconds": writer.timeout,
-        }
+        given |= {"auxiliary_model": writer.model, "auxiliary_api_base": writer.api_base}
+        given["timeout_seconds"] = writer.timeout
     return CompressorConfig(**{name: v for name, v in given.items() if v is not None})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..ledger.segments import Entry, Epoch, Segment, Session
-from ..messages import text_of, tool_calls_of
-from ..messages.display import excerpt, in_words, when
+from ..messages import text_of
+from ..messages.display import excerpt, when
 from ..summaries.prompts import rendering
 from ..tokens.models import input_price
 from ..view.frame import unframe
 from .options import ForModel, Place, SessionId, command, flag, option
-from .terminal import Answer, Line, Panel, Piece, Table, Unusable, number
+from .terminal import Answer, Line, Panel, Piece, Table, Unusable
 
 if TYPE_CHECKING:
     from ..ledger.sql.store import SqlStore
@@ -99,22 +100,11 @@ def show(
     place: Place,
     segment: Annotated[int | None, option("--segment", "N", "This one's text, from 1.")] = None,
     originals: Annotated[bool, flag("--originals", "With --segment: what it stands for.")] = False,
-    verbatim: Annotated[bool, flag("--verbatim", "The transcript instead, word for word.")] = False,
 ) -> Answer:
-    """Show what a session's ledger holds: its segments, or one of them in full.
-
-    With --verbatim every message as of the last compression, without a summary among them.
-    """
-    if verbatim and segment is not None:
-        raise Unusable("--verbatim and --segment: one of them")
+    """Show what a session's ledger holds: its segments, or one of them in full."""
     with place.open() as store:
         found = existing(store, place.namespace, session)
         entries = found.entries
-        if verbatim:
-            messages = store.transcript(found)
-            named = ((f"--- {n} {m.get('role')}", m) for n, m in enumerate(messages))
-            shown = (piece for name, m in named for piece in (Line(name, "bold"), in_words(m)))
-            return Answer(messages, shown)
         if segment is None:
             return _segments(session, entries)
         if not 1 <= segment <= len(entries):
@@ -124,11 +114,7 @@ def show(
 
 
 def existing(store: SqlStore, namespace: str, session: str) -> Session:
-    """The session as it stands.
-
-    Raises:
-        SessionNotFound: no such session in this namespace.
-    """
+    """The session as it stands."""
     store.lineage(namespace, session)  # opening a name that nobody has would not be an error
     return store.open(namespace, session)
 
@@ -181,11 +167,8 @@ def status(session: SessionId, place: Place, for_model: ForModel = None) -> Answ
         archived = len(store.archived(place.namespace, session))
         epochs = len(store.lineage(place.namespace, found.id))
     segments = [entry.segment for entry in found.entries if not entry.forgotten]
-    saved = sum(
-        segment.source_tokens - segment.tokens
-        for segment, stands in zip(segments, standing(segments), strict=True)
-        if stands
-    )
+    stand = itertools.compress(segments, standing(segments))
+    saved = sum(segment.source_tokens - segment.tokens for segment in stand)
     price = input_price(for_model)
     numbers = {
         "session": found.id,
@@ -201,11 +184,9 @@ def status(session: SessionId, place: Place, for_model: ForModel = None) -> Answ
         "tokens_saved_per_request": saved,
         "cost_saved_per_request": None if price is None else saved * price,
     }
-    shown = []
-    for name, value in numbers.items():
-        said = value if isinstance(value, (str, float)) else number(value)
-        shown.append(f"{name.replace('_', ' '):<24} {said}")
-    return Answer(numbers, shown)
+    told = {name: f"${v:.4f}" if isinstance(v, float) else v for name, v in numbers.items()}
+    rows = [(name.replace("_", " "), value) for name, value in told.items()]
+    return Answer(numbers, [Table(("", ""), rows)])
 
 
 def standing(segments: Sequence[Segment]) -> list[bool]:
@@ -231,8 +212,6 @@ def search(
         hits = store.search(place.namespace, query, session, limit)
     shown: list[Piece] = []
     for hit in hits:
-        calls = ", ".join(call.name for call in tool_calls_of(hit.message))
-        who = f"{hit.message.get('role')}{' calls ' + calls if calls else ''}"
-        shown += [Line(f"{hit.session_id}  {who}", "bold"), f"    {hit.snippet}"]
-        shown.append(Line(f"    {hit.digest}", "dim"))
+        shown.append(Line(f"{hit.session_id}  {hit.message.get('role')}", "bold"))
+        shown += [f"    {hit.snippet}", Line(f"    {hit.digest}", "dim")]
     return Answer(hits, shown or ["Nothing found."])

@@ -69,7 +69,7 @@ class Answer:
     code: int = 0
     """The exit code."""
     on_stderr: bool = False
-    """For a command whose standard output is the transcript itself."""
+    """Standard output is the transcript itself."""
 
     def print(self, *, as_json: bool) -> None:
         """Print it for whoever asked."""

@@ -1,4 +1,7 @@
-"""Transcripts in files: what is read as one, and how a view is written."""
+"""Transcripts in files: what is read as one, and how a view is written.
+
+What cannot be read or written raises `Unusable`.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +22,7 @@ ACCEPTED = (
 
 
 def read_one(path: str, which: int | None = None) -> list[Any]:
-    """The messages of the one conversation in a file, or of the chosen one, counted from 1.
-
-    Raises:
-        Unusable: cannot be read, is no transcript, or holds several and none was chosen.
-    """
+    """The messages of the one conversation in a file, or of the chosen one, counted from 1."""
     found = read_all(path)
     if which is None and len(found) > 1:
         raise Unusable(
@@ -35,11 +34,7 @@ def read_one(path: str, which: int | None = None) -> list[Any]:
 
 
 def read_all(path: str) -> list[list[Any]]:
-    """The conversations in a file (`-`: standard input), each a list of messages.
-
-    Raises:
-        Unusable: cannot be read, or is no transcript.
-    """
+    """The conversations in a file (`-`: standard input), each a list of messages."""
     try:
         found = [_messages(value) for value in _values(_text(path))]
     except (ValueError, RecursionError) as error:
@@ -50,11 +45,7 @@ def read_all(path: str) -> list[list[Any]]:
 
 
 def read_json(path: str) -> Any:
-    """The one JSON value in a file (`-`: standard input).
-
-    Raises:
-        Unusable: cannot be read, or is not JSON.
-    """
+    """The one JSON value in a file (`-`: standard input)."""
     try:
         return json.loads(_text(path))
     except (ValueError, RecursionError) as error:
@@ -119,15 +110,10 @@ def _kind(value: Any) -> str:
 
 
 def write(path: str, messages: Sequence[Any], *, source: str) -> None:
-    """Write a view: JSON Lines where the name ends in .jsonl, else a JSON list; `-` is stdout.
-
-    Raises:
-        Unusable: as `put`.
-    """
-    if path.endswith((".jsonl", ".ndjson")):
-        lines = [json.dumps(message, ensure_ascii=False) for message in messages]
-    else:
-        lines = [json.dumps(messages, ensure_ascii=False, indent=2)]
+    """Write a view: JSON Lines where the name ends in .jsonl, else a JSON list; `-` is stdout."""
+    by_line = path.endswith(".jsonl")
+    values, indent = (messages, None) if by_line else ([messages], 2)
+    lines = [json.dumps(value, ensure_ascii=False, indent=indent) for value in values]
     text = "".join(f"{escaped(line)}\n" for line in lines)
     if path == "-":
         sys.stdout.write(text)
@@ -136,12 +122,7 @@ def write(path: str, messages: Sequence[Any], *, source: str) -> None:
 
 
 def put(path: str, text: str, *, source: str = "-") -> None:
-    """Write a file.
-
-    Raises:
-        Unusable: it would overwrite the transcript that it was made from or a ledger, or cannot be
-            written.
-    """
+    """Write a file, but neither over the transcript that it was made from nor over a ledger."""
     target = Path(path)
     try:
         if source != "-" and target.exists() and target.samefile(source):

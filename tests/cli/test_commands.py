@@ -167,8 +167,8 @@ def test_the_table_adds_up_and_agrees_with_the_library(file: Path, run: Run) -> 
     assert sum(part["messages"] for part in parts) == len(transcript())
     assert done["tokens_after"] == opens + sum(part["tokens_after"] for part in parts)
     assert done["tokens_saved"] == done["tokens_before"] - done["tokens_after"] > 0
-    assert parts[0]["part"] == "head"
-    assert parts[-1]["part"] == "tail"
+    assert parts[0]["name"] == "head"
+    assert parts[-1]["name"] == "tail"
 
 
 def test_the_view_is_written_valid_in_both_formats(file: Path, tmp_path: Path, run: Run) -> None:
@@ -228,8 +228,8 @@ def test_inspect_promises_what_compress_does(file: Path, run: Run) -> None:
         options = given.split()
         said = run("inspect", file, *options, "--json").json["parts"]
         done = run("compress", file, *options, "--json").json["parts"]
-        assert [(p["part"], p["messages"]) for p in said] == [
-            (p["part"], p["messages"]) for p in done
+        assert [(p["name"], p["messages"]) for p in said] == [
+            (p["name"], p["messages"]) for p in done
         ]
         assert all(
             then["tokens_after"] <= now["tokens_after"]

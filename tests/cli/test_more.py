@@ -51,8 +51,6 @@ def test_eval_shows_what_a_model_forgets_and_what_repair_adds(
     assert done.code == 0, done.err
     (measure,) = done.json["conversations"]
     assert measure["method"] == "model"
-    assert measure["valid"]
-    assert measure["task_kept"]
     assert measure["held_by_model"] < measure["held_repaired"] <= measure["facts"]
     assert 0 < measure["held_static"] <= measure["facts"]
     assert measure["usage"]["prompt_tokens"] > 0
@@ -134,17 +132,13 @@ def test_a_session_is_resumed_from_the_store_alone(run: Run, view: Path) -> None
     assert run("resume", "nowhere").code == 4
 
 
-def test_a_whole_session_is_restored_and_shown(run: Run, view: Path) -> None:
+def test_a_whole_session_is_restored(run: Run, view: Path) -> None:
     """Every message as it came; `--archive` only what was compressed."""
     whole = transcript()
     assert json.loads(run("restore", SESSION).out) == whole
     archived = json.loads(run("restore", SESSION, "--archive").out)
     assert 0 < len(archived) < len(whole)
     assert all(message in whole for message in archived)
-    assert run("show", SESSION, "--verbatim", "--json").json == whole
-    shown = run("show", SESSION, "--verbatim").out
-    assert f"--- {len(whole) - 1} {whole[-1]['role']}" in shown.splitlines()
-    assert run("show", SESSION, "--verbatim", "--segment", 1).code == 2
     assert run("restore", SESSION, "--archive", "--view", view).code == 2
 
 

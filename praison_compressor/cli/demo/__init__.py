@@ -67,9 +67,7 @@ def _requests(outcome: Outcome, window: int) -> Table:
         remarks = [one.done, "would not fit whole" if one.tokens_whole > window else None]
         if one.refused:
             remarks = [f"refused: {excerpt(one.refused, 60)}"]
-        sizes = (len(one.whole), one.tokens_whole, len(one.view), one.tokens)
-        cached = f"{100 * one.cached // max(1, one.tokens)} %"
-        rows.append((one.number, *sizes, cached, "; ".join(filter(None, remarks))))
+        rows.append((*one.numbers.values(), "; ".join(filter(None, remarks))))
     columns = ("request#", "transcript#", "tokens#", "sent#", "tokens#", "cached#", "")
     return Table(columns, rows, [STYLES.get(one.done or "", "") for one in outcome.sent])
 
@@ -118,17 +116,7 @@ def _value(playing: Demo) -> dict[str, Any]:
     turns = []
     for outcome in playing.turns():
         requests = [
-            {
-                "number": one.number,
-                "transcript_messages": len(one.whole),
-                "transcript_tokens": one.tokens_whole,
-                "sent_messages": len(one.view),
-                "sent_tokens": one.tokens,
-                "cached_tokens": one.cached,
-                "compressed": one.done,
-                "refused": one.refused,
-                "view": one.view if one.done else None,
-            }
+            {**one.numbers, "compressed": one.done, "refused": one.refused, "view": one.view}
             for one in outcome.sent
         ]
         turns.append({"user": outcome.user, "answer": outcome.answer, "requests": requests})

@@ -163,6 +163,18 @@ class Sent:
     refused: str | None
 
     @property
+    def numbers(self) -> dict[str, Any]:
+        """What a table or a program is told of it."""
+        return {
+            "number": self.number,
+            "transcript_messages": len(self.whole),
+            "transcript_tokens": self.tokens_whole,
+            "sent_messages": len(self.view),
+            "sent_tokens": self.tokens,
+            "cached_tokens": self.cached,
+        }
+
+    @property
     def done(self) -> str | None:
         """What this request is the first to show: "masked", "summarized", or None for nothing."""
         if self.before == self.view:

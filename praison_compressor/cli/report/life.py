@@ -123,12 +123,6 @@ class Life:
         return len({card.epoch for card in (*self.cards, *self.masks)})
 
     @property
-    def secrets(self) -> int:
-        """How many keys and tokens are masked in the archive of what is in the view now."""
-        cards = (*self.cards, *self.masks)
-        return sum(card.segment.secrets for card in cards if card.standing)
-
-    @property
     def not_sent(self) -> int:
         """Tokens that all requests together would have had more."""
         return sum(point.whole - point.view for point in self.points)
