@@ -76,19 +76,17 @@ def _warnings_on_stderr() -> Iterator[None]:
     An error is one line: what the library warned of on the way is in it.
     """
     logger = logging.getLogger("praison_compressor")
-    handler, propagate = MemoryHandler(1_000), logger.propagate
+    handler = MemoryHandler(1_000)
     handler.setLevel(logging.WARNING)
     logger.addHandler(handler)
     logger.propagate = False
-    refused = False
     try:
         yield
     except SystemExit as ended:
-        refused = ended.code in (BAD_INPUT, DOES_NOT_FIT, LEDGER)
+        kept = [] if ended.code in (BAD_INPUT, DOES_NOT_FIT, LEDGER) else handler.buffer
+        for text in dict.fromkeys(map(logging.LogRecord.getMessage, kept)):
+            complain(text, kind="note: ")
         raise
     finally:
         logger.removeHandler(handler)
-        logger.propagate = propagate
-        kept = [] if refused else handler.buffer
-        for text in dict.fromkeys(map(logging.LogRecord.getMessage, kept)):
-            complain(text, kind="note: ")
+        logger.propagate = True

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -67,8 +67,7 @@ def lineage(
     return Answer(epochs, drawn)
 
 
-@dataclass(frozen=True)
-class Relative:
+class Relative(NamedTuple):
     """One epoch of a family: how far it is moved in, and how it came about."""
 
     depth: int

@@ -61,7 +61,9 @@ class Card:
     """One entry of the ledger beside what it stands for."""
 
     number: int
-    entry: Entry
+    segment: Segment
+    epoch: str
+    """The epoch that it opened."""
     standing: bool
     """Whether it is in the view now; a later summary may have taken its place."""
     text: str
@@ -70,16 +72,6 @@ class Card:
     messages: Sequence[Message]
     """What it stands for."""
     facts: tuple[Fact, ...]
-
-    @property
-    def segment(self) -> Segment:
-        """The run of messages and what stands for it."""
-        return self.entry.segment
-
-    @property
-    def epoch(self) -> str:
-        """The epoch that it opened."""
-        return self.entry.epoch
 
     def originals(self) -> Iterator[tuple[str, str]]:
         """Role and text of each message, where it is in the view.
@@ -121,6 +113,12 @@ class Life:
     def compressions(self) -> int:
         """How often something was compressed."""
         return len({card.epoch for card in (*self.cards, *self.masks)})
+
+    @property
+    def secrets(self) -> int:
+        """How many keys and tokens are masked in the archive of what is in the view now."""
+        cards = (*self.cards, *self.masks)
+        return sum(card.segment.secrets for card in cards if card.standing)
 
     @property
     def not_sent(self) -> int:
@@ -270,4 +268,4 @@ def _card(number: int, entry: Entry, stands: bool, messages: Sequence[Message]) 
             Fact(kind_in_words(kind), alone.by_kind.get(kind, (0, 0))[0], *of_all)
             for kind, of_all in held.by_kind.items()
         )
-    return Card(number, entry, stands, text.strip(), added.strip(), messages, facts)
+    return Card(number, segment, entry.epoch, stands, text.strip(), added.strip(), messages, facts)
