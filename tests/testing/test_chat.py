@@ -146,12 +146,15 @@ def test_rules_are_an_option_of_the_provider() -> None:
 
 
 def test_the_window_is_enforced_in_the_words_of_the_api() -> None:
-    """With the exact numbers; tools and the requested completion count too."""
-    with LocalProvider(window=100) as provider:
+    """Each model's own, with the exact numbers; tools and the requested completion count too."""
+    with LocalProvider(window=9_000, windows={"gpt-4o": 100}) as provider:
         long = post(provider, messages=[{"role": "user", "content": "word " * 100}])
         capped = post(provider, max_tokens=99)
         post(provider, tools=[{**TOOL, "function": {"name": "a", "description": "word " * 120}}])
         assert post(provider).status_code == 200
+        assert post(provider, model="other", max_tokens=99).status_code == 200
+        provider.set_window(200, "gpt-4o")
+        assert post(provider, max_tokens=99).status_code == 200
     error, tokens = long.json()["error"], provider.requests[0].prompt_tokens
     assert error["code"] == "context_length_exceeded"
     assert error["message"] == (
@@ -162,15 +165,3 @@ def test_the_window_is_enforced_in_the_words_of_the_api() -> None:
     assert "99 in the completion" in capped.json()["error"]["message"]
     assert provider.refused == provider.requests[:3]
     assert provider.over_window == [provider.requests[0], provider.requests[2]]
-
-
-def test_each_model_has_a_window_of_its_own() -> None:
-    """`windows` names models; all others have `window`; both can change while it runs."""
-    messages = [{"role": "user", "content": "word " * 50}]
-    with LocalProvider(window=1000, windows={"small": 20}) as provider:
-        small = post(provider, model="small", messages=messages)
-        large = post(provider, model="large", messages=messages)
-        provider.set_window(1000, "small")
-        grown = post(provider, model="small", messages=messages)
-    assert [r.status_code for r in (small, large, grown)] == [400, 200, 200]
-    assert [record.window for record in provider.requests] == [20, 1000, 1000]

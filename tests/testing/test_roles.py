@@ -20,7 +20,6 @@ from praison_compressor.testing import (
     Summarizer,
     Worker,
 )
-from tests.helpers.misbehaving import Misbehaving
 
 FACTS: Any = [{"role": "user", "content": "Keep FACT-17 and FACT-4, FACT-17 above all."}]
 PROPERTIES = {"path": {"type": "string"}, "line": {"type": "integer"}}
@@ -71,18 +70,6 @@ def test_a_summarizer_repeats_each_fact_it_was_shown(
     ]
     text = ask(client, messages).choices[0].message.content
     assert text.splitlines()[1:] == ["FACT-0", "FACT-1", "FACT-2"]
-
-
-def test_misbehaviours_follow_one_another_and_the_last_one_stays(
-    provider: LocalProvider, client: openai.OpenAI
-) -> None:
-    """Fail once, then be empty, then be faithful for ever; a planned failure is no refusal."""
-    provider.answer_with(Misbehaving("server_error", "empty", "faithful", facts=r"FACT-\d+"))
-    with pytest.raises(openai.InternalServerError):
-        ask(client)
-    texts = [ask(client).choices[0].message.content for _ in range(3)]
-    assert [text.count("FACT") for text in texts] == [0, 2, 2]
-    assert provider.refused == []
 
 
 # ---------------------------------------------------------------- answers that fail
@@ -214,19 +201,3 @@ def test_a_worker_makes_its_calls_in_every_turn_and_then_answers(
     newest = [messages[0], *messages[7:10]]
     assert ask(client, newest, tools=[TOOL]).choices[0].message.content == "Done."
     assert ask(client, FACTS).choices[0].message.content == "Done."  # there is no tool to call
-
-
-def test_a_worker_can_be_told_what_to_do(provider: LocalProvider, client: openai.OpenAI) -> None:
-    """Rounds, tool, arguments and answer may depend on the request."""
-    provider.answer_with(
-        Worker(
-            calls=lambda asked: 1 if asked.last_user.endswith("0") else 0,
-            tool="read",
-            arguments=lambda tool, nth: {"tool": tool, "nth": nth},
-            answer=lambda asked: f"to {asked.last_user}",
-        )
-    )
-    messages = play(client, turns=2)
-    assert [message["role"] for message in messages].count("tool") == 1
-    assert messages[1]["tool_calls"][0]["function"]["arguments"] == '{"tool": "read", "nth": 0}'
-    assert messages[-1]["content"] == "to question 1"
