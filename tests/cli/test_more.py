@@ -112,6 +112,9 @@ def test_a_fork_shares_what_was_compressed(run: Run, view: Path, file: Path) -> 
     """`new` opens it once; its segments are its parent's."""
     done = run("new", "audit-2", "--from", SESSION, "--json")
     assert done.json["segments"] == len(run("show", SESSION, "--json").json)
+    forked = run("lineage", SESSION, "--forks").out.splitlines()
+    assert [line for line in forked if line.startswith("    audit-2 ")] != []
+    assert "audit-2" not in run("lineage", SESSION).out
     assert run("new", "audit-2", "--from", SESSION).code == 2
     assert run("new", run("status", SESSION, "--json").json["epoch"], "--from", SESSION).code == 2
     assert run("new", "audit-3", "--from", "nobody").code == 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,18 +58,16 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.texts).split())
 
 
-def lived(messages: list[dict[str, object]], **options: object) -> Life:
-    """A transcript lived again in a small window, its tool outputs summarized."""
-    config = CompressorConfig(
-        **{
-            "model": "gpt-4o",
-            "context_window": 8_000,
-            "protect_last_n_tokens": 1_000,
-            "tool_policies": {"*": "summarize"},
-            **options,
-        }
-    )
-    return life_of_transcript(messages, ContextCompressor(config), title="An audit")
+def made(**options: Any) -> ContextCompressor:
+    """A compressor with a small window."""
+    given = {"model": "gpt-4o", "context_window": 8_000, "protect_last_n_tokens": 1_000, **options}
+    return ContextCompressor(CompressorConfig(**given))
+
+
+def lived(messages: list[dict[str, Any]], **options: Any) -> Life:
+    """A transcript lived again, its tool outputs summarized."""
+    compressor = made(tool_policies={"*": "summarize"}, **options)
+    return life_of_transcript(messages, compressor, title="An audit")
 
 
 def test_the_page_is_complete_in_itself_and_nothing_of_a_transcript_is_markup() -> None:
@@ -170,45 +169,31 @@ def test_the_command_writes_a_transcripts_and_a_sessions_page(tmp_path: Path, ru
     assert run("report", SESSION, "--out", tmp_path / "no" / "such" / "folder.html").code == 2
 
 
-def stored(tmp_path: Path, **options: object) -> ContextCompressor:
-    """A compressor whose ledger is in a file."""
-    config = CompressorConfig(
-        **{
-            "model": "gpt-4o",
-            "context_window": 8_000,
-            "protect_last_n_tokens": 1_000,
-            "store_url": f"sqlite:///{tmp_path / 'ledger.db'}",
-            **options,
-        }
-    )
-    return ContextCompressor(config)
-
-
 @pytest.mark.parametrize("policies", [{}, {"*": "summarize"}], ids=["masks", "summaries"])
 def test_a_stored_sessions_page_is_as_good_as_the_transcripts(
     tmp_path: Path, policies: dict[str, str]
 ) -> None:
     """From the store alone: every request of its life with what was sent, to the token."""
-    made = stored(tmp_path, tool_policies=policies)
-    life = life_of_transcript(transcript(60), made, title="An audit")
-    assert made.save(transcript(60))
-    told = life_of_session(made.store, "default", made.session_id, made.tokens)
-    made.close()
+    ours = made(store_url=f"sqlite:///{tmp_path / 'ledger.db'}", tool_policies=policies)
+    life = life_of_transcript(transcript(60), ours, title="An audit")
+    assert ours.save(transcript(60))
+    told = life_of_session(ours.store, "default", ours.session_id, ours.tokens)
+    ours.close()
     assert life.compressions > 1
     assert told.points == life.points
     assert (told.not_sent, told.not_paid) == (life.not_sent, life.not_paid)
-    begun = {epoch: at for epoch, at in life.requests_of.items() if epoch != made.session_id}
+    begun = {epoch: at for epoch, at in life.requests_of.items() if epoch != ours.session_id}
     assert told.requests_of == begun
     assert "each step of it taken for a request" in Page(render(told)).text
 
 
 def test_a_store_that_has_only_what_was_compressed_says_so(tmp_path: Path) -> None:
     """There is no chart then, and no request is counted; the summaries are there."""
-    made = stored(tmp_path)
-    made.compress_sync(transcript(40), session_id=SESSION)
-    assert made.save(transcript(40)[:3], session_id=SESSION)
-    told = life_of_session(made.store, "default", SESSION, made.tokens)
-    made.close()
+    ours = made(store_url=f"sqlite:///{tmp_path / 'ledger.db'}")
+    ours.compress_sync(transcript(40), session_id=SESSION)
+    assert ours.save(transcript(40)[:3], session_id=SESSION)
+    told = life_of_session(ours.store, "default", SESSION, ours.tokens)
+    ours.close()
     assert (told.points, told.not_sent, told.not_paid) == ((), 0, None)
     assert told.cards or told.masks
     assert "has not the whole transcript" in Page(render(told)).text
