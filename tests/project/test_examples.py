@@ -16,7 +16,7 @@ from types import ModuleType
 
 import pytest
 
-from praison_compressor.testing import Asked, Call, LocalProvider, Reply, Script, Summarizer, Worker
+from praison_compressor.testing import Asked, Call, LocalProvider, Reply, Summarizer
 from tests.helpers.hosting import at_home
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -92,7 +92,7 @@ def test_the_coding_agent_repairs_a_project_larger_than_its_window(
 ) -> None:
     """The bug is repaired, no request is refused, and the whole transcript would not have fit."""
     folder = project(tmp_path / "project")
-    home.answer_with(Script(repairs()))
+    home.answer_with(list(repairs()))
     module = example("coding_agent")
     agent = module.coding_agent(folder, context_window=WINDOW, protect_last_n_tokens=1_500)
 
