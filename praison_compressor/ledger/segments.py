@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -226,30 +226,10 @@ ARCHIVE_ONLY = (
 """Logged where a transcript is asked for that was never recorded."""
 
 
-def earlier_outline(
-    outline: Outline, inherited: int, length: int, originals: Callable[[int], Sequence[Message]]
-) -> Outline | None:
-    """The first `length` messages of an outline, in which only `inherited` segments stand.
-
-    The runs of later segments stand as their `originals`. None where the length was not recorded
-    (0), and where the transcript was edited since: it is shorter now, or a segment that stands
-    holds what came later.
-    """
-    if not length:
-        return None
-    found: list[Message | int] = []
-    room = length
-    for item in outline:
-        run = originals(item) if isinstance(item, int) else (item,)
-        if isinstance(item, int) and item < inherited:
-            found.append(item)
-        else:
-            found += run[: max(0, room)]
-        room -= len(run)
-        if room <= 0:
-            break
-    is_whole = room == 0 or (room < 0 and not isinstance(found[-1], int))
-    return tuple(found) if is_whole else None
+def at_length(whole: Sequence[Message], length: int) -> Outline | None:
+    """A transcript as it was when it had so many messages (0: not recorded), word for word; None
+    where it is shorter now."""
+    return tuple(whole[:length]) if 0 < length <= len(whole) else None
 
 
 class Store(Protocol):

@@ -8,26 +8,27 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, create_engine, text
 
+from praison_compressor.ledger.segments import GENESIS
 from praison_compressor.ledger.sql.database import parse
 
 __all__ = ["multiply"]
 
 _STABLE = "'s' || (CAST(substr(s.id, 2) AS int) + :sessions)"
+_NUMBER = "CAST(:number AS text)"
 _STATEMENTS = (
     f"""INSERT INTO compressor_sessions
-    SELECT key + :keys, namespace, {_STABLE}, parent_id, base_key, base_length, base_epochs,
-        base_hash, {_STABLE} || substr(s.tip, length(s.id) + 1),
-        {_STABLE} || substr(s.tip_parent, length(s.id) + 1),
-        s.length, epochs, head_hash, edits, created, updated
+    SELECT key + :keys, namespace, {_STABLE}, edits, transcript
     FROM compressor_sessions s WHERE key <= :last""",
     f"""INSERT INTO compressor_epochs
     SELECT e.key + :keys, e.namespace, {_STABLE} || substr(e.id, length(s.id) + 1),
-        e.session_key + :keys, e.number, {_STABLE} || substr(e.parent_id, length(s.id) + 1),
-        e.length, e.created
+        e.session_key + :keys, e.base_key + :keys,
+        {_STABLE} || substr(e.parent_id, length(s.id) + 1), e.head || {_NUMBER}, e.created
     FROM compressor_epochs e JOIN compressor_sessions s ON s.key = e.session_key
     WHERE e.key <= :last""",
-    """INSERT INTO compressor_entries
-    SELECT key + :keys, session_key + :keys, position, kind, epoch, parent, commitment, hash, sealed
+    f"""INSERT INTO compressor_entries
+    SELECT key + :keys, namespace, session_key + :keys, kind, epoch,
+        CASE parent WHEN '{GENESIS}' THEN parent ELSE parent || {_NUMBER} END,
+        commitment, hash || {_NUMBER}, sealed
     FROM compressor_entries WHERE key <= :last""",
     """INSERT INTO compressor_messages
     SELECT key + :keys, namespace, sha256(digest || CAST(CAST(:number AS text) AS bytea)), body
@@ -35,9 +36,6 @@ _STATEMENTS = (
     """INSERT INTO compressor_links
     SELECT entry_key + :keys, ordinal, message_key + :keys
     FROM compressor_links WHERE entry_key <= :last""",
-    """INSERT INTO compressor_transcripts
-    SELECT session_key + :keys, body, names
-    FROM compressor_transcripts WHERE session_key <= :last""",
     """INSERT INTO compressor_search
     SELECT message_key + :keys, words FROM compressor_search WHERE message_key <= :last""",
 )

@@ -44,7 +44,8 @@ def written(path: Path, store: SqlStore) -> tuple[str, set[str]]:
     with sqlite3.connect(path / "ledger.db") as connection:
         packed = [row[0] for row in connection.execute("SELECT body FROM compressor_messages")]
         packed += [row[0] for row in connection.execute("SELECT sealed FROM compressor_entries")]
-        packed += [row[0] for row in connection.execute("SELECT body FROM compressor_transcripts")]
+        recorded = connection.execute("SELECT transcript FROM compressor_sessions")
+        packed += [row[0] for row in recorded]
         connection.execute(
             "CREATE VIRTUAL TABLE temp.found USING fts5vocab('main', 'compressor_search', 'row')"
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -123,19 +122,6 @@ def test_nothing_of_a_forgotten_session_is_left_in_the_servers_tables(postgres: 
         connection.execute("ANALYZE")
     assert store.forget(NAMESPACE, "s").pages_cleared
     assert not _in_a_table(postgres)
-    store.close()
-
-
-def test_a_reader_from_before_is_waited_for(postgres: Any) -> None:
-    """What it may still read cannot be cleared, and it will be done in a moment."""
-    url = postgres.empty()
-    store = _told_a_secret(postgres, url)
-    reader = _reading(url)
-    ends = threading.Timer(0.5, reader.close)
-    ends.start()
-    assert store.forget(NAMESPACE, "s").pages_cleared
-    assert not _in_a_table(postgres)
-    ends.join()
     store.close()
 
 

@@ -57,20 +57,6 @@ def test_a_resumed_session_sends_the_same_view_without_a_call(store_url: str) ->
     assert fresh.calls == 0
 
 
-def test_every_epoch_leads_to_the_newest(store_url: str) -> None:
-    """A caller that kept an old id goes on with the same session, and the chain is whole."""
-    result = grown(store_url, 12, Model())
-    store = open_store(store_url)
-    chain = store.lineage(NAMESPACE, "s")
-    assert chain[-1].id == result.session_id
-    assert len(chain) >= 3
-    model = Model()
-    for epoch in chain:
-        same = compressor(store_url, model).compress_sync(coding_session(12), session_id=epoch.id)
-        assert same.session_id == result.session_id
-    assert model.calls == 0
-
-
 def test_a_fork_pays_only_for_what_is_its_own(store_url: str) -> None:
     """The common prefix is not summarized again, and the parent does not notice."""
     paid = Model()
@@ -84,18 +70,6 @@ def test_a_fork_pays_only_for_what_is_its_own(store_url: str) -> None:
     grown(store_url, 16, model, session_id="f")
     assert 0 < model.calls < paid.calls + 2
     assert open_store(store_url).open(NAMESPACE, "s").tip == parent.session_id
-
-
-def test_a_forgotten_session_is_summarized_anew(store_url: str) -> None:
-    """After `forget` the view is built again from the caller's own transcript."""
-    grown(store_url, 8, Model())
-    store = open_store(store_url)
-    store.forget(NAMESPACE, "s")
-    model = Model()
-    again = compressor(store_url, model).compress_sync(coding_session(8), session_id="s")
-    assert model.calls > 0
-    assert check(again.messages) == []
-    assert store.verify() == []
 
 
 def test_agents_are_answered_while_the_server_is_away(postgres: Postgres) -> None:
