@@ -13,13 +13,6 @@ from tests.helpers.talks import NAMESPACE, committed, segment, talk
 pytest_plugins = ["tests.helpers.stores"]
 
 
-def test_a_new_session_is_empty_and_its_own_tip(store: Store) -> None:
-    """Opening a name nobody has used gives a session without entries."""
-    session = store.open(NAMESPACE, "s")
-    assert (session.tip, session.parent, session.entries) == ("s", None, ())
-    assert session.head_hash == GENESIS
-
-
 def test_originals_come_back_exactly(store: Store) -> None:
     """Private keys, images, nulls, odd text and numbers survive, in order, doubled ones too."""
     odd = [
@@ -45,17 +38,6 @@ def test_the_caller_keeps_its_messages(store: Store) -> None:
     assert again == [{"role": "user", "content": [{"type": "text", "text": "before"}]}]
 
 
-def test_the_loser_of_a_race_learns_of_it(store: Store) -> None:
-    """A commit on a tip that moved is refused, writes nothing, and names the session."""
-    run = talk(3)
-    early = store.open(NAMESPACE, "s")
-    store.commit(early, [(segment(run, "winner"), run)])
-    with pytest.raises(LedgerConflict, match="session s"):
-        store.commit(early, [(segment(run, "loser"), run)])
-    texts = [e.segment.rendered["content"] for e in store.open(NAMESPACE, "s").entries]
-    assert texts == ["winner"]
-
-
 def test_of_many_racing_threads_one_wins(store: Store) -> None:
     """Eight threads commit on one tip: one segment is there, seven were told."""
     run = talk(3)
@@ -66,15 +48,16 @@ def test_of_many_racing_threads_one_wins(store: Store) -> None:
         try:
             store.commit(early, [(segment(run), run)])
             outcomes.append("won")
-        except LedgerConflict:
-            outcomes.append("lost")
+        except LedgerConflict as error:
+            outcomes.append(str(error))
 
     threads = [threading.Thread(target=compete) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(outcomes) == ["lost"] * 7 + ["won"]
+    assert (outcomes.count("won"), len(outcomes)) == (1, 8)
+    assert len([said for said in outcomes if "session s: the tip is" in said]) == 7
     assert len(store.open(NAMESPACE, "s").entries) == 1
 
 
@@ -87,12 +70,6 @@ def test_each_commit_opens_a_child_epoch(store: Store) -> None:
     assert [epoch.parent_id for epoch in chain] == [None, *(e.id for e in chain[:-1])]
     assert {store.open(NAMESPACE, e.id).tip for e in chain} == {session.tip}
     assert session.parent == chain[-2].id
-
-
-def test_the_lineage_of_an_epoch_ends_with_it(store: Store) -> None:
-    """An older epoch's lineage does not tell what came later."""
-    committed(store, "s", talk(3, "a"), talk(3, "b"))
-    chain = store.lineage(NAMESPACE, "s")
     assert store.lineage(NAMESPACE, chain[1].id) == chain[:2]
 
 

@@ -214,17 +214,6 @@ def test_every_masked_output_says_how_it_is_read_whole(store: Store) -> None:
     assert [text in read(reference) for reference, text in whole.items()] == [True] * len(whole)
 
 
-def test_a_mask_names_no_tool_that_is_not_there(store: Store) -> None:
-    """Without `recall` an agent is not told of a function that it has not."""
-    config = CompressorConfig(
-        model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, namespace=NAMESPACE
-    )
-    ours = ContextCompressor(config, summarizer=model, store=store)
-    view = ours.compress_sync(outputs(20), session_id="s")
-    assert view.context_status == "masked"
-    assert "read_conversation_archive" not in str(view.messages)
-
-
 def test_a_message_of_a_segment_is_read_by_its_digest_too(store: Store) -> None:
     """A mask that was only shown, and never recorded, leads to what stands for it later."""
     committed(store, "s", talk(8, "alpha"), talk(8, "beta"))

@@ -47,16 +47,6 @@ def grown(url: str, turns: int, model: Model | None = None, **options: Any) -> A
     return results[-1]
 
 
-def test_a_resumed_session_sends_the_same_view_without_a_call(store_url: str) -> None:
-    """A new process finds every summary: same bytes, no model."""
-    before = grown(store_url, 12, Model())
-    fresh = Model()
-    after = compressor(store_url, fresh).compress_sync(coding_session(12), session_id="s")
-    assert json.dumps(after.messages) == json.dumps(before.messages)
-    assert after.context_status == "summarized"
-    assert fresh.calls == 0
-
-
 def test_a_fork_pays_only_for_what_is_its_own(store_url: str) -> None:
     """The common prefix is not summarized again, and the parent does not notice."""
     paid = Model()

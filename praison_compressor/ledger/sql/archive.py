@@ -8,7 +8,7 @@ import hmac
 import json
 import secrets
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, delete, insert, select, text
@@ -60,7 +60,10 @@ class Packer:
         if binascii.crc32(packed).to_bytes(4, "big") != checksum:
             raise LedgerCorrupt("its bytes were changed (the checksum disagrees)")
         if self._codec is not None:
-            packed = _decrypted(self._codec.decrypt, packed)
+            try:
+                packed = self._codec.decrypt(packed)
+            except Exception as error:  # of the caller's object, which raises what it likes
+                raise LedgerCorrupt("it cannot be decrypted: the key does not fit") from error
         try:
             return zlib.decompress(packed)
         except zlib.error as error:
@@ -73,14 +76,6 @@ class Packer:
         if self._pepper:
             raw = hmac.digest(self._pepper, raw, hashlib.sha256)
         return algorithm.encode() + b":" + raw
-
-
-def _decrypted(decrypt: Callable[[bytes], bytes], token: bytes) -> bytes:
-    # A codec is the caller's object and raises what it likes.
-    try:
-        return decrypt(token)
-    except Exception as error:
-        raise LedgerCorrupt("it cannot be decrypted: the key does not fit") from error
 
 
 def dump(message: Mapping[str, Any] | Sequence[Any]) -> bytes:
@@ -234,6 +229,10 @@ class Archive:
             if self.indexed:
                 _remove_words(self.connection, self.get(some))
             self.connection.execute(delete(messages).where(messages.c.key.in_(some)))
+        if self.indexed and is_sqlite(self.connection):
+            # FTS5 keeps removed words until its index is merged into one piece.
+            merge = "INSERT INTO compressor_search(compressor_search) VALUES ('optimize')"
+            self.connection.exec_driver_sql(merge)
 
 
 def batches(items: Iterable[T]) -> Iterator[list[T]]:
@@ -276,11 +275,3 @@ def _words_of(connection: Connection, found: Mapping[int, Message]) -> list[dict
     listed = {key: words(readable(message)) for key, message in found.items()}
     join = " ".join if is_sqlite(connection) else list
     return [{"key": key, "words": join(each)} for key, each in listed.items()]
-
-
-def optimize_index(connection: Connection) -> None:
-    """Merge the index into one piece: FTS5 keeps removed words until then."""
-    if is_sqlite(connection):
-        connection.exec_driver_sql(
-            "INSERT INTO compressor_search(compressor_search) VALUES ('optimize')"
-        )

@@ -133,14 +133,6 @@ class Database:
         """Whether the store is one file of this machine."""
         return self.url.get_backend_name() == "sqlite"
 
-    def is_there(self) -> bool:
-        """Whether its file was made already; of a server it is not asked."""
-        return not self.is_sqlite or os.path.exists(str(self.url.database))
-
-    def check(self) -> None:
-        """Reach the store; a new one gets its tables."""
-        self.read(lambda archive: archive.connection.execute(text("SELECT 1")))
-
     def read(self, work: Callable[[Archive], T]) -> T:
         """The outcome of work that only reads."""
         return self._run(work, _READ)

@@ -16,7 +16,7 @@ from sqlalchemy import CTE, ColumnElement, Connection, delete, select, text, upd
 from ...errors import SessionNotFound, StoreUnavailable
 from ...messages import content_digest, is_system
 from ..segments import Outline
-from .archive import Archive, batches, optimize_index
+from .archive import Archive, batches
 from .database import Database
 from .schema import entries, epochs, is_sqlite, leases, links, messages, sessions
 from .sessions import literals, outline, record, require, standing
@@ -56,7 +56,7 @@ def erase_session(archive: Archive, namespace: str, target: str) -> Erased:
     )
     holders = _holders(connection, linked)
     gone = linked - set(holders)
-    _remove(archive, gone)
+    archive.remove(gone)
     kept = literals(outline(archive, row.key) or ())
     record(archive, row.key, None)
     # Every session of an agent has its system prompt: no sign of this one.
@@ -90,7 +90,7 @@ def erase_message(archive: Archive, namespace: str, target: str) -> Erased:
     tombs = _bury(connection, is_later & (covering | (entries.c.kind == "summary")))
     if key is not None:
         connection.execute(delete(links).where(links.c.message_key == key))
-        _remove(archive, [key])
+        archive.remove([key])
     _stale(connection, touched)
     names = _names(connection, touched)
     return Erased(segments=tombs, messages=1, sessions=names, still_in=())
@@ -166,12 +166,6 @@ def _recorded_with(
 def _names(connection: Connection, keys: Iterable[int]) -> tuple[str, ...]:
     query = select(sessions.c.id).where(sessions.c.key.in_(list(keys)))
     return tuple(sorted(connection.execute(query).scalars()))
-
-
-def _remove(archive: Archive, keys: Iterable[int]) -> None:
-    archive.remove(keys)
-    if archive.indexed:
-        optimize_index(archive.connection)
 
 
 def _stale(connection: Connection, keys: Iterable[int]) -> None:

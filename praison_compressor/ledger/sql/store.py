@@ -75,7 +75,7 @@ class SqlStore:
 
     def is_there(self) -> bool:
         """Whether its file was made already; of a server it is not asked."""
-        return self._database.is_there()
+        return not self._database.is_sqlite or os.path.exists(str(self._database.url.database))
 
     def check(self) -> None:
         """Reach the store; a new one gets its tables.
@@ -83,7 +83,7 @@ class SqlStore:
         Raises:
             StoreUnavailable: it cannot be reached, or another version wrote it.
         """
-        self._database.check()
+        self._database.read(lambda a: None)
 
     def close(self) -> None:
         """Close its connections; a later call would open new ones."""
