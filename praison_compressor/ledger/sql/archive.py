@@ -64,10 +64,7 @@ class Packer:
                 packed = self._codec.decrypt(packed)
             except Exception as error:  # of the caller's object, which raises what it likes
                 raise LedgerCorrupt("it cannot be decrypted: the key does not fit") from error
-        try:
-            return zlib.decompress(packed)
-        except zlib.error as error:
-            raise LedgerCorrupt(f"it cannot be decompressed: {error}") from error
+        return zlib.decompress(packed)
 
     def name(self, digest: str) -> bytes:
         """By which a message of that content digest is archived: algorithm and raw bytes."""
@@ -85,13 +82,8 @@ def dump(message: Mapping[str, Any] | Sequence[Any]) -> bytes:
 
 
 def load(line: bytes) -> Message:
-    """The message of a line."""
-    try:
-        message = json.loads(line.decode("utf-8", "surrogatepass"))
-    except ValueError as error:
-        raise LedgerCorrupt("a line of it is not JSON") from error
-    if not isinstance(message, dict):
-        raise LedgerCorrupt("a line of it is not a message")
+    """The message of a line, of what `Packer.unpack` has found unchanged."""
+    message: Message = json.loads(line.decode("utf-8", "surrogatepass"))
     return message
 
 
@@ -119,9 +111,7 @@ def new_pepper(codec: Codec | None) -> bytes:
 
 
 def packer_of(pepper: bytes, codec: Codec | None, place: str, *, plain_too: bool) -> Packer:
-    """The packer of a store that keeps this pepper, which proves the key as well.
-
-    `plain_too`: a store that is not encrypted stays so, whatever the codec."""
+    """The packer of a store that keeps this pepper, which proves the key as well."""
     if not pepper and (codec is None or plain_too):
         return Packer()
     if not pepper:
@@ -133,9 +123,8 @@ def packer_of(pepper: bytes, codec: Codec | None, place: str, *, plain_too: bool
     try:
         return Packer(codec, Packer(codec).unpack(pepper))
     except LedgerCorrupt as error:
-        raise StoreUnavailable(
-            f"{place} is encrypted with another key than the one given"
-        ) from error
+        said = f"{place} is encrypted with another key than the one given"
+        raise StoreUnavailable(said) from error
 
 
 # ---------------------------------------------------------------- originals
