@@ -162,18 +162,6 @@ def test_a_store_that_can_never_be_opened_costs_no_compression(
     assert told_once(caplog, "stays in memory")
 
 
-def test_a_wrong_key_costs_no_compression(
-    host: LocalProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And nothing is written plain instead."""
-    monkeypatch.setenv("PRAISONAI_SESSION_KEY", "hunter2")
-    path = tmp_path / "told.db"
-    made = agent(host, OPENAI, context(host, store_url=str(path)))
-    talked(host, made, range(TURNS))
-    assert made.context_compressor.context_status == "summarized"
-    assert not path.exists()
-
-
 def test_a_store_that_is_damaged_under_way(
     host: LocalProvider, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

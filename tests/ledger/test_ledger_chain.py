@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -61,15 +60,6 @@ CHAIN = (
     "sha256:903781aed015278703728dc83033ee8950913296a8c9e067b7abf0bdd755b83a",
     "sha256:49bbcf7e2fc3e7485c769bb4208415fcfd3e41c539af63c322bde65a27536923",
 )
-
-
-def test_what_is_archived_masked_is_known_by_both_digests() -> None:
-    """The digest of the masked message leads to that of the message it stands for."""
-    masked = replace(standing_for("a", "b", "c"), archived_as=((0, "A"), (2, "C")), secrets=3)
-    assert masked.aliases() == {"A": "a", "C": "c"}
-    assert standing_for("a").aliases() == {}
-    known = {"archived_as": [[0, "A"], [2, "C"]], "secrets": 3}
-    assert {key: json.loads(masked.payload())[key] for key in known} == known
 
 
 def test_a_tombstone_verifies_and_stands_for_nothing() -> None:

@@ -176,6 +176,11 @@ def test_tools_explain_themselves() -> None:
 # ---------------------------------------------------------------- masked outputs
 
 
+CONFIG = CompressorConfig(
+    model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, namespace=NAMESPACE
+)
+
+
 def outputs(turns: int) -> list[dict[str, Any]]:
     """A session of little talk and large outputs."""
     messages: list[dict[str, Any]] = [{"role": "system", "content": "You are a coding agent."}]
@@ -194,10 +199,7 @@ async def model(messages: Sequence[Any]) -> str:
 
 def test_every_masked_output_says_how_it_is_read_whole(store: Store) -> None:
     """Its line's reference gives the output word for word: also once a summary stands for it."""
-    config = CompressorConfig(
-        model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, namespace=NAMESPACE
-    )
-    ours = ContextCompressor(replace(config, recall=True), summarizer=model, store=store)
+    ours = ContextCompressor(replace(CONFIG, recall=True), summarizer=model, store=store)
     messages = outputs(20)
     view = ours.compress_sync(messages, session_id="s")
     assert view.context_status == "masked"
@@ -234,14 +236,11 @@ def test_who_has_no_recall_tool_is_not_told_of_it_by_older_summaries(
     store: Store, turns: int, status: str, shape: Callable[..., list[dict[str, Any]]]
 ) -> None:
     """Written for an agent with the tools, sent to one without; each knows the other's view."""
-    config = CompressorConfig(
-        model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, namespace=NAMESPACE
-    )
-    having = ContextCompressor(replace(config, recall=True), summarizer=model, store=store)
+    having = ContextCompressor(replace(CONFIG, recall=True), summarizer=model, store=store)
     messages = shape(outputs(turns))
     told = having.compress_sync(messages, session_id="s", force=status == "summarized")
     assert "read_conversation_archive" in str(told.messages)
-    without = ContextCompressor(config, store=store)
+    without = ContextCompressor(CONFIG, store=store)
     view = without.compress_sync(messages, session_id="s")
     assert (view.context_status, view.written) == (told.context_status, ())
     assert view.context_status == status

@@ -12,7 +12,6 @@ from cryptography.fernet import Fernet
 from praison_compressor import (
     ConfigError,
     LedgerError,
-    SessionNotFound,
     Store,
     StoreUnavailable,
 )
@@ -26,14 +25,6 @@ from tests.helpers.talks import NAMESPACE, committed, segment, talk
 pytest_plugins = ["tests.helpers.stores"]
 
 # ---------------------------------------------------------------- lasting
-
-
-def test_a_session_that_never_compressed_leaves_nothing(sql_store: SqlStore) -> None:
-    """Opening writes no row: no store write while a view fits."""
-    sql_store.open(NAMESPACE, "quiet")
-    assert sql_store.sessions(NAMESPACE) == []
-    with pytest.raises(SessionNotFound, match="'quiet'"):
-        sql_store.lineage(NAMESPACE, "quiet")
 
 
 def test_a_quiet_turn_asks_once(sql_store: SqlStore, statements: list[str]) -> None:

@@ -11,14 +11,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from praison_compressor import ConfigError, LedgerConflict, LedgerCorrupt, StoreUnavailable
+from praison_compressor import ConfigError, LedgerConflict, StoreUnavailable
 from praison_compressor.ledger.sql import database
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 
 pytest_plugins = ["tests.helpers.stores"]
-
-ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.mark.parametrize(
@@ -36,16 +34,6 @@ def test_a_wrong_url_is_one_clear_error(url: str, said: str) -> None:
         open_store(url)
     assert "hunter2" not in str(caught.value)
     assert "sqlite:///" in str(caught.value)
-
-
-def test_a_file_that_is_no_database_is_damaged(tmp_path: Path) -> None:
-    """The file is named and left as it was."""
-    path = tmp_path / "ledger.db"
-    path.write_bytes(b"not a database at all, but long enough to be read as one" * 100)
-    before = path.read_bytes()
-    with pytest.raises(LedgerCorrupt, match=r"ledger\.db is damaged"):
-        open_store(path).open(NAMESPACE, "s")
-    assert path.read_bytes() == before
 
 
 def test_a_torn_file_is_damaged(tmp_path: Path) -> None:
@@ -111,10 +99,6 @@ def test_a_locked_store_is_waited_for_once(
     store.close()
 
 
-def _deleted(path: Path) -> None:
-    path.unlink()
-
-
 def _deleted_with_its_log(path: Path) -> None:
     for file in path.parent.glob(path.name + "*"):
         file.unlink()
@@ -127,7 +111,7 @@ def _another_in_its_place(path: Path) -> None:
     path.with_name("other.db").replace(path)
 
 
-@pytest.mark.parametrize("lose", [_deleted, _deleted_with_its_log, _another_in_its_place])
+@pytest.mark.parametrize("lose", [_deleted_with_its_log, _another_in_its_place])
 def test_a_file_that_went_away_is_made_anew(
     lose: Callable[[Path], None], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
