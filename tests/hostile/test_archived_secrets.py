@@ -45,11 +45,12 @@ def written(path: Path, store: SqlStore) -> tuple[str, set[str]]:
         packed = [row[0] for row in connection.execute("SELECT body FROM compressor_messages")]
         packed += [row[0] for row in connection.execute("SELECT sealed FROM compressor_entries")]
         recorded = connection.execute("SELECT transcript FROM compressor_sessions")
-        packed += [row[0] for row in recorded]
+        packed += [row[0] for row in recorded if row[0] is not None]
         connection.execute(
             "CREATE VIRTUAL TABLE temp.found USING fts5vocab('main', 'compressor_search', 'row')"
         )
         index = {row[0] for row in connection.execute("SELECT term FROM temp.found")}
+    store.check()
     texts = [store._database.packer.unpack(body).decode("utf-8") for body in packed]
     return bytes_.decode("latin-1") + "".join(texts), index
 

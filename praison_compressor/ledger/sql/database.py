@@ -113,7 +113,7 @@ class Database:
         # threads some would wait too long. Only one of a process asks it.
         self._writing = renewed(threading.Lock())
         self._engine: Engine | None = None
-        self._packer = Packer()  # the store's own, once it was reached
+        self.packer = Packer()  # the store's own, once it was reached
         self._file: tuple[int, int] | None = None
         # By kind of transaction: until when it is refused, and in which words.
         self._rests: dict[str, tuple[float, str]] = {}
@@ -176,7 +176,7 @@ class Database:
         with undivided, self._ready().connect() as connection:
             connection = connection.execution_options(begin=begin)
             with connection.begin():
-                return work(Archive(connection, self._packer))
+                return work(Archive(connection, self.packer))
 
     def _ready(self) -> Engine:
         with self._lock:
@@ -224,7 +224,7 @@ class Database:
         engine = _sqlite(self.url) if self.is_sqlite else _postgresql(self.url)
         try:
             with engine.connect() as connection:
-                self._packer = self._packer_of(connection)
+                self.packer = self._packer_of(connection)
             self._file = _identity(self.url)
         except BaseException:
             engine.dispose()
