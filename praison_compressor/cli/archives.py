@@ -15,7 +15,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..config import CompressorConfig
 from ..errors import SessionNotFound
 from ..messages import Message
-from ..messages.display import one_line, when
+from ..messages.display import one_line
 from .options import ForModel, Out, Place, SessionId, Window, command, flag, option
 from .terminal import FOUND_FAULT, Answer, Line, Piece, Unusable, number
 from .transcripts import put, read_json, read_one, write
@@ -175,9 +175,6 @@ def _erased(found: Forgotten) -> Iterator[Piece]:
     yield f"Forgotten: {number(done.messages)} messages, {number(done.segments)} segments."
     for name in done.still_in:
         yield Line(f"Some of it is still in session {name}.", "yellow")
-    for copy in done.exports:
-        note = f": {copy.note}" if copy.note else ""
-        yield Line(f"Exported {when(copy.created) or '-'}{note}; see to that copy.", "yellow")
     for name in found.mirrored:
         yield f"The host's session {name} is gone too."
     for sentence in found.left:
@@ -193,12 +190,11 @@ def _erased(found: Forgotten) -> Iterator[Piece]:
 def export(
     session: SessionId,
     place: Place,
-    note: Annotated[str, option("--note", "TEXT", "Where it goes; `forget` recalls it.")] = "",
     out: Out = "-",
 ) -> Answer | None:
     """Write a session with its archive and its chain as one JSON file."""
     with place.open() as store:
-        found = store.export(place.namespace, session, note)
+        found = store.export(place.namespace, session)
     text = json.dumps(found, indent=1) + "\n"
     if out in (None, "-"):
         sys.stdout.write(text)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from ..ledger.segments import Entry, Epoch, Segment, Session
+from ..ledger.segments import Entry, Epoch, Segment, Session, Usage
 from ..messages import text_of
 from ..messages.display import excerpt, when
 from ..summaries.prompts import rendering
@@ -162,9 +162,11 @@ def status(session: SessionId, place: Place, for_model: ForModel = None) -> Answ
     """
     with place.open() as store:
         found = existing(store, place.namespace, session)
-        usage = store.usage(place.namespace, session)
         archived = len(store.archived(place.namespace, session))
-        epochs = len(store.lineage(place.namespace, found.id))
+        epochs = store.lineage(place.namespace, found.id)
+    own = {epoch.id for epoch in epochs if epoch.session_id == found.id}
+    paid = (entry.segment.usage for entry in found.entries if entry.epoch in own)
+    usage = sum(paid, Usage())
     segments = [entry.segment for entry in found.entries if not entry.forgotten]
     stand = itertools.compress(segments, standing(segments))
     saved = sum(segment.source_tokens - segment.tokens for segment in stand)
@@ -173,7 +175,7 @@ def status(session: SessionId, place: Place, for_model: ForModel = None) -> Answ
         "session": found.id,
         "epoch": found.tip,
         "parent": found.parent,
-        "compressions": epochs - 1,
+        "compressions": len(epochs) - 1,
         "summaries": sum(segment.kind == "summary" for segment in segments),
         "masks": sum(segment.kind != "summary" for segment in segments),
         "archived_messages": archived,

@@ -8,7 +8,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import LedgerConflict, SessionNotFound
@@ -24,7 +24,7 @@ from .segments import (
     Segment,
     Session,
     archive_digest,
-    earlier_outline,
+    at_length,
     plain_outline,
     seal,
 )
@@ -43,9 +43,15 @@ class _Kept:
 
     session: Session
     epochs: tuple[Epoch, ...]
-    above: tuple[Epoch, ...] = ()
-    """The lineage that it was forked from."""
+    """Its lineage: those that it was forked from before its own."""
     outline: Outline | None = None
+
+    def epochs_to(self, epoch_id: str) -> tuple[Epoch, ...]:
+        """The lineage of an epoch; all of it for the stable id."""
+        if epoch_id == self.session.id:
+            return self.epochs
+        ids = [epoch.id for epoch in self.epochs]
+        return self.epochs[: ids.index(epoch_id) + 1]
 
 
 class MemoryStore:
@@ -54,66 +60,59 @@ class MemoryStore:
     def __init__(self) -> None:
         self._lock = renewed(threading.RLock())
         self._sessions: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
-        self._stable: dict[tuple[str, str], str] = {}
         self._leases: dict[tuple[str, str], tuple[str, float]] = {}
         renewed(self)
 
     def _at_fork_reinit(self) -> None:
         self._leases = {}  # their holders are not in the child
-        self._stable = {
-            (namespace, epoch.id): session_id
-            for (namespace, session_id), kept in self._sessions.items()
-            for epoch in kept.epochs
-        }
 
     def open(
         self, namespace: str, session_id: str, parent_session_id: str | None = None
     ) -> Session:
         with self._lock:
-            stable = self._stable.get((namespace, session_id))
-            if stable is None and parent_session_id is None:
+            kept = self._find(namespace, session_id)
+            if kept is None and parent_session_id is None:
                 # Not held before its first commit: a look at a name makes no session.
                 return Session(namespace, session_id, session_id, None)
-            if stable is None:
-                return self._create(namespace, session_id, parent_session_id).session
-            self._sessions.move_to_end((namespace, stable))
-            return self._sessions[namespace, stable].session
+            return self._put(kept or self._new(namespace, session_id, parent_session_id))
 
-    def _create(self, namespace: str, session_id: str, parent_id: str | None) -> _Kept:
-        entries: tuple[Entry, ...] = ()
-        above: tuple[Epoch, ...] = ()
-        outline = None
-        if parent_id is not None and (namespace, parent_id) in self._stable:
-            entries = self._at(namespace, parent_id)
-            above = tuple(self._lineage(namespace, parent_id))
-            parent = self._sessions[namespace, self._stable[namespace, parent_id]]
-            outline = _outline_at(parent, entries)
-        head = entries[-1].hash if entries else GENESIS
-        session = Session(namespace, session_id, session_id, parent_id, head, entries)
+    def _find(self, namespace: str, name: str) -> _Kept | None:
+        """The session that a name means, its own or that of an epoch that it committed."""
+        kept = self._sessions.get((namespace, name))
+        if kept is not None:
+            return kept
+        for (space, session_id), other in self._sessions.items():
+            ids = [epoch.id for epoch in other.epochs if epoch.session_id == session_id]
+            if space == namespace and name in ids:
+                return other
+        return None
+
+    def _new(self, namespace: str, session_id: str, parent_id: str | None) -> _Kept:
         root = Epoch(session_id, parent_id, session_id, time.time())
-        return self._put(_Kept(session, (root,), above, outline))
+        session = Session(namespace, session_id, session_id, parent_id)
+        base = None if parent_id is None else self._find(namespace, parent_id)
+        if base is None or parent_id is None:
+            return _Kept(session, (root,))
+        above = base.epochs_to(parent_id)
+        later = {epoch.id for epoch in base.epochs[len(above) :]}
+        entries = tuple(entry for entry in base.session.entries if entry.epoch not in later)
+        head = entries[-1].hash if entries else GENESIS
+        session = replace(session, head_hash=head, entries=entries)
+        if not later:
+            return _Kept(session, (*above, root), base.outline)
+        length = entries[-1].segment.transcript_length if entries else 0
+        whole = self.transcript(base.session)
+        return _Kept(session, (*above, root), at_length(whole, length))
 
-    def _put(self, kept: _Kept) -> _Kept:
+    def _put(self, kept: _Kept) -> Session:
         """Hold the session as it is now, and no more sessions than there is room for."""
         session = kept.session
         self._sessions[session.namespace, session.id] = kept
         self._sessions.move_to_end((session.namespace, session.id))
-        self._stable[session.namespace, session.tip] = session.id
         while len(self._sessions) > MOST_SESSIONS:
-            (namespace, session_id), gone = self._sessions.popitem(last=False)
-            for epoch in gone.epochs:
-                del self._stable[namespace, epoch.id]
-            logger.info("session %s is the least used of %d: forgotten", session_id, MOST_SESSIONS)
-        return kept
-
-    def _at(self, namespace: str, epoch_id: str) -> tuple[Entry, ...]:
-        """The entries as they stood in that epoch, all of them for the stable id."""
-        kept = self._sessions[namespace, self._stable[namespace, epoch_id]]
-        if epoch_id == kept.session.id:
-            return kept.session.entries
-        known = [epoch.id for epoch in kept.epochs]
-        later = set(known[known.index(epoch_id) + 1 :])
-        return tuple(entry for entry in kept.session.entries if entry.epoch not in later)
+            (_, gone), _ = self._sessions.popitem(last=False)
+            logger.info("session %s is the least used of %d: forgotten", gone, MOST_SESSIONS)
+        return session
 
     def commit(
         self,
@@ -124,11 +123,12 @@ class MemoryStore:
         with self._lock:
             kept = self._sessions.get((session.namespace, session.id))
             if kept is None and session.tip == session.id:
-                kept = self._create(session.namespace, session.id, session.parent)
+                kept = self._new(session.namespace, session.id, session.parent)
             if kept is None or kept.session.tip != session.tip:
                 tip = "gone" if kept is None else f"now {kept.session.tip}"
                 raise LedgerConflict(f"session {session.id}: the tip is {tip}")
-            epoch = f"{session.id}.c{len(kept.epochs)}-{secrets.token_hex(4)}"
+            own = sum(epoch.session_id == session.id for epoch in kept.epochs)
+            epoch = f"{session.id}.c{own}-{secrets.token_hex(4)}"
             head, entries = kept.session.head_hash, kept.session.entries
             for segment, originals in segments:
                 entry = seal(segment, head, epoch, archive=archive_digest(originals))
@@ -139,7 +139,7 @@ class MemoryStore:
             )
             epochs = (*kept.epochs, Epoch(epoch, session.tip, session.id, time.time()))
             whole = kept.outline if outline is None else plain_outline(outline)
-            return self._put(replace(kept, session=after, epochs=epochs, outline=whole)).session
+            return self._put(_Kept(after, epochs, whole))
 
     def keep(self, session: Session, outline: Outline) -> bool:
         with self._lock:
@@ -152,43 +152,31 @@ class MemoryStore:
     def transcript(self, session: Session) -> list[Message]:
         with self._lock:
             kept = self._sessions.get((session.namespace, session.id))
-            if kept is None:
-                return []
-            outline, entries = kept.outline, kept.session.entries
-        if outline is None:
+        if kept is None:
+            return []
+        entries = kept.session.entries
+        if kept.outline is None:
             if entries:
                 logger.warning(ARCHIVE_ONLY, session.id)
-            found = {content_digest(m): m for entry in entries for m in entry.originals}
-            return copy.deepcopy(list(found.values()))
-        return copy.deepcopy(
-            [
-                message
-                for item in outline
-                for message in (entries[item].originals if isinstance(item, int) else (item,))
-            ]
-        )
+            every = {content_digest(m): m for entry in entries for m in entry.originals}
+            return copy.deepcopy(list(every.values()))
+        found: list[Message] = []
+        for item in kept.outline:
+            found += entries[item].originals if isinstance(item, int) else (item,)
+        return copy.deepcopy(found)
 
     def originals(self, session: Session, entry: Entry) -> list[Message] | None:
         return copy.deepcopy(list(entry.originals))
 
     def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
         with self._lock:
-            return list(self._lineage(namespace, session_id))
-
-    def _lineage(self, namespace: str, session_id: str) -> Iterator[Epoch]:
-        """The epochs up to the one named; all of them for the stable id."""
-        kept = self._required(namespace, session_id)
-        yield from kept.above
-        for epoch in kept.epochs:
-            yield epoch
-            if epoch.id == session_id != kept.session.id:
-                return
+            return list(self._required(namespace, session_id).epochs_to(session_id))
 
     def _required(self, namespace: str, session_id: str) -> _Kept:
-        stable = self._stable.get((namespace, session_id))
-        if stable is None:
+        kept = self._find(namespace, session_id)
+        if kept is None:
             raise SessionNotFound(f"no session {session_id!r} in namespace {namespace!r}")
-        return self._sessions[namespace, stable]
+        return kept
 
     def search(
         self,
@@ -235,15 +223,6 @@ class MemoryStore:
 
     def close(self) -> None:
         return None
-
-
-def _outline_at(parent: _Kept, entries: Sequence[Entry]) -> Outline | None:
-    """What a fork begins with that has the parent's first entries, these."""
-    if len(entries) == len(parent.session.entries) or parent.outline is None:
-        return parent.outline
-    length = entries[-1].segment.transcript_length if entries else 0
-    every = parent.session.entries
-    return earlier_outline(parent.outline, len(entries), length, lambda n: every[n].originals)
 
 
 def _private(messages: Sequence[Message]) -> tuple[Message, ...]:

@@ -67,10 +67,11 @@ class Recall:
             return _NOTHING
         if not reference.strip():
             return self._overview(session)
-        masked = _MASKED.match(reference)
+        masked, named = _MASKED.match(reference), _REFERENCE.match(reference)
         if masked is not None:
-            return self._read_masked(session, masked[1].lower(), max(0, offset))
-        named = _REFERENCE.match(reference)
+            named = _REFERENCE.match(_place_of(session, masked[1].lower()))
+            if named is None:
+                return f"Nothing is archived under {masked[0]} yet; call the tool again instead."
         if named is None:
             return f"{_quoted(reference)} is no reference; {_HOW}."
         number = int(named[1])
@@ -83,29 +84,12 @@ class Recall:
         if not 1 <= first <= len(originals):
             return f"Segment s{number} has the messages s{number}.1 to s{number}.{len(originals)}."
         last = first if named[2] and not named[3] else len(originals)
+        if masked and len(originals) != len(session.entries[number - 1].segment.run):
+            # A run is of messages as read: where one had to be repaired the whole is shown.
+            first, last = 1, len(originals)
         return self._read(number, originals, first, last, max(0, offset))
 
     # -------------------------------------------------------------- reading
-
-    def _read_masked(self, session: Session, digits: str, offset: int) -> str:
-        """The message whose digest begins so: by the entry of its mask, else by what covers it."""
-        found = [
-            (entry.segment.kind == "mask", number, run.index(each))
-            for number, entry in enumerate(session.entries, 1)
-            for run in [entry.segment.run]
-            for each in run
-            if each.partition(":")[2].startswith(digits)
-        ]
-        if not found:
-            return f"Nothing is archived under m{digits} yet; call the tool again instead."
-        _, number, place = max(found)
-        originals = self.store.originals(session, session.entries[number - 1])
-        if originals is None:
-            return f"What m{digits} names was forgotten."
-        # A run is of messages as read: where one had to be repaired the whole segment is shown.
-        exact = len(originals) == len(session.entries[number - 1].segment.run)
-        first, last = (place + 1, place + 1) if exact else (1, len(originals))
-        return self._read(number, originals, first, last, offset)
 
     def _overview(self, session: Session) -> str:
         lines = []
@@ -152,6 +136,17 @@ class Recall:
                 return f"{answer}\n{more}"
             answer = f"{answer}\n{line}"
         return answer
+
+
+def _place_of(session: Session, digits: str) -> str:
+    """The reference of the message whose digest begins so; the segment of its mask goes first."""
+    found = [
+        (entry.segment.kind == "mask", number, place)
+        for number, entry in enumerate(session.entries, 1)
+        for place, digest in enumerate(entry.segment.run, 1)
+        if digest.partition(":")[2].startswith(digits)
+    ]
+    return "s{1}.{2}".format(*max(found)) if found else ""
 
 
 def recall_tools(

@@ -21,11 +21,11 @@ from tests.helpers.talks import NAMESPACE, committed, segment, talk
 COLUMNS = {
     "summary": [("entries", "sealed"), ("entries", "kind")],
     "archive": [("messages", "body"), ("messages", "digest")],
-    "transcript": [("transcripts", "body"), ("transcripts", "names")],
+    "transcript": [("sessions", "transcript")],
     "chain": [
         *(("entries", name) for name in ("epoch", "parent", "commitment", "hash")),
-        *(("sessions", name) for name in ("tip", "tip_parent", "head_hash", "base_hash")),
-        ("epochs", "parent_id"),
+        ("sessions", "id"),
+        *(("epochs", name) for name in ("id", "parent_id", "head")),
     ],
 }
 
@@ -61,18 +61,14 @@ def tamper(url: str, every: int) -> tuple[Counter[str], list[str]]:
     return flips, unnamed
 
 
-def _key(table: str) -> str:
-    return "session_key" if table == "transcripts" else "key"
-
-
 def _values(engine: Engine, table: str, column: str) -> list[Any]:
-    query = f"SELECT {_key(table)}, {column} FROM compressor_{table} WHERE {column} IS NOT NULL"
+    query = f"SELECT key, {column} FROM compressor_{table} WHERE {column} IS NOT NULL"
     with engine.begin() as connection:
         return list(connection.execute(text(query)).all())
 
 
 def _write(engine: Engine, table: str, column: str, key: int, value: Any) -> None:
-    change = text(f"UPDATE compressor_{table} SET {column} = :value WHERE {_key(table)} = :key")
+    change = text(f"UPDATE compressor_{table} SET {column} = :value WHERE key = :key")
     with engine.begin() as connection:
         connection.execute(change, {"value": value, "key": key})
 

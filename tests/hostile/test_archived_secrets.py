@@ -31,15 +31,10 @@ def leaked(path: Path, mine: ContextCompressor) -> set[str]:
     """The kinds of secrets that the files tell: their bytes, every payload unpacked, the index."""
     store: Any = mine.store
     with sqlite3.connect(path / "ledger.db") as connection:
-        packed = [
-            body
-            for table, column in (
-                ("messages", "body"),
-                ("entries", "sealed"),
-                ("transcripts", "body"),
-            )
-            for (body,) in connection.execute(f"SELECT {column} FROM compressor_{table}")
-        ]
+        packed = [row[0] for row in connection.execute("SELECT body FROM compressor_messages")]
+        packed += [row[0] for row in connection.execute("SELECT sealed FROM compressor_entries")]
+        recorded = connection.execute("SELECT transcript FROM compressor_sessions")
+        packed += [row[0] for row in recorded if row[0] is not None]
         connection.execute(
             "CREATE VIRTUAL TABLE temp.found USING fts5vocab('main', 'compressor_search', 'row')"
         )

@@ -16,7 +16,7 @@ from types import ModuleType
 
 import pytest
 
-from praison_compressor.testing import Asked, Call, LocalProvider, Reply, Summarizer
+from praison_compressor.testing import Asked, Call, LocalProvider, Reply, Summarizer, Worker
 from tests.helpers.hosting import at_home
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"

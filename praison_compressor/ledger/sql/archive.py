@@ -8,7 +8,7 @@ import hmac
 import json
 import secrets
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, delete, insert, select, text
@@ -55,20 +55,16 @@ class Packer:
         return packed + binascii.crc32(packed).to_bytes(4, "big")
 
     def unpack(self, stored: bytes) -> bytes:
-        """The data again.
-
-        Raises:
-            LedgerCorrupt: the bytes are not what was stored, or the key does not fit.
-        """
+        """The data again."""
         packed, checksum = bytes(stored[:-4]), bytes(stored[-4:])
         if binascii.crc32(packed).to_bytes(4, "big") != checksum:
             raise LedgerCorrupt("its bytes were changed (the checksum disagrees)")
         if self._codec is not None:
-            packed = _decrypted(self._codec.decrypt, packed)
-        try:
-            return zlib.decompress(packed)
-        except zlib.error as error:
-            raise LedgerCorrupt(f"it cannot be decompressed: {error}") from error
+            try:
+                packed = self._codec.decrypt(packed)
+            except Exception as error:  # of the caller's object, which raises what it likes
+                raise LedgerCorrupt("it cannot be decrypted: the key does not fit") from error
+        return zlib.decompress(packed)
 
     def name(self, digest: str) -> bytes:
         """By which a message of that content digest is archived: algorithm and raw bytes."""
@@ -79,14 +75,6 @@ class Packer:
         return algorithm.encode() + b":" + raw
 
 
-def _decrypted(decrypt: Callable[[bytes], bytes], token: bytes) -> bytes:
-    # A codec is the caller's object and raises what it likes.
-    try:
-        return decrypt(token)
-    except Exception as error:
-        raise LedgerCorrupt("it cannot be decrypted: the key does not fit") from error
-
-
 def dump(message: Mapping[str, Any] | Sequence[Any]) -> bytes:
     """One line of JSON, in the order of the caller's keys."""
     text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
@@ -94,27 +82,14 @@ def dump(message: Mapping[str, Any] | Sequence[Any]) -> bytes:
 
 
 def load(line: bytes) -> Message:
-    """The message of a line.
-
-    Raises:
-        LedgerCorrupt: the line holds none.
-    """
-    try:
-        message = json.loads(line.decode("utf-8", "surrogatepass"))
-    except ValueError as error:
-        raise LedgerCorrupt("a line of it is not JSON") from error
-    if not isinstance(message, dict):
-        raise LedgerCorrupt("a line of it is not a message")
+    """The message of a line, of what `Packer.unpack` has found unchanged."""
+    message: Message = json.loads(line.decode("utf-8", "surrogatepass"))
     return message
 
 
 # ---------------------------------------------------------------- keys
 def codec_of(key: str) -> Codec:
-    """The cipher of a key. The key itself is in no message.
-
-    Raises:
-        ConfigError: it is no key, or the package that encrypts is missing.
-    """
+    """The cipher of a key. The key itself is in no message."""
     try:
         from cryptography.fernet import Fernet
     except ImportError as error:
@@ -136,13 +111,7 @@ def new_pepper(codec: Codec | None) -> bytes:
 
 
 def packer_of(pepper: bytes, codec: Codec | None, place: str, *, plain_too: bool) -> Packer:
-    """The packer of a store that keeps this pepper, which proves the key as well.
-
-    `plain_too`: a store that is not encrypted stays so, whatever the codec.
-
-    Raises:
-        StoreUnavailable: the key does not fit the store.
-    """
+    """The packer of a store that keeps this pepper, which proves the key as well."""
     if not pepper and (codec is None or plain_too):
         return Packer()
     if not pepper:
@@ -154,9 +123,8 @@ def packer_of(pepper: bytes, codec: Codec | None, place: str, *, plain_too: bool
     try:
         return Packer(codec, Packer(codec).unpack(pepper))
     except LedgerCorrupt as error:
-        raise StoreUnavailable(
-            f"{place} is encrypted with another key than the one given"
-        ) from error
+        said = f"{place} is encrypted with another key than the one given"
+        raise StoreUnavailable(said) from error
 
 
 # ---------------------------------------------------------------- originals
@@ -168,10 +136,10 @@ _AT_ONCE = 500  # parameters of one statement
 class Archive:
     """The originals, as one transaction sees them; it carries what else the transaction needs."""
 
-    def __init__(self, connection: Connection, packer: Packer, *, indexed: bool) -> None:
+    def __init__(self, connection: Connection, packer: Packer) -> None:
         self.connection = connection
         self.packer = packer
-        self.indexed = indexed
+        self.indexed = not packer.encrypts
 
     def add(self, namespace: str, originals: Sequence[Message]) -> list[int]:
         """Archive what is not there yet; the key of each message, in order."""
@@ -201,7 +169,7 @@ class Archive:
         self.connection.execute(insertion, rows)
         known = self._keys(namespace, fresh)
         if self.indexed:
-            add_words(self.connection, {known[name]: m for name, m in fresh.items()})
+            _add_words(self.connection, {known[name]: m for name, m in fresh.items()})
         return known
 
     def link(self, entry_key: int, keys: Sequence[int]) -> None:
@@ -213,23 +181,23 @@ class Archive:
         if rows:
             self.connection.execute(insert(links), rows)
 
-    def of_entry(self, entry_key: int) -> list[Message]:
-        """The originals of an entry, in order."""
-        query = (
-            select(links.c.message_key)
-            .where(links.c.entry_key == entry_key)
-            .order_by(links.c.ordinal)
-        )
-        keys = list(self.connection.execute(query).scalars())
-        found = self.get(keys)
-        return [found[key] for key in keys]
+    def linked(self, entry_keys: Iterable[int]) -> dict[int, list[int]]:
+        """The keys of the messages of each entry, in order."""
+        found: dict[int, list[int]] = {key: [] for key in entry_keys}
+        for some in batches(found):
+            query = select(links).where(links.c.entry_key.in_(some))
+            for row in self.connection.execute(query.order_by(links.c.entry_key, links.c.ordinal)):
+                found[row.entry_key].append(row.message_key)
+        return found
+
+    def of_entries(self, entry_keys: Iterable[int]) -> dict[int, list[Message]]:
+        """The originals of each entry, in order."""
+        linked = self.linked(entry_keys)
+        found = self.get(key for keys in linked.values() for key in keys)
+        return {entry: [found[key] for key in keys] for entry, keys in linked.items()}
 
     def get(self, keys: Iterable[int]) -> dict[int, Message]:
-        """Messages by their keys.
-
-        Raises:
-            LedgerCorrupt: one cannot be read.
-        """
+        """Messages by their keys."""
         found: dict[int, Message] = {}
         for some in batches(dict.fromkeys(keys)):
             query = select(messages.c.key, messages.c.body).where(messages.c.key.in_(some))
@@ -238,11 +206,7 @@ class Archive:
         return found
 
     def read(self, row: Any) -> Message:
-        """The message of a row.
-
-        Raises:
-            LedgerCorrupt: it cannot be read.
-        """
+        """The message of a row."""
         try:
             return load(self.packer.unpack(row.body))
         except LedgerCorrupt as error:
@@ -252,8 +216,12 @@ class Archive:
         """Take messages that no entry links any more out of archive and index."""
         for some in batches(dict.fromkeys(keys)):
             if self.indexed:
-                remove_words(self.connection, self.get(some))
+                _remove_words(self.connection, self.get(some))
             self.connection.execute(delete(messages).where(messages.c.key.in_(some)))
+        if self.indexed and is_sqlite(self.connection):
+            # FTS5 keeps removed words until its index is merged into one piece.
+            merge = "INSERT INTO compressor_search(compressor_search) VALUES ('optimize')"
+            self.connection.exec_driver_sql(merge)
 
 
 def batches(items: Iterable[T]) -> Iterator[list[T]]:
@@ -268,7 +236,7 @@ def batches(items: Iterable[T]) -> Iterator[list[T]]:
 # checked on the messages themselves.
 
 
-def add_words(connection: Connection, found: Mapping[int, Message]) -> None:
+def _add_words(connection: Connection, found: Mapping[int, Message]) -> None:
     """Index messages under their words."""
     if is_sqlite(connection):
         statement = "INSERT INTO compressor_search(rowid, words) VALUES (:key, :words)"
@@ -280,7 +248,7 @@ def add_words(connection: Connection, found: Mapping[int, Message]) -> None:
     connection.execute(text(statement), _words_of(connection, found))
 
 
-def remove_words(connection: Connection, found: Mapping[int, Message]) -> None:
+def _remove_words(connection: Connection, found: Mapping[int, Message]) -> None:
     """Take messages out of the index; FTS5 must be told what it was given."""
     statement = "DELETE FROM compressor_search WHERE message_key = :key"
     if is_sqlite(connection):
@@ -296,11 +264,3 @@ def _words_of(connection: Connection, found: Mapping[int, Message]) -> list[dict
     listed = {key: words(readable(message)) for key, message in found.items()}
     join = " ".join if is_sqlite(connection) else list
     return [{"key": key, "words": join(each)} for key, each in listed.items()]
-
-
-def optimize_index(connection: Connection) -> None:
-    """Merge the index into one piece: FTS5 keeps removed words until then."""
-    if is_sqlite(connection):
-        connection.exec_driver_sql(
-            "INSERT INTO compressor_search(compressor_search) VALUES ('optimize')"
-        )

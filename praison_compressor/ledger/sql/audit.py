@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
-from sqlalchemy import Connection, Row, exc, select, text
+from sqlalchemy import Connection, Row, Select, select
 
 from ...errors import LedgerCorrupt
 from ...messages import content_digest
-from ..segments import FORGOTTEN, Entry, archive_digest, chain_faults
+from ..segments import FORGOTTEN, GENESIS, Entry, archive_digest, chain_faults
 from .archive import Archive, batches
-from .schema import epochs, is_sqlite, links, messages, sessions, transcripts
-from .sessions import by_key, names_of, rows_of, scope_of, unpacked, unsealed
+from .schema import entries, epochs, is_sqlite, links, messages, sessions
+from .sessions import chain, outline, unsealed
 
 
 @dataclass(frozen=True)
@@ -29,17 +30,17 @@ class Fault:
 
 def audit(archive: Archive, namespace: str | None, session_id: str | None) -> list[Fault]:
     """The faults of the whole store, of a namespace, or of one session."""
-    query = select(sessions).order_by(sessions.c.key)
+    query: Select[Any] = select(*(sessions.c[name] for name in ("key", "namespace", "id")))
     if namespace is not None:
         query = query.where(sessions.c.namespace == namespace)
     if session_id is not None:
         query = query.where(sessions.c.id == session_id)
     faults = list(_file_faults(archive.connection))
-    for row in archive.connection.execute(query).all():
+    for row in archive.connection.execute(query.order_by(sessions.c.key)).all():
         faults += session_faults(archive, row)
     if session_id is None:
+        faults += _lost_entries(archive.connection)
         faults += _archive_faults(archive, namespace)
-        faults += _index_faults(archive.connection) if archive.indexed else ()
     return faults
 
 
@@ -52,73 +53,88 @@ def _file_faults(connection: Connection) -> Iterator[Fault]:
 
 
 # ---------------------------------------------------------------- one session
-def session_faults(archive: Archive, row: Row[Any]) -> Iterator[Fault]:
-    """The faults of one session: what it was forked from, its epochs, entries and transcript."""
-    name = f"session {row.id} ({row.namespace})"
-    for check in (_base_faults, _epoch_faults, _transcript_faults):
-        for said in check(archive, row):
-            yield Fault(name, said)
-    yield from _entry_faults(archive, row, name)
-
-
-def _base_faults(archive: Archive, row: Row[Any]) -> Iterator[str]:
-    if row.base_key is None:
+def session_faults(archive: Archive, session: Row[Any]) -> Iterator[Fault]:
+    """The faults of one session: its epochs, its chain of entries, its transcript."""
+    name = f"session {session.id} ({session.namespace})"
+    base = epochs.alias("base")
+    query = (
+        select(
+            epochs,
+            base.c.id.label("base_id"),
+            base.c.head.label("base_head"),
+            sessions.c.id.label("base_session"),
+        )
+        .join(base, base.c.key == epochs.c.base_key, isouter=True)
+        .join(sessions, sessions.c.key == base.c.session_key, isouter=True)
+        .where(epochs.c.session_key == session.key)
+        .order_by(epochs.c.key)
+    )
+    own = archive.connection.execute(query).all()
+    if not own:
+        yield Fault(name, "it has no epoch")
         return
-    expected = by_key(archive.connection, row.base_key).base_hash
-    if row.base_length:
-        last = rows_of(archive, row.base_key, row.base_length - 1, row.base_length)
-        expected = last[0].hash if last else None
-    if expected != row.base_hash:
-        yield "what it was forked from is not what it was"
+    rows = chain(archive.connection, session.namespace, own[-1].head)
+    yield from _entry_faults(archive, rows, name)
+    said = [*_epoch_faults(session, own), *_order_faults(own, rows)]
+    said += _transcript_faults(archive, session, len(rows))
+    yield from (Fault(name, each) for each in said)
 
 
-def _epoch_faults(archive: Archive, row: Row[Any]) -> Iterator[str]:
-    query = select(epochs).where(epochs.c.session_key == row.key).order_by(epochs.c.number)
-    found = archive.connection.execute(query).all()
-    parent, length = row.parent_id, 0
-    for number, epoch in enumerate(found):
-        if epoch.number != number or epoch.parent_id != parent:
-            yield f"epoch {epoch.id} does not follow {parent}"
-        if epoch.length < length or epoch.namespace != row.namespace:
-            yield f"epoch {epoch.id} is out of place"
-        parent, length = epoch.id, epoch.length
-    if len(found) != row.epochs or parent != row.tip:
-        yield f"its tip {row.tip} is not its newest epoch {parent}"
-    if length != row.length:
-        yield f"its newest epoch has {length} entries"
-    if found and row.tip_parent != found[-1].parent_id:
-        yield f"its tip does not follow {row.tip_parent}"
-    if not found or found[0].id != row.id:
+def _epoch_faults(session: Row[Any], own: Sequence[Row[Any]]) -> Iterator[str]:
+    root = own[0]
+    if root.id != session.id:
         yield "its root epoch is missing"
+    if root.base_key is not None and (
+        root.head != root.base_head or root.parent_id not in (root.base_id, root.base_session)
+    ):
+        yield "what it was forked from is not what it was"
+    for before, epoch in pairwise(own):
+        if epoch.base_key != before.key or epoch.parent_id != before.id:
+            yield f"epoch {epoch.id} does not follow {before.id}"
+    yield from (
+        f"epoch {epoch.id} is in another namespace"
+        for epoch in own
+        if epoch.namespace != session.namespace
+    )
 
 
-def _entry_faults(archive: Archive, row: Row[Any], name: str) -> Iterator[Fault]:
-    expected, count = row.base_hash, 0
-    for found in rows_of(archive, row.key):
-        where = f"{name}, entry {found.position} ({found.epoch})"
-        if found.position != count:
-            yield Fault(where, f"expected entry {count}")
+def _order_faults(own: Sequence[Row[Any]], rows: Sequence[Row[Any]]) -> Iterator[str]:
+    """Epochs whose entries are not where they should be in the chain."""
+    start = rows[0].parent if rows else own[-1].head
+    if start != GENESIS:
+        yield f"its chain has no entry {start}"
+    ends = {GENESIS: 0} | {row.hash: number for number, row in enumerate(rows, 1)}
+    done = ends.get(own[0].head, -1)
+    if done < 0:
+        yield f"its chain has not the head of epoch {own[0].id}"
+    for epoch in own[1:]:
+        end = ends.get(epoch.head, -1)
+        if end < done or any(row.epoch != epoch.id for row in rows[max(done, 0) : end]):
+            yield f"epoch {epoch.id} is out of place in the chain"
+        done = end
+
+
+def _entry_faults(archive: Archive, rows: Sequence[Row[Any]], name: str) -> Iterator[Fault]:
+    expected = None
+    for number, row in enumerate(rows):
+        where = f"{name}, entry {number} ({row.epoch})"
         try:
-            entry = unsealed(archive.packer, found)
+            entry = unsealed(archive.packer, row)
         except LedgerCorrupt as error:
             yield Fault(where, f"it cannot be read: {error}")
-            entry = Entry(FORGOTTEN, found.epoch, found.parent, "", found.commitment, found.hash)
+            entry = Entry(FORGOTTEN, row.epoch, row.parent, "", row.commitment, row.hash)
         faults = list(chain_faults(entry, expected))
-        yield from (Fault(where, said) for said in faults)
         if not faults and not entry.forgotten:
-            yield from (Fault(where, said) for said in _originals_faults(archive, found, entry))
-        expected, count = found.hash, count + 1
-    if count != row.length:
-        yield Fault(name, f"{count} entries, {row.length} were committed")
-    if expected != row.head_hash:
-        yield Fault(name, "its head is not its newest entry")
+            faults += _originals_faults(archive, row, entry)
+        yield from (Fault(where, said) for said in faults)
+        expected = row.hash
 
 
 def _originals_faults(archive: Archive, row: Row[Any], entry: Entry) -> Iterator[str]:
     if entry.segment.kind != row.kind:
         yield f"it is not of the kind {row.kind!r}"
     try:
-        found = archive_digest(archive.of_entry(row.key))
+        found = archive_digest(archive.of_entries([row.key])[row.key])
     except (LedgerCorrupt, KeyError) as error:
         yield f"its originals cannot be read: {error}"
         return
@@ -126,24 +142,29 @@ def _originals_faults(archive: Archive, row: Row[Any], entry: Entry) -> Iterator
         yield "its originals are not those that were archived"
 
 
-def _transcript_faults(archive: Archive, row: Row[Any]) -> Iterator[str]:
-    query = select(transcripts).where(transcripts.c.session_key == row.key)
-    kept = archive.connection.execute(query).first()
-    if kept is None:
-        return
+def _transcript_faults(archive: Archive, session: Row[Any], length: int) -> Iterator[str]:
     try:
-        recorded = unpacked(archive.packer, kept.body)
+        recorded = outline(archive, session.key) or ()
     except LedgerCorrupt as error:
         yield str(error)
         return
-    if names_of(archive.packer, recorded) != bytes(kept.names):
-        yield "the names of its recorded transcript are not its messages'"
-    length = sum(length for _, length in scope_of(archive.connection, row))
     if any(isinstance(item, int) and item >= length for item in recorded):
         yield "its recorded transcript names an entry that is not there"
 
 
 # ---------------------------------------------------------------- the archive
+def _lost_entries(connection: Connection) -> Iterator[Fault]:
+    later = entries.alias("later")
+    has_later = (later.c.namespace == entries.c.namespace) & (later.c.parent == entries.c.hash)
+    is_head = (epochs.c.namespace == entries.c.namespace) & (epochs.c.head == entries.c.hash)
+    query = select(entries).where(
+        ~select(later.c.key).where(has_later).exists(),
+        ~select(epochs.c.key).where(is_head).exists(),
+    )
+    for row in connection.execute(query):
+        yield Fault(f"entry {row.hash} ({row.namespace})", "no session leads to it")
+
+
 def _archive_faults(archive: Archive, namespace: str | None) -> Iterator[Fault]:
     keys = select(messages.c.key).order_by(messages.c.key)
     unlinked = keys.join(links, links.c.message_key == messages.c.key, isouter=True).where(
@@ -152,8 +173,7 @@ def _archive_faults(archive: Archive, namespace: str | None) -> Iterator[Fault]:
     if namespace is not None:
         keys = keys.where(messages.c.namespace == namespace)
     for some in batches(archive.connection.execute(keys).scalars()):
-        query = select(messages).where(messages.c.key.in_(some)).order_by(messages.c.key)
-        for row in archive.connection.execute(query):
+        for row in archive.connection.execute(select(messages).where(messages.c.key.in_(some))):
             if (said := _fault_of_message(archive, row)) is not None:
                 yield Fault(f"archived message {row.key}", said)
     for key in archive.connection.execute(unlinked).scalars():
@@ -166,22 +186,3 @@ def _fault_of_message(archive: Archive, row: Row[Any]) -> str | None:
     except LedgerCorrupt as error:
         return f"it cannot be read: {error}"
     return None if archive.packer.name(digest) == bytes(row.digest) else "its content was changed"
-
-
-def _index_faults(connection: Connection) -> Iterator[Fault]:
-    if is_sqlite(connection):
-        try:
-            connection.exec_driver_sql(
-                "INSERT INTO compressor_search(compressor_search) VALUES ('integrity-check')"
-            )
-        except exc.OperationalError:
-            raise  # it is locked: that is no damage
-        except exc.DatabaseError as error:
-            yield Fault("the full-text index", f"it is damaged: {error.orig}")
-        return
-    query = text(
-        "SELECT m.key FROM compressor_messages m LEFT JOIN compressor_search f "
-        "ON f.message_key = m.key WHERE f.message_key IS NULL"
-    )
-    for key in connection.execute(query).scalars():
-        yield Fault(f"archived message {key}", "it is not in the full-text index")

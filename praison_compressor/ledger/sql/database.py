@@ -29,7 +29,7 @@ from sqlalchemy import (
 
 from ...errors import StoreUnavailable
 from ...messages.forks import renewed, undivided
-from .archive import Codec, Packer, new_pepper, packer_of
+from .archive import Archive, Codec, Packer, new_pepper, packer_of
 from .failures import is_transient, translated
 from .schema import LAYOUT, meta, metadata
 
@@ -58,38 +58,28 @@ def default_path(*, encrypted: bool = False) -> Path:
 
 
 def parse(url: str | os.PathLike[str] | None) -> URL:
-    """A database's URL from a URL, a path, or nothing.
-
-    Raises:
-        StoreUnavailable: it is neither.
-    """
-    if url is None:
-        return URL.create("sqlite", database=str(default_path()))
-    given = os.fspath(url)
+    """A database's URL from a URL, a path, or nothing."""
+    given = str(default_path()) if url is None else os.fspath(url)
     if "://" not in given:
-        return URL.create("sqlite", database=os.path.abspath(os.path.expanduser(given)))
+        given = f"sqlite:///{given}"
     try:
         parsed = make_url(given)
     except (exc.ArgumentError, ValueError) as error:
         # The text itself may hold a password: not a word of it is repeated.
-        raise StoreUnavailable(
-            "the store's URL cannot be read; expected sqlite:///path or "
-            "postgresql://user@host/database"
-        ) from error
-    return _supported(parsed)
-
-
-def _supported(url: URL) -> URL:
-    if url.drivername in ("postgres", "postgresql", "postgresql+psycopg"):
-        return url.set(drivername="postgresql+psycopg")
-    if url.drivername not in ("sqlite", "sqlite+pysqlite"):
-        raise StoreUnavailable(
-            f"a store of the kind {url.drivername!r} is not supported; expected sqlite:///path "
-            "or postgresql://user@host/database"
-        )
-    if not url.database or url.database == ":memory:":
+        raise StoreUnavailable(f"the store's URL cannot be read; {_EXPECTED}") from error
+    if parsed.drivername in ("postgres", "postgresql", "postgresql+psycopg"):
+        return parsed.set(drivername="postgresql+psycopg")
+    if parsed.drivername not in ("sqlite", "sqlite+pysqlite"):
+        kind = parsed.drivername
+        raise StoreUnavailable(f"a store of the kind {kind!r} is not supported; {_EXPECTED}")
+    path = given.partition(":///")[2]
+    if not path or path == ":memory:":
         raise StoreUnavailable("sqlite:// names no file; expected sqlite:///path/to/ledger.db")
-    return url.set(database=os.path.abspath(os.path.expanduser(url.database)), query={})
+    path = os.path.abspath(os.path.expanduser(path))
+    return URL.create("sqlite", database=path)
+
+
+_EXPECTED = "expected sqlite:///path or postgresql://user@host/database"
 
 
 def _place(url: URL) -> str:
@@ -123,7 +113,7 @@ class Database:
         # threads some would wait too long. Only one of a process asks it.
         self._writing = renewed(threading.Lock())
         self._engine: Engine | None = None
-        self._packer: Packer | None = None
+        self.packer = Packer()  # the store's own, once it was reached
         self._file: tuple[int, int] | None = None
         # By kind of transaction: until when it is refused, and in which words.
         self._rests: dict[str, tuple[float, str]] = {}
@@ -143,36 +133,11 @@ class Database:
         """Whether the store is one file of this machine."""
         return self.url.get_backend_name() == "sqlite"
 
-    def is_there(self) -> bool:
-        """Whether its file was made already; of a server it is not asked."""
-        return not self.is_sqlite or os.path.exists(str(self.url.database))
-
-    @property
-    def encrypted(self) -> bool:
-        """Whether payloads are encrypted; there is no full-text index then."""
-        return self.packer.encrypts
-
-    @property
-    def packer(self) -> Packer:
-        """How payloads of this store are packed; known once it was reached."""
-        if self._packer is None:
-            self.check()
-        assert self._packer is not None
-        return self._packer
-
-    def check(self) -> None:
-        """Reach the store; a new one gets its tables.
-
-        Raises:
-            StoreUnavailable: it cannot be reached, or another version wrote it.
-        """
-        self.read(lambda connection: connection.execute(text("SELECT 1")))
-
-    def read(self, work: Callable[[Connection], T]) -> T:
+    def read(self, work: Callable[[Archive], T]) -> T:
         """The outcome of work that only reads."""
         return self._run(work, _READ)
 
-    def write(self, work: Callable[[Connection], T]) -> T:
+    def write(self, work: Callable[[Archive], T]) -> T:
         """The outcome of work that writes, all of it or nothing."""
         if not self.is_sqlite:
             return self._run(work, _WRITE)
@@ -180,14 +145,11 @@ class Database:
             self._leave_lost_file()
             return self._run(work, _WRITE)
 
-    def maintain(self, *statements: str) -> list[Any]:
-        """Run statements that may not be in a transaction; the last one's rows."""
+    def maintain(self, statement: str) -> list[Any]:
+        """Run a statement that may not be in a transaction; its rows."""
         with translated(self.place), undivided, self._ready().connect() as connection:
             connection = connection.execution_options(isolation_level="AUTOCOMMIT", begin="")
-            *first, last = statements
-            for statement in first:
-                _ran_to_its_end(connection, statement)
-            result = connection.exec_driver_sql(last)
+            result = connection.exec_driver_sql(statement)
             return list(result.all()) if result.returns_rows else []
 
     def close(self) -> None:
@@ -199,7 +161,7 @@ class Database:
 
     # -------------------------------------------------------------- inside
 
-    def _run(self, work: Callable[[Connection], T], begin: str) -> T:
+    def _run(self, work: Callable[[Archive], T], begin: str) -> T:
         with self._resting(begin):
             for _ in range(_TRIES - 1):
                 try:
@@ -210,11 +172,11 @@ class Database:
                         raise
             return self._once(work, begin)
 
-    def _once(self, work: Callable[[Connection], T], begin: str) -> T:
+    def _once(self, work: Callable[[Archive], T], begin: str) -> T:
         with undivided, self._ready().connect() as connection:
             connection = connection.execution_options(begin=begin)
             with connection.begin():
-                return work(connection)
+                return work(Archive(connection, self.packer))
 
     def _ready(self) -> Engine:
         with self._lock:
@@ -262,7 +224,7 @@ class Database:
         engine = _sqlite(self.url) if self.is_sqlite else _postgresql(self.url)
         try:
             with engine.connect() as connection:
-                self._packer = self._packer_of(connection)
+                self.packer = self._packer_of(connection)
             self._file = _identity(self.url)
         except BaseException:
             engine.dispose()
@@ -292,12 +254,7 @@ def _about(connection: Connection) -> dict[str, bytes]:
     if not inspect(connection).has_table(meta.name):
         return {}
     found = connection.execute(select(meta.c.name, meta.c.value)).all()
-    return {"layout": b"", **{row.name: _raw(row.value) for row in found}}
-
-
-def _raw(value: Any) -> bytes:
-    # SQLite keeps whatever somebody wrote there; what is no bytes matches no layout and no key.
-    return bytes(value) if isinstance(value, (bytes, memoryview)) else repr(value).encode()
+    return {"layout": b"", **{row.name: bytes(row.value) for row in found}}
 
 
 def _made(connection: Connection, codec: Codec | None) -> dict[str, bytes]:
@@ -305,17 +262,6 @@ def _made(connection: Connection, codec: Codec | None) -> dict[str, bytes]:
     about = {"layout": LAYOUT, "pepper": new_pepper(codec)}
     connection.execute(insert(meta), [{"name": n, "value": v} for n, v in about.items()])
     return about
-
-
-def _ran_to_its_end(connection: Connection, statement: str) -> None:
-    if connection.dialect.name != "sqlite":
-        connection.exec_driver_sql(statement)
-        return
-    # incremental_vacuum frees one page a step, and only executescript steps to the end of what
-    # has no rows.
-    cursor = connection.connection.cursor()
-    cursor.executescript(statement)
-    cursor.close()
 
 
 # ---------------------------------------------------------------- SQLite
@@ -353,15 +299,12 @@ def _pragmas(connection: Any, _record: object) -> None:
     # The driver's own, late BEGIN would make two writers read first and then fail both.
     connection.isolation_level = None
     cursor = connection.cursor()
-    if cursor.execute("PRAGMA auto_vacuum").fetchone() == (0,):
-        # Before the first table: it cannot be switched on later without rewriting the file. Only
-        # then: it waits for whoever writes.
-        _until_it_is_free(cursor, "PRAGMA auto_vacuum = INCREMENTAL")
     for pragma in (
         "journal_mode = WAL",
         # A commit is rare and holds what a model was paid for: worth one fsync.
         "synchronous = FULL",
         "foreign_keys = ON",
+        # What `forget` removes is overwritten in place.
         "secure_delete = ON",
     ):
         _until_it_is_free(cursor, "PRAGMA " + pragma)

@@ -8,29 +8,20 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, Row, delete, select, text, update
+from sqlalchemy import CTE, ColumnElement, Connection, delete, select, text, update
 
 from ...errors import SessionNotFound, StoreUnavailable
 from ...messages import content_digest, is_system
-from .archive import Archive, optimize_index
+from ..segments import Outline
+from .archive import Archive, batches
 from .database import Database
-from .schema import entries, exports, is_sqlite, leases, links, messages, sessions
-from .sessions import drop_transcript, remove_message, require, sessions_with
+from .schema import entries, epochs, is_sqlite, leases, links, messages, sessions
+from .sessions import literals, outline, record, require, standing
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Export:
-    """An earlier export: a copy that this store cannot reach."""
-
-    session_id: str
-    created: float
-    note: str
 
 
 @dataclass(frozen=True)
@@ -45,8 +36,6 @@ class Erased:
     """The sessions whose summaries were removed: stable ids, for the host's mirror."""
     still_in: tuple[str, ...]
     """Other sessions of the namespace that hold some of the same messages, or are forks."""
-    exports: tuple[Export, ...]
-    """Copies that were made before."""
     pages_cleared: bool = True
     """False where a reader or missing rights kept the database from clearing freed pages."""
 
@@ -57,59 +46,54 @@ def erase_session(archive: Archive, namespace: str, target: str) -> Erased:
     _exclusive(connection)
     row = require(connection, namespace, target)
     own = select(entries.c.key).where(entries.c.session_key == row.key)
-    linked = set(
-        connection.execute(select(links.c.message_key).where(links.c.entry_key.in_(own))).scalars()
-    )
-    tombs = _bury(connection, connection.execute(own).scalars().all())
+    forks = _sessions_of(connection, _and_later(namespace, entries.c.key.in_(own))) - {row.key}
+    of_own = select(links.c.message_key).where(links.c.entry_key.in_(own))
+    linked = set(connection.execute(of_own).scalars())
+    tombs = _bury(connection, entries.c.session_key == row.key)
     connection.execute(delete(links).where(links.c.entry_key.in_(own)))
     connection.execute(
         delete(leases).where(leases.c.namespace == namespace, leases.c.session_id == row.id)
     )
-    gone = linked - _linked(connection, linked)
-    holders = _holders(connection, linked - gone)
-    _remove(archive, gone)
-    kept = drop_transcript(archive, row.key)
+    holders = _holders(connection, linked)
+    gone = linked - set(holders)
+    archive.remove(gone)
+    kept = literals(outline(archive, row.key) or ())
+    record(archive, row.key, None)
     # Every session of an agent has its system prompt: no sign of this one.
     said = {content_digest(message) for message in kept if not is_system(message)}
-    holders |= set(sessions_with(archive, namespace, said))
-    forks = _descendants(connection, [row.key])
+    others = {*forks, *holders.values(), *_recorded_with(archive, namespace, said)}
     _stale(connection, [row.key, *forks])
-    names = _names(connection, holders | set(forks)) - {row.id}
     return Erased(
         segments=tombs,
         messages=len(gone) + len(kept),
         sessions=(row.id,),
-        still_in=tuple(sorted(names)),
-        exports=_exports(connection, namespace, [row.id, *_names(connection, forks)]),
+        still_in=_names(connection, others - {row.key}),
     )
 
 
 def erase_message(archive: Archive, namespace: str, target: str) -> Erased:
-    """Forget one message in every session of the namespace."""
+    """Forget one message in every session of the namespace: with it go the summaries that cover it
+    and every later one, for its writer was shown the earlier ones."""
     connection = archive.connection
     _exclusive(connection)
     key = _message_key(archive, namespace, target)
-    keeping = [
-        session_key
-        for session_key in sessions_with(archive, namespace, [target])
-        if remove_message(archive, session_key, target)
-    ]
+    keeping = _recorded_with(archive, namespace, {target})
     if key is None and not keeping:
         raise SessionNotFound(f"no stored message {target} in namespace {namespace!r}")
-    touched = dict.fromkeys(keeping, ()) | _covered(connection, key)
-    tombs = _bury(connection, [entry_key for keys in touched.values() for entry_key in keys])
+    for session_key, recorded in keeping.items():
+        kept = [i for i in recorded if isinstance(i, int) or content_digest(i) != target]
+        record(archive, session_key, tuple(kept))
+    covering = entries.c.key.in_(select(links.c.entry_key).where(links.c.message_key == key))
+    later = _and_later(namespace, covering)
+    touched = {*keeping, *_sessions_of(connection, later)}
+    is_later = entries.c.key.in_(select(later.c.key))
+    tombs = _bury(connection, is_later & (covering | (entries.c.kind == "summary")))
     if key is not None:
         connection.execute(delete(links).where(links.c.message_key == key))
-        _remove(archive, [key])
+        archive.remove([key])
     _stale(connection, touched)
-    names = sorted(_names(connection, touched))
-    return Erased(
-        segments=tombs,
-        messages=1,
-        sessions=tuple(names),
-        still_in=(),
-        exports=_exports(connection, namespace, names),
-    )
+    names = _names(connection, touched)
+    return Erased(segments=tombs, messages=1, sessions=names, still_in=())
 
 
 def _message_key(archive: Archive, namespace: str, target: str) -> int | None:
@@ -124,36 +108,20 @@ def _message_key(archive: Archive, namespace: str, target: str) -> int | None:
     return archive.connection.execute(query).scalar()
 
 
-def _covered(connection: Connection, key: int | None) -> dict[int, list[int]]:
-    """By session, the entries that a message takes with it."""
-    query = (
-        select(entries)
-        .join(links, links.c.entry_key == entries.c.key)
-        .where(links.c.message_key == key)
+def _and_later(namespace: str, first: ColumnElement[bool]) -> CTE:
+    """The entries of the condition and all that follow them in any session's chain."""
+    step = select(entries.c.key, entries.c.hash).where(entries.c.namespace == namespace)
+    walk = step.where(first).cte("walk", recursive=True)
+    return walk.union(step.where(entries.c.parent == walk.c.hash))
+
+
+def _sessions_of(connection: Connection, chained: CTE) -> set[int]:
+    """Sessions whose chain has one of the entries, given with all that follow them."""
+    query = select(epochs.c.session_key).join(
+        entries, (entries.c.namespace == epochs.c.namespace) & (entries.c.hash == epochs.c.head)
     )
-    return {} if key is None else _in_its_light(connection, connection.execute(query).all())
-
-
-def _in_its_light(connection: Connection, covering: Sequence[Row[Any]]) -> dict[int, list[int]]:
-    """Entries by session that may repeat the message: those that cover it, and every later
-    summary, for its writer was shown the earlier ones."""
-    first: dict[int, int] = {}
-    for row in covering:
-        first[row.session_key] = min(row.position, first.get(row.session_key, row.position))
-    for session_key, position in list(first.items()):
-        for fork in _descendants(connection, [session_key], after=position):
-            first[fork] = -1
-    found: dict[int, list[int]] = {key: [] for key in first}
-    for row in covering:
-        found[row.session_key].append(row.key)
-    for session_key, position in first.items():
-        query = select(entries.c.key).where(
-            entries.c.session_key == session_key,
-            entries.c.position > position,
-            entries.c.kind == "summary",
-        )
-        found[session_key] += connection.execute(query).scalars()
-    return found
+    found = query.where(entries.c.key.in_(select(chained.c.key)))
+    return set(connection.execute(found).scalars())
 
 
 def _exclusive(connection: Connection) -> None:
@@ -162,75 +130,53 @@ def _exclusive(connection: Connection) -> None:
         connection.execute(text("LOCK TABLE compressor_sessions IN EXCLUSIVE MODE"))
 
 
-def _bury(connection: Connection, keys: Sequence[int]) -> int:
+def _bury(connection: Connection, these: ColumnElement[bool]) -> int:
     """Make tombstones; how many were none before."""
-    if not keys:
-        return 0
-    done = connection.execute(
-        update(entries)
-        .where(entries.c.key.in_(keys), entries.c.sealed.is_not(None))
-        .values(sealed=None)
-    )
-    return done.rowcount
+    query = select(entries.c.key).where(these, entries.c.sealed.is_not(None))
+    keys = connection.execute(query).scalars().all()
+    for some in batches(keys):
+        connection.execute(update(entries).where(entries.c.key.in_(some)).values(sealed=None))
+    return len(keys)
 
 
-def _linked(connection: Connection, keys: Iterable[int]) -> set[int]:
-    query = select(links.c.message_key).where(links.c.message_key.in_(list(keys)))
-    return set(connection.execute(query).scalars())
+def _holders(connection: Connection, keys: Iterable[int]) -> dict[int, int]:
+    """Those of the messages that an entry links, each with the session of one."""
+    found: dict[int, int] = {}
+    for some in batches(keys):
+        query = (
+            select(links.c.message_key, entries.c.session_key)
+            .join(entries, links.c.entry_key == entries.c.key)
+            .where(links.c.message_key.in_(some))
+        )
+        found |= {row.message_key: row.session_key for row in connection.execute(query)}
+    return found
 
 
-def _holders(connection: Connection, keys: Iterable[int]) -> set[int]:
-    """Sessions that link one of the messages."""
-    query = (
-        select(entries.c.session_key)
-        .join(links, links.c.entry_key == entries.c.key)
-        .where(links.c.message_key.in_(list(keys)))
-    )
-    return set(connection.execute(query).scalars())
+def _recorded_with(
+    archive: Archive, namespace: str, digests: Collection[str]
+) -> dict[int, Outline]:
+    """The recorded transcripts, by session, that themselves hold one of the messages."""
+    return {
+        session.key: recorded
+        for session, recorded in (standing(archive, namespace) if digests else ())
+        if any(content_digest(message) in digests for message in literals(recorded))
+    }
 
 
-def _descendants(
-    connection: Connection, keys: Sequence[int], after: int | None = None
-) -> list[int]:
-    """Forks of the sessions, forks of those too; `after`: only what inherits that position."""
-    query = select(sessions.c.key).where(sessions.c.base_key.in_(keys))
-    if after is not None:
-        query = query.where(sessions.c.base_length > after)
-    found = list(connection.execute(query).scalars())
-    return found + (_descendants(connection, found) if found else [])
-
-
-def _names(connection: Connection, keys: Iterable[int]) -> set[str]:
+def _names(connection: Connection, keys: Iterable[int]) -> tuple[str, ...]:
     query = select(sessions.c.id).where(sessions.c.key.in_(list(keys)))
-    return set(connection.execute(query).scalars())
-
-
-def _exports(connection: Connection, namespace: str, ids: Iterable[str]) -> tuple[Export, ...]:
-    query = (
-        select(exports)
-        .where(exports.c.namespace == namespace, exports.c.session_id.in_(list(ids)))
-        .order_by(exports.c.created)
-    )
-    return tuple(Export(row.session_id, row.created, row.note) for row in connection.execute(query))
-
-
-def _remove(archive: Archive, keys: Iterable[int]) -> None:
-    archive.remove(keys)
-    if archive.indexed:
-        optimize_index(archive.connection)
+    return tuple(sorted(connection.execute(query).scalars()))
 
 
 def _stale(connection: Connection, keys: Iterable[int]) -> None:
-    """Tell every process that snapshots of these sessions and their forks are stale."""
-    everyone = [*keys]
-    everyone += _descendants(connection, everyone)
+    """Tell every process that snapshots of these sessions are stale."""
     connection.execute(
-        update(sessions).where(sessions.c.key.in_(everyone)).values(edits=sessions.c.edits + 1)
+        update(sessions).where(sessions.c.key.in_(list(keys))).values(edits=sessions.c.edits + 1)
     )
 
 
 # ---------------------------------------------------------------- freed pages
-_REWRITTEN = ("entries", "messages", "links", "search", "transcripts")
+_REWRITTEN = ("entries", "messages", "links", "search", "sessions")
 _PATIENCE = 10.0
 """Seconds for transactions that may still read what was forgotten; a backup takes longer."""
 _PAUSE = 0.05
@@ -248,25 +194,26 @@ def reclaim(database: Database) -> bool:
 
 def _of_sqlite(database: Database) -> bool:
     # Freed bytes were overwritten in place (secure_delete); old ones may be in the log still.
-    ((busy, *_),) = database.maintain(
-        "PRAGMA incremental_vacuum", "PRAGMA wal_checkpoint(TRUNCATE)"
-    )
+    ((busy, *_),) = database.maintain("PRAGMA wal_checkpoint(TRUNCATE)")
     return not busy
 
 
 def _of_postgresql(database: Database) -> bool:
     # A plain VACUUM leaves old bytes in reused pages; FULL writes the tables anew, but copies
     # what a transaction from before may still read, and whoever comes waits behind it.
-    if not _no_reader_left(database, database.write(_transaction)):
-        return False
-    database.maintain(*(f"VACUUM FULL compressor_{name}" for name in _REWRITTEN))
+    now = database.write(lambda a: str(a.connection.execute(text(_TRANSACTION)).scalar()))
+    until = time.monotonic() + _PATIENCE
+    while database.read(lambda a: a.connection.execute(_BEFORE, {"now": now}).scalar()):
+        if time.monotonic() > until:
+            return False
+        time.sleep(_PAUSE)
+    for name in _REWRITTEN:
+        database.maintain(f"VACUUM FULL compressor_{name}")
     return True
 
 
-def _transaction(connection: Connection) -> str:
-    """The number of a transaction that began after what was forgotten was committed."""
-    return str(connection.execute(text("SELECT pg_current_xact_id()::xid")).scalar())
-
+_TRANSACTION = "SELECT pg_current_xact_id()::xid"
+"""The number of a transaction that begins after what was forgotten was committed."""
 
 # Numbers of transactions wrap round, so ages are compared. Readers of other databases count too:
 # one that writes there holds back the snapshots of those who begin here.
@@ -280,17 +227,3 @@ _BEFORE = text(
     ) AS holders WHERE age(held) > age(CAST(CAST(:now AS text) AS xid))
     """
 )
-
-
-def _no_reader_left(database: Database, now: str) -> bool:
-    """Wait until no transaction that began before that one is left; False where one outstays us."""
-
-    def held(connection: Connection) -> bool:
-        return bool(connection.execute(_BEFORE, {"now": now}).scalar())
-
-    until = time.monotonic() + _PATIENCE
-    while database.read(held):
-        if time.monotonic() > until:
-            return False
-        time.sleep(_PAUSE)
-    return True

@@ -1,28 +1,17 @@
-"""What people ask of the ledger: lineages, families, lists, costs, messages by their words."""
+"""What people ask of the ledger: lists, costs, archived messages, messages by their words."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, Row, func, select, text
+from sqlalchemy import Connection, func, select, text
 
 from ...messages import Message, content_digest
-from ..segments import Epoch, Usage
 from ..words import Hit, Place, hits, holds, readable, words
 from .archive import Archive
-from .schema import entries, epochs, is_sqlite, links, sessions, transcripts
-from .sessions import (
-    epochs_of,
-    find,
-    literals,
-    own_entries,
-    require,
-    scope_of,
-    unpacked,
-    within,
-)
+from .schema import entries, epochs, is_sqlite, links, messages, sessions
+from .sessions import NEWEST, chain, literals, require, standing
 
 
 @dataclass(frozen=True)
@@ -39,78 +28,47 @@ class SessionInfo:
     updated: float
 
 
-def lineage(connection: Connection, namespace: str, session_id: str) -> list[Epoch]:
-    row = require(connection, namespace, session_id)
-    upto = None if row.epoch_id == row.id else row.epoch_number
-    return epochs_of(connection, row, upto)
-
-
-def tree(connection: Connection, namespace: str, session_id: str) -> list[Epoch]:
-    row = require(connection, namespace, session_id)
-    seen = {row.id}
-    while row.parent_id is not None:
-        above = find(connection, namespace, row.parent_id)
-        if above is None or above.id in seen:
-            break
-        seen.add(above.id)
-        row = above
-    return _family(connection, row, set())
-
-
-def _family(connection: Connection, row: Row[Any], seen: set[str]) -> list[Epoch]:
-    seen.add(row.id)
-    query = select(epochs).where(epochs.c.session_key == row.key).order_by(epochs.c.number)
-    found = [Epoch(e.id, e.parent_id, row.id, e.created) for e in connection.execute(query)]
-    children = select(sessions).where(
-        sessions.c.namespace == row.namespace,
-        sessions.c.parent_id.in_([epoch.id for epoch in found]),
+def sessions_of(connection: Connection, namespace: str) -> list[SessionInfo]:
+    """The sessions of a namespace, the last used first."""
+    root, tip = epochs.alias("root"), epochs.alias("tip")
+    compressions = (
+        select(func.count() - 1).where(epochs.c.session_key == sessions.c.key).scalar_subquery()
     )
-    for child in connection.execute(children.order_by(sessions.c.created, sessions.c.key)).all():
-        if child.id not in seen:
-            found += _family(connection, child, seen)
-    return found
-
-
-def sessions_of(connection: Connection, namespace: str, limit: int | None) -> list[SessionInfo]:
-    count = (
+    archived = (
         select(func.count(func.distinct(links.c.message_key)))
         .join(entries, entries.c.key == links.c.entry_key)
         .where(entries.c.session_key == sessions.c.key)
-        .correlate(sessions)
         .scalar_subquery()
     )
     query = (
-        select(sessions, count.label("archived"))
-        .where(sessions.c.namespace == namespace)
-        .order_by(sessions.c.updated.desc())
-        .limit(limit)
-    )
-    return [
-        SessionInfo(
-            id=row.id,
-            parent_id=row.parent_id,
-            tip=row.tip,
-            compressions=row.epochs - 1,
-            messages=row.archived,
-            created=row.created,
-            updated=row.updated,
+        select(
+            sessions.c.id,
+            root.c.parent_id,
+            tip.c.id,
+            compressions,
+            archived,
+            root.c.created,
+            tip.c.created,
         )
-        for row in connection.execute(query)
-    ]
+        .join(root, (root.c.session_key == sessions.c.key) & (root.c.id == sessions.c.id))
+        .join(tip, tip.c.key == NEWEST)
+        .where(sessions.c.namespace == namespace)
+        .order_by(tip.c.key.desc())
+    )
+    return [SessionInfo(*row) for row in connection.execute(query)]
 
 
-def usage_of(archive: Archive, namespace: str, session_id: str) -> Usage:
+def archived(archive: Archive, namespace: str, session_id: str) -> list[Message]:
+    """Every original of a session and of what it inherits once, in the order of the chain."""
     row = require(archive.connection, namespace, session_id)
-    own = own_entries(archive, row.key, 0, row.length)
-    return sum((entry.segment.usage for entry in own), Usage())
+    rows = chain(archive.connection, namespace, row.head)
+    linked = archive.linked([each.key for each in rows])
+    keys = dict.fromkeys(key for each in rows for key in linked[each.key])
+    found = archive.get(keys)
+    return [found[key] for key in keys]
 
 
 # ---------------------------------------------------------------- searching
-
-
-Scope = Sequence[tuple[int, int]]
-"""(session key, number of its own entries that count), for a session and what it inherits."""
-
 _RANKED = 400  # candidates of a search that are read and ranked
 _ASKED = 100  # words of a query that are looked for: models paste whole messages
 
@@ -124,23 +82,25 @@ def search(
     *,
     archived_only: bool = False,
 ) -> list[Hit]:
-    """The messages that match best: of a session and what it inherits, or of a namespace.
-
-    Raises:
-        ConfigError: a limit below 1.
-    """
+    """The messages that match best: of a session and what it inherits, or of a namespace."""
     wanted = words(query)[:_ASKED]
     if not wanted:
         return []
     connection = archive.connection
     row = None if session_id is None else require(connection, namespace, session_id)
-    scope = None if row is None else scope_of(connection, row)
+    scope = None if row is None else [e.key for e in chain(connection, namespace, row.head)]
     pool: dict[str, Message] = {}
     places: dict[str, int | str] = {}  # an archived message's key, or the name of a session
     for every in (True, False):  # those with all words; where there is none, those with any
-        standing = [] if archived_only else _standing(archive, namespace, row, wanted, every=every)
         found = archive.get(_candidates(archive, namespace, wanted, scope, every=every))
-        everything: list[tuple[int | str, Message]] = [*sorted(found.items()), *standing]
+        everything: list[tuple[int | str, Message]] = [*sorted(found.items())]
+        if not archived_only:
+            everything += [
+                (session.id, message)
+                for session, recorded in standing(archive, namespace, row and row.key)
+                for message in literals(recorded)
+                if holds(readable(message), wanted, every=every)
+            ]
         for place, message in everything:
             digest = content_digest(message)
             pool.setdefault(digest, message)
@@ -156,56 +116,23 @@ def search(
 
 
 def _candidates(
-    archive: Archive, namespace: str, wanted: list[str], scope: Scope | None, *, every: bool
+    archive: Archive, namespace: str, wanted: list[str], scope: list[int] | None, *, every: bool
 ) -> list[int]:
-    """Keys of archived messages to rank: those with all words, or with any, the newest."""
+    """Keys of archived messages to rank, among those that the entries of a scope stand for: those
+    with all words, or with any, the newest. Without an index all of them."""
     connection = archive.connection
-    if not archive.indexed:
-        return archived_keys(connection, scope or _everything(connection, namespace))
-    if scope is None:
+    if scope is None and archive.indexed:
         return _indexed(connection, wanted, namespace, every=every)
-    return _indexed_among(connection, wanted, archived_keys(connection, scope), every=every)
+    if scope is None:
+        query = select(messages.c.key).where(messages.c.namespace == namespace)
+        return list(connection.execute(query).scalars())
+    among = {key for keys in archive.linked(scope).values() for key in keys}
+    if not archive.indexed:
+        return list(among)
+    return _indexed_among(connection, wanted, among, every=every)
 
 
-def _standing(
-    archive: Archive, namespace: str, row: Row[Any] | None, wanted: list[str], *, every: bool
-) -> list[tuple[str, Message]]:
-    """Messages with all words, or any, that no entry holds: a transcript's first and newest ones,
-    each after the name of its session, those of the last used session first."""
-    query = (
-        select(sessions.c.id, transcripts.c.body)
-        .join(transcripts, transcripts.c.session_key == sessions.c.key)
-        .where(sessions.c.namespace == namespace if row is None else sessions.c.key == row.key)
-        .order_by(sessions.c.updated.desc())
-    )
-    return [
-        (name, message)
-        for name, body in archive.connection.execute(query)
-        for message in literals(unpacked(archive.packer, body))
-        if holds(readable(message), wanted, every=every)
-    ]
-
-
-def archived_keys(connection: Connection, scope: Scope) -> list[int]:
-    """Message keys of the scope, each once, in the order of the chain."""
-    keys: dict[int, None] = {}
-    for part in scope:
-        query = (
-            select(links.c.message_key)
-            .join(entries, entries.c.key == links.c.entry_key)
-            .where(within([part]))
-            .order_by(entries.c.position, links.c.ordinal)
-        )
-        keys |= dict.fromkeys(connection.execute(query).scalars())
-    return list(keys)
-
-
-def _everything(connection: Connection, namespace: str) -> Scope:
-    query = select(sessions.c.key, sessions.c.length).where(sessions.c.namespace == namespace)
-    return [(row.key, row.length) for row in connection.execute(query)]
-
-
-def _place_of(connection: Connection, key: int, scope: Scope | None) -> Any:
+def _place_of(connection: Connection, key: int, scope: list[int] | None) -> Place:
     """The newest entry of the scope that covers a message: its session, its hash, where in it."""
     query = (
         select(sessions.c.id, entries.c.hash, links.c.ordinal)
@@ -216,8 +143,9 @@ def _place_of(connection: Connection, key: int, scope: Scope | None) -> Any:
         .limit(1)
     )
     if scope is not None:
-        query = query.where(within(scope))
-    return tuple(connection.execute(query).one())
+        query = query.where(entries.c.key.in_(scope))
+    session_id, entry_hash, ordinal = connection.execute(query).one()
+    return session_id, entry_hash, ordinal
 
 
 # ---------------------------------------------------------------- the full-text index

@@ -1,9 +1,9 @@
 """The tables of the ledger, the same for SQLite and PostgreSQL, and how they are made.
 
-Everything that says who said what is in six columns: `entries.sealed` (salt, segment and archive
-digest together, so that forgetting one forgets all), `messages.body` and `messages.digest`,
-`transcripts.body` and `transcripts.names`, and the full-text index. All else is ids, hashes,
-counts and times.
+A session is its epochs. Each epoch names the head of its chain of entries, an entry the hash of the
+one before it; sessions that were forked share entries. Everything that says who said what is in
+four columns (`entries.sealed`, with salt, segment and archive digest together, so that forgetting
+one forgets all; `messages.body` and `.digest`, `sessions.transcript`) and in the full-text index.
 """
 
 from __future__ import annotations
@@ -54,27 +54,14 @@ sessions = Table(
     Column("key", _Key, primary_key=True),
     Column("namespace", Text, nullable=False),
     Column("id", Text, nullable=False),
-    Column("parent_id", Text),
-    # What a fork inherits: the first `base_length` own entries of `base_key`, and what that
-    # session inherited itself.
-    Column("base_key", _Key, ForeignKey(_PREFIX + "sessions.key")),
-    Column("base_length", Integer, nullable=False, default=0),
-    Column("base_epochs", Integer, nullable=False, default=0),
-    Column("base_hash", Text, nullable=False, default=GENESIS),
-    Column("tip", Text, nullable=False),
-    Column("tip_parent", Text),
-    Column("length", Integer, nullable=False, default=0),
-    Column("epochs", Integer, nullable=False, default=1),
-    Column("head_hash", Text, nullable=False, default=GENESIS),
     # Counts what was forgotten: snapshots that were read before are stale.
     Column("edits", Integer, nullable=False, default=0),
-    Column("created", Float, nullable=False, default=time.time),
-    Column("updated", Float, nullable=False, default=time.time),
+    # The whole transcript as it was last recorded: what no segment holds, and segments' places.
+    Column("transcript", LargeBinary),
     UniqueConstraint("namespace", "id"),
-    Index(_PREFIX + "sessions_parent", "namespace", "parent_id"),
-    Index(_PREFIX + "sessions_base", "base_key"),
 )
 
+# The first has the session's id, the newest is its tip; a key is above those of what came before.
 epochs = Table(
     _PREFIX + "epochs",
     metadata,
@@ -82,21 +69,25 @@ epochs = Table(
     Column("namespace", Text, nullable=False),
     Column("id", Text, nullable=False),
     Column("session_key", _Key, ForeignKey(sessions.c.key), nullable=False),
-    Column("number", Integer, nullable=False, default=0),
+    # The epoch that it goes on from, in the session or in the one that it was forked from.
+    Column("base_key", _Key, ForeignKey(_PREFIX + "epochs.key")),
+    # The same as the caller named it; where nobody has that name it is a pointer and no more.
     Column("parent_id", Text),
-    # How many own entries the session has in this epoch.
-    Column("length", Integer, nullable=False, default=0),
+    Column("head", Text, nullable=False, default=GENESIS),
     Column("created", Float, nullable=False, default=time.time),
     UniqueConstraint("namespace", "id"),
-    UniqueConstraint("session_key", "number"),
+    Index(_PREFIX + "epochs_session", "session_key", "key"),
+    Index(_PREFIX + "epochs_base", "base_key"),
+    Index(_PREFIX + "epochs_head", "namespace", "head"),
 )
 
 entries = Table(
     _PREFIX + "entries",
     metadata,
     Column("key", _Key, primary_key=True),
-    Column("session_key", _Key, ForeignKey(sessions.c.key), nullable=False),
-    Column("position", Integer, nullable=False),
+    Column("namespace", Text, nullable=False),
+    # The session that committed it: with that one it is forgotten.
+    Column("session_key", _Key, ForeignKey(sessions.c.key), nullable=False, index=True),
     Column("kind", Text, nullable=False),
     Column("epoch", Text, nullable=False),
     Column("parent", Text, nullable=False),
@@ -104,7 +95,8 @@ entries = Table(
     Column("hash", Text, nullable=False),
     # NULL is a tombstone: the salt went with the segment, the commitment says nothing any more.
     Column("sealed", LargeBinary),
-    UniqueConstraint("session_key", "position"),
+    UniqueConstraint("namespace", "hash"),
+    Index(_PREFIX + "entries_parent", "namespace", "parent"),
 )
 
 messages = Table(
@@ -127,27 +119,6 @@ links = Table(
     sqlite_with_rowid=False,
 )
 
-# The whole transcript as it was last recorded: what no segment holds, and the segments' places.
-transcripts = Table(
-    _PREFIX + "transcripts",
-    metadata,
-    Column("session_key", _Key, ForeignKey(sessions.c.key), primary_key=True, autoincrement=False),
-    Column("body", LargeBinary, nullable=False),
-    # The ends of its own messages' names: `forget` finds a message without reading every body.
-    Column("names", LargeBinary, nullable=False),
-)
-
-exports = Table(
-    _PREFIX + "exports",
-    metadata,
-    Column("key", _Key, primary_key=True),
-    Column("namespace", Text, nullable=False),
-    Column("session_id", Text, nullable=False),
-    Column("note", Text, nullable=False),
-    Column("created", Float, nullable=False, default=time.time),
-    Index(_PREFIX + "exports_session", "namespace", "session_id"),
-)
-
 leases = Table(
     _PREFIX + "leases",
     metadata,
@@ -159,28 +130,24 @@ leases = Table(
 )
 
 # ---------------------------------------------------------------- what a dialect needs besides
-_SQLITE = (
-    # The words come ready made: "ascii" leaves everything but spaces alone.
-    "CREATE VIRTUAL TABLE compressor_search USING fts5"
-    "(words, content='', detail='none', columnsize=0, tokenize='ascii')",
-)
-_CONTENT = (
-    entries.c.sealed,
-    messages.c.body,
-    messages.c.digest,
-    transcripts.c.body,
-    transcripts.c.names,
-)
-_POSTGRESQL = (
-    "CREATE TABLE compressor_search (message_key BIGINT PRIMARY KEY, words TSVECTOR NOT NULL)",
-    # A short list of what is not merged yet: the pages of a long one stay in the index for good.
-    "CREATE INDEX compressor_search_words ON compressor_search USING GIN (words) "
-    "WITH (gin_pending_list_limit = 128)",
-    # The planner's samples of what was said would be in a catalog that `forget` cannot reach.
-    "ALTER TABLE compressor_search ALTER COLUMN words SET STATISTICS 0",
-    *(f"ALTER TABLE {c.table.name} ALTER COLUMN {c.name} SET STATISTICS 0" for c in _CONTENT),
-)
-for _dialect, _statements in (("sqlite", _SQLITE), ("postgresql", _POSTGRESQL)):
+_CONTENT = (entries.c.sealed, messages.c.body, messages.c.digest, sessions.c.transcript)
+_STATEMENTS = {
+    "sqlite": (
+        # The words come ready made: "ascii" leaves everything but spaces alone.
+        "CREATE VIRTUAL TABLE compressor_search USING fts5"
+        "(words, content='', detail='none', columnsize=0, tokenize='ascii')",
+    ),
+    "postgresql": (
+        "CREATE TABLE compressor_search (message_key BIGINT PRIMARY KEY, words TSVECTOR NOT NULL)",
+        # A short list of what is not merged yet: pages of a long one stay in the index for good.
+        "CREATE INDEX compressor_search_words ON compressor_search USING GIN (words) "
+        "WITH (gin_pending_list_limit = 128)",
+        # The planner's samples of what was said would be in a catalog that `forget` cannot reach.
+        "ALTER TABLE compressor_search ALTER COLUMN words SET STATISTICS 0",
+        *(f"ALTER TABLE {c.table.name} ALTER COLUMN {c.name} SET STATISTICS 0" for c in _CONTENT),
+    ),
+}
+for _dialect, _statements in _STATEMENTS.items():
     for _statement in _statements:
         made = DDL(_statement)  # type: ignore[no-untyped-call]
         event.listen(metadata, "after_create", made.execute_if(dialect=_dialect))
@@ -209,14 +176,13 @@ def check_names(*names: str | None) -> None:
     for name in names:
         if name is None:
             continue
-        if (
-            not isinstance(name, str)
-            or not name
-            or "\0" in name
-            or any("\ud800" <= c <= "\udfff" for c in name)
-        ):
+        if not isinstance(name, str) or not name or "\0" in name:
             raise ConfigError(f"{name!r} cannot name a session or namespace; expected text")
-        size = len(name.encode("utf-8"))
+        try:
+            size = len(name.encode("utf-8"))
+        except UnicodeEncodeError as error:
+            said = f"{name!r} cannot name a session or namespace; expected text in UTF-8"
+            raise ConfigError(said) from error
         if size > _LONGEST_NAME:
             raise ConfigError(
                 f"a name of {size} bytes, {name[:20]!r}…; expected at most {_LONGEST_NAME}"

@@ -1,88 +1,64 @@
-"""Sessions read from rows: their epochs, their entries, and the transcripts recorded of them."""
+"""Sessions read from rows: their epochs, their chains of entries, their recorded transcripts."""
 
 from __future__ import annotations
 
 import json
-import threading
-from collections import OrderedDict
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, delete, or_, select, text
+from sqlalchemy import Connection, Row, Select, case, func, select, update
 
 from ...errors import LedgerCorrupt, SessionNotFound
-from ...messages import Message, content_digest
-from ...messages.forks import renewed
-from ..segments import FORGOTTEN, Entry, Epoch, Outline, Segment, Session, Usage, earlier_outline
+from ...messages import Message
+from ..segments import (
+    FORGOTTEN,
+    GENESIS,
+    Entry,
+    Epoch,
+    Outline,
+    Segment,
+    Session,
+    Usage,
+    at_length,
+)
 from .archive import Archive, Packer, dump, load
-from .schema import entries, epochs, inserting, links, sessions, transcripts
+from .schema import entries, epochs, sessions
 
+# ---------------------------------------------------------------- sessions and epochs
+_named, _tip, _at = (epochs.alias(name) for name in ("named", "tip", "at"))
 
-@dataclass(frozen=True)
-class Snapshot:
-    """A session as it was read, and what tells whether it is still so."""
+NEWEST = (
+    select(func.max(epochs.c.key))
+    .where(epochs.c.session_key == sessions.c.key)
+    .correlate(sessions)
+    .scalar_subquery()
+)
+"""The key of a session's tip."""
 
-    session: Session
-    own: int
-    """How many entries are its own."""
-
-    def is_current(self, row: Row[Any]) -> bool:
-        """Whether nothing was committed or forgotten since."""
-        return bool(self.session.edits == row.edits and self.session.tip == row.tip)
-
-
-class Snapshots:
-    """The sessions that this process read last, the least used dropped; thread-safe."""
-
-    def __init__(self, most: int = 256) -> None:
-        self._most = most
-        self._lock = renewed(threading.Lock())
-        self._kept: OrderedDict[tuple[str, str], Snapshot] = OrderedDict()
-
-    def clear(self) -> None:
-        """Forget all."""
-        with self._lock:
-            self._kept.clear()
-
-    def keep(self, found: Snapshot) -> Session:
-        """Remember a session that was read."""
-        key = (found.session.namespace, found.session.id)
-        with self._lock:
-            self._kept[key] = found
-            self._kept.move_to_end(key)
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
-        return found.session
-
-    def get(self, row: Row[Any]) -> Snapshot | None:
-        """What was read of that session before."""
-        with self._lock:
-            return self._kept.get((row.namespace, row.id))
-
-
-# ---------------------------------------------------------------- sessions
-def find(connection: Connection, namespace: str, session_id: str) -> Row[Any] | None:
-    """The session that an id names: the stable one or an epoch's."""
-    query = (
-        select(
-            sessions,
-            epochs.c.id.label("epoch_id"),
-            epochs.c.number.label("epoch_number"),
-            epochs.c.length.label("epoch_length"),
-        )
-        .join(epochs, epochs.c.session_key == sessions.c.key)
-        .where(epochs.c.namespace == namespace, epochs.c.id == session_id)
+_FIND: Select[Any] = (
+    select(
+        *(sessions.c.key, sessions.c.namespace, sessions.c.id, sessions.c.edits),
+        _tip.c.id.label("tip"),
+        _tip.c.parent_id.label("tip_parent"),
+        _tip.c.head,
+        _at.c.key.label("at_key"),
+        _at.c.head.label("at_head"),
     )
+    .join(_named, _named.c.session_key == sessions.c.key)
+    .join(_tip, _tip.c.key == NEWEST)
+    .join(_at, _at.c.key == case((_named.c.id == sessions.c.id, _tip.c.key), else_=_named.c.key))
+)
+
+
+def find(connection: Connection, namespace: str, session_id: str) -> Row[Any] | None:
+    """The session that an id names, with its tip and the epoch that is meant (`at`): the stable
+    id's is the tip."""
+    query = _FIND.where(_named.c.namespace == namespace, _named.c.id == session_id)
     return connection.execute(query).first()
 
 
 def require(connection: Connection, namespace: str, session_id: str) -> Row[Any]:
-    """The same.
-
-    Raises:
-        SessionNotFound: there is none.
-    """
+    """The same."""
     row = find(connection, namespace, session_id)
     if row is None:
         raise SessionNotFound(
@@ -92,96 +68,91 @@ def require(connection: Connection, namespace: str, session_id: str) -> Row[Any]
     return row
 
 
-def by_key(connection: Connection, key: int) -> Row[Any]:
-    """The session of a key."""
-    return connection.execute(select(sessions).where(sessions.c.key == key)).one()
+def lineage(connection: Connection, namespace: str, session_id: str) -> list[Epoch]:
+    """The epochs up to the one named, root first."""
+    row = require(connection, namespace, session_id)
+    step = select(epochs.c.key, epochs.c.base_key)
+    walk = step.where(epochs.c.key == row.at_key).cte("walk", recursive=True)
+    return _epochs_in(connection, walk.union(step.where(epochs.c.key == walk.c.base_key)))
 
 
-def scope_of(connection: Connection, row: Row[Any]) -> list[tuple[int, int]]:
-    """The session and those it inherits from, oldest first, each with the entries that count."""
-    scope = [(row.key, row.length)]
-    while row.base_key is not None:
-        scope.insert(0, (row.base_key, row.base_length))
-        row = by_key(connection, row.base_key)
-    return scope
+def family(connection: Connection, namespace: str, session_id: str) -> list[Epoch]:
+    """All epochs that go on from the same root, session by session, each after its parent."""
+    root = lineage(connection, namespace, session_id)[0]
+    step = select(epochs.c.key)
+    named = step.where(epochs.c.namespace == namespace, epochs.c.id == root.id)
+    walk = named.cte("walk", recursive=True)
+    return _epochs_in(connection, walk.union(step.where(epochs.c.base_key == walk.c.key)))
 
 
-def within(scope: Sequence[tuple[int, int]]) -> ColumnElement[bool]:
-    """The entries that a scope has, and no later ones of the sessions it inherits from."""
-    return or_(
-        *(
-            and_(entries.c.session_key == session_key, entries.c.position < length)
-            for session_key, length in scope
-        )
+def _epochs_in(connection: Connection, walk: Any) -> list[Epoch]:
+    query = (
+        select(epochs, sessions.c.id.label("session"))
+        .join(sessions, sessions.c.key == epochs.c.session_key)
+        .where(epochs.c.key.in_(select(walk.c.key)))
+        .order_by(epochs.c.session_key, epochs.c.key)
     )
+    found = connection.execute(query)
+    return [Epoch(row.id, row.parent_id, row.session, row.created) for row in found]
 
 
-def epochs_of(connection: Connection, row: Row[Any], upto: int | None = None) -> list[Epoch]:
-    """The epochs of the session's lineage, root first, to the number given (the newest: None)."""
-    count = row.epochs if upto is None else upto + 1
-    query = select(epochs).where(epochs.c.session_key == row.key, epochs.c.number < count)
-    rows = connection.execute(query.order_by(epochs.c.number)).all()
-    own = [Epoch(each.id, each.parent_id, row.id, each.created) for each in rows]
-    if row.base_key is None:
-        return own
-    return epochs_of(connection, by_key(connection, row.base_key), row.base_epochs - 1) + own
+# ---------------------------------------------------------------- the chain of entries
+def chain(
+    connection: Connection, namespace: str, head: str, after: str = GENESIS
+) -> list[Row[Any]]:
+    """The entries from the one after that hash to the head, oldest first, as far as they go."""
+    step = select(entries.c.hash, entries.c.parent).where(
+        entries.c.namespace == namespace, entries.c.hash != after
+    )
+    walk = step.where(entries.c.hash == head).cte("walk", recursive=True)
+    reached = select(walk.union(step.where(entries.c.hash == walk.c.parent)).c.hash)
+    query = select(entries).where(entries.c.namespace == namespace, entries.c.hash.in_(reached))
+    by_hash = {row.hash: row for row in connection.execute(query)}
+    found = []
+    while head in by_hash:
+        found.append(by_hash.pop(head))
+        head = found[-1].parent
+    return found[::-1]
 
 
-def snapshot(archive: Archive, row: Row[Any], known: Snapshot | None) -> Snapshot:
+def snapshot(archive: Archive, row: Row[Any], known: Session | None) -> Session:
     """The session as it is now; entries that are known already are not read again."""
-    if known is not None and known.session.edits == row.edits and known.own <= row.length:
-        found, own = list(known.session.entries), known.own
+    if known is not None and known.edits == row.edits:
+        before, after = known.entries, known.head_hash
     else:
-        above = scope_of(archive.connection, row)[:-1]
-        found = [entry for key, length in above for entry in own_entries(archive, key, 0, length)]
-        own = 0
-    found += own_entries(archive, row.key, own, row.length)
-    session = Session(
-        row.namespace, row.id, row.tip, row.tip_parent, row.head_hash, tuple(found), row.edits
-    )
-    return Snapshot(session, row.length)
+        before, after = (), GENESIS
+    new = chain(archive.connection, row.namespace, row.head, after)
+    start = new[0].parent if new else row.head
+    if start != after and before:
+        return snapshot(archive, row, None)  # what is known is newer than the row
+    if start != after:
+        raise LedgerCorrupt(f"session {row.id}: its chain has no entry {start}")
+    found = (*before, *(unsealed(archive.packer, each) for each in new))
+    return Session(row.namespace, row.id, row.tip, row.tip_parent, row.head, found, row.edits)
 
 
-# ---------------------------------------------------------------- entries
-def rows_of(archive: Archive, session_key: int, start: int = 0, end: int | None = None) -> Any:
-    """A session's own entries as rows, in order, from one position up to another."""
-    query = select(entries).where(entries.c.session_key == session_key, entries.c.position >= start)
-    if end is not None:
-        query = query.where(entries.c.position < end)
-    return archive.connection.execute(query.order_by(entries.c.position)).all()
-
-
-def own_entries(archive: Archive, session_key: int, start: int, end: int) -> Iterator[Entry]:
-    """The same, opened."""
-    if start < end:
-        for row in rows_of(archive, session_key, start, end):
-            yield unsealed(archive.packer, row)
-
-
-def sealed(packer: Packer, salt: str, archived: str, segment: str) -> bytes:
+def sealed(packer: Packer, entry: Entry) -> bytes:
     """Salt, archive digest and the segment's JSON in one payload: what is destroyed together."""
-    return packer.pack("\n".join((salt, archived, segment)).encode("utf-8", "surrogatepass"))
+    lines = "\n".join((entry.salt, entry.archive, entry.segment.payload()))
+    return packer.pack(lines.encode("utf-8", "surrogatepass"))
 
 
 def unsealed(packer: Packer, row: Row[Any]) -> Entry:
-    """The entry of a row; a tombstone where its payload was forgotten.
-
-    Raises:
-        LedgerCorrupt: the payload cannot be read.
-    """
+    """The entry of a row; a tombstone where its payload was forgotten."""
     if row.sealed is None:
         return Entry(FORGOTTEN, row.epoch, row.parent, "", row.commitment, row.hash)
     try:
         lines = packer.unpack(row.sealed).decode("utf-8", "surrogatepass")
         salt, archived, payload = lines.split("\n", 2)
-        segment = _segment_of(json.loads(payload))
+        segment = segment_of(payload)
     except (LedgerCorrupt, LookupError, ValueError, TypeError, AttributeError) as error:
-        raise LedgerCorrupt(f"entry {row.position} ({row.epoch}): {error}") from error
+        raise LedgerCorrupt(f"the entry of epoch {row.epoch}: {error}") from error
     return Entry(segment, row.epoch, row.parent, salt, row.commitment, row.hash, archive=archived)
 
 
-def _segment_of(found: dict[str, Any]) -> Segment:
-    """The segment of a payload's JSON, every field as it must be."""
+def segment_of(payload: str) -> Segment:
+    """The segment of its JSON, every field as it must be; else any of Python's own errors."""
+    found = json.loads(payload)
     found["run"] = tuple(map(_text, found["run"]))
     found["archived_as"] = tuple((at, name) for at, name in found["archived_as"])
     found["usage"] = Usage(**found["usage"])
@@ -201,60 +172,33 @@ def _text(value: Any) -> str:
 # ---------------------------------------------------------------- recorded transcripts
 # One payload per session, written anew at each commit: its head, its tail, and the numbers of the
 # segments between them. It moves on with the session, so that it is no part of the hashed chain.
-_NAME_BYTES = 8
 
 
-def record(archive: Archive, session_key: int, recorded: Outline) -> None:
+def record(archive: Archive, session_key: int, recorded: Outline | None) -> None:
     """Record the outline in the place of the one before."""
-    lines = [str(i).encode() if isinstance(i, int) else dump(i) for i in recorded]
-    values = {
-        "body": archive.packer.pack(b"\n".join(lines)),
-        "names": names_of(archive.packer, recorded),
-    }
-    archive.connection.execute(
-        inserting(archive.connection, transcripts)
-        .values(session_key=session_key, **values)
-        .on_conflict_do_update(index_elements=[transcripts.c.session_key], set_=values)
-    )
+    lines = [str(i).encode() if isinstance(i, int) else dump(i) for i in recorded or ()]
+    body = None if recorded is None else archive.packer.pack(b"\n".join(lines))
+    change = update(sessions).where(sessions.c.key == session_key).values(transcript=body)
+    archive.connection.execute(change)
 
 
-def inherit_transcript(archive: Archive, session_key: int, base: Row[Any], length: int) -> None:
-    """Give a fork the transcript of its base as it was with `length` own entries: it moves on."""
-    recorded = outline(archive, base.key)
-    if recorded is None or length == 0 < base.length:
-        return
-    if length < base.length:
-        recorded = _earlier(archive, base, length, recorded)
-    if recorded is not None:
-        record(archive, session_key, recorded)
-
-
-def _earlier(archive: Archive, base: Row[Any], length: int, recorded: Outline) -> Outline | None:
-    inherited = sum(count for _, count in scope_of(archive.connection, base)[:-1])
-    (last,) = own_entries(archive, base.key, length - 1, length)
-    standing = _originals(archive, base, {item for item in recorded if isinstance(item, int)})
-    return earlier_outline(
-        recorded, inherited + length, last.segment.transcript_length, lambda n: standing.get(n, ())
-    )
+def inherited_transcript(archive: Archive, base: Row[Any]) -> Outline | None:
+    """The transcript of a fork's base as it was in the epoch that is meant."""
+    if base.at_head == base.head:
+        return outline(archive, base.key)
+    rows = chain(archive.connection, base.namespace, base.at_head)
+    length = unsealed(archive.packer, rows[-1]).segment.transcript_length if rows else 0
+    return at_length(whole_transcript(archive, base) or (), length)
 
 
 def outline(archive: Archive, session_key: int) -> Outline | None:
-    """What was recorded of a session; None where nothing was.
-
-    Raises:
-        LedgerCorrupt: it cannot be read.
-    """
-    query = select(transcripts.c.body).where(transcripts.c.session_key == session_key)
+    """What was recorded of a session; None where nothing was."""
+    query = select(sessions.c.transcript).where(sessions.c.key == session_key)
     body = archive.connection.execute(query).scalar()
-    return None if body is None else unpacked(archive.packer, body)
+    return None if body is None else _unpacked(archive.packer, body)
 
 
-def unpacked(packer: Packer, body: bytes) -> Outline:
-    """The outline in a payload.
-
-    Raises:
-        LedgerCorrupt: it cannot be read.
-    """
+def _unpacked(packer: Packer, body: bytes) -> Outline:
     try:
         lines = packer.unpack(body).split(b"\n")
     except LedgerCorrupt as error:
@@ -267,81 +211,29 @@ def whole_transcript(archive: Archive, row: Row[Any]) -> list[Message] | None:
     recorded = outline(archive, row.key)
     if recorded is None:
         return None
-    wanted = {item for item in recorded if isinstance(item, int)}
-    standing = _originals(archive, row, wanted) if wanted else {}
+    rows = chain(archive.connection, row.namespace, row.head)
+    originals = archive.of_entries([rows[n].key for n in recorded if isinstance(n, int)])
     found: list[Message] = []
     for item in recorded:
-        found += standing.get(item, ()) if isinstance(item, int) else (item,)
+        found += originals[rows[item].key] if isinstance(item, int) else (item,)
     return found
 
 
-def _originals(archive: Archive, row: Row[Any], wanted: set[int]) -> dict[int, list[Message]]:
-    """By the place of its entry: originals, without those that were forgotten."""
-    keys: dict[int, list[int]] = {}
-    start = 0
-    for session_key, length in scope_of(archive.connection, row):
-        query = (
-            select(entries.c.position, links.c.message_key)
-            .join(links, links.c.entry_key == entries.c.key)
-            .where(entries.c.session_key == session_key, entries.c.position < length)
-            .order_by(entries.c.position, links.c.ordinal)
-        )
-        for position, key in archive.connection.execute(query):
-            if start + position in wanted:
-                keys.setdefault(start + position, []).append(key)
-        start += length
-    found = archive.get({key for each in keys.values() for key in each})
-    return {place: [found[key] for key in each] for place, each in keys.items()}
-
-
-def literals(recorded: Outline) -> Iterator[Message]:
+def literals(recorded: Outline) -> list[Message]:
     """The messages that stand in an outline themselves."""
-    return (item for item in recorded if not isinstance(item, int))
+    return [item for item in recorded if not isinstance(item, int)]
 
 
-def names_of(packer: Packer, recorded: Outline) -> bytes:
-    """A few bytes of each message's name: by them `forget` finds who holds it, unread."""
-    return b"".join(_short(packer, content_digest(message)) for message in literals(recorded))
-
-
-def _short(packer: Packer, digest: str) -> bytes:
-    return packer.name(digest)[-_NAME_BYTES:]
-
-
-_HOLDS = {
-    "sqlite": "instr(names, :wanted) > 0",
-    "postgresql": "position(CAST(:wanted AS bytea) IN names) > 0",
-}
-
-
-def sessions_with(archive: Archive, namespace: str, digests: Collection[str]) -> list[int]:
-    """Keys of the sessions whose recorded transcript itself holds one of the messages."""
-    holds = _HOLDS[archive.connection.dialect.name]
-    found: dict[int, None] = {}
-    for digest in digests:
-        query = (
-            select(transcripts.c.session_key)
-            .join(sessions, sessions.c.key == transcripts.c.session_key)
-            .where(sessions.c.namespace == namespace, text(holds))
-        )
-        wanted = {"wanted": _short(archive.packer, digest)}
-        found |= dict.fromkeys(archive.connection.execute(query, wanted).scalars())
-    return list(found)
-
-
-def remove_message(archive: Archive, session_key: int, digest: str) -> bool:
-    """Take a message out of a session's recorded transcript; whether it was there."""
-    recorded = outline(archive, session_key) or ()
-    kept = tuple(i for i in recorded if isinstance(i, int) or content_digest(i) != digest)
-    if len(kept) == len(recorded):
-        return False
-    record(archive, session_key, kept)
-    return True
-
-
-def drop_transcript(archive: Archive, session_key: int) -> list[Message]:
-    """Remove what was recorded of a session; the messages that stood there."""
-    recorded = outline(archive, session_key) or ()
-    query = delete(transcripts).where(transcripts.c.session_key == session_key)
-    archive.connection.execute(query)
-    return list(literals(recorded))
+def standing(
+    archive: Archive, namespace: str, session_key: int | None = None
+) -> Iterator[tuple[Row[Any], Outline]]:
+    """Sessions, that one or all of a namespace, the last used first, with what was recorded."""
+    query = (
+        select(sessions)
+        .where(sessions.c.namespace == namespace, sessions.c.transcript.is_not(None))
+        .order_by(NEWEST.desc())
+    )
+    if session_key is not None:
+        query = query.where(sessions.c.key == session_key)
+    for row in archive.connection.execute(query):
+        yield row, _unpacked(archive.packer, row.transcript)

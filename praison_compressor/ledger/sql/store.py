@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from ...errors import LedgerCorrupt
 from ...messages import Message, to_plain
+from ...messages.forks import renewed
 from ..segments import (
     ARCHIVE_ONLY,
     Entry,
@@ -19,7 +22,6 @@ from ..segments import (
     Outline,
     Segment,
     Session,
-    Usage,
     plain_outline,
 )
 from ..words import Hit
@@ -27,18 +29,9 @@ from .archive import Archive, Codec, codec_of
 from .audit import Fault, audit
 from .database import Database
 from .erasure import Erased, erase_message, erase_session, reclaim
-from .queries import SessionInfo, archived_keys, lineage, search, sessions_of, tree, usage_of
+from .queries import SessionInfo, archived, search, sessions_of
 from .schema import check_names, entries, sessions
-from .sessions import (
-    Snapshot,
-    Snapshots,
-    find,
-    require,
-    scope_of,
-    snapshot,
-    whole_transcript,
-    within,
-)
+from .sessions import family, find, lineage, snapshot, whole_transcript
 from .transfer import export_session, import_session
 from .writing import (
     append,
@@ -53,20 +46,13 @@ from .writing import (
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
+_MOST = 256
+"""Sessions whose entries are kept as they were read last."""
 
 
 class SqlStore:
-    """A ledger in a database; thread-safe, safe after a fork, one for many sessions.
-
-    `url` is a path, `sqlite:///path`, `postgresql://…`, or None for a file in the platform's
-    data directory. With a `codec` every payload is encrypted, and a search reads the messages
-    of its session instead of an index; `plain_too` lets a store that is not encrypted stay so.
-    With `mask_secrets` keys and tokens are masked in all that is written: originals, summaries,
-    transcripts and index.
-
-    Raises:
-        StoreUnavailable: the URL cannot be read; the store itself is reached at first use.
+    """A ledger in a database, as `open_store` makes it; thread-safe, safe after a fork, one for
+    many sessions. `plain_too` lets a store that is not encrypted stay so, whatever the codec.
     """
 
     def __init__(
@@ -78,22 +64,18 @@ class SqlStore:
         mask_secrets: bool = True,
     ) -> None:
         self.mask_secrets = mask_secrets
-        self._snapshots = Snapshots()
-        self._database = Database(
-            url, codec=codec, plain_too=plain_too, on_open=self._snapshots.clear
-        )
+        self._lock = renewed(threading.Lock())
+        self._read_last: OrderedDict[tuple[str, str], Session] = OrderedDict()
+        self._database = Database(url, codec=codec, plain_too=plain_too, on_open=self._unread)
+        self.place = self._database.place
+        """Where the ledger is, in words that hold no secret."""
 
     def __repr__(self) -> str:
         return f"<{self.place}>"
 
-    @property
-    def place(self) -> str:
-        """Where the ledger is, in words that hold no secret."""
-        return self._database.place
-
     def is_there(self) -> bool:
         """Whether its file was made already; of a server it is not asked."""
-        return self._database.is_there()
+        return not self._database.is_sqlite or os.path.exists(str(self._database.url.database))
 
     def check(self) -> None:
         """Reach the store; a new one gets its tables.
@@ -101,7 +83,7 @@ class SqlStore:
         Raises:
             StoreUnavailable: it cannot be reached, or another version wrote it.
         """
-        self._database.check()
+        self._database.read(lambda a: None)
 
     def close(self) -> None:
         """Close its connections; a later call would open new ones."""
@@ -118,14 +100,11 @@ class SqlStore:
         compress leave nothing behind. A fork is, for its parent moves on.
         """
         check_names(namespace, session_id, parent_session_id)
-        found = self._read(lambda archive: self._opened(archive, namespace, session_id))
+        found = self._database.read(lambda a: self._opened(a, namespace, session_id))
         if found is None and parent_session_id is not None:
-            found = self._write(
-                lambda archive: self._forked(archive, namespace, session_id, parent_session_id)
-            )
-        if found is None:
-            return Session(namespace, session_id, session_id, None)
-        return self._snapshots.keep(found)
+            self._database.write(lambda a: create(a, namespace, session_id, parent_session_id))
+            found = self._database.read(lambda a: self._opened(a, namespace, session_id))
+        return found or Session(namespace, session_id, session_id, None)
 
     def commit(
         self,
@@ -137,66 +116,34 @@ class SqlStore:
         whole = None if outline is None else self._recorded(session, outline)
         if self.mask_secrets:
             plain = without_secrets(session.namespace, plain)
-        return self._snapshots.keep(
-            self._write(lambda archive: self._committed(archive, session, plain, whole))
-        )
+
+        def work(archive: Archive) -> Session | None:
+            append(archive, session, plain, whole)
+            return self._opened(archive, session.namespace, session.id)
+
+        return self._database.write(work) or session
 
     def keep(self, session: Session, outline: Outline) -> bool:
         whole = self._recorded(session, outline)
-        return self._write(lambda archive: keep(archive, session, whole))
+        return self._database.write(lambda a: keep(a, session, whole))
 
     def transcript(self, session: Session) -> list[Message]:
-        return self._read(lambda archive: _whole(archive, session))
+        return self._database.read(lambda a: _whole(a, session))
 
     def originals(self, session: Session, entry: Entry) -> list[Message] | None:
-        return self._read(lambda archive: _originals(archive, session, entry))
+        return self._database.read(lambda a: _originals(a, session, entry))
 
     def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
-        return self._database.read(lambda c: lineage(c, namespace, session_id))
+        return self._database.read(lambda a: lineage(a.connection, namespace, session_id))
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
         # A look first: who waits asks again and again, and must not keep the writers waiting.
-        if self._database.read(lambda c: is_taken(c, session, holder, seconds)):
+        if self._database.read(lambda a: is_taken(a.connection, session, holder)):
             return False
-        return self._database.write(lambda c: claim(c, session, holder, seconds))
+        return self._database.write(lambda a: claim(a.connection, session, holder, seconds))
 
     def release(self, session: Session, holder: str) -> None:
-        self._database.write(lambda c: release(c, session, holder))
-
-    # -------------------------------------------------------------- for people
-
-    def sessions(self, namespace: str, limit: int | None = None) -> list[SessionInfo]:
-        """The sessions of a namespace, the last used first."""
-        return self._database.read(lambda c: sessions_of(c, namespace, limit))
-
-    def namespaces(self) -> list[str]:
-        """The namespaces that have sessions."""
-        query = select(sessions.c.namespace).distinct().order_by(sessions.c.namespace)
-        return self._database.read(lambda c: list(c.execute(query).scalars()))
-
-    def tree(self, namespace: str, session_id: str) -> list[Epoch]:
-        """All epochs of the session's family, forks included, each after its parent.
-
-        Raises:
-            SessionNotFound: no such session in this namespace.
-        """
-        return self._database.read(lambda c: tree(c, namespace, session_id))
-
-    def usage(self, namespace: str, session_id: str) -> Usage:
-        """What the session's own summaries cost.
-
-        Raises:
-            SessionNotFound: no such session in this namespace.
-        """
-        return self._read(lambda archive: usage_of(archive, namespace, session_id))
-
-    def archived(self, namespace: str, session_id: str) -> list[Message]:
-        """Every original in the session's archive once, in the order it was compressed.
-
-        Raises:
-            SessionNotFound: no such session in this namespace.
-        """
-        return self._read(lambda archive: _archived(archive, namespace, session_id))
+        self._database.write(lambda a: release(a.connection, session, holder))
 
     def search(
         self,
@@ -207,11 +154,36 @@ class SqlStore:
         *,
         archived_only: bool = False,
     ) -> list[Hit]:
-        return self._read(
-            lambda archive: search(
-                archive, namespace, query, session_id, limit, archived_only=archived_only
-            )
+        return self._database.read(
+            lambda a: search(a, namespace, query, session_id, limit, archived_only=archived_only)
         )
+
+    # -------------------------------------------------------------- for people
+
+    def sessions(self, namespace: str) -> list[SessionInfo]:
+        """The sessions of a namespace, the last used first."""
+        return self._database.read(lambda a: sessions_of(a.connection, namespace))
+
+    def namespaces(self) -> list[str]:
+        """The namespaces that have sessions."""
+        query = select(sessions.c.namespace).distinct().order_by(sessions.c.namespace)
+        return self._database.read(lambda a: list(a.connection.execute(query).scalars()))
+
+    def tree(self, namespace: str, session_id: str) -> list[Epoch]:
+        """All epochs of the session's family, forks included, each after its parent.
+
+        Raises:
+            SessionNotFound: no such session in this namespace.
+        """
+        return self._database.read(lambda a: family(a.connection, namespace, session_id))
+
+    def archived(self, namespace: str, session_id: str) -> list[Message]:
+        """Every original in the session's archive once, in the order it was compressed.
+
+        Raises:
+            SessionNotFound: no such session in this namespace.
+        """
+        return self._database.read(lambda a: archived(a, namespace, session_id))
 
     def verify(self, namespace: str | None = None, session_id: str | None = None) -> list[Fault]:
         """Everything whose hash, place or archive disagrees; empty when the ledger is sound.
@@ -220,7 +192,7 @@ class SqlStore:
             StoreUnavailable: it cannot be reached.
         """
         try:
-            return self._read(lambda archive: audit(archive, namespace, session_id))
+            return self._database.read(lambda a: audit(a, namespace, session_id))
         except LedgerCorrupt as error:
             return [Fault(self.place, str(error))]
 
@@ -236,24 +208,21 @@ class SqlStore:
             SessionNotFound: no such session or message in this namespace.
         """
         erase = erase_message if target.startswith("sha256:") else erase_session
-        done = self._write(lambda archive: erase(archive, namespace, target))
-        self._snapshots.clear()
+        done = self._database.write(lambda a: erase(a, namespace, target))
+        self._unread()
         return replace(done, pages_cleared=self.clear_pages())
 
     def clear_pages(self) -> bool:
-        """Clear the pages that `forget` freed; False where a reader or missing rights kept them.
-
-        `forget` does it itself; this is for those that could not then.
-        """
+        """Clear the pages that a `forget` could not; False where something keeps them still."""
         return reclaim(self._database)
 
-    def export(self, namespace: str, session_id: str, note: str = "") -> dict[str, Any]:
-        """The session with all it inherits as plain JSON; `note` says where it went.
+    def export(self, namespace: str, session_id: str) -> dict[str, Any]:
+        """The session with all it inherits as plain JSON.
 
         Raises:
             SessionNotFound: no such session in this namespace.
         """
-        return self._write(lambda archive: export_session(archive, namespace, session_id, note))
+        return self._database.read(lambda a: export_session(a, namespace, session_id))
 
     def import_(self, namespace: str, exported: Mapping[str, Any]) -> Session:
         """Take in an exported session.
@@ -263,7 +232,7 @@ class SqlStore:
             LedgerConflict: another session of that id is here.
         """
         check_names(namespace)
-        name = self._write(lambda archive: import_session(archive, namespace, exported))
+        name = self._database.write(lambda a: import_session(a, namespace, exported))
         return self.open(namespace, name)
 
     # -------------------------------------------------------------- inside
@@ -272,60 +241,35 @@ class SqlStore:
         plain = plain_outline(outline)
         return outline_without_secrets(session.namespace, plain) if self.mask_secrets else plain
 
-    def _read(self, work: Callable[[Archive], T]) -> T:
-        return self._database.read(lambda connection: work(self._archive(connection)))
-
-    def _write(self, work: Callable[[Archive], T]) -> T:
-        return self._database.write(lambda connection: work(self._archive(connection)))
-
-    def _archive(self, connection: Connection) -> Archive:
-        return Archive(connection, self._database.packer, indexed=not self._database.encrypted)
-
-    def _opened(self, archive: Archive, namespace: str, session_id: str) -> Snapshot | None:
+    def _opened(self, archive: Archive, namespace: str, session_id: str) -> Session | None:
+        """The session as it is now; what this process read of it before is not read again."""
         row = find(archive.connection, namespace, session_id)
         if row is None:
             return None
-        known = self._snapshots.get(row)
-        if known is not None and known.is_current(row):
-            return known
-        return snapshot(archive, row, known)
+        with self._lock:
+            known = self._read_last.get((namespace, row.id))
+        if known is None or (known.tip, known.edits) != (row.tip, row.edits):
+            known = snapshot(archive, row, known)
+        with self._lock:
+            self._read_last[namespace, row.id] = known
+            self._read_last.move_to_end((namespace, row.id))
+            while len(self._read_last) > _MOST:
+                self._read_last.popitem(last=False)
+        return known
 
-    def _forked(
-        self, archive: Archive, namespace: str, session_id: str, parent_id: str
-    ) -> Snapshot | None:
-        create(archive, namespace, session_id, parent_id)
-        return self._opened(archive, namespace, session_id)
-
-    def _committed(
-        self,
-        archive: Archive,
-        session: Session,
-        segments: Sequence[tuple[Segment, list[Message]]],
-        outline: Outline | None,
-    ) -> Snapshot:
-        append(archive, session, segments, outline)
-        row = require(archive.connection, session.namespace, session.id)
-        return snapshot(archive, row, self._snapshots.get(row))
+    def _unread(self) -> None:
+        with self._lock:
+            self._read_last.clear()
 
 
 def _originals(archive: Archive, session: Session, entry: Entry) -> list[Message] | None:
-    row = find(archive.connection, session.namespace, session.id)
-    if row is None:
-        return None
     query = select(entries.c.key).where(
-        within(scope_of(archive.connection, row)),
+        entries.c.namespace == session.namespace,
         entries.c.hash == entry.hash,
         entries.c.sealed.is_not(None),
     )
-    entry_key = archive.connection.execute(query).scalar()
-    return None if entry_key is None else archive.of_entry(entry_key)
-
-
-def _archived(archive: Archive, namespace: str, session_id: str) -> list[Message]:
-    scope = scope_of(archive.connection, require(archive.connection, namespace, session_id))
-    keys = archived_keys(archive.connection, scope)
-    found = archive.get(keys)
-    return [found[key] for key in keys]
+    key = archive.connection.execute(query).scalar()
+    return None if key is None else archive.of_entries([key])[key]
 
 
 def _whole(archive: Archive, session: Session) -> list[Message]:
@@ -334,7 +278,7 @@ def _whole(archive: Archive, session: Session) -> list[Message]:
     if row is None or found is not None:
         return found or []
     logger.warning(ARCHIVE_ONLY, session.id)
-    return _archived(archive, session.namespace, session.id)
+    return archived(archive, session.namespace, session.id)
 
 
 def open_store(
@@ -346,8 +290,9 @@ def open_store(
 ) -> SqlStore:
     """The store at a path, `sqlite:///path` or `postgresql://…`; None: the platform's directory.
 
-    With a `codec` it is encrypted or refused. With a `key` (Fernet) it is encrypted if it is new or
-    was so before; a plain one stays plain. Without `mask_secrets` keys and tokens are archived too.
+    With a `codec` it is encrypted or refused, and a search reads messages instead of an index. With
+    a `key` (Fernet) it is encrypted if it is new or was so before; a plain one stays plain. With
+    `mask_secrets` keys and tokens are masked in all that is written.
 
     Raises:
         StoreUnavailable: the URL cannot be read; the store itself is reached at first use.

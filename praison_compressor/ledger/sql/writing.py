@@ -9,12 +9,11 @@ other, and what is read back from the archive is found like what was archived.
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, insert, select, text, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, func, insert, select, text
 
 from ...errors import LedgerConflict
 from ...messages import Message, digest, read
@@ -22,7 +21,7 @@ from ...messages.secrets import Redactor, masks_in
 from ..segments import Entry, Outline, Segment, Session, archive_digest, seal
 from .archive import Archive
 from .schema import entries, epochs, inserting, leases, sessions
-from .sessions import find, inherit_transcript, record, rows_of, sealed
+from .sessions import find, inherited_transcript, record, sealed
 
 # ---------------------------------------------------------------- masking
 Recorded = tuple[Segment, list[Message]]
@@ -75,18 +74,22 @@ def _digests(messages: Sequence[Message], as_read: bool) -> list[str]:
 def append(
     archive: Archive,
     session: Session,
-    segments: Sequence[tuple[Segment, list[Message]]],
+    segments: Sequence[Recorded],
     outline: Outline | None,
 ) -> None:
     """Seal the segments into the chain, archive their originals, open the next epoch."""
     row = _locked(archive, session)
-    epoch = f"{row.id}.c{row.epochs}-{secrets.token_hex(4)}"
-    head = row.head_hash
-    for position, (segment, originals) in enumerate(segments, row.length):
+    connection = archive.connection
+    own = select(func.count()).where(epochs.c.session_key == row.key)
+    epoch = f"{row.id}.c{connection.execute(own).scalar_one()}-{secrets.token_hex(4)}"
+    head = row.head
+    for segment, originals in segments:
         entry = seal(segment, head, epoch, archive=archive_digest(originals))
-        _append(archive, row, position, entry, originals)
+        insert_entry(archive, row, entry, originals)
         head = entry.hash
-    _advance(archive.connection, row, epoch, head, len(segments))
+    opened = {"namespace": row.namespace, "id": epoch, "session_key": row.key}
+    opened |= {"base_key": row.at_key, "parent_id": row.tip, "head": head}
+    connection.execute(insert(epochs).values(opened))
     if outline is not None:
         record(archive, row.key, outline)
 
@@ -102,38 +105,28 @@ def keep(archive: Archive, session: Session, outline: Outline) -> bool:
     return True
 
 
-def _append(
-    archive: Archive, row: Row[Any], position: int, entry: Entry, originals: list[Message]
-) -> None:
-    payload = sealed(archive.packer, entry.salt, entry.archive, entry.segment.payload())
-    values = {"kind": entry.segment.kind, "sealed": payload}
-    values |= {name: getattr(entry, name) for name in ("epoch", "parent", "commitment", "hash")}
-    insert_entry(archive, row.namespace, row.key, position, values, originals)
-
-
 def insert_entry(
-    archive: Archive,
-    namespace: str,
-    session_key: int,
-    position: int,
-    values: dict[str, Any],
-    originals: Sequence[Message],
+    archive: Archive, session: Row[Any], entry: Entry, originals: Sequence[Message]
 ) -> None:
-    """Write an entry with the originals that it stands for."""
-    keys = archive.add(namespace, originals)
-    insertion = insert(entries).values(session_key=session_key, position=position, **values)
-    result = archive.connection.execute(insertion)
-    assert result.inserted_primary_key is not None
-    archive.link(int(result.inserted_primary_key[0]), keys)
+    """Write an entry with the originals that it stands for; one that is there is left as it is."""
+    values = {"namespace": session.namespace, "session_key": session.key}
+    values |= {"kind": entry.segment.kind}
+    values |= {name: getattr(entry, name) for name in ("epoch", "parent", "commitment", "hash")}
+    if not entry.forgotten:
+        values["sealed"] = sealed(archive.packer, entry)
+    insertion = inserting(archive.connection, entries).values(values)
+    query = insertion.on_conflict_do_nothing().returning(entries.c.key)
+    key = archive.connection.execute(query).scalar()
+    if key is not None:
+        archive.link(key, archive.add(session.namespace, originals))
 
 
 def _locked(archive: Archive, session: Session) -> Row[Any]:
     """The session's row, locked till the end of the transaction, its tip as it was read."""
-    connection = archive.connection
-    row = _locked_row(connection, session)
+    row = _locked_row(archive.connection, session)
     if row is None and session.tip == session.id:
         create(archive, session.namespace, session.id, session.parent)
-        row = _locked_row(connection, session)
+        row = _locked_row(archive.connection, session)
     if row is None or row.tip != session.tip:
         tip = "gone" if row is None else f"now {row.tip}"
         raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
@@ -144,67 +137,32 @@ def _locked(archive: Archive, session: Session) -> Row[Any]:
 
 
 def _locked_row(connection: Connection, session: Session) -> Row[Any] | None:
-    query = select(sessions).where(
+    query = select(sessions.c.key).where(
         sessions.c.namespace == session.namespace, sessions.c.id == session.id
     )
-    return connection.execute(query.with_for_update()).first()
+    connection.execute(query.with_for_update()).first()
+    # Read after the lock was given: what another committed meanwhile is seen.
+    return find(connection, session.namespace, session.id)
 
 
 def create(archive: Archive, namespace: str, session_id: str, parent_id: str | None) -> None:
     """The row and the root epoch of a session, unless another process was first."""
     connection = archive.connection
     base = find(connection, namespace, parent_id) if parent_id not in (None, session_id) else None
-    inherited = {} if base is None else _inherited(archive, base)
-    values = {"namespace": namespace, "id": session_id, "parent_id": parent_id}
-    row = {**values, "tip": session_id, "tip_parent": parent_id, **inherited}
-    connection.execute(inserting(connection, sessions).on_conflict_do_nothing(), [row])
-    query = select(sessions.c.key).where(
-        sessions.c.namespace == namespace, sessions.c.id == session_id
-    )
-    values["session_key"] = key = connection.execute(query).scalar_one()
-    connection.execute(inserting(connection, epochs).on_conflict_do_nothing(), [values])
+    named = {"namespace": namespace, "id": session_id}
+    insertion = inserting(connection, sessions).values(named).on_conflict_do_nothing()
+    key = connection.execute(insertion.returning(sessions.c.key)).scalar()
+    if key is None:
+        return
+    root: dict[str, Any] = {**named, "session_key": key, "parent_id": parent_id}
     if base is not None:
-        inherit_transcript(archive, key, base, inherited["base_length"])
-
-
-def _inherited(archive: Archive, base: Row[Any]) -> dict[str, Any]:
-    """What a fork of that session at that epoch inherits; all of it for the stable id."""
-    whole = base.epoch_id == base.id
-    length = base.length if whole else base.epoch_length
-    last = rows_of(archive, base.key, length - 1, length) if length else ()
-    head = last[0].hash if last else base.base_hash
-    return {
-        "base_key": base.key,
-        "base_length": length,
-        "base_epochs": base.epochs if whole else base.epoch_number + 1,
-        "base_hash": head,
-        "head_hash": head,
-    }
-
-
-def _advance(connection: Connection, row: Row[Any], epoch: str, head: str, added: int) -> None:
-    length, parent = row.length + added, row.tip
-    opened = {"namespace": row.namespace, "id": epoch, "session_key": row.key}
-    opened |= {"number": row.epochs, "parent_id": parent, "length": length}
-    connection.execute(insert(epochs).values(opened))
-    moved = {"tip": epoch, "tip_parent": parent, "head_hash": head, "length": length}
-    moved |= {"epochs": row.epochs + 1, "updated": time.time()}
-    connection.execute(update(sessions).where(sessions.c.key == row.key).values(moved))
+        root |= {"base_key": base.at_key, "head": base.at_head}
+    connection.execute(insert(epochs).values(root))
+    if base is not None:
+        record(archive, key, inherited_transcript(archive, base))
 
 
 # ---------------------------------------------------------------- leases
-_ABSURD = 10
-"""Times a lease's length: what ends later was written by a clock that has been set back since."""
-
-
-def is_taken(connection: Connection, session: Session, holder: str, seconds: float) -> bool:
-    """Whether another has the session's lease."""
-    found = connection.execute(select(leases).where(_of(session))).first()
-    if found is None or found.holder == holder:
-        return False
-    return bool(_now(connection) < found.until <= _now(connection) + _ABSURD * seconds)
-
-
 def claim(connection: Connection, session: Session, holder: str, seconds: float) -> bool:
     """Take the session's lease by the database's clock; whether it is the holder's now."""
     now = _now(connection)
@@ -212,16 +170,21 @@ def claim(connection: Connection, session: Session, holder: str, seconds: float)
     insertion = inserting(connection, leases).values(
         namespace=session.namespace, session_id=session.id, **taken
     )
-    is_over = (leases.c.until <= now) | (leases.c.until > now + _ABSURD * seconds)
     connection.execute(
         insertion.on_conflict_do_update(
             index_elements=[leases.c.namespace, leases.c.session_id],
             set_=taken,
-            where=is_over | (leases.c.holder == holder),
+            where=(leases.c.until <= now) | (leases.c.holder == holder),
         )
     )
     # Asked back rather than counted: drivers differ in what they count for an INSERT.
     return bool(connection.execute(select(leases.c.holder).where(_of(session))).scalar() == holder)
+
+
+def is_taken(connection: Connection, session: Session, holder: str) -> bool:
+    """Whether another has the session's lease."""
+    others = (leases.c.holder != holder) & (leases.c.until > _now(connection))
+    return connection.execute(select(leases).where(_of(session), others)).first() is not None
 
 
 def release(connection: Connection, session: Session, holder: str) -> None:
