@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from ..messages import ToolCall
@@ -200,18 +198,14 @@ class Trail:
         path = self._spelled(effect.path)
         known = self._files.pop(path, None)
         action = effect.action
-        if action == "created" and known and known.ok and known.action != "deleted":
-            action = "edited"
-        counts = Counter(known.counts if known else {})
-        counts[action] += ok
-        if not ok and known:
-            self._files[path] = known
-            return
-        fact = FileFact(path, action, effect.via, index, dict(counts), effect.target, ok)
-        # Reading a file again does not undo that it was changed.
-        if action == "read" and known and known.ok and known.action not in ("read", "deleted"):
-            fact = replace(known, counts=dict(counts))
-        self._files[path] = fact
+        if known and known.ok:
+            # Reading a file again does not undo that it was changed.
+            changed = known.action not in ("read", "deleted")
+            if not ok or (action == "read" and changed):
+                self._files[path] = known
+                return
+            action = "edited" if action == "created" and known.action != "deleted" else action
+        self._files[path] = FileFact(path, action, effect.via, index, effect.target, ok)
         if effect.target and ok:
             self._moved_to(effect, index)
 
@@ -220,7 +214,7 @@ class Trail:
         target = effect.target + name if effect.target.endswith("/") else effect.target
         target = self._spelled(target)
         self._files.pop(target, None)
-        self._files[target] = FileFact(target, "created", effect.via, index, {"created": 1})
+        self._files[target] = FileFact(target, "created", effect.via, index)
 
     def _spelled(self, path: str) -> str:
         """The name under which the file is known; the path itself where it is new.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -41,7 +41,6 @@ class FileFact:
     via: str
     """The call that did it: a tool's name, or the shell command's."""
     index: int
-    counts: Mapping[str, int] = field(default_factory=dict)
     target: str = ""
     """Where a moved file went."""
     ok: bool = True
@@ -57,25 +56,14 @@ class CommandFact:
     detail: str
     """The line of the result that says it: first error, failing tests, or the last line."""
     index: int
-    runs: int = 1
     kind: str = "command"
     still_fails: bool = False
     """It failed, and nothing like it worked since."""
 
 
 @dataclass(frozen=True)
-class ErrorFact:
-    """An error line of a tool result, and what the assistant said or did next."""
-
-    text: str
-    index: int
-    followed_by: str = ""
-    times: int = 1
-
-
-@dataclass(frozen=True)
 class Note:
-    """A sentence of the assistant: a decision with its reason, or open work."""
+    """A sentence of the assistant, or an error line of a tool's result."""
 
     text: str
     index: int
@@ -124,7 +112,7 @@ class Facts:
     user: tuple[Said, ...] = ()
     files: tuple[FileFact, ...] = ()
     commands: tuple[CommandFact, ...] = ()
-    errors: tuple[ErrorFact, ...] = ()
+    errors: tuple[Note, ...] = ()
     decisions: tuple[Note, ...] = ()
     open_work: tuple[Note, ...] = ()
     todos: tuple[Todo, ...] = ()
@@ -136,8 +124,7 @@ class Facts:
     """By which the domain's own identifiers were found: kind -> regular expression."""
 
     def __bool__(self) -> bool:
-        kinds = (item.name for item in fields(self) if item.name not in ("messages", "patterns"))
-        return any(getattr(self, name) for name in kinds)
+        return self != Facts(self.messages, patterns=self.patterns)
 
 
 class Rule(NamedTuple):

@@ -11,7 +11,6 @@ import pytest
 from praison_compressor import CompressorConfig, CompressResult, ContextCompressor
 from praison_compressor.facts import (
     CommandFact,
-    ErrorFact,
     Excerpt,
     Facts,
     FileFact,
@@ -32,7 +31,7 @@ def test_what_a_text_holds_is_counted_by_kind() -> None:
         user=(Said(0, "use port 9090"), Said(1, "never push")),
         files=(FileFact("src/app/a.py", "read", "cat", 1), FileFact("b.py", "read", "cat", 1)),
         commands=(CommandFact("make all", "ok", "", 1),),
-        errors=(ErrorFact("e" * 90, 1),),
+        errors=(Note("e" * 90, 1),),
         decisions=(Note("we chose it", 1),),
         open_work=(Note("next is b", 1),),
         todos=(Todo("fix it", "pending", 1),),

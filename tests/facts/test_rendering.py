@@ -9,7 +9,6 @@ import pytest
 
 from praison_compressor.facts import (
     CommandFact,
-    ErrorFact,
     Excerpt,
     Facts,
     FileFact,
@@ -102,7 +101,7 @@ def many(number: int) -> Facts:
         user=tuple(Said(n, f"request number {n} of the user") for n in range(number)),
         files=tuple(FileFact(f"f{n}.py", "edited", "sed", n) for n in range(number)),
         commands=tuple(CommandFact(f"make {n}", "ok", "done", n) for n in range(number)),
-        errors=tuple(ErrorFact(f"error {n}", n) for n in range(number)),
+        errors=tuple(Note(f"error {n}", n) for n in range(number)),
         decisions=tuple(Note(f"we chose {n}", n) for n in range(number)),
         todos=tuple(Todo(f"thing {n}", "pending", n) for n in range(number)),
         identifiers=tuple(Identifier(f"name_{n}", "symbol", worth=0.5) for n in range(number)),
@@ -303,6 +302,6 @@ def test_files_are_told_by_what_was_done_to_them_and_by_which_call():
     again = turn("Edit", {"file_path": "src/lexer/rules.py"}, "ok", "e3")
     text = static_summary([*SESSION, *more, *again], budget_tokens=2_000, count=quarter)
     assert section(text, "Files") == [
-        "- edited (Edit): lexer/rules.py ×2, lexer/states.py",
+        "- edited (Edit): lexer/rules.py, lexer/states.py",
     ]
     assert section(text, "Files read") == ["- read (Read): lexer/errors.py"]
