@@ -123,12 +123,13 @@ class Chooser:
         self._count = count
         self._classifier = classifier
         self._windows: dict[int, dict[str, Span]] = {}
-        self._taken: dict[int, tuple[set[str], float]] = {}
+        self._printed: dict[int, set[str]] = {}
+        self._taken: list[tuple[int, set[str], float]] = []
 
     def spend(self, room: float) -> None:
         """Choose clauses until the room is spent; called again, it goes on where it stopped."""
-        left = (at for at in range(len(self._excerpts)) if at not in self._taken)
-        heap = [(-hope, at) for at in left if (hope := self._hope(at)) > LEAST_WORTH]
+        hopes = ((-self._hope(position), position) for position in range(len(self._excerpts)))
+        heap = [hope for hope in hopes if hope[0] < -LEAST_WORTH]
         heapq.heapify(heap)
         misses = 0
         while heap and room > OVERHEAD and misses < MOST_MISSES:
@@ -150,21 +151,26 @@ class Chooser:
                 continue
             misses = 0
             room -= cost
-            self._taken[position] = keys, cost
+            self._printed.setdefault(position, set()).update(keys)
+            self._taken.append((position, keys, cost))
             for key in self._classifier.names(text):
                 if key in self._weights:
                     self._weights[key] *= AGAIN
+            heapq.heappush(heap, (-self._hope(position), position))
 
     def give_back(self, tokens: float) -> None:
         """Take back what was chosen last, at least so many tokens of it."""
         while self._taken and tokens > 0:
-            tokens -= self._taken.popitem()[1][1]
+            position, keys, cost = self._taken.pop()
+            tokens -= cost
+            self._printed[position] -= keys
 
     def chosen(self) -> list[Excerpt]:
         """The chosen parts in the order of the transcript."""
         return [
             replace(self._excerpts[position], text=self._cut(position, keys))
-            for position, (keys, _) in sorted(self._taken.items())
+            for position, keys in sorted(self._printed.items())
+            if keys
         ]
 
     def _cut(self, position: int, wanted: Iterable[str]) -> str:
@@ -176,12 +182,14 @@ class Chooser:
         found = self._windows[position]
         return joined(text, (found[key] for key in wanted if key in found)) or text
 
-    def _weights_of(self, position: int) -> dict[str, float]:
-        keys = self._excerpts[position].keys
+    def _open(self, position: int) -> dict[str, float]:
+        """What the names of a clause weigh that it does not print yet."""
+        printed = self._printed.get(position, ())
+        keys = (key for key in self._excerpts[position].keys if key not in printed)
         return {key: weight for key in keys if (weight := self._weights.get(key, 0.0)) > 0}
 
     def _best_part(self, position: int) -> tuple[set[str], float]:
-        weights = self._weights_of(position)
+        weights = self._open(position)
         value = {key: weight / (len(key) + BINDING_CHARS) for key, weight in weights.items()}
         floor = WORTHWHILE * max(value.values(), default=0.0)
         wanted = {key for key in value if value[key] >= floor}
@@ -190,7 +198,7 @@ class Chooser:
 
     def _hope(self, position: int) -> float:
         """The most the clause can be worth: its best identifiers at the price of their names."""
-        weights = self._weights_of(position)
+        weights = self._open(position)
         best = gain = 0.0
         chars = BINDING_CHARS
         for key in sorted(weights, key=lambda key: (len(key) + BINDING_CHARS) / weights[key]):
