@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..config import FILE_ACTIONS
 from ..messages import ToolCall
 from .model import GENERAL, Domain, FileFact, Rule
 from .outcomes import Outcome
 from .passages import arguments_of, key_of
-from .shell import Effect, effects, failing, patches, spoken
+from .shell import Effect, applies_a_patch, effects, failing, spoken
 
 _SHELL_KEYS = ("command", "cmd", "commands", "commandline", "script", "input")
 _PATH_KEYS = frozenset(
@@ -76,7 +77,7 @@ def _ruled(call: ToolCall, rule: Rule, arguments: Any) -> list[Effect]:
     """The files of a tool whose rule is known."""
     if rule.action == "command":
         return [found for text in command_texts(arguments, rule) for found in effects(text)]
-    if not rule.touches_a_file or not isinstance(arguments, dict):
+    if rule.action not in FILE_ACTIONS or not isinstance(arguments, dict):
         return []
     if rule.argument:
         arguments = {"path": arguments.get(rule.argument), "to": _target(arguments)}
@@ -153,7 +154,7 @@ def _texts(value: Any) -> list[str]:
 def _shelled(call: ToolCall, text: str) -> list[Effect]:
     if not _SHELLS.search(call.name):
         return []
-    return [*_patched(call.name, *patches(text)), *effects(text)]
+    return [*(_patched(call.name, text) if applies_a_patch(text) else ()), *effects(text)]
 
 
 _PATCH = re.compile(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from ..config import FILE_ACTIONS, CompressorConfig
+from ..config import CompressorConfig
 
 DONE = ("completed", "complete", "done", "cancelled", "finished")
 """As which the items of a list count that need no more work."""
@@ -133,10 +133,6 @@ class Rule(NamedTuple):
     action: str
     argument: str = ""
 
-    @property
-    def touches_a_file(self) -> bool:
-        return self.action in FILE_ACTIONS
-
 
 @dataclass(frozen=True)
 class Domain:
@@ -160,10 +156,8 @@ class Domain:
 
     def rule(self, tool: str) -> Rule | None:
         """The rule for a tool: by its name, else by the first pattern that fits."""
-        found = self.tools.get(tool)
-        if found is None:
-            fitting = (rule for name, rule in self.tools.items() if fnmatchcase(tool, name))
-            found = next(fitting, None)
+        fitting = (rule for name, rule in self.tools.items() if fnmatchcase(tool, name))
+        found = self.tools.get(tool) or next(fitting, None)
         return None if found is None else Rule(*found.split(":", 1))
 
 

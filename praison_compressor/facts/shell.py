@@ -49,18 +49,12 @@ def effects(command: str) -> list[Effect]:
     return out
 
 
-_PATCHES = re.compile(r"(?:^|[\n;&|(])\s*(?:apply_patch|patch|git\s+apply)\b[^\n]*$")
+_APPLIES = re.compile(r"(?:^|[\n;&|(])\s*(?:apply_patch|patch|git\s+apply)\b[^\n]*<<")
 
 
-def patches(command: str) -> list[str]:
-    """The patches that a command line applies: what is handed to `apply_patch` or `patch`."""
-    if command.startswith(_PATCH):
-        return [command]
-    return [
-        found.group(2)
-        for found in _HEREDOC.finditer(command)
-        if _PATCHES.search(command[: found.start()])
-    ]
+def applies_a_patch(command: str) -> bool:
+    """Whether a command line is a patch, or hands one to `apply_patch` or `patch`."""
+    return command.startswith(_PATCH) or _APPLIES.search(command) is not None
 
 
 def spoken(words: list[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from praison_compressor.facts.shell import effects, patches, spoken
+from praison_compressor.facts.shell import applies_a_patch, effects, spoken
 
 
 def told(command: str) -> list[tuple[str, str]]:
@@ -66,16 +66,15 @@ def test_a_shells_script_is_the_command_line(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "found"),
+    ("command", "applies"),
     [
-        ("apply_patch <<'EOF'\n*** Begin Patch\nEOF\nls", ["*** Begin Patch\n"]),
-        ("cd /r && patch -p1 <<E\n--- a/x\n+++ b/x\nE", ["--- a/x\n+++ b/x\n"]),
-        ("git apply - <<'P'\n+++ b/x\nP", ["+++ b/x\n"]),
-        ("*** Begin Patch\n*** Delete File: a", ["*** Begin Patch\n*** Delete File: a"]),
-        ("cat > fix.diff <<'EOF'\n+++ b/x\nEOF", []),
-        ("apply_patch fix.diff", []),
+        ("apply_patch <<'EOF'\n*** Begin Patch\nEOF\nls", True),
+        ("cd /r && patch -p1 <<E\n--- a/x\n+++ b/x\nE", True),
+        ("*** Begin Patch\n*** Delete File: a", True),
+        ("cat > fix.diff <<'EOF'\n+++ b/x\nEOF", False),
+        ("apply_patch fix.diff", False),
     ],
 )
-def test_the_patches_that_a_command_line_applies(command: str, found: list[str]) -> None:
-    """Those written behind it; one that is only saved, or stands in a file, is not seen."""
-    assert patches(command) == found
+def test_what_applies_a_patch(command: str, applies: bool) -> None:
+    """One written behind the command; one that is only saved, or stands in a file, is not seen."""
+    assert applies_a_patch(command) is applies
