@@ -105,7 +105,7 @@ def programs(command: str) -> list[list[str]]:
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n(.*?)^\s*\1\s*$", re.S | re.M)
 _TOKEN = re.compile(
     r"\d?>&\d|[\d&]?(?:>>|>\||>)(?!\()|<<<|<<-?|<(?!\()|&&|\|\||[;&|\n()]"
-    r"|(?:\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|[^\s;&|()<>'\"\\])+",
+    r"|(?:\$\([^()]*\)|\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|[^\s;&|()<>'\"\\])+",
     re.S,
 )
 _ENDS = frozenset(("&&", "||", ";", "&", "|", "\n", "(", ")"))
@@ -182,7 +182,7 @@ _ACTIONS = {
 """What a program does to the files it is given."""
 _SCRIPTED = frozenset("grep rg awk sed".split())
 """Programs whose first word says what to look for or to do."""
-_NOT_A_FILE = re.compile(r"^(?:/dev/|&\d|\$|\d+$)|[*?{}]|^https?:")
+_NOT_A_FILE = re.compile(r"^(?:/dev/|&\d|\$|\d+$)|[*?{}]|\$\(|^https?:")
 
 
 def _of_program(name: str, arguments: Sequence[str]) -> Iterator[Effect]:

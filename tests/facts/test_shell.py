@@ -29,6 +29,8 @@ def told(command: str) -> list[tuple[str, str]]:
         ("tee a.txt < b.txt", [("b.txt", "read"), ("a.txt", "created")]),
         ("diff <(sort a) <(sort b)", []),
         ("echo '> a.txt'", []),
+        ("cp $(npm root -g)/a.json b.json", []),
+        ("rm $(git ls-files -d)", []),
         ("grep 'x > y' a.c", [("a.c", "read")]),
         ("timeout 60 sudo rm a.txt", [("a.txt", "deleted")]),
         ("if ! rm a.txt; then touch b.txt; fi", [("a.txt", "deleted"), ("b.txt", "created")]),
