@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from html import unescape
 from typing import Any, NamedTuple
 
 from ..messages import ToolCall
@@ -13,15 +12,13 @@ from .files import action_of, command_texts, names_a_file
 from .model import GENERAL, CommandFact, Domain, Rule
 from .outcomes import Outcome
 from .passages import arguments_of, key_of
+from .shell import programs
 
 _SEARCH = re.compile(r"grep|search|find|glob|query|list(?!ing)", re.I)
-_FETCH = re.compile(r"fetch|browse|url|http|go(?:to)?$|navigate|crawl", re.I)
 _RUN = re.compile(
     r"bash|shell|terminal|exec|run|command|python|console|sql|repl(?!ac)|interpreter", re.I
 )
-_QUERIES = re.compile(r"sql|repl(?!ac)|database|warehouse", re.I)
-"""Tools whose `query` is run, not looked for."""
-_CODE_KEYS = ("code", "sql", "statement")
+_CODE_KEYS = ("code", "sql", "statement", "query")
 _URL_KEYS = ("url", "urls", "uri", "link", "href", "pageurl")
 _LIST_OF_WORK = re.compile(r"todo|task|^(?:update_)?plan$", re.I)
 # What an agent of a service does: it changes something that is no file.
@@ -39,12 +36,16 @@ def command_fact(
     """The call as a command with its outcome, or None if it is neither command nor search."""
     arguments = arguments_of(call)
     rule = domain.rule(call.name)
-    kind = _kind(call.name, arguments) if rule is None else _ruled(rule)
+    if rule is None:
+        kind = _kind(call.name, arguments)
+    else:
+        kind = rule.action if rule.action in ("command", "search", "fetch") else None
     text = _spoken(call, arguments, kind, rule) if kind else ""
     if not kind or not text:
         return None
-    status, detail = outcome if kind == "command" else _found(result, outcome, kind)
-    return CommandFact(text, status, detail, index, kind=kind)
+    if kind == "search" or (kind == "fetch" and outcome.status != "failed"):
+        outcome = _found(result)
+    return CommandFact(text, outcome.status, outcome.detail, index, kind=kind)
 
 
 _PIPED = re.compile(r"\||;\s*(?:echo|true)\b")
@@ -60,53 +61,40 @@ def is_piped(call: ToolCall) -> bool:
 def _kind(name: str, arguments: Any) -> str | None:
     if not isinstance(arguments, Mapping):
         return None
-    if _url(arguments) and (_FETCH.search(name) or not _RUN.search(name)):
+    if _RUN.search(name):
+        return "command" if _run_texts(arguments) else None
+    if _first(arguments, _URL_KEYS):
         return "fetch"
-    if _RUN.search(name) and _run_texts(name, arguments):
-        return "command"
-    if _RUN.search(name) and not _QUERIES.search(name):
+    if _LIST_OF_WORK.search(name):
         return None
     writes = action_of(name, arguments) in ("created", "edited", "deleted", "moved")
-    if _SEARCH.search(name) and not writes and not _LIST_OF_WORK.search(name):
+    if _SEARCH.search(name) and not writes:
         return "search"
-    acts = _ACTS.match(name.rpartition("__")[2]) and not _LIST_OF_WORK.search(name)
+    acts = _ACTS.match(name.rpartition("__")[2])
     return "command" if acts and arguments and not names_a_file(arguments) else None
 
 
-def _ruled(rule: Rule) -> str | None:
-    return rule.action if rule.action in ("command", "search", "fetch") else None
+def _first(arguments: Mapping[str, Any], keys: tuple[str, ...]) -> str:
+    """The text of the first argument that is called so."""
+    found = (value for key, value in arguments.items() if key_of(key) in keys)
+    texts = (value[0] if isinstance(value, list) and value else value for value in found)
+    return next((text for text in texts if isinstance(text, str)), "")
 
 
-def _url(arguments: Mapping[str, Any]) -> str:
-    """The page that a call asks for."""
-    for key, value in arguments.items():
-        if key_of(key) in _URL_KEYS:
-            first = value[0] if isinstance(value, list) and value else value
-            if isinstance(first, str) and first:
-                return first
-    return ""
-
-
-def _run_texts(name: str, arguments: Any) -> list[str]:
-    """What is run: a shell's lines, code or a query."""
+def _run_texts(arguments: Any) -> list[str]:
+    """What is run: a shell's lines, or code."""
     found = command_texts(arguments)
-    if not found and isinstance(arguments, Mapping):
-        keys = (*_CODE_KEYS, "query") if _QUERIES.search(name) else _CODE_KEYS
-        values = (value for key, value in arguments.items() if key_of(key) in keys)
-        found = [value for value in values if isinstance(value, str)][:1]
-    return found
+    code = _first(arguments, _CODE_KEYS) if isinstance(arguments, Mapping) else ""
+    return found or [code] * bool(code)
 
 
 def _spoken(call: ToolCall, arguments: Any, kind: str, rule: Rule | None) -> str:
     text = ""
     if kind == "command":
-        found = _run_texts(call.name, arguments) if rule is None else []
-        text = " && ".join(found or command_texts(arguments, rule))
+        text = " && ".join(command_texts(arguments, rule) if rule else _run_texts(arguments))
     elif kind == "fetch" and rule is None:
-        text = f"{call.name} {_url(arguments)}"
-    if not text:
-        text = f"{call.name} {' '.join(_values(arguments, rule))}"
-    flat = " ".join(text.split())
+        text = f"{call.name} {_first(arguments, _URL_KEYS)}"
+    flat = " ".join((text or f"{call.name} {' '.join(_values(arguments, rule))}").split())
     return flat if len(flat) <= COMMAND_CHARS else flat[: COMMAND_CHARS - 1] + "…"
 
 
@@ -119,16 +107,7 @@ def _values(arguments: Any, rule: Rule | None) -> list[str]:
     return [str(value) for value in told if isinstance(value, (str, int, float))]
 
 
-_TITLE = re.compile(r"<title[^>]*>([^<]*\w[^<]*)</title>", re.I)
-TITLE_WITHIN = 20_000  # characters of a page: scripts may stand before its title
-
-
-def _found(result: str, outcome: Outcome, kind: str) -> Outcome:
-    if kind == "fetch" and outcome.status == "failed":
-        return outcome
-    title = _TITLE.search(result[:TITLE_WITHIN]) if kind == "fetch" else None
-    if title:
-        return Outcome("ok", " ".join(unescape(title[1]).split())[:120])
+def _found(result: str) -> Outcome:
     lines = [line for line in result.splitlines() if line.strip()]
     if not lines:
         return Outcome("ok", "nothing found")
@@ -153,7 +132,7 @@ def with_failing(commands: Iterable[CommandFact]) -> tuple[CommandFact, ...]:
         if item.kind == "command" and item.outcome != "failed":
             worked += _runs_of(item.text)
         elif item.kind == "command" and item.detail and len(failed) < STILL_FAILING:
-            run = run_of(item.text)
+            run = _runs_of(item.text)[-1]
             fails = run.program not in failed and not any(map(run.is_within, worked))
             failed |= {run.program} if fails else set()
             item = replace(item, still_fails=fails)
@@ -161,11 +140,9 @@ def with_failing(commands: Iterable[CommandFact]) -> tuple[CommandFact, ...]:
     return tuple(reversed(out))
 
 
-_PARTS = re.compile(r"&&|\|\||;")
-_WRAPS = frozenset("sudo time env nice timeout npx bunx exec run uv poetry pipenv bundle".split())
 _RUNS_ANOTHER = frozenset(
-    "exec run pnpm npm yarn bun python python3 py make cargo go dotnet mvn mvnw gradle gradlew "
-    "docker compose kubectl terraform helm git".split()
+    "pnpm npm yarn bun python python3 make cargo go dotnet mvn gradle docker compose kubectl "
+    "terraform".split()
 )
 """What the next word tells is run: `cargo test` and `cargo doc` are two programs."""
 _CHECKS = frozenset(
@@ -173,8 +150,6 @@ _CHECKS = frozenset(
     "tox nox test build check vet lint clippy typecheck".split()
 )
 """Of them it matters on what they were run; that another file can be listed says nothing new."""
-_SAYS_NOTHING = frozenset("cd echo export set source true sleep pwd".split())
-_NO_WORD = re.compile(r"-|\d*[<>]|.*=")
 _CODE = re.compile(r"(?:import|from|print|def) ?[\w(]|[\w.]+\(|[\w.\[\]]+ = ")
 """A cell of a notebook: the next one that works is the next try."""
 
@@ -194,27 +169,20 @@ class Run(NamedTuple):
         )
 
 
-def run_of(command: str) -> Run:
-    """The last program of a command line, that its output is of.
+def _runs_of(command: str) -> list[Run]:
+    """What a command line ran that ended as it did: what `&&` joins ended well in each part."""
+    if _CODE.match(command):
+        return [Run(("code",), frozenset())]
+    runs = [_run(words) for words in programs(command)] or [Run((command,), frozenset())]
+    return runs if ";" not in command and "||" not in command else runs[-1:]
 
-    >>> run_of("cd x && PORT=1 python -m pytest -q tests | tail -5")
+
+def _run(words: list[str]) -> Run:
+    """
+    >>> _run(["python", "pytest", "tests"])
     Run(program=('python', 'pytest'), on=frozenset({'tests'}))
     """
-    if _CODE.match(command):
-        return Run(("code",), frozenset())
-    parts = [part.partition("|")[0].split() for part in _PARTS.split(command)]
-    told = [words for words in parts if words and words[0] not in _SAYS_NOTHING]
-    words = [word for word in (told or parts)[-1] if not _NO_WORD.match(word)]
-    while len(words) > 1 and words[0] in _WRAPS:
-        words = words[1:]
-    program = [word.rpartition("/")[2] if word[0] in "./" else word for word in words[:3]]
     depth = 1
-    while depth < len(program) and program[depth - 1] in _RUNS_ANOTHER:
+    while depth < len(words) and words[depth - 1] in _RUNS_ANOTHER:
         depth += 1
-    return Run(tuple(program[:depth]), frozenset(words[depth:]))
-
-
-def _runs_of(command: str) -> list[Run]:
-    """All that a command line ran which ended well: what `&&` joins ended well in each part."""
-    parts = command.split("&&") if ";" not in command and "||" not in command else [command]
-    return [run_of(command), *(run_of(part) for part in parts[:-1])]
+    return Run(tuple(words[:depth]), frozenset(words[depth:]))

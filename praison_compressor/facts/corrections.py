@@ -6,12 +6,12 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from .language import STANDING, UNSPACED
 from .model import Excerpt, Note, Said
 from .passages import Passage
-from .values import Claim, alike, claim_of, topic_of, values_of, words_near
+from .values import Claim, alike, claim_of, topic_of
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _UNSPACED_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
@@ -73,45 +73,28 @@ class _Held:
         """The values that hold, with their kinds."""
         return {value: kind for value, kind in self.claim.values.items() if value not in self.gone}
 
-    def about(self) -> frozenset[str]:
-        """The words by which anyone of those claims says what they are about."""
-        return frozenset(word for one in self.thread for word in one.claim.topic)
-
 
 def supersede(records: Sequence[Said]) -> tuple[Said, ...]:
-    """Mark each sentence with its values that a later one replaced and none has set again since.
-
-    What the records were marked with before counts for nothing: the same words give the same marks.
-    """
+    """Mark each sentence with its values that a later one replaced and none has set again since."""
     recent: deque[_Held] = deque(maxlen=LOOK_BACK)
-    out: list[Said] = []
-    held: dict[int, _Held] = {}
-    for position, record in enumerate(records):
-        claim = _claim(record)
-        if claim is not None:
-            held[position] = _heard(claim, recent)
-    for position, record in enumerate(records):
-        known = held.get(position)
-        out.append(_marked(record, known.gone if known else {}, known.about() if known else ()))
-    return tuple(out)
+    held: list[_Held | None] = []
+    for record in records:
+        short = not record.pasted and len(record.text) <= CLAIM_CHARS
+        claim = claim_of(record.index, record.text) if short else None
+        held.append(_heard(claim, recent) if claim else None)
+    return tuple(_marked(record, one) for record, one in zip(records, held, strict=True))
 
 
-def _claim(record: Said) -> Claim | None:
-    if record.pasted or len(record.text) > CLAIM_CHARS:
-        return None
-    return claim_of(record.index, record.text)
-
-
-def _marked(record: Said, gone: dict[str, Claim], about: Iterable[str]) -> Said:
-    if not gone and record.superseded_by is None:
+def _marked(record: Said, held: _Held | None) -> Said:
+    if held is None or not held.gone:
         return record
-    newest = max(gone.values(), key=lambda claim: claim.message, default=None)
+    newest = max(held.gone.values(), key=lambda claim: claim.message)
     return replace(
         record,
-        superseded_by=newest.text if newest else None,
-        superseded_at=newest.message if newest else None,
-        old_values=tuple(gone),
-        about=tuple(sorted(about)) if gone else (),
+        superseded_by=newest.text,
+        superseded_at=newest.message,
+        old_values=tuple(held.gone),
+        about=tuple(sorted(held.matter)),
     )
 
 
@@ -187,16 +170,11 @@ def _outdated(one: _Held, later: Claim) -> tuple[str, ...]:
     for value in fresh:
         ranked = sorted(
             (candidate for candidate, kind in old.items() if kind == later.values[value]),
-            key=lambda candidate: _closeness(one.claim, candidate, later, value),
+            key=lambda candidate: alike(candidate, value),
         )
         if ranked and (one.matter & later.topic or alike(ranked[-1], value)):
             out.append(ranked[-1])
     return tuple(dict.fromkeys(out))
-
-
-def _closeness(one: Claim, old: str, later: Claim, new: str) -> tuple[int, bool]:
-    shared = words_near(one.text, old) & (words_near(later.text, new) | later.topic)
-    return len(shared), alike(old, new)
 
 
 def _same_matter(one: _Held, later: Claim) -> bool:
@@ -245,27 +223,27 @@ def _words(claim: Claim) -> list[str]:
 # -------------------------------------------------------------- what no longer holds
 
 
-DISTINCTIVE_DIGITS = 4
-"""A number of fewer is another one wherever no word stands beside it that says what it is."""
+DISTINCTIVE_SIGNS = 4
+"""A value of fewer, "30s", is another one where no word beside it says what it is."""
 _QUOTES = "\"'`「」“”"
 
 
 T = TypeVar("T", Note, Excerpt)
 
 
-class _Old(NamedTuple):
-    """A value that no longer holds: since when, and the words that say what it was for."""
-
-    since: int
-    topic: frozenset[str]
-
-
 class Stale:
     """The values that the user took back, and since when: older words have them as if they held."""
 
     def __init__(self, user: Sequence[Said]) -> None:
-        self._old = _old_values(user)
-        words = "|".join(map(re.escape, sorted(self._old, key=len, reverse=True)))
+        self._since: dict[str, int] = {}
+        topic: set[str] = set()
+        for said in user:
+            for value in said.old_values if said.superseded_at is not None else ():
+                bare = value.strip(_QUOTES)
+                self._since[bare] = max(said.superseded_at or 0, self._since.get(bare, 0))
+                topic.update(said.about)
+        self._topic = frozenset(topic)
+        words = "|".join(map(re.escape, sorted(self._since, key=len, reverse=True)))
         # A sign of a script without spaces is no part of the value that it touches.
         edge = rf"[^\W{UNSPACED}]"
         self._any = re.compile(rf"(?<!{edge})(?:{words})(?!{edge}|\.\d)") if words else None
@@ -283,41 +261,10 @@ class Stale:
         if self._any is None:
             return ()
         found = dict.fromkeys(self._any.findall(text))
-        words = topic_of(text) if found else frozenset[str]()
-        return tuple(value for value in found if self._is_old(value, words, index))
-
-    def _is_old(self, value: str, words: frozenset[str], index: int) -> bool:
-        old = self._old[value]
-        return index < old.since and (_is_distinctive(value) or bool(words & old.topic))
-
-
-def _is_distinctive(value: str) -> bool:
-    """Whether a value means the same wherever it stands."""
-    kind = values_of(value).get(value)
-    if kind == "number":
-        return sum(map(str.isdigit, value)) >= DISTINCTIVE_DIGITS
-    return kind is not None
-
-
-def _old_values(user: Sequence[Said]) -> dict[str, _Old]:
-    out: dict[str, _Old] = {}
-    replaced = {value for said in user for value in said.old_values}
-    current = _set_elsewhere(user, replaced)
-    for said in user:
-        for value in said.old_values if said.superseded_at is not None else ():
-            if value not in current:
-                bare = value.strip(_QUOTES)
-                known = out.get(bare, _Old(0, frozenset()))
-                since = max(said.superseded_at or 0, known.since)
-                out[bare] = _Old(since, known.topic.union(said.about))
-    return out
-
-
-def _set_elsewhere(user: Sequence[Said], replaced: set[str]) -> set[str]:
-    """The replaced values that hold for something else: nobody can tell which is meant."""
-    out: set[str] = set()
-    for said in user:
-        named = [value for value in replaced if value in said.text and not said.pasted]
-        claim = claim_of(said.index, said.text) if named else None
-        out |= (claim.sets & replaced).difference(said.old_values) if claim else set()
-    return out
+        told = bool(found) and bool(topic_of(text) & self._topic)
+        return tuple(
+            value
+            for value in found
+            if index < self._since[value]
+            and (told or sum(map(str.isalnum, value)) >= DISTINCTIVE_SIGNS)
+        )

@@ -7,11 +7,9 @@ reader what the line was about, where the line has them.
 
 from __future__ import annotations
 
-import bisect
 import heapq
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from .corrections import Stale
@@ -24,10 +22,9 @@ LISTED = 0.5
 """Share of its weight that an identifier keeps which a section only lists."""
 AGAIN = 0.15
 """Share of its weight that an identifier keeps once it is bound: a second mention says more."""
-FILLINGS = 3
+FILLINGS = 2
 """What the clauses cost is known only when all are printed: so often is what is left spent."""
-LEFT_OVER = 0.01
-"""Share of the room that is not worth another round."""
+HEADING = "## Details (> call, = result)\n"
 
 
 def details(
@@ -41,36 +38,27 @@ def details(
 
     `covered` identifiers are bound elsewhere in the view, `half` ones only listed there.
     """
+    room = budget_tokens - count(HEADING)
+    if room < 20:
+        return ""
     stale = Stale(facts.user)
     assistant = stale.without(item for item in facts.excerpts if item.source == "assistant")
     others = (item for item in facts.excerpts if item.source not in ("user", "assistant"))
-    pool = sorted((*assistant, *others), key=lambda item: item.index)
-    root = shared_root(item.text for item in pool) if budget_tokens >= ROOT_PAYS_TOKENS else ""
-    note = f" (left out of paths: {root})" if root else ""
-    heading = f"## Details (> call, = result){note}\n"
-    room = budget_tokens - count(heading)
-    if room < 20:
-        return ""
-    if root:
-        pool = [replace(item, text=item.text.replace(root, "")) for item in pool]
     weights = {
         item.text: item.worth * (LISTED if half and item.text in half else 1.0)
         for item in facts.identifiers
         if not (covered and item.text in covered)
     }
+    pool = sorted((*assistant, *others), key=lambda item: item.index)
     chooser = Chooser(pool, weights, count, Classifier(facts.patterns))
-    body, left = "", room
+    body = ""
     for _ in range(FILLINGS):
-        chooser.spend(left, AGAIN)
+        chooser.spend(room - count(body))
         body = excerpts_text(chooser.chosen(), stale.marked)
-        left = room - count(body)
-        if left <= LEFT_OVER * room:
-            break
-    while body and left < 0:
-        chooser.give_back(-left)
+    while body and (over := count(body) - room) > 0:
+        chooser.give_back(over)
         body = excerpts_text(chooser.chosen(), stale.marked)
-        left = room - count(body)
-    return heading + body + "\n" if body else ""
+    return f"{HEADING}{body}\n" if body else ""
 
 
 MARKS = {"call": "> ", "result": "= ", "assistant": "", "user": "user: ", "host": "host: "}
@@ -100,29 +88,12 @@ def excerpts_text(
     return "\n".join(out)
 
 
-_FOLDER = re.compile(r"(?<![\w./~:])/(?:[\w.@+-]+/){2,}(?=[\w.@+-]+/)")
-LEAST_USES = 4
-ROOT_PAYS_TOKENS = 600
-"""Below it the note on what is left out of paths costs more than it saves."""
-
-
-def shared_root(texts: Iterable[str]) -> str:
-    """The absolute folder that paths keep repeating, two parts of each path left; "" if none."""
-    saved: Counter[str] = Counter()
-    for folder, uses in Counter(found for text in texts for found in _FOLDER.findall(text)).items():
-        parts = folder.split("/")[:-1]
-        roots = ("/".join(parts[:depth]) + "/" for depth in range(2, len(parts) + 1))
-        saved.update({root: uses * len(root) for root in roots})
-    worth = {root: chars for root, chars in saved.items() if chars >= LEAST_USES * len(root)}
-    return max(worth, key=lambda root: (worth[root], root), default="")
-
-
 # -------------------------------------------------------------- choosing
 
 
 CHARS_PER_TOKEN = 3.3
 OVERHEAD = 2.5
-BINDING_CHARS = 10
+BINDING_CHARS = 12
 """What the words round a name cost at least."""
 LEAST_WORTH = 1e-6
 MOST_MISSES = 40
@@ -143,62 +114,49 @@ class Chooser:
     def __init__(
         self,
         excerpts: Sequence[Excerpt],
-        weights: MutableMapping[str, float],
+        weights: dict[str, float],
         count: Count,
-        classifier: Classifier | None = None,
+        classifier: Classifier,
     ) -> None:
         self._excerpts = excerpts
         self._weights = weights
         self._count = count
-        self._classifier = classifier or Classifier()
-        self._anatomy: dict[int, tuple[dict[str, Span], Windows]] = {}
+        self._classifier = classifier
+        self._windows: dict[int, dict[str, Span]] = {}
         self._printed: dict[int, set[str]] = {}
-        self._heap: list[tuple[float, int]] | None = None
-        self._too_large: list[tuple[float, int]] = []
-        self._taken: list[tuple[int, frozenset[str], float]] = []
+        self._taken: list[tuple[int, set[str], float]] = []
 
-    def spend(self, room: float, again: float = 0.0) -> None:
-        """Choose clauses until the room is spent; called again, it goes on where it stopped.
-
-        A covered identifier keeps `again` of its weight: a second mention says more.
-        """
-        heap, misses = self._waiting(), 0
+    def spend(self, room: float) -> None:
+        """Choose clauses until the room is spent; called again, it goes on where it stopped."""
+        hopes = ((-self._hope(position), position) for position in range(len(self._excerpts)))
+        heap = [hope for hope in hopes if hope[0] < -LEAST_WORTH]
+        heapq.heapify(heap)
+        misses = 0
         while heap and room > OVERHEAD and misses < MOST_MISSES:
             known, position = heapq.heappop(heap)
             # What it is worth at most, first: cutting a clause costs many times as much.
-            most = min(-known, self._hope(position))
-            if heap and most < -heap[0][0] * 0.999:
-                if most > LEAST_WORTH:
-                    heapq.heappush(heap, (-most, position))
-                continue
-            text, keys, worth = self._best_part(position)
+            worth = min(-known, self._hope(position))
+            keys: set[str] = set()
+            if not heap or worth >= -heap[0][0] * 0.999:
+                keys, worth = self._best_part(position)
             if worth <= LEAST_WORTH:
                 continue
-            if heap and -worth > heap[0][0] and -worth > known * 0.999:
+            if not keys or (heap and worth < -heap[0][0] and worth < -known * 0.999):
                 heapq.heappush(heap, (-worth, position))
                 continue
+            text = self._cut(position, keys)
             cost = self._count(text) + OVERHEAD
             if cost > room:
-                self._too_large.append((-worth, position))
                 misses += 1
                 continue
             misses = 0
             room -= cost
-            self._take(position, text, keys, again)
-            self._taken.append((position, frozenset(keys), cost))
-            rest = self._hope(position)
-            if rest > 0:
-                heapq.heappush(heap, (-rest, position))
-
-    def _waiting(self) -> list[tuple[float, int]]:
-        """The clauses that are not yet chosen, the most promising on top."""
-        if self._heap is None:
-            hopes = ((self._hope(position), position) for position in range(len(self._excerpts)))
-            self._heap = [(-worth, position) for worth, position in hopes if worth > 0]
-        self._heap += self._too_large
-        self._too_large.clear()
-        heapq.heapify(self._heap)
-        return self._heap
+            self._printed.setdefault(position, set()).update(keys)
+            self._taken.append((position, keys, cost))
+            for key in self._classifier.names(text):
+                if key in self._weights:
+                    self._weights[key] *= AGAIN
+            heapq.heappush(heap, (-self._hope(position), position))
 
     def give_back(self, tokens: float) -> None:
         """Take back what was chosen last, at least so many tokens of it."""
@@ -210,60 +168,42 @@ class Chooser:
     def chosen(self) -> list[Excerpt]:
         """The chosen parts in the order of the transcript."""
         return [
-            replace(self._excerpts[position], text=self._cut(position, keys), keys=tuple(keys))
+            replace(self._excerpts[position], text=self._cut(position, keys))
             for position, keys in sorted(self._printed.items())
             if keys
         ]
 
-    def _take(self, position: int, text: str, keys: set[str], again: float) -> None:
-        self._printed.setdefault(position, set()).update(keys)
-        for key in self._classifier.names(text):
-            if key in self._weights:
-                self._weights[key] *= again
-
     def _cut(self, position: int, wanted: Iterable[str]) -> str:
-        """The clause cut to the first mentions of these names; its anatomy is remembered."""
+        """The clause cut to the first mentions of these names."""
         text = self._excerpts[position].text
-        known = self._anatomy.get(position)
-        if known is None:
-            places: dict[str, Span] = {}
-            for key, _, start, end in self._classifier.keys(text):
-                places.setdefault(key, (start, end))
-            known = self._anatomy[position] = (places, Windows(text))
-        places, windows = known
-        spans = [places[key] for key in wanted if key in places]
-        return windows.cut_out(spans) if spans else text
+        if position not in self._windows:
+            keys = reversed(self._classifier.keys(text))
+            self._windows[position] = windows(text, {key: (at, end) for key, _, at, end in keys})
+        found = self._windows[position]
+        return joined(text, (found[key] for key in wanted if key in found)) or text
 
-    def _best_part(self, position: int) -> tuple[str, set[str], float]:
+    def _open(self, position: int) -> dict[str, float]:
+        """What the names of a clause weigh that it does not print yet."""
         printed = self._printed.get(position, ())
-        weights = {
-            key: weight
-            for key in self._excerpts[position].keys
-            if key not in printed and (weight := self._weights.get(key, 0.0)) > 0
-        }
-        if not weights:
-            return "", set(), 0.0
-        value = {key: weight / (len(key) + 12) for key, weight in weights.items()}
-        floor = WORTHWHILE * max(value.values())
+        keys = (key for key in self._excerpts[position].keys if key not in printed)
+        return {key: weight for key in keys if (weight := self._weights.get(key, 0.0)) > 0}
+
+    def _best_part(self, position: int) -> tuple[set[str], float]:
+        weights = self._open(position)
+        value = {key: weight / (len(key) + BINDING_CHARS) for key, weight in weights.items()}
+        floor = WORTHWHILE * max(value.values(), default=0.0)
         wanted = {key for key in value if value[key] >= floor}
-        text = self._cut(position, wanted)
         gain = sum(weights[key] for key in wanted)
-        return text, wanted, gain / (len(text) / CHARS_PER_TOKEN + OVERHEAD)
+        return wanted, gain / (len(self._cut(position, wanted)) / CHARS_PER_TOKEN + OVERHEAD)
 
     def _hope(self, position: int) -> float:
         """The most the clause can be worth: its best identifiers at the price of their names."""
-        get, printed = self._weights.get, self._printed.get(position, ())
-        left = [
-            ((len(key) + BINDING_CHARS) / weight, weight, len(key))
-            for key in self._excerpts[position].keys
-            if (weight := get(key)) and key not in printed
-        ]
-        left.sort()
+        weights = self._open(position)
         best = gain = 0.0
         chars = BINDING_CHARS
-        for _, weight, length in left:
-            gain += weight
-            chars += length + BINDING_CHARS
+        for key in sorted(weights, key=lambda key: (len(key) + BINDING_CHARS) / weights[key]):
+            gain += weights[key]
+            chars += len(key) + BINDING_CHARS
             value = gain / (chars / CHARS_PER_TOKEN + OVERHEAD)
             if value <= best:
                 break  # they come by worth per character: the next one only dilutes it
@@ -289,49 +229,30 @@ _SAYS_NOTHING = frozenset(
 )
 
 
-class Windows:
-    """The parts of one text that bind a name in it, each found once."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._plain = plain_words(text)
-        self._found: dict[Span, Span] = {}
-
-    def cut_out(self, spans: Iterable[Span]) -> str:
-        """The parts that bind the names at `spans`, joined where they nearly touch."""
-        parts: list[list[int]] = []
-        for span in sorted(spans):
-            if span not in self._found:
-                self._found[span] = self._window(*span)
-            start, end = self._found[span]
-            if parts and start - parts[-1][1] <= JOIN_CHARS:
-                parts[-1][1] = max(end, parts[-1][1])
-            else:
-                parts.append([start, end])
-        return ELLIPSIS.join([self._text[start:end].strip() for start, end in parts])
-
-    def _window(self, first: int, last: int) -> Span:
-        """From the word before to the word behind, and as far as the nearest plain words."""
-        text, plain = self._text, self._plain
-        start = first
-        for before in _WORD.finditer(text, max(0, first - REACH_CHARS), first):
-            start = before.start()
-        after = _WORD.search(text, last)
-        end = after.end() if after else last
-        begin = bisect.bisect_left(plain, (first - REACH_CHARS, 0))
-        stop = bisect.bisect_right(plain, (last + REACH_CHARS, 0))
-        words = [w for w in plain[begin:stop] if w[1] <= first or last <= w[0]]
-        words = [w for w in words if w[1] <= last + REACH_CHARS]
-        words.sort(key=lambda word: max(start - word[0], word[1] - end))
-        for word in words[:PLAIN_WORDS]:
-            start, end = min(start, word[0]), max(end, word[1])
-        return _whole(text, start, end)
+def windows(text: str, names: dict[str, Span]) -> dict[str, Span]:
+    """The part of the text round each name: from the word before it to the word behind, and as far
+    as the nearest words that carry meaning on their own."""
+    plain = [
+        word.span() for word in _PLAIN.finditer(text) if word.group().lower() not in _SAYS_NOTHING
+    ]
+    return {name: _window(text, plain, *span) for name, span in names.items()}
 
 
-def plain_words(text: str) -> list[Span]:
-    """The spans of the words that carry meaning on their own."""
-    found = _PLAIN.finditer(text)
-    return [word.span() for word in found if word.group().lower() not in _SAYS_NOTHING]
+def _window(text: str, plain: Iterable[Span], first: int, last: int) -> Span:
+    start = first
+    for before in _WORD.finditer(text, max(0, first - REACH_CHARS), first):
+        start = before.start()
+    after = _WORD.search(text, last)
+    end = after.end() if after else last
+    words = [
+        (a, b)
+        for a, b in plain
+        if first - REACH_CHARS <= a and b <= last + REACH_CHARS and (b <= first or last <= a)
+    ]
+    words.sort(key=lambda word: max(start - word[0], word[1] - end))
+    for a, b in words[:PLAIN_WORDS]:
+        start, end = min(start, a), max(end, b)
+    return _whole(text, start, end)
 
 
 def _whole(text: str, start: int, end: int) -> Span:
@@ -345,3 +266,14 @@ def _whole(text: str, start: int, end: int) -> Span:
     elif len(text) - end <= WIDENED_CHARS:
         end = len(text)
     return start, end
+
+
+def joined(text: str, spans: Iterable[Span]) -> str:
+    """The parts of the text in order, as one where they nearly touch."""
+    parts: list[list[int]] = []
+    for start, end in sorted(spans):
+        if parts and start - parts[-1][1] <= JOIN_CHARS:
+            parts[-1][1] = max(end, parts[-1][1])
+        else:
+            parts.append([start, end])
+    return ELLIPSIS.join([text[start:end].strip() for start, end in parts])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ..messages import Message, ToolCall
@@ -17,7 +17,6 @@ from .model import (
     GENERAL,
     CommandFact,
     Domain,
-    ErrorFact,
     Excerpt,
     Facts,
     Identifier,
@@ -39,7 +38,10 @@ def extract(messages: Sequence[Message], *, domain: Domain = GENERAL) -> Facts:
     for passage in spoken:
         reader.read(passage)
     user = said(spoken)
-    names = (tally.frozen(text) for text, tally in reader.tallies.items())
+    names = (
+        Identifier(name, kind, reader.named[name], reader.first[name], reader.last[name])
+        for name, kind in reader.kinds.items()
+    )
     return Facts(
         messages=len(messages),
         user=user,
@@ -57,37 +59,6 @@ def extract(messages: Sequence[Message], *, domain: Domain = GENERAL) -> Facts:
 
 
 SHORT_ARGUMENT = 200
-FOLLOWED_CHARS = 200
-_SOURCES = {"call": 0, "user": 1, "assistant": 2, "result": 3, "host": 4}
-
-
-class _Tally:
-    """Counts of one identifier while reading; frozen into an `Identifier` at the end."""
-
-    __slots__ = ("crowd", "first", "kind", "last", "named", "sources", "spread")
-
-    def __init__(self, kind: str, index: int, crowd: int) -> None:
-        self.kind = kind
-        self.first = self.last = index
-        self.crowd = crowd
-        self.named = self.spread = 0
-        self.sources = [0] * len(_SOURCES)
-
-    def frozen(self, text: str) -> Identifier:
-        calls, user, assistant, results, host = self.sources
-        return Identifier(
-            text,
-            self.kind,
-            named=self.named,
-            bodies=calls - self.named,
-            user=user,
-            assistant=assistant,
-            results=results + host,
-            first=self.first,
-            last=self.last,
-            spread=self.spread,
-            crowd=self.crowd,
-        )
 
 
 class _Reader:
@@ -96,13 +67,15 @@ class _Reader:
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
         self.classifier = Classifier(domain.patterns)
-        self.tallies: dict[str, _Tally] = {}
+        self.kinds: dict[str, str] = {}
+        self.named: Counter[str] = Counter()
+        self.first: dict[str, int] = {}
+        self.last: dict[str, int] = {}
         self.excerpts: dict[str, Excerpt] = {}
         self.files = Trail()
         self.todos = TodoList()
         self.commands: dict[str, CommandFact] = {}
-        self.errors: dict[str, ErrorFact] = {}
-        self.unanswered: list[str] = []
+        self.errors: dict[str, Note] = {}
         self.decisions: dict[str, Note] = {}
         self.open: dict[str, Note] = {}
         self.last_words: tuple[Note, ...] = ()
@@ -112,7 +85,6 @@ class _Reader:
         if passage.source == "assistant":
             self._assistant(passage)
         elif passage.source == "call" and passage.call:
-            self._follows(passage.text)
             self.todos.see(passage.call, passage.at)
         elif passage.source == "result":
             self._result(passage)
@@ -124,18 +96,11 @@ class _Reader:
             # The same words again are the same fact: its newest place counts.
             self.excerpts.pop(excerpt.text, None)
             self.excerpts[excerpt.text] = excerpt
-        at, crowd, source, get = passage.at, len(found), _SOURCES[passage.source], self.tallies.get
-        for key, kind in found.items():
-            tally = get(key)
-            if tally is None:
-                tally = self.tallies[key] = _Tally(kind, at, crowd)
-            elif crowd < tally.crowd:
-                tally.crowd = crowd
-            tally.last = at
-            tally.spread += 1
-            tally.sources[source] += 1
-        for key in self._named(passage) & found.keys():
-            self.tallies[key].named += 1
+        for name, kind in found.items():
+            self.kinds.setdefault(name, kind)
+            self.first.setdefault(name, passage.at)
+            self.last[name] = passage.at
+        self.named.update(self._named(passage) & found.keys())
 
     def _named(self, passage: Passage) -> set[str]:
         """The identifiers in the short arguments of a call."""
@@ -150,18 +115,10 @@ class _Reader:
         }
 
     def _assistant(self, passage: Passage) -> None:
-        self._follows(passage.text)
         self.last_words = last_words(passage)
         for kind, note in notes(passage):
             (self.decisions if kind == "decision" else self.open)[note.text] = note
         self.todos.see_text(passage.text, passage.at)
-
-    def _follows(self, text: str) -> None:
-        """What an agent says next, or does without a word, is what follows an error."""
-        first = " ".join(text[: 4 * FOLLOWED_CHARS].split())[:FOLLOWED_CHARS]
-        for error in self.unanswered:
-            self.errors[error] = replace(self.errors[error], followed_by=first)
-        self.unanswered.clear()
 
     def _result(self, passage: Passage) -> None:
         call = passage.call
@@ -171,19 +128,16 @@ class _Reader:
             self._answered(call, passage, outcome)
         if outcome.status == "failed":
             for line in error_lines(own):
-                known = self.errors.pop(line, None)
-                times = known.times + 1 if known else 1
-                self.errors[line] = ErrorFact(line, passage.at, "", times)
-                self.unanswered.append(line)
+                self.errors.pop(line, None)
+                self.errors[line] = Note(line, passage.at)
 
     def _answered(self, call: ToolCall, passage: Passage, outcome: Outcome) -> None:
         for effect in effects_of(call, self.domain):
-            ok = worked(effect, call, outcome, passage.text)
-            self.files.add(effect, passage.at, ok=ok)
+            self.files.add(effect, passage.at, ok=worked(effect, call, outcome, passage.text))
         fact = command_fact(call, passage.text, outcome, passage.at, self.domain)
         if fact is not None:
-            known = self.commands.pop(fact.text, None)
-            self.commands[fact.text] = replace(fact, runs=known.runs + 1 if known else 1)
+            self.commands.pop(fact.text, None)
+            self.commands[fact.text] = fact
 
 
 # -------------------------------------------------------------- notes
@@ -197,7 +151,7 @@ _MAX_NOTE = 300
 def notes(passage: Passage) -> Iterator[tuple[str, Note]]:
     """(`decision` or `open`, note) for the sentences of an assistant's text that say so."""
     for sentence in sentences(passage.text):
-        if _bytes(sentence) < _LEAST_NOTE or len(sentence) > _MAX_NOTE:
+        if not _says_something(sentence) or len(sentence) > _MAX_NOTE:
             continue
         if DECIDES.search(sentence):
             # A question decides nothing, and what a colon announces is not in it.
@@ -209,23 +163,22 @@ def notes(passage: Passage) -> Iterator[tuple[str, Note]]:
 
 def last_words(passage: Passage) -> tuple[Note, ...]:
     """How an assistant's text begins: there it says what it found or did."""
-    for sentence in sentences(passage.text):
-        if _bytes(sentence) >= _LEAST_NOTE and any(char.isalpha() for char in sentence):
-            cut = sentence if len(sentence) <= _MAX_NOTE else sentence[: _MAX_NOTE - 1] + "…"
-            return (Note(cut, passage.at),)
-    return ()
+    told = (sentence for sentence in sentences(passage.text) if _says_something(sentence))
+    first = next(told, "")
+    cut = first if len(first) <= _MAX_NOTE else first[: _MAX_NOTE - 1] + "…"
+    return (Note(cut, passage.at),) if cut else ()
 
 
-def _bytes(sentence: str) -> int:
-    return len(sentence.encode("utf-8", "surrogatepass"))
+def _says_something(sentence: str) -> bool:
+    long = len(sentence.encode("utf-8", "surrogatepass")) >= _LEAST_NOTE
+    return long and any(map(str.isalpha, sentence))
 
 
 # -------------------------------------------------------------- todo lists
 
 
-_LIST_KEYS = ("todos", "todolist", "plan", "items", "tasklist", "tasks", "steps", "taskprogress")
+_LIST_KEYS = ("todos", "todolist", "plan", "items", "tasklist", "tasks", "steps")
 _TITLE_KEYS = ("content", "subject", "title", "text", "task", "description", "step", "name")
-_LISTS = re.compile(r"todo|task|plan", re.I)
 _CHECKBOX = re.compile(r"^\s*[-*]\s*\[([ xX~-])\]\s+(.{3,200})$", re.M)
 _STATUS = {" ": "pending", "x": "completed", "~": "in_progress", "-": "in_progress"}
 
@@ -243,23 +196,17 @@ class TodoList:
             return
         given = {key_of(key): value for key, value in arguments.items()}
         listed = next((given[key] for key in _LIST_KEYS if given.get(key)), None)
-        if isinstance(listed, list) and self._is_list(call.name, listed):
-            merged = arguments.get("merge") and all(map(_id, listed))
-            known = dict(self._items) if merged else {}
-            for number, item in enumerate(listed, 1):
-                key = _id(item) or str(number)
-                known[key] = _todo(item, index, known.get(key))
-            self._items = {key: item for key, item in known.items() if item.text}
-        elif isinstance(listed, str) and _CHECKBOX.search(listed):
+        if isinstance(listed, list) and all(map(_title, listed)):
+            keyed = {str(item.get("id") or n): item for n, item in enumerate(listed, 1)}
+            self._items = {key: _todo(item, index) for key, item in keyed.items()}
+        elif isinstance(listed, str):
             self.see_text(listed, index)
         elif re.search(r"task|todo", call.name, re.I):
-            self._one(call.name, arguments, index)
-
-    def _is_list(self, name: str, listed: list[Any]) -> bool:
-        """Whether those are a list's items; bare words only where the tool is named for it."""
-        if any(isinstance(item, str) for item in listed) and not _LISTS.search(name):
-            return False
-        return all(isinstance(item, str) or _title(item) or _id(item) for item in listed)
+            key = str(given.get("taskid") or given.get("id") or "")
+            if key in self._items:
+                self._items[key] = _todo(arguments, index, self._items[key])
+            elif _title(arguments) and re.search(r"create|add|new", call.name, re.I):
+                self._items[key or str(len(self._items) + 1)] = _todo(arguments, index)
 
     def see_text(self, text: str, index: int) -> None:
         """A list written as check boxes replaces the one before."""
@@ -270,32 +217,19 @@ class TodoList:
                 for n, (mark, title) in enumerate(found, 1)
             }
 
-    def _one(self, name: str, arguments: Mapping[str, Any], index: int) -> None:
-        key = str(arguments.get("taskId") or arguments.get("id") or arguments.get("task_id") or "")
-        if key in self._items:
-            self._items[key] = _todo(arguments, index, self._items[key])
-        elif _title(arguments) and re.search(r"create|add|new", name, re.I):
-            self._items[key or str(len(self._items) + 1)] = _todo(arguments, index)
-
     def todos(self) -> tuple[Todo, ...]:
         """The items in order."""
         return tuple(self._items.values())
 
 
-def _id(item: Any) -> str:
-    """By what an item is told again."""
-    return str(item.get("id") or "") if isinstance(item, Mapping) else ""
-
-
 def _title(item: Any) -> str:
-    values = [item.get(key) for key in _TITLE_KEYS] if isinstance(item, Mapping) else [item]
+    values = (item.get(key) for key in _TITLE_KEYS) if isinstance(item, Mapping) else ()
     found = (" ".join(value.split())[:_MAX_NOTE] for value in values if isinstance(value, str))
     return next(filter(None, found), "")
 
 
-def _todo(item: Any, index: int, known: Todo | None = None) -> Todo:
+def _todo(item: Mapping[str, Any], index: int, known: Todo | None = None) -> Todo:
     """The item as it is told; what is not told again is as it was known."""
-    told = item if isinstance(item, Mapping) else {}
-    status = str(told.get("status") or told.get("state") or "").replace("-", "_").lower()
+    status = str(item.get("status") or item.get("state") or "").replace("-", "_").lower()
     text = _title(item) or (known.text if known else "")
     return Todo(text, status or (known.status if known else "pending"), index)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..config import FILE_ACTIONS
 from ..messages import ToolCall
 from .model import GENERAL, Domain, FileFact, Rule
 from .outcomes import Outcome
 from .passages import arguments_of, key_of
-from .shell import Effect, blamed, effects, patches, spoken
+from .shell import Effect, applies_a_patch, effects, failing, spoken
 
 _SHELL_KEYS = ("command", "cmd", "commands", "commandline", "script", "input")
 _PATH_KEYS = frozenset(
@@ -21,11 +21,7 @@ _PATH_KEYS = frozenset(
 # These name a file only where they look like one: a ticket moves `from` a list, too.
 _PERHAPS_PATH_KEYS = frozenset(("src", "source", "from", "uri"))
 _PATHLIKE = re.compile(r"[/\\]|\.\w{1,8}$")
-_OF_FILES = re.compile(r"file|path|folder|dir", re.I)
-_TARGET_KEYS = (
-    *("newpath", "destination", "destinationpath", "dest", "target", "to", "targetpath"),
-    "newname",
-)
+_TARGET_KEYS = "newpath destination destinationpath dest target to targetpath newname".split()
 _SHELLS = re.compile(r"bash|shell|terminal|exec|run|command|console|process", re.I)
 _VERBS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("moved", re.compile(r"(?<!re)move|rename|(?:^|_)mv(?:$|_)", re.I)),
@@ -48,23 +44,21 @@ def effects_of(call: ToolCall, domain: Domain = GENERAL) -> list[Effect]:
         return [*_patched(call.name, arguments), *_shelled(call, arguments)]
     if not isinstance(arguments, dict):
         return []
-    found = list(_patched(call.name, *_strings(arguments, ("patch", "input", "diff"))))
-    if found:
-        return found
+    patch = (text for key in ("patch", "input", "diff") for text in _texts(arguments.get(key)))
+    found = list(_patched(call.name, *patch))
     action = action_of(call.name, arguments)
-    if action:
+    if not found and action:
         found = list(_named(call.name, action, arguments))
-    # A file's text may show a patch; without a file the text is the patch.
-    found = found or list(_patched(call.name, *_strings(arguments, ("content",))))
     return found or [effect for text in command_texts(arguments) for effect in _shelled(call, text)]
 
 
 def worked(effect: Effect, call: ToolCall, outcome: Outcome, output: str) -> bool:
-    """Whether a call's effect on a file came about."""
+    """Whether a call's effect on a file came about: `sed -i ... && make test` has edited it."""
     if outcome.status != "failed":
         return True
     lines = command_texts(arguments_of(call)) if _SHELLS.search(call.name) else []
-    return bool(lines) and not any(blamed(effect, line, output) for line in lines)
+    program = effect.via.removesuffix(" -i")
+    return bool(lines) and not any(program in failing(line, output) for line in lines)
 
 
 def action_of(name: str, arguments: Mapping[str, Any]) -> str | None:
@@ -72,8 +66,6 @@ def action_of(name: str, arguments: Mapping[str, Any]) -> str | None:
     verb = arguments.get("command")
     if isinstance(verb, str) and re.fullmatch(r"[a-z_]+", verb) and "path" in arguments:
         return _verb(verb) or "edited"
-    if name.lower() == "editor":
-        return "edited" if "new_text" in arguments or "old_text" in arguments else "read"
     return _verb(name)
 
 
@@ -85,12 +77,10 @@ def _ruled(call: ToolCall, rule: Rule, arguments: Any) -> list[Effect]:
     """The files of a tool whose rule is known."""
     if rule.action == "command":
         return [found for text in command_texts(arguments, rule) for found in effects(text)]
-    if not rule.touches_a_file or not isinstance(arguments, dict):
+    if rule.action not in FILE_ACTIONS or not isinstance(arguments, dict):
         return []
     if rule.argument:
-        target = _target(arguments) if rule.action == "moved" else ""
-        paths = _path_values(arguments.get(rule.argument))
-        return [Effect(path, rule.action, call.name, target) for path in paths]
+        arguments = {"path": arguments.get(rule.argument), "to": _target(arguments)}
     return list(_named(call.name, rule.action, arguments))
 
 
@@ -122,21 +112,19 @@ def _target(arguments: Mapping[str, Any]) -> str:
 
 def _named(via: str, action: str, arguments: Mapping[str, Any]) -> Iterator[Effect]:
     target = _target(arguments)
-    for path in _paths(via, arguments):
+    for path in _paths(arguments):
         if action == "copied":
             yield Effect(target or path, "created", via)
         else:
             yield Effect(path, action, via, target if action == "moved" else "")
 
 
-def _paths(via: str, arguments: Mapping[str, Any]) -> Iterator[str]:
+def _paths(arguments: Mapping[str, Any]) -> Iterator[str]:
     for key, value in arguments.items():
-        name = key_of(key)
-        if name in _PATH_KEYS:
+        if key_of(key) in _PATH_KEYS:
             yield from _path_values(value)
-        elif name in _PERHAPS_PATH_KEYS:
-            found = _path_values(value)
-            yield from (path for path in found if _OF_FILES.search(via) or _PATHLIKE.search(path))
+        elif key_of(key) in _PERHAPS_PATH_KEYS:
+            yield from filter(_PATHLIKE.search, _path_values(value))
 
 
 def names_a_file(arguments: Mapping[str, Any]) -> bool:
@@ -157,10 +145,6 @@ def _path_values(value: Any) -> Iterator[str]:
                 yield from _path_values(item)
 
 
-def _strings(arguments: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
-    return [text for key in keys for text in _texts(arguments.get(key))]
-
-
 def _texts(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value]
@@ -170,7 +154,7 @@ def _texts(value: Any) -> list[str]:
 def _shelled(call: ToolCall, text: str) -> list[Effect]:
     if not _SHELLS.search(call.name):
         return []
-    return [*_patched(call.name, *patches(text)), *effects(text)]
+    return [*(_patched(call.name, text) if applies_a_patch(text) else ()), *effects(text)]
 
 
 _PATCH = re.compile(
@@ -215,20 +199,14 @@ class Trail:
         path = self._spelled(effect.path)
         known = self._files.pop(path, None)
         action = effect.action
-        if action == "created" and known and known.ok and known.action != "deleted":
-            action = "edited"
-        counts = Counter(known.counts if known else {})
-        counts[action] += ok
-        if not ok and known:
-            self._files[path] = known
-            return
-        fact = FileFact(path, action, effect.via, index, dict(counts), effect.target, ok)
-        # Reading a file again does not undo that it was changed.
-        if action == "read" and known and known.ok and known.action not in ("read", "deleted"):
-            fact = FileFact(
-                known.path, known.action, known.via, known.index, dict(counts), known.target, True
-            )
-        self._files[path] = fact
+        if known and known.ok:
+            # Reading a file again does not undo that it was changed.
+            changed = known.action not in ("read", "deleted")
+            if not ok or (action == "read" and changed):
+                self._files[path] = known
+                return
+            action = "edited" if action == "created" and known.action != "deleted" else action
+        self._files[path] = FileFact(path, action, effect.via, index, effect.target, ok)
         if effect.target and ok:
             self._moved_to(effect, index)
 
@@ -237,7 +215,7 @@ class Trail:
         target = effect.target + name if effect.target.endswith("/") else effect.target
         target = self._spelled(target)
         self._files.pop(target, None)
-        self._files[target] = FileFact(target, "created", effect.via, index, {"created": 1})
+        self._files[target] = FileFact(target, "created", effect.via, index)
 
     def _spelled(self, path: str) -> str:
         """The name under which the file is known; the path itself where it is new.

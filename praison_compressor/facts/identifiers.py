@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from .language import UNSPACED
 from .model import Excerpt, Identifier, Said
@@ -56,34 +57,23 @@ class Classifier:
     """
 
     def __init__(self, patterns: Mapping[str, str] | None = None) -> None:
-        self._known: dict[str, tuple[tuple[str, str], ...]] = {}
+        self._names = lru_cache(maxsize=None)(lambda token: tuple(_names(token)))
         self._own = [(kind, re.compile(pattern)) for kind, pattern in (patterns or {}).items()]
 
     def keys(self, text: str) -> list[tuple[str, str, int, int]]:
         """(key, kind, start, end) for each identifier of the text, parts of a path included."""
-        out: list[tuple[str, str, int, int]] = []
-        known = self._known
-        for found in TOKEN.finditer(text):
-            raw = found.group()
-            if len(raw) < 4:
-                continue
-            names = known.get(raw)
-            if names is None:
-                names = known[raw] = tuple(_names(raw))
-            for key, kind in names:
-                out.append((key, kind, found.start(), found.end()))
+        out = [
+            (key, kind, *found.span())
+            for found in TOKEN.finditer(text)
+            for key, kind in self._names(found.group())
+        ]
         for kind, pattern in self._own:
-            out += [(m.group(), kind, m.start(), m.end()) for m in pattern.finditer(text)]
+            out += [(found.group(), kind, *found.span()) for found in pattern.finditer(text)]
         return out
 
     def names(self, text: str) -> dict[str, str]:
         """The identifiers of the text with their kind, in order."""
-        out: dict[str, str] = {}
-        for raw in TOKEN.findall(text):  # most texts are only asked for their names
-            if len(raw) >= 4:
-                if raw not in self._known:
-                    self._known[raw] = tuple(_names(raw))
-                out.update(self._known[raw])
+        out = {key: kind for raw in TOKEN.findall(text) for key, kind in self._names(raw)}
         for kind, pattern in self._own:
             out.update((found.group(), kind) for found in pattern.finditer(text))
         return out
@@ -238,9 +228,8 @@ def excerpts_of(
 
 # A logistic model on what can be counted without knowing the future, fitted over 230 cuts of 60
 # recorded agent sessions (label: the agent later used the identifier in a call before anything
-# showed it again), strongly regularised, checked by leaving whole sessions out, and rounded: the
-# second digit was noise. Two choices are by hand: the user's own identifiers weigh nothing here
-# (the user's words have a section of their own), and `SHARPNESS` undoes the shrinking.
+# showed it again) and rounded. By hand: the user's own identifiers weigh nothing here (the user's
+# words have a section of their own), and `SHARPNESS` undoes the shrinking.
 SHARPNESS = 2.0
 BASE = -2.2
 KINDS = {
@@ -259,16 +248,15 @@ KINDS = {
 }
 NAMED, NAMED_AGAIN = 1.1, 0.85
 """A call names it in a short argument, and per logarithm of how many do."""
-ONLY_SHOWN = -0.3
-"""Nobody used it; it stood in outputs."""
-SAID = 0.15
-"""The assistant wrote it."""
-CROWD, SPREAD, LENGTH = -0.12, 0.1, 0.2
-"""Per logarithm of those beside it, of the passages that have it, of its characters."""
+LENGTH = 0.2
+"""Per logarithm of its characters."""
 FOUNDATION = 0.55
 """It was there from the beginning: it is what the session is about."""
 CURRENT, ASKED = 0.7, 0.3
-"""Per share of its words that the newest calls name, and that the user wrote."""
+"""Per share of its words that the newest calls name, and that the user wrote: an agent that calls
+`read checkpoint_store.go` next needs `SaveCheckpoint`, which it saw once among five hundred."""
+NEWEST_NAMES = 15
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def weighed(
@@ -276,49 +264,21 @@ def weighed(
 ) -> tuple[Identifier, ...]:
     """The identifiers with their worth; one of the domain's `own` kinds is worth all there is."""
     items, own = tuple(items), frozenset(own)
-    topic = Topic(items, user)
-    return tuple(
-        replace(item, worth=1.0 if item.kind in own else _odds(item, messages, topic))
-        for item in items
-    )
+    named = sorted((item for item in items if item.named), key=lambda item: -item.last)
+    calls = {word for item in named[:NEWEST_NAMES] for word in words_of(item.text)}
+    asked = {word for said in user if not said.pasted for word in words_of(said.text)}
 
+    def worth(item: Identifier) -> float:
+        """The odds, as a weight between 0 and 1, that the identifier is needed again."""
+        score = BASE + KINDS.get(item.kind, 0.0) + LENGTH * math.log(len(item.text))
+        if item.named:
+            score += NAMED + NAMED_AGAIN * math.log1p(item.named)
+        score += FOUNDATION * (messages - item.first) / max(1, messages)
+        if words := words_of(item.text):
+            score += (CURRENT * len(words & calls) + ASKED * len(words & asked)) / len(words)
+        return 1.0 / (1.0 + math.exp(-SHARPNESS * score))
 
-def _odds(item: Identifier, messages: int, topic: Topic) -> float:
-    """The odds, as a weight between 0 and 1, that the identifier is needed again."""
-    score = BASE + KINDS.get(item.kind, 0.0) + topic.shared(item)
-    if item.named:
-        score += NAMED + NAMED_AGAIN * math.log1p(item.named)
-    if item.assistant:
-        score += SAID
-    if not (item.named or item.bodies or item.assistant or item.user):
-        score += ONLY_SHOWN
-    score += CROWD * math.log(max(1, item.crowd)) + SPREAD * math.log1p(item.spread)
-    score += FOUNDATION * (messages - item.first) / max(1, messages)
-    score += LENGTH * math.log(max(1, len(item.text)))
-    return 1.0 / (1.0 + math.exp(-SHARPNESS * score))
-
-
-NEWEST_NAMES = 15
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-
-
-class Topic:
-    """The words that matter now: those of the newest calls' names, and those that the user wrote.
-
-    An agent that calls `read checkpoint_store.go` next needs `SaveCheckpoint`, which it saw once
-    among five hundred names.
-    """
-
-    def __init__(self, items: Iterable[Identifier], user: Iterable[Said]) -> None:
-        named = sorted((item for item in items if item.named), key=lambda item: -item.last)
-        self._calls = {word for item in named[:NEWEST_NAMES] for word in words_of(item.text)}
-        self._user = {word for said in user if not said.pasted for word in words_of(said.text)}
-
-    def shared(self, item: Identifier) -> float:
-        """What its words add to a name's score, by the share of them that belongs to the topic."""
-        words = words_of(item.text)
-        calls, user = len(words & self._calls), len(words & self._user)
-        return (CURRENT * calls + ASKED * user) / len(words) if words else 0.0
+    return tuple(replace(item, worth=1.0 if item.kind in own else worth(item)) for item in items)
 
 
 def words_of(name: str) -> frozenset[str]:

@@ -8,58 +8,16 @@ spaces between words, so that their words have no edges to look for.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
-__all__ = [
-    "ADDS",
-    "ALTERS",
-    "CHANGES",
-    "CORRECTS",
-    "DECIDES",
-    "DROPS",
-    "DROPS_BEFORE_IT",
-    "FILLER",
-    "LEAVES_OPEN",
-    "PLACES",
-    "SETS",
-    "SETTER_ENDS",
-    "STANDING",
-    "TO",
-    "UNSPACED",
-    "Words",
-]
 UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 """Characters of scripts without spaces between words, as a range of a character class."""
-# Words that English sentences have and those of the other languages have not.
-_ENGLISH = re.compile(r"\b(?:the|is|to|and|of|it|this|that|with|for|we|you)\b")
 
 
-class Words(NamedTuple):
-    """Words to look for; those of scripts without spaces only where there can be any."""
-
-    english: re.Pattern[str]
-    plain: re.Pattern[str]
-    whole: re.Pattern[str]
-
-    def of(self, text: str) -> re.Pattern[str]:
-        """The pattern for a text: what it cannot hold is not tried at each of its letters."""
-        if not text.isascii():
-            return self.whole
-        return self.english if _ENGLISH.search(text) else self.plain
-
-    def search(self, text: str) -> re.Match[str] | None:
-        """The first of the words in a text."""
-        return self.of(text).search(text)
-
-
-def _any(*spaced: str, unspaced: str = "", opening: str = "", signs: str = "") -> Words:
-    """Words with edges, the English ones first, words without, first words, and signs."""
-    beside = [f"^(?:{opening})"] if opening else []
-    beside += [signs] if signs else []
-    english = "|".join((rf"\b(?:{spaced[0]})\b", *beside))
-    plain = "|".join((rf"\b(?:{'|'.join(spaced)})\b", *beside))
-    whole = f"{plain}|{unspaced}" if unspaced else plain
-    return Words(*(re.compile(pattern, re.I) for pattern in (english, plain, whole)))
+def _any(*spaced: str, opening: str = "", other: str = "") -> re.Pattern[str]:
+    """Words with edges round them, words that open a text, and words or signs without edges."""
+    # A letter of a name, "https://a.org", is no word.
+    parts = [rf"\b(?:{'|'.join(spaced)})(?!\w|\.\w)", f"^(?:{opening})" if opening else "", other]
+    return re.compile("|".join(filter(None, parts)), re.I)
 
 
 STANDING = _any(
@@ -68,7 +26,7 @@ STANDING = _any(
     r"immer|nie|niemals|nicht|kein\w*|ohne|muss|müssen|stets|wichtig|ab (?:jetzt|sofort)|nur noch",
     r"toujours|jamais|ne \S+ pas|doit|doivent|sans|désormais|évite[rz]?|n'\w+ pas",
     r"siempre|nunca|jamás|no \w+[ae]s|debe[ns]?|sin|evita|a partir de ahora|sempre|não|sem|deve",
-    unspaced="不要|必须|务必|总是|永远|禁止|不能|不得|请勿|一律|始终|只能|别用|"
+    other="不要|必须|务必|总是|永远|禁止|不能|不得|请勿|一律|始终|只能|别用|"
     "必ず|常に|絶対|ないで|禁止|いつも|のみ",
 )
 CORRECTS = _any(
@@ -86,7 +44,7 @@ CORRECTS = _any(
     opening=r"(?:(?:no|wait|sorry|espera|attends|non|não)(?=\W*[\d,.:;!—–-])|nope|actually|"
     r"correction|scratch that|rather|hmm|oops|nein|doch|falsch|korrektur|pardon|en fait|perdón|"
     r"back|en realidad|na verdade)\b",
-    unspaced="^不[,，、 ]|^不对|^不是|^错了|^算了|改用|改成|改为|改到|改回|换成|换回|恢复|还是用|"
+    other="^不[,，、 ]|^不对|^不是|^错了|^算了|改用|改成|改为|改到|改回|换成|换回|恢复|还是用|"
     "而不是|不再用|应该是|更正|ではなく|じゃなく|の代わり|に変更|に変えて|に戻|やっぱり|やはり|訂正|"
     "^いや|^違",
 )
@@ -100,40 +58,37 @@ DROPS = _any(
     r"instead of|rather than|in place of|not|no longer|stop using|don'?t use|forget|drop|isn't",
     r"statt|anstatt|anstelle von|nicht|nicht mehr|au lieu d\w*|plutôt que|pas|plus",
     r"en (?:lugar|vez) de|ya no|(?<=, )no|em vez d\w+|ao invés d\w+|(?<=, )não",
-    unspaced="而不是|不要用|不是|不再用|别用|不用|代替",
+    other="而不是|不要用|不是|不再用|别用|不用|代替",
 )
 """Words before a value that a correction does away with."""
 DROPS_BEFORE_IT = _any(
     r"is (?:wrong|out|gone|a mistake)|was (?:wrong|a mistake)|no longer|is no longer",
     r"ist falsch|war falsch|gilt nicht|n'est plus|ya no|está mal",
-    unspaced="ではなく|じゃなく|の代わり|をやめ|不再|不对",
+    other="ではなく|じゃなく|の代わり|をやめ|不再|不对",
 )
 """The same behind it."""
 CHANGES = _any(
     r"change|from|replace|replacing|update|rename|switch|move|swap",
     r"ändere|ersetze|wechsle|von|vom|remplace[rz]?|de|du|cambia|reemplaza|troque",
-    unspaced="从|把|将|から",
+    other="从|把|将|から",
 )
 TO = _any(
     r"to|with|by|into",
     r"auf|zu|in|durch|à|par|a|por|con|para",
-    signs="->|→|=>",
-    unspaced="改成|改为|改到|换成|变成|到|を|から|→",
+    other="->|→|=>|改成|改为|改到|换成|变成|到|を|から|→",
 )
 """Words between what is changed and what it is changed to."""
 SETS = _any(
     r"use|using|set|sets|is|are|be|make(?! an?| sure)|default|defaults|call (?:it|them)|name|pick|"
     r"choose",
     r"nimm|nutze|verwende|setze?|ist|sei|nenne|heißt|utilise[rz]?|mets|usa|pon|sea",
-    signs="=",
-    unspaced="用|设为|设置为|叫做|に設定|を使|にして",
+    other="=|用|设为|设置为|叫做|に設定|を使|にして",
 )
 SETTER_ENDS = _any(
     r"use|using|set|sets|is|are|be|make(?! an?| sure)|default|call (?:it|them)|name|pick|choose|to",
     r"nimm|nutze|verwende|setze?|auf|ist|sei|nenne|heißt|utilise[rz]?|mets|usa|pon|sea|"
     r"à|par|a|por",
-    signs="=",
-    unspaced="用|设为|设置为|叫做",
+    other="=|用|设为|设置为|叫做",
 )
 PLACES = _any(
     r"in|with|about|on|at|for|of|from|like",
@@ -144,7 +99,7 @@ ADDS = _any(
     r"also|as well|too|another|next|then|additionally|both",
     r"auch|außerdem|zusätzlich|noch ein\w*|dann|aussi|ensuite|également",
     r"también|además|luego|também",
-    unspaced="另外|还有|此外|同时|然后|また|さらに|も追加",
+    other="另外|还有|此外|同时|然后|また|さらに|も追加",
 )
 DECIDES = _any(
     r"decided|decision|because|instead of|rather than|root cause|the (?:issue|problem|bug|fix|"
@@ -152,7 +107,7 @@ DECIDES = _any(
     r"weil|entschieden|entscheidung|anstatt|stattdessen|die ursache|der grund|liegt daran|deshalb",
     r"parce qu\w*|décidé|au lieu de|la cause|le problème (?:est|était)|c'est pourquoi",
     r"porque|decid\w+|en (?:lugar|vez) de|la causa|el problema (?:es|era)|por eso|ya que",
-    unspaced="因为|决定|原因是|问题是|由于|而不是|选择了|采用|ため、|ので、|決定|決めま|原因は|理由は",
+    other="因为|决定|原因是|问题是|由于|而不是|选择了|采用|ため、|ので、|決定|決めま|原因は|理由は",
 )
 LEAVES_OPEN = _any(
     r"next(?: step)?s?|still (?:failing|need|missing|to do|open)|remaining|todo|"
@@ -161,7 +116,7 @@ LEAVES_OPEN = _any(
     r"als nächstes|nächste[rsn]? schritte?|noch offen|noch nicht|fehlt noch|noch fehl|ausstehend",
     r"prochaine étape|ensuite|reste à|en attente|pas encore",
     r"siguiente paso|a continuación|pendientes?|falta|faltan|aún no|todavía|queda|próximo passo",
-    unspaced="下一步|接下来|待办|还需要|尚未|未完成|剩下|还没|次に|次は|残り|まだ|未完了|これから",
+    other="下一步|接下来|待办|还需要|尚未|未完成|剩下|还没|次に|次は|残り|まだ|未完了|これから",
 )
 FILLER = frozenset(
     "the and for use with you can that this please now not but from have set should make are was "

@@ -7,14 +7,14 @@ room; details fill what is left.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import NamedTuple
 
 from .corrections import Stale
 from .coverage import short
 from .details import Count, details
 from .identifiers import Classifier
-from .model import DONE, CommandFact, ErrorFact, Facts, FileFact, Said, Todo
+from .model import DONE, CommandFact, Facts, FileFact, Said, Todo
 
 USER_SHARE = 0.7
 NOW_SHARE = 0.06
@@ -27,13 +27,10 @@ SHARE = 0.03
 """Of each other section, and twice that of the files where room is short."""
 LEAST_TOKENS = 40
 """A section that a person looks for first gets a line or two even in a small summary."""
+
 READ_WHOLE_TOKENS = 2_000
 """A summary of so many is read whole by a person, and uses its room. In a larger one, and beside a
 model's text, room that is left is left: it would be sent with every later request."""
-LEFT_SHARE = 0.02
-"""Of the whole, that is worth another look at the sections once the details are chosen."""
-SLACK_SHARE = 0.002
-"""Of the whole, that stays empty: others count a long text in pieces, and some tokens more."""
 
 
 def render(
@@ -53,14 +50,14 @@ def render(
     """
     if max(words_of, budget_tokens) < 20:
         return ""
-
-    def least(room: int) -> int:
-        return LEAST_TOKENS if room >= 5 * LEAST_TOKENS and not beside_prose else 0
-
     stale = Stale(facts.user)
     fails = beside_prose and any(item.still_fails for item in facts.commands)
     now = now_section(facts, stale, failing_first=fails)
     words = user_section(facts, " ".join(visible.split()))
+
+    def least(room: int) -> int:
+        return LEAST_TOKENS if room >= 5 * LEAST_TOKENS and not beside_prose else 0
+
     enough = LEAST_TOKENS if fails else least(budget_tokens)
     stands = fitted(now, max(int(budget_tokens * NOW_SHARE), enough), count)
     room = max(0, budget_tokens - count(stands))
@@ -68,48 +65,25 @@ def render(
     said = fitted(words, users + max(0, words_of - max(0, budget_tokens)), count)
     extra = max(0, count(said) - users)
     room -= count(said) - extra
-    parts: list[SectionPart] = [(lambda *_: now, stands), (lambda *_: words, said)]
-    made: tuple[Make, ...] = (
-        decisions_section,
-        files_section,
-        read_section,
-        errors_section,
-        commands_section,
-    )
+    parts = [stands, said]
     files_share = FILES_SHARE if room >= FILES_PAY_TOKENS else 2 * SHARE
-    for make in made:
+    for make in TRAIL:
         share = files_share if make is files_section else SHARE
-        section = make(facts, stale, _joined(parts))
-        parts.append((make, fitted(section, max(int(room * share), least(room)), count)))
-    text = _joined(parts)
+        section = make(facts, stale, "\n".join(parts))
+        parts.append(fitted(section, max(int(room * share), least(room)), count))
+    text = "\n".join(parts)
     classifier = Classifier(facts.patterns)
     covered = set(classifier.names(f"{said}\n{visible}"))
     half = set(classifier.names(text)) - covered
-    room = budget_tokens + extra - count(text) - 4
-    bound = details(facts, room, count, covered, half)
-    room -= count(bound)
-    small = budget_tokens <= READ_WHOLE_TOKENS and not beside_prose
-    if small and room >= max(LEAST_TOKENS, LEFT_SHARE * budget_tokens):
-        room -= max(1, int(SLACK_SHARE * budget_tokens))
-        # All of a section is told where it fits into what room the details have left.
-        wider: list[SectionPart] = []
-        for make, narrow in [*parts, (looked_section, "")]:
-            whole = make(facts, stale, _joined(wider))
-            wide = fitted(whole, count(narrow) + room, count)
-            room -= count(wide) - count(narrow)
-            wider.append((make, wide))
-        text = _joined(wider)
-    return squeeze(f"{text}\n{bound}")
-
-
-Make = Callable[[Facts, Stale, str], "Section"]
-"""A section of the facts, given what is told above it: nothing is told twice."""
-SectionPart = tuple[Make, str]
-"""A section, and as much of it as fits."""
-
-
-def _joined(parts: Iterable[SectionPart]) -> str:
-    return "\n".join(text for _, text in parts if text)
+    left = budget_tokens + extra - count(text) - 4
+    bound = details(facts, left, count, covered, half)
+    left -= count(bound)
+    if left >= LEAST_TOKENS and budget_tokens <= READ_WHOLE_TOKENS and not beside_prose:
+        for at, make in enumerate(TRAIL, 2):
+            narrow, section = count(parts[at]), make(facts, stale, "\n".join(parts[:at]))
+            parts[at] = fitted(section, narrow + left, count)
+            left -= count(parts[at]) - narrow
+    return squeeze("\n".join([*parts, bound]))
 
 
 def squeeze(text: str) -> str:
@@ -303,12 +277,10 @@ def _done(item: FileFact) -> str:
 
 
 def _file(item: FileFact) -> str:
-    times = item.counts.get(item.action, 1)
-    target = f" to {item.target}" if item.target else ""
-    return short(item.path) + (f" ×{times}" if times > 1 else "") + target
+    return short(item.path) + (f" to {item.target}" if item.target else "")
 
 
-_AMONG_FILES = re.compile(r"grep|glob|file|list|dir|code|symbol|workspace|by_name", re.I)
+_AMONG_FILES = re.compile(r"grep|glob|file|list|dir|code|symbol|workspace", re.I)
 ERROR_CHARS = 40
 """By which an error's line is known again."""
 
@@ -322,19 +294,9 @@ def commands_section(facts: Facts, stale: Stale, told: str = "") -> Section:
     ran = [item for item in reversed(facts.commands) if item.kind == "command"]
     ran = [item for item in ran if not (item.still_fails and _fails(item) in told)]
     looked = [item for item in reversed(facts.commands) if item.kind != "command"]
-    looked = [item for item in looked if not _is_among_files(item)]
+    looked = [item for item in looked if not _AMONG_FILES.search(item.text.partition(" ")[0])]
     lines = tuple(_ran(item, stale, told) for item in (*ran, *looked))
     return Section("Commands and searches" if looked else "Commands", lines)
-
-
-def looked_section(facts: Facts, stale: Stale, told: str = "") -> Section:
-    """Searches among the files with what they found, newest first: for room that is left over."""
-    local = filter(_is_among_files, reversed(facts.commands))
-    return Section("Local searches", tuple(_ran(item, stale) for item in local))
-
-
-def _is_among_files(item: CommandFact) -> bool:
-    return item.kind == "search" and bool(_AMONG_FILES.search(item.text.partition(" ")[0]))
 
 
 def _ran(item: CommandFact, stale: Stale, told: str = "") -> Line:
@@ -345,15 +307,14 @@ def _ran(item: CommandFact, stale: Stale, told: str = "") -> Line:
 
 
 def errors_section(facts: Facts, stale: Stale, told: str = "") -> Section:
-    """Errors that tools reported and what followed, newest first; not those `told` above."""
+    """Errors that tools reported, newest first; not those `told` above."""
     lines = (
-        Line(item.index, stale.marked(_error(item), item.index))
+        Line(item.index, stale.marked(f"[{item.index}] {item.text}", item.index))
         for item in reversed(facts.errors)
         if item.text not in told
     )
     return Section("Errors reported by tools", tuple(lines))
 
 
-def _error(item: ErrorFact) -> str:
-    followed = f" (then: {item.followed_by})" if item.followed_by else ""
-    return f"[{item.index}] {item.text}{followed}"
+TRAIL = (decisions_section, files_section, read_section, errors_section, commands_section)
+"""Behind how things stand and the user's words, each given what is told above it."""

@@ -23,45 +23,38 @@ class Effect(NamedTuple):
 _PATCH = "*** Begin Patch"
 
 
-def effects(command: str, folder: str = "") -> list[Effect]:
+def effects(command: str) -> list[Effect]:
     """The files a command line reads, creates, edits, deletes or moves, in order.
 
-    `folder` is where it begins; names that come after a `cd` are told from where that leads.
+    Names that come after a `cd` are told from where that leads.
     """
-    if command.startswith(_PATCH):
-        return []
     out: list[Effect] = []
-    outside: list[str] = []
-    for part in _parts(command):
-        while part.startswith("("):
-            outside.append(folder)
-            part = part[1:].lstrip()
-        name, arguments, found = _command(_words(part.rstrip(")") if outside else part))
+    folder, outside = "", [""]
+    for words, end in [] if command.startswith(_PATCH) else _commands(command):
+        name, arguments, found = _command(words)
         if name == "cd":
             path = next(iter(arguments), "")
             folder = posixpath.normpath(posixpath.join(folder, path)) if _is_file(path) else ""
-        elif name in _SHELLS:
-            out += effects(_script(arguments) or "", folder)
-        else:
-            found += _of_program(name, arguments)
-        out += [_placed(effect, folder) for effect in found]
-        for _ in range(min(len(part) - len(part.rstrip(")")), len(outside))):
-            folder = outside.pop()
+        found += _of_program(name, arguments)
+        out += [
+            one._replace(
+                path=_from(folder, one.path), target=one.target and _from(folder, one.target)
+            )
+            for one in found
+        ]
+        if end == "(":
+            outside.append(folder)
+        elif end == ")":
+            folder = outside.pop() if outside else ""
     return out
 
 
-_PATCHES = re.compile(r"(?:^|[\n;&|(])\s*(?:apply_patch|patch|git\s+apply)\b[^\n]*$")
+_APPLIES = re.compile(r"(?:^|[\n;&|(])\s*(?:apply_patch|patch|git\s+apply)\b[^\n]*<<")
 
 
-def patches(command: str) -> list[str]:
-    """The patches that a command line applies: what is handed to `apply_patch` or `patch`."""
-    if command.startswith(_PATCH):
-        return [command]
-    return [
-        found.group(2)
-        for found in _HEREDOC.finditer(command)
-        if _PATCHES.search(command[: found.start()])
-    ]
+def applies_a_patch(command: str) -> bool:
+    """Whether a command line is a patch, or hands one to `apply_patch` or `patch`."""
+    return command.startswith(_PATCH) or _APPLIES.search(command) is not None
 
 
 def spoken(words: list[str]) -> str:
@@ -69,116 +62,103 @@ def spoken(words: list[str]) -> str:
     name = words[0].rpartition("/")[2]
     if name == "apply_patch" and len(words) == 2:
         return words[1]
-    script = _script(words) if name in _SHELLS else None
+    scripts = (then for flag, then in pairwise(words) if re.fullmatch(r"-\w*c", flag))
+    script = next(scripts, None) if name in ("bash", "sh", "zsh", "dash") else None
     return shlex.join(words) if script is None else script
 
 
-_COMPLAINS = r"(?m)^(?:\S+: line \d+: )?{}: "
-COMPLAINTS_WITHIN = 4_000
+def failing(command: str, output: str) -> list[str]:
+    """The programs of a failed command line that may have failed, of those that act on files.
 
-
-def blamed(effect: Effect, command: str, output: str) -> bool:
-    """Whether a failed command line's effect on a file may be what failed.
-
-    `sed -i ... && make test` has edited the file whatever the tests say: those have failed that
-    complain by their names, else the last.
+    They are those that complain by their names, else the last.
     """
-    ran = [name for part in _parts(command) if (name := _command(_words(part))[0])]
+    ran = [name for words, _ in _commands(command) if (name := _command(words)[0])]
+    complains = r"(?m)^(?:\S+: line \d+: )?{}: "
     said = output[:COMPLAINTS_WITHIN]
-    complaining = [name for name in ran if re.search(_COMPLAINS.format(re.escape(name)), said)]
-    name = effect.via.partition(" -")[0]
-    # Of another program only the output went there, and that has come about.
-    return name in (complaining or ran[-1:]) and name in _ACTIONS
+    complaining = [name for name in ran if re.search(complains.format(re.escape(name)), said)]
+    return [name for name in complaining or ran[-1:] if name in _ACTIONS]
+
+
+COMPLAINTS_WITHIN = 4_000
+_SAYS_NOTHING = frozenset("cd echo export set source true sleep pwd".split())
+
+
+def programs(command: str) -> list[list[str]]:
+    """The programs of a command line with their arguments, without options, filters and `cd`.
+
+    >>> programs("cd x && PORT=1 python -m pytest -q tests | tail -5")
+    [['python', 'pytest', 'tests']]
+    """
+    out: list[list[str]] = []
+    before = ""
+    for words, end in _commands(command):
+        name, arguments, _ = _command(words)
+        if name and before != "|" and name not in _SAYS_NOTHING:
+            out.append([*name.split(), *(word for word in arguments if word[:1] != "-")])
+        before = end
+    return out
 
 
 # -------------------------------------------------------------- words of a command line
 
 
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n(.*?)^\s*\1\s*$", re.S | re.M)
-_SPLIT = re.compile(r"\s*(?:&&|\|\||;|\n|(?<!>)\|(?!\|)|&(?!\d|>))\s*")
-_REDIRECT = re.compile(r"(?:\d|&)?(>>|>\||>|<<<|<<-?|<)(?!\()(.*)", re.S)
-_QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")
-_QUOTING = re.compile(r"['\"\\#]")
+_TOKEN = re.compile(
+    r"\d?>&\d|[\d&]?(?:>>|>\||>)(?!\()|<<<|<<-?|<(?!\()|&&|\|\||[;&|\n()]"
+    r"|(?:\$\([^()]*\)|\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|[^\s;&|()<>'\"\\])+",
+    re.S,
+)
+_ENDS = frozenset(("&&", "||", ";", "&", "|", "\n", "(", ")"))
+_REDIRECTION = re.compile(r"[\d&]?[<>]+[-|]?")
+_QUOTED = re.compile(r"\\(.)|'([^']*)'|\"((?:\\.|[^\"\\])*)\"", re.S)
 _PREFIXES = frozenset(
-    "sudo time nohup env command exec xargs nice timeout if ! then else do {".split()
+    "sudo time nohup env command exec xargs nice timeout uv poetry npx run if ! then do {".split()
 )
 _BEFORE_PROGRAM = re.compile(r"\w+=.*|-.*|\d+[smhd]?")
-_SHELLS = frozenset(("bash", "sh", "zsh", "dash"))
-_SCRIPT_FLAG = re.compile(r"-\w*c")
-# Separators inside quotes, while the line is split at the others.
-_FREE = str.maketrans("\ue000\ue001\ue002\ue003\ue004", ";&|<>")
-_BOUND = str.maketrans(";&|<>", "\ue000\ue001\ue002\ue003\ue004")
 
 
-def _parts(command: str) -> Iterator[str]:
-    """Its simple commands, without here-documents; separators inside quotes part nothing."""
+def _commands(command: str) -> Iterator[tuple[list[str], str]]:
+    """Its simple commands without here-documents, each with what ends it."""
     text = _HEREDOC.sub(lambda found: found.group().partition("\n")[0], command)
-    text = _QUOTED.sub(lambda found: found.group().translate(_BOUND), text.replace("\\\n", " "))
-    return (part.strip() for part in _SPLIT.split(text))
-
-
-def _words(part: str) -> list[str]:
-    if not _QUOTING.search(part):
-        return part.split()  # the lexer takes a letter at a time
-    lexer = shlex.shlex(part, posix=True, punctuation_chars=False)
-    lexer.whitespace_split = True
-    try:
-        return list(lexer)
-    except ValueError:
-        return part.split()
+    words: list[str] = []
+    for token in (*_TOKEN.findall(text.replace("\\\n", " ")), ";"):
+        if token in _ENDS:
+            yield words, token
+            words = []
+        else:
+            words.append(token)
 
 
 def _command(words: list[str]) -> tuple[str, list[str], list[Effect]]:
     """The program, its arguments, and what its redirections do to files."""
     plain: list[str] = []
     redirected: list[tuple[str, str]] = []
-    pending = ""
+    before = ""
     for word in words:
-        match = _REDIRECT.fullmatch(word)
-        if pending:
-            redirected.append((pending, word))
-            pending = ""
-        elif match and match[2]:
-            redirected.append((match[1], match[2]))
-        elif match:
-            pending = match[1]
-        else:
-            plain.append(word)
-    plain = _unprefixed(plain)
-    name = plain[0].rpartition("/")[2] if plain else ""
-    found = [
-        effect
-        for mark, path in redirected
-        for effect in _redirected(mark, path.translate(_FREE), plain[0] if plain else mark)
-    ]
+        if _REDIRECTION.fullmatch(before):
+            redirected.append((before, _unquoted(word)))
+        elif not _REDIRECTION.match(word):
+            plain.append(_unquoted(word))
+        before = word
+    while plain and (plain[0] in _PREFIXES or _BEFORE_PROGRAM.fullmatch(plain[0])):
+        plain = plain[1:]
+    program = plain[0] if plain else ""
+    found = [one for mark, path in redirected for one in _redirected(mark, path, program or mark)]
+    name = program.rpartition("/")[2]
     if name == "git" and len(plain) > 1:
         name, plain = f"git {plain[1]}", plain[1:]
-    return name, [word.translate(_FREE) for word in plain[1:]], found
+    return name, plain[1:], found
+
+
+def _unquoted(word: str) -> str:
+    return _QUOTED.sub(lambda found: found[1] or found[2] or found[3] or "", word)
 
 
 def _redirected(mark: str, path: str, via: str) -> Iterator[Effect]:
-    if mark.startswith(">") and _is_file(path):
-        yield Effect(path, "edited" if mark == ">>" else "created", via)
-    elif mark == "<" and _is_file(path) and ("/" in path or "." in path):
+    if ">" in mark and _is_file(path):
+        yield Effect(path, "edited" if ">>" in mark else "created", via)
+    elif mark == "<" and _is_file(path):
         yield Effect(path, "read", via)
-
-
-def _unprefixed(words: list[str]) -> list[str]:
-    """The words from the program on, without what only says how it is run."""
-    at = 0
-    while at < len(words) and (words[at] in _PREFIXES or _BEFORE_PROGRAM.fullmatch(words[at])):
-        at += 1
-    return words[at:]
-
-
-def _script(words: list[str]) -> str | None:
-    """What `bash -c '...'` is told to do."""
-    return next((then for flag, then in pairwise(words) if _SCRIPT_FLAG.fullmatch(flag)), None)
-
-
-def _placed(effect: Effect, folder: str) -> Effect:
-    target = effect.target and _from(folder, effect.target)
-    return effect._replace(path=_from(folder, effect.path), target=target)
 
 
 def _from(folder: str, path: str) -> str:
@@ -192,53 +172,45 @@ def _from(folder: str, path: str) -> str:
 
 
 _ACTIONS = {
-    **dict.fromkeys("cat head tail less more nl wc bat stat file diff".split(), "read"),
-    **dict.fromkeys("grep rg ag awk sed".split(), "read"),
-    **dict.fromkeys(("rm", "unlink", "git rm", "rmdir"), "deleted"),
+    **dict.fromkeys("cat head tail less more nl wc stat diff grep rg awk sed".split(), "read"),
+    **dict.fromkeys(("rm", "git rm", "rmdir"), "deleted"),
     **dict.fromkeys(("touch", "tee"), "created"),
     **dict.fromkeys(("mv", "git mv"), "moved"),
     "cp": "copied",
+    "sed -i": "edited",
 }
 """What a program does to the files it is given."""
-_SCRIPTED = frozenset("grep rg ag awk sed".split())
+_SCRIPTED = frozenset("grep rg awk sed".split())
 """Programs whose first word says what to look for or to do."""
-_NOT_A_FILE = re.compile(r"^(?:/dev/|&\d|\$|\d+$)|[*?{}]|^https?:")
+_NOT_A_FILE = re.compile(r"^(?:/dev/|&\d|\$|\d+$)|[*?{}]|\$\(|^https?:")
 
 
 def _of_program(name: str, arguments: Sequence[str]) -> Iterator[Effect]:
-    action = _ACTIONS.get(name)
     words = [word for word in arguments if not word.startswith("-")]
-    if name == "sed" and any(word.startswith(("-i", "--in-place")) for word in arguments):
-        action, via = "edited", "sed -i"
-    else:
-        via = name
     if name in _SCRIPTED:
-        words = _without_script(arguments, words)
+        given = [then for option, then in pairwise(arguments) if option in ("-e", "-f")]
+        words = [word for word in words if word not in given] if given else words[1:]
+    if name == "sed" and any(word.startswith(("-i", "--in-place")) for word in arguments):
+        name = "sed -i"
+    action = _ACTIONS.get(name)
     paths = [word for word in words if _is_file(word)]
     if action in ("moved", "copied"):
-        yield from _carried(via, action, paths)
+        yield from _carried(name, action, paths)
     elif action is not None:
         # What is only a word may be a pattern, a number, a folder or a command.
         named = [path for path in paths if "." in path.rpartition("/")[2].strip(".")]
         chosen = named if action in ("read", "edited") else paths
-        yield from (Effect(path, action, via) for path in chosen)
-
-
-def _without_script(arguments: Sequence[str], words: list[str]) -> list[str]:
-    """The words behind the script: it is the first one, or that of an option."""
-    given = [then for option, then in pairwise(arguments) if option in ("-e", "-f")]
-    return [word for word in words if word not in given] if given else words[1:]
+        yield from (Effect(path, action, name) for path in chosen)
 
 
 def _carried(via: str, action: str, paths: list[str]) -> Iterator[Effect]:
     *sources, target = paths or [""]
-    if action == "moved":
-        yield from (Effect(path, "moved", via, target) for path in sources)
-    elif target.endswith("/"):
-        names = (path.rstrip("/").rpartition("/")[2] for path in sources)
-        yield from (Effect(target + name, "created", via) for name in names)
-    elif sources:
-        yield Effect(target, "created", via)
+    for path in sources:
+        if action == "moved":
+            yield Effect(path, "moved", via, target)
+        else:
+            name = path.rstrip("/").rpartition("/")[2] if target.endswith("/") else ""
+            yield Effect(target + name, "created", via)
 
 
 def _is_file(word: str) -> bool:

@@ -19,7 +19,6 @@ from .language import (
     SETTER_ENDS,
     TO,
     UNSPACED,
-    Words,
 )
 
 _LETTER = rf"[^\W{UNSPACED}]"
@@ -76,7 +75,7 @@ def _set_value(text: str, values: Iterable[str], changes: bool) -> tuple[frozens
     # "Look at part 3" and "look at part 4" are two requests; only what was *set* can be set anew.
     if not (changes or SETS.search(text)) or ADDS.search(text) or text.endswith("?"):
         return frozenset(), text
-    setter = max((found.end() for found in SETTER_ENDS.of(text).finditer(text)), default=len(text))
+    setter = max((found.end() for found in SETTER_ENDS.finditer(text)), default=len(text))
     at, value = min(
         (pair for value in values if (pair := (text.rfind(value), value))[0] >= setter),
         default=(setter, ""),
@@ -107,13 +106,13 @@ def _dropped(text: str, values: Mapping[str, str]) -> frozenset[str]:
     return frozenset(value for value in out if not kept or values[value] in kept)
 
 
-def _ends(words: Words, text: str) -> bool:
+def _ends(words: re.Pattern[str], text: str) -> bool:
     """Whether one of the words stands at the end of the text, or a few words before it."""
-    ends = [found.end() for found in words.of(text).finditer(text)]
+    ends = [found.end() for found in words.finditer(text)]
     return bool(ends) and re.fullmatch(r"(?:[^ ,;:]* ?){0,4}", text[ends[-1] :]) is not None
 
 
-def _begins(words: Words, text: str) -> bool:
+def _begins(words: re.Pattern[str], text: str) -> bool:
     found = words.search(text)
     return found is not None and not text[: found.start()].strip()
 
@@ -126,33 +125,14 @@ def topic_of(text: str, values: Iterable[str] = ()) -> frozenset[str]:
     return frozenset(word for word in words if word not in FILLER)
 
 
-def words_near(text: str, value: str) -> frozenset[str]:
-    """The words of the topic beside a value: in "port 8080 with 3 workers" each has its own."""
-    at = text.find(value)
-    others = [text.find(other) for other in values_of(text) if other != value]
-    left = max([other for other in others if other < at], default=-1)
-    right = min([other for other in others if other > at], default=len(text))
-    before = text[max(left, at - NEAR_CHARS, 0) : at]
-    behind = text[at + len(value) : min(right, at + len(value) + NEAR_CHARS)]
-    return topic_of(before, values_of(before)) | frozenset(list(_ordered(behind))[:1])
-
-
-def _ordered(text: str) -> Iterable[str]:
-    words = (found[1] or found[0] for found in _WORD.finditer(text.lower()))
-    return (word for word in words if word not in FILLER)
-
-
 def alike(one: str, other: str) -> bool:
     """Whether two values of one kind are written alike: a port is no percentage.
 
     >>> alike("8080", "9090"), alike("8080", "5"), alike("30s", "8080")
-    (True, False, False)
+    (True, False, True)
     """
-    if not (_NUMBER.fullmatch(one) and _NUMBER.fullmatch(other)):
-        return True
-    shapes = [(value[0] == "v", "." in value, value[-1].isdigit()) for value in (one, other)]
-    digits = [sum(map(str.isdigit, value)) for value in (one, other)]
-    return shapes[0] == shapes[1] and abs(digits[0] - digits[1]) <= 1
+    words = not (_NUMBER.fullmatch(one) and _NUMBER.fullmatch(other))
+    return words or abs(len(one) - len(other)) <= 1
 
 
 def values_of(text: str) -> dict[str, str]:

@@ -99,10 +99,10 @@ def test_a_view_is_itself_and_leads_back(name: str) -> None:
 def told(facts: Facts) -> tuple[object, ...]:
     """What facts say, without where they were read: there results are messages of their own."""
     return (
-        [(f.path, f.action, f.via, f.counts, f.ok) for f in facts.files],
-        [(c.text, c.outcome, c.detail, c.runs) for c in facts.commands],
+        [(f.path, f.action, f.via, f.ok) for f in facts.files],
+        [(c.text, c.outcome, c.detail) for c in facts.commands],
         [said.text for said in facts.user],
-        [(error.text, error.followed) for error in facts.errors],
+        [error.text for error in facts.errors],
         sorted(name.text for name in facts.identifiers),
     )
 

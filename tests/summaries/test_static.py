@@ -181,7 +181,7 @@ def test_a_repair_leaves_its_few_tokens_to_what_the_prose_cannot_know() -> None:
 
 
 def test_room_that_the_details_leave_is_for_what_was_done() -> None:
-    """Every command with its outcome, the searches among files too."""
+    """Every command with its outcome."""
     text = static_summary(SERVICE, budget_tokens=1_000, count=count)
     ran = section(text, "Commands")
     assert [line.partition(" -> ")[0] for line in ran] == [
@@ -189,22 +189,6 @@ def test_room_that_the_details_leave_is_for_what_was_done() -> None:
         "- [6] change_plan FIBER_250 2025-12-10",
         "- [8] issue_refund B-2025-11 15",
     ]
-    assert section(text, "Local searches") == [
-        "- [10] grep rate -> ok: src/a.py:3: rate = 1 (+1 lines)",
-        "- [12] glob **/a*.py -> ok: src/a.py",
-    ]
-
-
-def test_where_the_details_fill_the_room_searches_have_none() -> None:
-    """They can be done again for less than they cost."""
-    many = [
-        message
-        for n in range(60)
-        for message in step(f"m{n}", f"def lookup_{n}(order_{n}x): pass", path=f"src/mod_{n}.py")
-    ]
-    text = static_summary([*SERVICE, *many], budget_tokens=500, count=count)
-    assert "## Local searches" not in text
-    assert count(text) > 470
 
 
 def test_the_first_request_stands_in_a_long_session() -> None:
