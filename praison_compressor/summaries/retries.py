@@ -84,6 +84,8 @@ class Asker:
         self._summarizer: Any = summarizer
         self._emit = emit
         self._windows = windows
+        self.takes_tools: bool = getattr(summarizer, "takes_tools", False)
+        """Whether the summarizer can be asked on a live prefix."""
 
     def model_of(self, order: Order) -> str | None:
         """The model that answers an order, where it is known before."""
@@ -96,10 +98,6 @@ class Asker:
         else:
             listed = getattr(self._summarizer, "window", None)
         return self._windows.of(self.model_of(order), listed)
-
-    def can_on_prefix(self) -> bool:
-        """Whether the summarizer can be asked on a live prefix."""
-        return hasattr(self._summarizer, "summarize_on_prefix")
 
     async def text(
         self,
@@ -155,14 +153,16 @@ class Asker:
     ) -> SummaryReply:
         """One answer; an event before it, and one after that tells what it took."""
         if hasattr(self._summarizer, "prepare"):
-            await _in_time(self._summarizer.prepare())
+            await _in_time(self._summarizer.prepare)
+        seconds = self._config.timeout_seconds
+        given = {"max_tokens": order.most, "model": order.model, "timeout_seconds": seconds}
+        on_prefix = {} if tools is None else {"tools": tools}
         told: dict[str, Any] = {"model": self.model_of(order)}
         self._emit(Event("model_called", order.session_id, dict(told)))
         began = time.monotonic()
         try:
-            reply = await _in_time(
-                self._answer(messages, order, tools), self._config.timeout_seconds
-            )
+            ask = functools.partial(self._summarizer.summarize, messages, **given, **on_prefix)
+            reply = await _in_time(ask, seconds)
             if not isinstance(reply, SummaryReply):
                 raise SummarizerUnavailable(f"it gave {type(reply).__name__}, not a SummaryReply")
             told |= {**asdict(reply.usage), "model": reply.model or told["model"]}
@@ -174,17 +174,6 @@ class Asker:
             told["seconds"] = time.monotonic() - began
             self._emit(Event("model_answered", order.session_id, told))
 
-    async def _answer(self, messages: list[Message], order: Order, tools: Tools | None) -> Any:
-        ask = self._summarizer.summarize
-        if tools is not None:
-            ask = functools.partial(self._summarizer.summarize_on_prefix, tools=tools)
-        return await ask(
-            messages,
-            max_tokens=order.most,
-            model=order.model,
-            timeout_seconds=self._config.timeout_seconds,
-        )
-
 
 def _accepted(reply: SummaryReply, asked: list[Message]) -> str:
     text = accept(reply, asked)
@@ -194,14 +183,13 @@ def _accepted(reply: SummaryReply, asked: list[Message]) -> str:
 
 
 CLEANING_UP = 2.0
-"""Seconds that work has to end when it is cancelled: to hang up, to give a connection back."""
+"""Seconds that work has to end when it is cancelled: to give a connection back."""
 
 
-async def _in_time(work: Awaitable[T], seconds: float | None = None) -> T:
+async def _in_time(work: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
     """Await a summarizer's work for at most so many seconds (None: as long as it takes).
 
-    The work is cancelled where the time is over, and where we are cancelled ourselves; whatever it
-    raises becomes a SummaryError.
+    The work is cancelled where the time is over, and where we are cancelled ourselves.
 
     Raises:
         SummaryError: the work's own, or the reason why it gave nothing.
@@ -217,35 +205,35 @@ async def _in_time(work: Awaitable[T], seconds: float | None = None) -> T:
             # Not `wait_for`: it waits for as long as cancelled work likes to go on.
             await asyncio.wait({task}, timeout=CLEANING_UP)
     if given_up:
-        raise SummarizerUnavailable(f"no answer in {seconds:g} s", kind="timeout")
+        raise SummarizerUnavailable(
+            f"no answer in {seconds:g} s; raise timeout_seconds or use a faster model",
+            kind="timeout",
+        )
     if task.cancelled():
         raise SummarizerUnavailable("the summarizer was cancelled, and not by us")
     ended = task.result()
-    if not isinstance(ended, _Failed):
-        return ended
-    if isinstance(ended.error, SummaryError):
-        raise ended.error
-    words = f"{type(ended.error).__name__}: {ended.error}"
-    kind, wait = kind_of(ended.error), retry_after(ended.error)
-    raise SummarizerUnavailable(words, kind=kind, retry_after=wait) from ended.error
+    if isinstance(ended, SummaryError):
+        raise ended
+    return ended
 
 
-@dataclass(frozen=True)
-class _Failed:
-    error: BaseException
+async def _contained(work: Callable[[], Awaitable[T]]) -> T | SummaryError:
+    """Do the work; return what it raised as a value.
 
-
-async def _contained(work: Awaitable[T]) -> T | _Failed:
-    """Await the work; return what it raised as a value.
-
-    Its SystemExit would end the loop that runs us, its GeneratorExit the caller.
+    Its SystemExit would end the loop that runs us; and who closes this coroutine throws
+    GeneratorExit into it too, which must not come out as another error.
     """
     try:
-        return await work
+        return await work()
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise
+    except SummaryError as error:
+        return error
     except BaseException as error:
-        return _Failed(error)  # not raised: who closes this coroutine throws GeneratorExit too
+        words, kind = f"{type(error).__name__}: {error}", kind_of(error)
+        failure = SummarizerUnavailable(words, kind=kind, retry_after=retry_after(error))
+        failure.__cause__ = error
+        return failure
 
 
 # -------------------------------------------------------------- failing models
@@ -331,14 +319,18 @@ class LearnedWindows:
     def learn(self, model: str | None, error: Exception, *, sent: int, most: int) -> None:
         """Take a smaller window from the refusal of a request that was too long.
 
-        `sent` are the tokens that we counted in it, `most` those that its answer might have.
+        The one that it names, unless the request was within that, or that was known: then room for
+        half of what was sent. `sent` are the tokens that we counted in it, `most` those that its
+        answer might have.
         """
-        window = _told(error, sent, most)
-        if window is None or window < LEAST_WINDOW:
+        refused = overflow_of(error)
+        if refused is None:
             return
         with self._lock:
-            before = self._learned.get(model)
-            if before is not None and before <= window:
+            before = self._learned.get(model, sent + most)
+            named, half = refused.window, sent // 2 + most
+            window = named if named is not None and named < min(before, sent + most) else half
+            if not LEAST_WINDOW <= window < before:
                 return
             self._learned[model] = window
         logger.warning(
@@ -347,23 +339,3 @@ class LearnedWindows:
             sent,
             window,
         )
-
-
-def _told(error: Exception, sent: int, most: int) -> int | None:
-    """The window that a refusal tells of, in tokens as we count them; None: it is about other
-    things.
-
-    Where it names none, or one that the request was within: room for half of what was sent.
-    """
-    refused = overflow_of(error)
-    if refused is None:
-        return None
-    half = sent // 2 + most
-    window = refused.window
-    if window is None:
-        return half
-    # Models that think are allowed a longer answer than we reckon with.
-    window -= max(0, (refused.answer or 0) - most)
-    if refused.asked is not None and refused.asked > sent:
-        window = window * sent // refused.asked  # it counts more in the same words than we do
-    return window if 0 < window < sent + most else half

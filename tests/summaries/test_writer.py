@@ -146,23 +146,26 @@ def test_a_part_that_fails_stops_the_others():
 
     async def model(messages):
         asked.append(len(asked))
+        if len(asked) == 1:
+            return ANSWER
         if len(asked) == 3:
             raise SummarizerUnavailable("401", kind="auth")
         await asyncio.sleep(3_600)
         ended.append(1)
+        return ANSWER
 
-    model.window = 1_500
+    model.window = 2_000
     written = write(model, brief(session(40)[1:]))
     assert (written.method, ended) == ("static", [])
-    assert len(asked) <= 5
+    assert 3 <= len(asked) <= 5
 
 
 def test_earlier_summaries_never_crowd_out_the_transcript():
     """Those that stay are not shown where they leave no room; replaced ones are read in parts."""
     counter = TokenCounter("gpt-4o")
-    long = " ".join(f"earlier-{n}" for n in range(700))
+    long = tuple(" ".join(f"earlier-{n}" for n in range(at, at + 70)) for at in range(0, 700, 70))
     messages = session(10)[1:]
-    for changes, seen in (({"earlier": (long,)}, 0), ({"folded": (long,)}, 1)):
+    for changes, seen in (({"earlier": long}, 0), ({"folded": long}, 1)):
         model = Paid(quoting, window=2_000)
         written = write(model, brief(messages, **changes))
         asked = "\n".join(text_of(request[-1]) for request in model.requests)
