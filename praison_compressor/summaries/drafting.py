@@ -1,7 +1,7 @@
 """A model's own text for a brief: in one call, or in parts that are merged where its window is too
 small.
 
-Every message is shown in exactly one part, and `Spent.parts` says how many were shown in each. One
+Every message is shown in exactly one part, and `Order.parts` says how many were shown in each. One
 that is too long is shown by its head, its tail and the lines between that tell most.
 """
 
@@ -15,7 +15,6 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ..config import CompressorConfig
 from ..errors import SummarizerUnavailable, SummaryError
 from ..events import Event
 from ..facts.identifiers import Classifier
@@ -55,17 +54,10 @@ SummaryRequest = Callable[[Sequence[Piece]], "list[Message]"]
 class Drafter:
     """Fits what a brief shows to the summarizer's window, and asks."""
 
-    def __init__(
-        self,
-        config: CompressorConfig,
-        asker: Asker,
-        tokens: TokenCounter,
-        emit: Callable[[Event], None],
-    ) -> None:
-        self._config = config
+    def __init__(self, asker: Asker, tokens: TokenCounter) -> None:
         self._asker = asker
+        self._config = asker.config
         self._tokens = tokens
-        self._emit = emit
 
     async def draft(self, brief: Brief, order: Order) -> str:
         """The text. A refusal as too long is learned from, and the parts are cut smaller.
@@ -82,18 +74,18 @@ class Drafter:
                     raise
 
     async def _drafted(self, brief: Brief, order: Order) -> str:
-        order.spent.parts[:] = [len(brief.shown)]
+        order.parts, order.most = [len(brief.shown)], 2 * brief.prose
         text = await self._on_prefix(brief, order)
         if text is not None:
             return text
         tokens = await asyncio.to_thread(self._counter, order)
         brief = await asyncio.to_thread(self._fitting, brief, order, tokens)
-        order = replace(order, most=2 * brief.prose)
+        order.most = 2 * brief.prose
         make, parts = await asyncio.to_thread(self._in_parts, brief, order, tokens)
         if len(parts) == 1:
             return await self._asker.text(make(parts[0]), order, tokens)
         texts = await self._each(make, parts, order, tokens)
-        order.spent.parts[:] = map(_shown_in, parts)
+        order.parts = list(map(_shown_in, parts))
         return await self._merged(texts, brief, order, tokens)
 
     def _counter(self, order: Order) -> TokenCounter:
@@ -167,7 +159,7 @@ class Drafter:
             # stay in the view and need not be shown.
             groups = [*([Piece(text, messages=0)] for text in brief.folded), *groups]
             make, space = bare, most
-        calls = _affordable(order.spent.calls, most // brief.prose)
+        calls = _affordable(order.calls, most // brief.prose)
         return make, packed(groups, tokens.texts, longest=longest, space=space, most=calls)
 
     def _request(self, brief: Brief, earlier: Sequence[str]) -> SummaryRequest:
@@ -190,7 +182,7 @@ class Drafter:
             async with gate:
                 text = await self._asker.text(make(part), order, tokens)
             numbers = {"part": number, "parts": len(parts), "messages": _shown_in(part)}
-            self._emit(Event("part_summarized", order.session_id, numbers))
+            self._asker.emit(Event("part_summarized", order.session_id, numbers))
             return text
 
         first = await one(1, parts[0])
@@ -203,7 +195,7 @@ class Drafter:
         extra = self._config.summary_instructions
         make = functools.partial(merge_request, target_tokens=brief.prose, extra=extra)
         window = self._asker.window(order)
-        while len(texts) > 1 and order.spent.calls:
+        while len(texts) > 1 and order.calls:
             taken = len(texts)
             if window is not None:
                 space = int(window * WINDOW_MARGIN) - order.most

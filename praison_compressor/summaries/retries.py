@@ -26,10 +26,10 @@ from ..messages.forks import renewed
 from ..tokens.counter import TokenCounter
 from ..tokens.overflow import overflow_of
 from .litellm_client import kind_of, retry_after
-from .protocol import Summarizer, SummaryReply
+from .protocol import SummaryReply
 from .validation import accept, is_about
 
-__all__ = ["MOST_CALLS", "Asker", "Breaker", "LearnedWindows", "Order", "Spent"]
+__all__ = ["MOST_CALLS", "Asker", "Breaker", "LearnedWindows", "Order"]
 
 logger = logging.getLogger(__name__)
 
@@ -48,26 +48,20 @@ _PASSING = _PASSING_ON_PREFIX | {"provider"}
 
 
 @dataclass
-class Spent:
-    """What the calls for one summary cost so far, rejected texts included."""
-
-    usage: Usage = field(default_factory=Usage)
-    model: str | None = None
-    parts: list[int] = field(default_factory=list)
-    """How many messages each call was shown."""
-    calls: int = MOST_CALLS
-    """Requests that may still be made."""
-
-
-@dataclass(frozen=True)
 class Order:
-    """For whom a model is asked, which one, and how much it may write."""
+    """For whom a model is asked, which one, and what all calls for one summary took so far,
+    rejected texts included."""
 
     session_id: str
-    model: str | None
-    most: int
+    calls: int
+    """Requests that may still be made."""
+    model: str | None = None
+    most: int = 0
     """Tokens at which the provider cuts the answer off."""
-    spent: Spent
+    usage: Usage = field(default_factory=Usage)
+    answered_by: str | None = None
+    parts: list[int] = field(default_factory=list)
+    """How many messages each call was shown."""
 
 
 class Asker:
@@ -76,13 +70,13 @@ class Asker:
     def __init__(
         self,
         config: CompressorConfig,
-        summarizer: Summarizer,
+        summarizer: Any,
         emit: Callable[[Event], None],
         windows: LearnedWindows,
     ) -> None:
-        self._config = config
-        self._summarizer: Any = summarizer
-        self._emit = emit
+        self.config = config
+        self.emit = emit
+        self._summarizer = summarizer
         self._windows = windows
         self.takes_tools: bool = getattr(summarizer, "takes_tools", False)
         """Whether the summarizer can be asked on a live prefix."""
@@ -128,24 +122,23 @@ class Asker:
                     sent = tokens.messages(messages) + tokens.tools(tools)
                     self._windows.learn(self.model_of(order), error, sent=sent, most=order.most)
                 failed += 1
-                if error.kind not in passing or failed > self._config.summary_max_retries:
+                if error.kind not in passing or failed > self.config.summary_max_retries:
                     raise
                 wait = error.retry_after if error.retry_after is not None else 0.5 * 2**failed
-                if wait > self._config.timeout_seconds:
+                if wait > self.config.timeout_seconds:
                     raise
                 await asyncio.sleep(wait)
 
     async def _once(self, messages: list[Message], order: Order, tools: Tools | None) -> str:
-        spent = order.spent
-        if spent.calls <= 0:
+        if order.calls <= 0:
             raise SummarizerUnavailable(
                 f"the requests that one compression may make ({MOST_CALLS}) are spent; name an "
                 "auxiliary model that reads more at once",
                 kind="context",
             )
-        spent.calls -= 1
+        order.calls -= 1
         reply = await self._reply(messages, order, tools)
-        spent.usage, spent.model = spent.usage + reply.usage, reply.model or spent.model
+        order.usage, order.answered_by = order.usage + reply.usage, reply.model or order.answered_by
         return await asyncio.to_thread(_accepted, reply, messages)
 
     async def _reply(
@@ -154,11 +147,11 @@ class Asker:
         """One answer; an event before it, and one after that tells what it took."""
         if hasattr(self._summarizer, "prepare"):
             await _in_time(self._summarizer.prepare)
-        seconds = self._config.timeout_seconds
+        seconds = self.config.timeout_seconds
         given = {"max_tokens": order.most, "model": order.model, "timeout_seconds": seconds}
         on_prefix = {} if tools is None else {"tools": tools}
         told: dict[str, Any] = {"model": self.model_of(order)}
-        self._emit(Event("model_called", order.session_id, dict(told)))
+        self.emit(Event("model_called", order.session_id, dict(told)))
         began = time.monotonic()
         try:
             ask = functools.partial(self._summarizer.summarize, messages, **given, **on_prefix)
@@ -172,7 +165,7 @@ class Asker:
             raise
         finally:
             told["seconds"] = time.monotonic() - began
-            self._emit(Event("model_answered", order.session_id, told))
+            self.emit(Event("model_answered", order.session_id, told))
 
 
 def _accepted(reply: SummaryReply, asked: list[Message]) -> str:
@@ -300,10 +293,9 @@ that says so is about something else, or this model is of no use."""
 
 
 class LearnedWindows:
-    """The windows that refusals told of, by model; thread-safe."""
+    """The windows that refusals told of, by model."""
 
     def __init__(self) -> None:
-        self._lock = renewed(threading.Lock())
         self._learned: dict[str | None, int] = {}
 
     def of(self, model: str | None, listed: int | None) -> int | None:
@@ -311,9 +303,7 @@ class LearnedWindows:
 
         `listed` is what its table says.
         """
-        with self._lock:
-            learned = self._learned.get(model)
-        known = [window for window in (learned, listed) if window is not None]
+        known = [window for window in (self._learned.get(model), listed) if window is not None]
         return min(known, default=None)
 
     def learn(self, model: str | None, error: Exception, *, sent: int, most: int) -> None:
@@ -326,13 +316,12 @@ class LearnedWindows:
         refused = overflow_of(error)
         if refused is None:
             return
-        with self._lock:
-            before = self._learned.get(model, sent + most)
-            named, half = refused.window, sent // 2 + most
-            window = named if named is not None and named < min(before, sent + most) else half
-            if not LEAST_WINDOW <= window < before:
-                return
-            self._learned[model] = window
+        before = self._learned.get(model, sent + most)
+        named, half = refused.window, sent // 2 + most
+        window = named if named is not None and named < min(before, sent + most) else half
+        if not LEAST_WINDOW <= window < before:
+            return
+        self._learned[model] = window
         logger.warning(
             "%s refused a request of %d tokens as too long; its window is now taken as %d tokens",
             model or "the auxiliary model",

@@ -61,7 +61,6 @@ def _carried(previous: Sequence[str], budget_tokens: int, count: Callable[[str],
 def repair(
     summary: str,
     facts: Facts,
-    messages: Sequence[Message] = (),
     *,
     budget_tokens: int,
     count: Callable[[str], int],
@@ -72,20 +71,16 @@ def repair(
 
     Up to `words_of` tokens, where that is more, are for the user's words.
     """
-    known = facts or extract(messages)
-    left = missing(known, summary)
+    left = missing(facts, summary)
     # What the user took back is told though the summary has the words: it has them as if they held.
     lacks = set(left.user)
-    said = tuple(item for item in known.user if item.superseded_by or item in lacks)
-    # The names that it has still tell what the session is about.
-    lacking = replace(left, identifiers=known.identifiers, user=said)
-    room = budget_tokens - count(ADDED) - 2
-    shown = f"{visible}\n{summary}"
+    said = tuple(item for item in facts.user if item.superseded_by or item in lacks)
     body = render(
-        lacking,
-        budget_tokens=room,
+        # The names that it has still tell what the session is about.
+        replace(left, identifiers=facts.identifiers, user=said),
+        budget_tokens=budget_tokens - count(ADDED) - 2,
         count=count,
-        visible=shown,
+        visible=f"{visible}\n{summary}",
         beside_prose=True,
         words_of=words_of,
     )

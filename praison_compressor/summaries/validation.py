@@ -296,13 +296,9 @@ _KINDS = ("hash", "uuid", "url", "email", "id", "file", "number", "symbol")
 """What is looked for, the most harmful first. Folders, paths and dotted names are put together from
 what is known; a path's own file is a name of its own here. Dates are written in many ways."""
 
-_OF_WORDS = ("symbol", "id")
-
 _LINE = re.compile(rf"^{re.escape(DOUBTS)}(.*)$", re.M)
 
 _COUNTED = re.compile(r"\d+-[a-z]+(?:-[a-z]+)*", re.I)  # "a 10-minute wait", "the 8-step plan"
-
-_BETWEEN = re.compile(r"[\W_]+")
 
 _AS_CODE = re.compile(r"`[^`\n]*`|\b\w+\(")
 
@@ -315,15 +311,24 @@ def ungrounded(text: str, brief: Brief, patterns: Mapping[str, str] | None = Non
     """
     kinds = (*(patterns or {}), *_KINDS)
     found = Classifier(patterns).names(text)
-    names = [name for name, kind in found.items() if kind in kinds and _is_made(name, kind, text)]
-    left = _unsaid(names, brief)
-    said = _said_in_words([name for name in left if found[name] in _OF_WORDS], brief)
-    doubts: list[str] = []
+    left = [name for name, kind in found.items() if kind in kinds and _is_made(name, kind, text)]
+    for source, doubts in _sources(brief):
+        plain = source.casefold()
+        left = [n for n in left if n.casefold() in doubts or not _stands(n.casefold(), plain)]
+    words = {name for name in left if found[name] in ("symbol", "id")}
+    for source, doubts in _sources(brief) if words else ():
+        plain = _run_together(source)  # `maxRetries` may be "max retries" there
+        left = [
+            n
+            for n in left
+            if n not in words or n.casefold() in doubts or _run_together(n) not in plain
+        ]
+    made: list[str] = []
     for name in sorted(left, key=lambda name: kinds.index(found[name])):
         # Another spelling, or a part, of what is doubted already is no second doubt.
-        known = name in said or any(name.casefold() in other.casefold() for other in doubts)
-        doubts += [] if known else [name]
-    return doubts
+        if not any(name.casefold() in other.casefold() for other in made):
+            made.append(name)
+    return made
 
 
 def doubted(text: str, names: Iterable[str]) -> str:
@@ -344,30 +349,6 @@ def _is_made(name: str, kind: str, text: str) -> bool:
     return any(name in found.group() for found in _AS_CODE.finditer(text))
 
 
-def _unsaid(names: Iterable[str], brief: Brief) -> list[str]:
-    """Those of the names that no text has."""
-    left = {name: name.casefold() for name in names}
-    for text in map(str.casefold, _known(brief)):
-        left = {name: plain for name, plain in left.items() if not _stands(plain, text)}
-        if not left:
-            break
-    return list(left)
-
-
-def _known(brief: Brief) -> Iterator[str]:
-    """What a model may name: what it was shown first, since most names are from there."""
-    yield from _sources(brief)
-    yield from _texts(brief.originals)
-    yield json.dumps(brief.tools, ensure_ascii=False, default=str)
-
-
-def _said_in_words(names: Sequence[str], brief: Brief) -> set[str]:
-    """Those of the names that some text has in words: `maxRetries` may be "max retries"."""
-    plain = {name: _BETWEEN.sub("", name.casefold()) for name in names}
-    texts = [_BETWEEN.sub("", text.casefold()) for text in _known(brief)] if names else []
-    return {name for name in names if any(plain[name] in text for text in texts)}
-
-
 def _stands(name: str, text: str) -> bool:
     """Whether the text has the name, and not as the end of a longer one."""
     at = text.find(name)
@@ -376,28 +357,19 @@ def _stands(name: str, text: str) -> bool:
     return at >= 0
 
 
-def _sources(brief: Brief) -> Iterator[str]:
-    """The texts that a summary's names can be from: the view's, the originals', the earlier
-    summaries'. What was doubted in one of those is from nowhere."""
-    yield brief.visible
-    yield from _texts(brief.messages)
+def _run_together(text: str) -> str:
+    return re.sub(r"[\W_]+", "", text.casefold())
+
+
+def _sources(brief: Brief) -> Iterator[tuple[str, set[str]]]:
+    """The texts that a summary's names can be from, those that the model was shown first, each with
+    the names that were doubted in it: these are from nowhere."""
+    yield brief.visible, set()
     for text in chain(brief.folded, brief.earlier):
-        yield _without_doubted(text)
-
-
-def _texts(messages: Iterable[Message]) -> Iterator[str]:
-    for message in messages:
-        yield text_of(message)
-        yield str(message.get("name", ""))
+        lines = _LINE.findall(text)
+        yield text, {name.casefold() for line in lines for name in line.split(", ")}
+    for message in chain(brief.messages, brief.originals):
+        yield f"{text_of(message)} {message.get('name', '')}", set()
         for call in tool_calls_of(message):
-            yield f"{call.name} {call.arguments}"
-
-
-def _without_doubted(text: str) -> str:
-    lines = _LINE.findall(text)
-    if not lines:
-        return text
-    own = _LINE.sub("", text)
-    for name in (name for line in lines for name in line.split(", ")):
-        own = re.sub(rf"(?<![\w./-]){re.escape(name)}(?![\w-])", "", own)
-    return own
+            yield f"{call.name} {call.arguments}", set()
+    yield json.dumps(brief.tools, ensure_ascii=False, default=str), set()

@@ -136,7 +136,7 @@ def test_a_repair_adds_what_the_summary_lacks_and_raises_coverage() -> None:
     messages = session(4)
     facts = extract(messages)
     summary = "The user wants handlers fixed. Always run the linter before you commit."
-    added = repair(summary, facts, messages, budget_tokens=800, count=count)
+    added = repair(summary, facts, budget_tokens=800, count=count)
     assert count(added) <= 800
     assert "Always run the linter" not in added
     before, after = coverage(facts, summary), coverage(facts, f"{summary}\n{added}")
@@ -155,7 +155,7 @@ def test_a_failure_told_as_a_success_is_set_right() -> None:
     facts = extract(messages)
     for told, added in (("succeeded", True), ("failed with exit 2", False)):
         text = f"Staging: make deploy ENV=staging {told}."
-        right = repair(text, facts, messages, budget_tokens=300, count=count)
+        right = repair(text, facts, budget_tokens=300, count=count)
         assert ("make deploy ENV=staging: exit 2" in right) is added
 
 

@@ -16,8 +16,11 @@ from praison_compressor import (
     TokenCounter,
     Usage,
 )
+from praison_compressor.facts import Domain
 from praison_compressor.messages import steps, text_of
 from praison_compressor.summaries.protocol import Brief, as_summarizer
+from praison_compressor.summaries.retries import Breaker, LearnedWindows
+from praison_compressor.summaries.static import FactFinder
 from praison_compressor.summaries.writer import SummaryWriter
 from tests.helpers.transcripts import session
 
@@ -64,12 +67,16 @@ def compressor(summarizer, on_event=None, store=None, **options) -> ContextCompr
 
 
 def writer(summarizer, events=None, **options) -> SummaryWriter:
-    emit = (lambda event: None) if events is None else events.append
+    config = CompressorConfig(summary_max_retries=0, **options)
     return SummaryWriter(
-        CompressorConfig(summary_max_retries=0, **options),
+        config,
         as_summarizer(summarizer),
         TokenCounter("gpt-4o"),
-        emit,
+        (lambda event: None) if events is None else events.append,
+        breaker=Breaker(),
+        windows=LearnedWindows(),
+        finder=FactFinder(Domain.of(config)),
+        on_disk=False,
     )
 
 
