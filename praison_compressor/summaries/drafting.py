@@ -79,9 +79,7 @@ class Drafter:
         if text is not None:
             return text
         tokens = await asyncio.to_thread(self._counter, order)
-        brief = await asyncio.to_thread(self._fitting, brief, order, tokens)
-        order.most = 2 * brief.prose
-        make, parts = await asyncio.to_thread(self._in_parts, brief, order, tokens)
+        brief, make, parts = await asyncio.to_thread(self._in_parts, brief, order, tokens)
         if len(parts) == 1:
             return await self._asker.text(make(parts[0]), order, tokens)
         texts = await self._each(make, parts, order, tokens)
@@ -119,48 +117,40 @@ class Drafter:
 
     # -------------------------------------------------------------- in parts
 
-    def _fitting(self, brief: Brief, order: Order, tokens: TokenCounter) -> Brief:
-        """The brief asking for no more prose than the model's window has room for.
-
-        Raises:
-            SummarizerUnavailable: it has room for none.
-        """
-        window = self._asker.window(order)
-        if window is None:
-            return brief
-        # To merge, it reads two texts of twice the length asked for, and writes a third.
-        most = _room(window, self._request(brief, ()), tokens) // 6
-        if most < LEAST_PROSE:
-            raise SummarizerUnavailable(
-                f"it reads and writes {window} tokens, and the instructions leave no room; name an "
-                "auxiliary model that reads more at once",
-                kind="context",
-            )
-        return replace(brief, prose=min(brief.prose, most))
-
     def _in_parts(
         self, brief: Brief, order: Order, tokens: TokenCounter
-    ) -> tuple[SummaryRequest, list[list[Piece]]]:
-        """What makes a request, and the texts for each, as many as the model's window asks.
+    ) -> tuple[Brief, SummaryRequest, list[list[Piece]]]:
+        """The brief asking for no more prose than the model's window has room for, what makes a
+        request, and the texts for each, as many as that window asks.
 
         Raises:
-            SummarizerUnavailable: the calls there are would show next to nothing of the messages.
+            SummarizerUnavailable: no room, or calls that would show next to nothing of it all.
         """
         window, groups = self._asker.window(order), _by_step(brief.shown)
         make = self._request(brief, brief.folded or brief.earlier)
         longest = self._config.shown_message_tokens
         if window is None:
-            return make, packed(groups, tokens.texts, longest=longest)
-        bare = self._request(brief, ())
-        most = _room(window, bare, tokens) - order.most
+            return brief, make, packed(groups, tokens.texts, longest=longest)
+        room = _room(window, self._request(brief, ()), tokens)
+        # To merge, it reads two texts of twice the length asked for, and writes a third.
+        longest_prose = room // 6
+        if longest_prose < LEAST_PROSE:
+            raise SummarizerUnavailable(
+                f"it reads and writes {window} tokens, and the instructions leave no room; name an "
+                "auxiliary model that reads more at once",
+                kind="context",
+            )
+        brief = replace(brief, prose=min(brief.prose, longest_prose))
+        order.most = 2 * brief.prose
+        make = self._request(brief, brief.folded or brief.earlier)
         space = _room(window, make, tokens) - order.most
         if space < window * LEAST_SPACE:
             # Earlier summaries that leave no room: replaced ones are read like messages; the others
             # stay in the view and need not be shown.
             groups = [*([Piece(text, messages=0)] for text in brief.folded), *groups]
-            make, space = bare, most
-        calls = _affordable(order.calls, most // brief.prose)
-        return make, packed(groups, tokens.texts, longest=longest, space=space, most=calls)
+            make, space = self._request(brief, ()), room - order.most
+        most = _affordable(order.calls, (room - order.most) // brief.prose)
+        return brief, make, packed(groups, tokens.texts, longest=longest, space=space, most=most)
 
     def _request(self, brief: Brief, earlier: Sequence[str]) -> SummaryRequest:
         return lambda part: request(

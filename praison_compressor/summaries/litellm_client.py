@@ -68,23 +68,9 @@ class LiteLLMSummarizer:
         self._extra = dict(extra or {})
         self._context_window = context_window
 
-    def __repr__(self) -> str:
-        # Without the key: a summarizer may be logged.
-        where = f", api_base={self._api_base!r}" if self._api_base else ""
-        return f"{type(self).__name__}({self.model!r}{where})"
-
-    @property
-    def window(self) -> int:
-        """Input tokens that the model can take."""
-        return self.window_for(None)
-
-    def window_for(self, model: str | None) -> int:
-        """The same of `model`, asked in its place."""
+    def window_for(self, model: str | None = None) -> int:
+        """Input tokens that the model, or `model` in its place, can take."""
         return model_limits(model or self.model, self._context_window).window
-
-    async def prepare(self) -> None:
-        """Import litellm: that takes seconds, which are not the model's."""
-        await _imported()
 
     async def summarize(
         self,
@@ -185,7 +171,7 @@ def _first_import() -> None:
 
 
 async def _imported() -> Any:
-    """The same beside the loop: the seconds are neither the loop's nor the model's."""
+    """The same beside the loop, which it would hold up for seconds."""
     return await asyncio.wrap_future(begin(_litellm, context=contextvars.Context()))
 
 

@@ -119,16 +119,11 @@ class SummaryReply:
 class Summarizer(Protocol):
     """Writes summaries: an auxiliary model behind one method.
 
-    One that takes long to get ready may have `async def prepare(self) -> None` too: it is awaited
-    before each call and does not count as the model's time. One that asks several models may have
-    `window_for(model)`, the window of the model named. One that is the agent's own model may have
-    `model`, its name, and `takes_tools = True`: `summarize` then has one keyword more, `tools`, the
-    schemas that the agent's requests carry, of which none may be called.
+    It may have `window`, the input tokens that the model can take (None, or without: any number),
+    or `window_for(model)`, if it asks several. One that is the agent's own model may have `model`,
+    its name, and `takes_tools = True`: `summarize` then has one keyword more, `tools`, the schemas
+    that the agent's requests carry, of which none may be called.
     """
-
-    @property
-    def window(self) -> int | None:
-        """Input tokens the model can take; None: unknown, taken as unlimited."""
 
     async def summarize(
         self,

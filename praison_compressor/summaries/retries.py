@@ -12,7 +12,6 @@ import functools
 import logging
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
@@ -145,8 +144,6 @@ class Asker:
         self, messages: list[Message], order: Order, tools: Tools | None
     ) -> SummaryReply:
         """One answer; an event before it, and one after that tells what it took."""
-        if hasattr(self._summarizer, "prepare"):
-            await _in_time(self._summarizer.prepare)
         seconds = self.config.timeout_seconds
         given = {"max_tokens": order.most, "model": order.model, "timeout_seconds": seconds}
         on_prefix = {} if tools is None else {"tools": tools}
@@ -179,8 +176,8 @@ CLEANING_UP = 2.0
 """Seconds that work has to end when it is cancelled: to give a connection back."""
 
 
-async def _in_time(work: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
-    """Await a summarizer's work for at most so many seconds (None: as long as it takes).
+async def _in_time(work: Callable[[], Awaitable[T]], seconds: float) -> T:
+    """Await a summarizer's work for at most so many seconds.
 
     The work is cancelled where the time is over, and where we are cancelled ourselves.
 
@@ -244,39 +241,29 @@ REMEMBERED = 1_024
 """Failures held; the oldest are forgotten, so that a long-lived process does not grow."""
 
 
-@dataclass(frozen=True)
-class _Failure:
-    until: float
-    tokens: int
-    step: int
-
-
 class Breaker:
     """Remembers failures per model and session; thread-safe. `clock` gives seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = renewed(threading.Lock())
-        self._failures: OrderedDict[tuple[str, str | None], _Failure] = OrderedDict()
+        # Until when it rests, the tokens that it failed at, its step in the cooldowns.
+        self._failures: dict[tuple[str, str | None], tuple[float, int, int]] = {}
 
     def allows(self, session_id: str, model: str | None, tokens: int) -> bool:
         """Whether the model may be asked for a segment of that many tokens."""
-        with self._lock:
-            failure = self._failures.get((session_id, model))
-        if failure is None or self._clock() >= failure.until:
-            return True
-        return tokens >= GROWTH * failure.tokens
+        until, before, _ = self._failures.get((session_id, model), (0.0, 0, 0))
+        return self._clock() >= until or tokens >= GROWTH * before
 
     def failed(self, session_id: str, model: str | None, tokens: int, kind: str) -> float:
         """Note a failure; returns the seconds for which the model is left alone."""
         key, now = (session_id, model), self._clock()
         with self._lock:
-            before = self._failures.pop(key, None)
-            step = 0 if before is None else before.step + 1
-            step = min(max(step, FIRST.get(kind, 0)), len(COOLDOWNS) - 1)
-            self._failures[key] = _Failure(now + COOLDOWNS[step], tokens, step)
+            *_, before = self._failures.pop(key, (-1,))
+            step = min(max(before + 1, FIRST.get(kind, 0)), len(COOLDOWNS) - 1)
+            self._failures[key] = (now + COOLDOWNS[step], tokens, step)
             while len(self._failures) > REMEMBERED:
-                self._failures.popitem(last=False)
+                del self._failures[next(iter(self._failures))]
             return COOLDOWNS[step]
 
     def succeeded(self, session_id: str, model: str | None) -> None:

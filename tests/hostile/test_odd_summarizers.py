@@ -92,23 +92,8 @@ class Fatal(BaseException):
     """What is no Exception, as PyO3's panics are none."""
 
 
-class Unready:
-    """Of the protocol; it fails before it is asked."""
-
-    window = None
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-
-    async def prepare(self) -> None:
-        raise self.error
-
-    async def summarize(self, messages: list[Message], **given: Any) -> SummaryReply:
-        return SummaryReply(MARK)
-
-
 def raising(error: BaseException, how: str) -> Any:
-    """A summarizer that ends with the error: a coroutine, a plain function, or before it starts."""
+    """A summarizer that ends with the error: a coroutine, or a plain function."""
 
     async def at_once(messages: list[Message]) -> str:
         raise error
@@ -120,11 +105,11 @@ def raising(error: BaseException, how: str) -> Any:
     def plain(messages: list[Message]) -> str:
         raise error
 
-    found = {"at once": at_once, "later": later, "plain": plain, "prepare": Unready(error)}
+    found = {"at once": at_once, "later": later, "plain": plain}
     return found[how]
 
 
-@pytest.mark.parametrize("how", ["at once", "later", "plain", "prepare"])
+@pytest.mark.parametrize("how", ["at once", "later", "plain"])
 @pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit(), Fatal("core")], ids=repr)
 def test_a_summarizer_that_ends_more_than_itself_ends_no_turn(
     error: BaseException, how: str
@@ -137,7 +122,7 @@ def test_a_summarizer_that_ends_more_than_itself_ends_no_turn(
     assert ours.compress_sync(session(9)).summary_method == "static"
 
 
-@pytest.mark.parametrize("how", ["at once", "later", "plain", "prepare"])
+@pytest.mark.parametrize("how", ["at once", "later", "plain"])
 def test_what_the_person_at_the_keyboard_wants_passes(how: str) -> None:
     """Ctrl+C while a summary is written ends the program, as it does anywhere else."""
     ours = ContextCompressor(CONFIG, summarizer=raising(KeyboardInterrupt(), how))

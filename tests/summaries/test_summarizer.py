@@ -333,9 +333,9 @@ async def test_the_loop_is_free_while_the_model_writes(provider: LocalProvider) 
 
 def test_the_window_is_that_of_the_model_that_is_asked() -> None:
     """By the table, by the name given for a call, or as it was corrected."""
-    assert LiteLLMSummarizer("gpt-4o").window == 128_000
+    assert LiteLLMSummarizer("gpt-4o").window_for() == 128_000
     assert LiteLLMSummarizer("gpt-4o").window_for("gpt-4") == 8_192
-    assert LiteLLMSummarizer("my-own", context_window=16_000).window == 16_000
+    assert LiteLLMSummarizer("my-own", context_window=16_000).window_for() == 16_000
 
 
 def test_importing_it_imports_no_litellm_and_leaves_no_variable() -> None:
