@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import json
 
 import litellm
@@ -101,14 +100,6 @@ def test_the_hosts_marks_count():
     assert marks(marked(messages, tools=three)) == [len(messages) - 1]
     assert marks(marked(messages, tools=[TOOL] * 4)) == []
     assert marked(messages, tools=[TOOL] * 5) == messages
-
-
-def test_the_mark_that_moves_on_leaves_the_bytes_as_they_were():
-    """Turn after turn: the request before, its marks aside, begins the next one."""
-    messages = session(6)
-    ends = [n + 1 for n, message in enumerate(messages) if message["role"] in ("user", "tool")]
-    sent = [json.dumps(unmarked(marked(messages[:end])))[:-1] for end in ends]
-    assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(sent))
 
 
 def test_what_cannot_carry_a_mark_gets_none():

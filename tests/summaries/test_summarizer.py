@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import logging
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from praison_compressor import (
     CompressorConfig,
@@ -115,47 +111,30 @@ async def test_a_given_endpoint_is_reached(
     assert [request.model for request in provider.requests] == [arrives_as]
 
 
-class Listener:
-    """An endpoint of no protocol at all: it only tells who came."""
-
-    def __init__(self) -> None:
-        self.bodies: list[bytes] = []
-
-
-@contextlib.contextmanager
-def listener() -> Iterator[tuple[str, Listener]]:
-    heard = Listener()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            heard.bodies.append(self.rfile.read(int(self.headers.get("content-length", 0))))
-            self.send_response(404)
-            self.send_header("content-length", "0")
-            self.end_headers()
-
-        def log_message(self, *args: Any) -> None:
-            """Nothing on the terminal of whoever runs the tests."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1", heard
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
 _PARTICULAR = {"bedrock": "anthropic.claude-3-haiku-20240307-v1:0", "anthropic": "claude-haiku-4-5"}
 
 
 @pytest.mark.parametrize("name", sorted(HONOURS_API_BASE))
 async def test_each_listed_provider_sends_to_the_given_endpoint(name: str) -> None:
     """The list holds only providers of litellm's that really send the transcript to api_base."""
-    with listener() as (url, heard):
+    heard: list[bytes] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        heard.append(await request.read())
+        return web.Response(status=404)
+
+    async with TestServer(_application(answer)) as server:
         model = f"{name}/{_PARTICULAR.get(name, 'some-model')}"
-        await failure(LiteLLMSummarizer(model, api_base=url, api_key="key"))
-    assert len(heard.bodies) == 1
-    assert b"transcript" in heard.bodies[0]
+        await failure(LiteLLMSummarizer(model, api_base=str(server.make_url("/v1")), api_key="key"))
+    assert len(heard) == 1
+    assert b"transcript" in heard[0]
+
+
+def _application(answer: Any) -> web.Application:
+    """An endpoint of no protocol at all: it only tells who came."""
+    application = web.Application()
+    application.router.add_post("/{path:.*}", answer)
+    return application
 
 
 async def test_a_provider_that_may_go_elsewhere_is_refused(provider: LocalProvider) -> None:
@@ -163,14 +142,6 @@ async def test_a_provider_that_may_go_elsewhere_is_refused(provider: LocalProvid
     error = await failure(at(provider, "replicate/org/name"))
     assert "nothing was sent" in str(error)
     assert provider.requests == []
-
-
-async def test_the_model_of_a_call_comes_first(provider: LocalProvider) -> None:
-    """A model named for one call replaces the summarizer's own in that call."""
-    provider.answer_with([Reply("ok")])
-    reply = await at(provider).summarize(REQUEST, max_tokens=9, model="other", timeout_seconds=10)
-    assert reply.model == "other"
-    assert [request.model for request in provider.requests] == ["other"]
 
 
 async def test_a_thinking_model_gets_room_to_think(provider: LocalProvider) -> None:
@@ -240,18 +211,6 @@ async def test_each_failure_has_its_kind(behaviour: Any, kind: str) -> None:
         assert len(provider.requests) == 1
 
 
-async def test_the_wait_that_a_provider_asks_for_is_passed_on() -> None:
-    """Retry-After comes back with the error."""
-    with LocalProvider(Misbehaving("rate_limited")) as provider:
-        assert (await failure(at(provider))).retry_after == 0.02
-
-
-async def test_nobody_there_is_a_network_failure() -> None:
-    """A closed port is told apart from a provider's own failure."""
-    error = await failure(LiteLLMSummarizer("x", api_base="http://127.0.0.1:1/v1"))
-    assert error.kind == "network"
-
-
 async def test_a_slow_answer_is_given_up() -> None:
     """No answer in time is a timeout, and the reason names the option to turn."""
     events: list[Event] = []
@@ -296,39 +255,6 @@ async def test_odd_answers_are_handed_on_as_they_are(
 
 
 # ---------------------------------------------------------------- where it runs
-
-
-def test_loops_may_come_and_go(provider: LocalProvider, caplog: pytest.LogCaptureFixture) -> None:
-    """One summarizer serves many event loops, with nothing left behind in a closed one."""
-    provider.answer_with([Reply(str(n)) for n in range(3)])
-    summarizer = at(provider)
-    with caplog.at_level(logging.WARNING):
-        texts = [
-            asyncio.run(summarizer.summarize(REQUEST, max_tokens=9, timeout_seconds=10)).text
-            for _ in range(3)
-        ]
-    assert texts == ["0", "1", "2"]
-    assert caplog.records == []
-
-
-async def test_the_loop_is_free_while_the_model_writes(provider: LocalProvider) -> None:
-    """Two summaries asked for together are written together."""
-    waiting: list[str] = []
-    met = threading.Event()
-
-    async def meet(asked: Any) -> Reply:
-        waiting.append(asked.model)
-        if len(waiting) == 2:
-            met.set()
-        await asyncio.get_running_loop().run_in_executor(None, met.wait, 10)
-        return Reply("met" if met.is_set() else "alone")
-
-    provider.answer_with(meet)
-    summarizer = at(provider)
-    replies = await asyncio.gather(
-        *(summarizer.summarize(REQUEST, max_tokens=9, timeout_seconds=20) for _ in range(2))
-    )
-    assert [reply.text for reply in replies] == ["met", "met"]
 
 
 def test_the_window_is_that_of_the_model_that_is_asked() -> None:

@@ -72,27 +72,6 @@ def test_the_window_that_a_refusal_names_is_learned(small: LocalProvider) -> Non
     assert len(small.refused) == 1
 
 
-@pytest.mark.parametrize("limit", [30_000, 16_000])
-def test_a_refusal_without_a_number_halves_what_was_sent(limit: int) -> None:
-    """Until it fits, and what fits is remembered."""
-
-    def answer(asked: Asked) -> Reply | Failure:
-        if len(asked.text) > limit:
-            return Failure(400, "Input is too long for requested model.", "invalid_request_error")
-        return Reply(SUMMARY)
-
-    with LocalProvider(answer) as provider:
-        ours, messages = at(provider), session(60)
-        result = ours.compress_sync(messages)
-        refused = len([r for r in provider.requests if len(r.text) > limit])
-        assert result.summary_method == "model"
-        assert sum(result.written[0].parts) == len(result.segments[0].run)
-        shown = [r for r in provider.requests if len(r.text) <= limit]
-        assert max(len(r.text) for r in shown) > 0.4 * limit
-        ours.compress_sync(session(140), force=True)
-        assert len([r for r in provider.requests if len(r.text) > limit]) == refused
-
-
 def test_a_model_that_refuses_everything_is_left_after_a_few_tries() -> None:
     """It says that it was too long whatever it is sent: the static summary, and no endless loop."""
     refusal = Failure(400, "Input is too long for requested model.", "invalid_request_error")
@@ -100,25 +79,6 @@ def test_a_model_that_refuses_everything_is_left_after_a_few_tries() -> None:
         result = at(provider).compress_sync(session(60))
         assert result.summary_method == "static"
         assert len(provider.requests) <= 24
-
-
-def test_what_is_learned_is_learned_of_that_model() -> None:
-    """The model that stands in for it has a window of its own, by its own table."""
-    sizes: dict[str | None, list[int]] = {"gpt-4o-mini": [], "gpt-4": []}
-
-    def answer(asked: Asked) -> Reply | Failure:
-        sizes[asked.model].append(len(asked.text))
-        if asked.model == "gpt-4o-mini":
-            return Failure(401, "Incorrect API key provided.", "authentication_error")
-        return Reply(SUMMARY)
-
-    with LocalProvider(answer, windows={"gpt-4": 8_192}) as provider:
-        ours = at(provider, fallback_models=("openai/gpt-4",))
-        result = ours.compress_sync(session(60))
-        assert result.summary_method == "model"
-        assert provider.over_window == []
-        assert len(sizes["gpt-4o-mini"]) == 1
-        assert len(result.written[0].parts) == len(sizes["gpt-4"]) - 1 > 1
 
 
 def test_a_refusal_on_the_live_prefix_is_learned_from_too(small: LocalProvider) -> None:
@@ -129,25 +89,6 @@ def test_a_refusal_on_the_live_prefix_is_learned_from_too(small: LocalProvider) 
     assert sum(result.written[0].parts) == len(result.segments[0].run)
     assert len(result.written[0].parts) > 2
     assert "not part of the work" in small.requests[0].text
-
-
-def test_a_function_of_the_users_own_is_learned_from_too() -> None:
-    """Its client's error says the number; the function itself says no window."""
-    asked: list[str] = []
-
-    async def model(messages: list[dict[str, Any]]) -> str:
-        asked.append(text_of(messages[-1]))
-        if len(asked) == 1:
-            raise RuntimeError("This model's maximum context length is 5000 tokens.")
-        return SUMMARY
-
-    # A tail that is as long as asked: what a text leaves makes no segment shorter than was shown.
-    small = {"context_window": 30_000, "summary_max_retries": 0, "protect_last_n_tokens": 1_000}
-    config = CompressorConfig(model="gpt-4o", **small)
-    result = ContextCompressor(config, summarizer=model).compress_sync(session(60), force=True)
-    assert result.summary_method == "model"
-    assert sum(result.written[0].parts) == len(result.segments[0].run)
-    assert len(result.written[0].parts) > 2
 
 
 def storms(window: int | None, answers: str, **options: Any) -> tuple[Any, list[Any], list[Event]]:
@@ -224,10 +165,6 @@ def test_a_huge_result_is_shown_in_one_request_of_bounded_size(size: int) -> Non
         assert "characters left out" in request.text
         at(provider, shown_message_tokens=40_000).compress_sync(messages)
         assert 30_000 < provider.requests[-1].prompt_tokens < 50_000
-
-
-def unavailable(words: str) -> SummarizerUnavailable:
-    return SummarizerUnavailable(words, kind="context")
 
 
 @pytest.mark.parametrize(

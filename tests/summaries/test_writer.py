@@ -112,15 +112,6 @@ def test_every_message_is_in_exactly_one_part(window):
     assert [end for end in ends if sum(f"{end}\n" in text for text in asked) != 1] == []
 
 
-def test_no_request_exceeds_the_summarizers_window():
-    """Neither the parts nor the merges."""
-    counter = TokenCounter("gpt-4o")
-    model = Paid(window=2_000)
-    write(model, brief(session(40)[1:]))
-    assert max(counter.messages(request) + 400 for request in model.requests) <= 2_000
-    assert len(model.requests) > 10
-
-
 def test_the_stretches_of_one_compression_share_its_calls():
     """What a policy keeps parts the middle in many stretches: all of them make 16 calls at most."""
     messages = session(240)
@@ -206,14 +197,6 @@ def test_rejected_answers_are_paid_for_and_counted():
     assert model.models == ["first", "first", "second"]
     assert result.usage == ONE + ONE + ONE
     assert result.usage.cost == 1.5
-
-
-def test_a_static_summary_carries_the_bill_of_what_was_refused():
-    """No text of the model's stands in the view, and its price is not hidden."""
-    result = compressor(Paid("")).compress_sync(session(20))
-    assert result.summary_method == "static"
-    assert result.usage == ONE + ONE
-    assert result.segments[0].usage == ONE + ONE
 
 
 def test_a_static_summary_that_was_written_again_carries_the_bill():
@@ -316,13 +299,6 @@ def test_saved_money_stands_beside_saved_tokens():
     assert again.cost_saved == result.cost_saved
 
 
-def test_what_is_saved_is_not_priced_where_no_price_is_listed():
-    """A model of one's own has none: no figure is better than a wrong one."""
-    own = compressor(Paid(), model="my-own-model").compress_sync(session(20))
-    assert own.tokens_saved > 0
-    assert (own.cost_saved, own.cost_saved_cached) == (None, None)
-
-
 def test_a_failure_that_may_pass_is_tried_again():
     """A broken connection is; a refused key is not."""
     for kind, calls in (("network", 3), ("auth", 1), ("timeout", 1)):
@@ -351,27 +327,6 @@ def test_summaries_are_added_and_the_oldest_folded_rarely():
     assert len(entries) == len(model.requests)
     assert 0 < len(folds) < len(model.requests) / 2
     assert all("The modules so far" in text.partition("<transcript>")[0] for text in folds)
-
-
-def test_nothing_is_paid_for_where_nothing_is_gained():
-    """A compression that frees less than `min_gain_ratio` is skipped before the call."""
-    model = Paid()
-    messages = session(2)
-    messages[-1]["content"] = "x y z " * 900
-    result = compressor(model, min_gain_ratio=0.9).compress_sync(messages)
-    assert result.messages == messages
-    assert model.requests == []
-
-
-def test_overhead_above_the_trigger_is_said_once(caplog):
-    """What cannot be dropped is above the trigger by itself: said, not fought."""
-    ours = compressor(Paid())
-    messages = session(2)
-    messages[0]["content"] = "rule " * 3_700
-    for _ in range(3):
-        ours.compress_sync(messages, session_id="s")
-    said = [record for record in caplog.records if "cannot be dropped" in record.getMessage()]
-    assert len(said) == 1
 
 
 def test_overhead_above_the_trigger_is_not_fought():
