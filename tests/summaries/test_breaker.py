@@ -85,28 +85,6 @@ def test_stretches_of_one_compression_fail_once():
     assert ours.breaker.allows("s", None, 1)
 
 
-def test_a_resting_model_is_not_asked_and_the_turn_goes_on():
-    """The static summary meanwhile; once rested and grown it is asked again."""
-    asked = []
-
-    async def down(messages):
-        asked.append(1)
-        raise SummarizerUnavailable("503", kind="timeout")
-
-    clock, events = Clock(), []
-    config = CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)
-    ours = ContextCompressor(config, summarizer=down, on_event=events.append)
-    ours._pipeline.writing.breaker = Breaker(clock)
-    assert ours.compress_sync(session(20), session_id="s").summary_method == "static"
-    assert len(asked) == 1
-    assert ours.compress_sync(session(24), session_id="s").summary_method == "static"
-    assert len(asked) == 1
-    assert "skipped" in [event.name for event in events]
-    clock.now = 60.0
-    ours.compress_sync(session(40), session_id="s")
-    assert len(asked) == 2
-
-
 @pytest.mark.parametrize("kind", ["timeout", "auth"])
 def test_a_person_who_asks_is_not_told_to_wait(kind):
     """`force` asks a resting model once more; what it fails of is told, and it rests again."""

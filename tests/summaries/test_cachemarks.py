@@ -53,14 +53,6 @@ def test_marks_are_set_where_the_provider_takes_them(model, provider, takes):
     assert takes_marks(provider, model) is takes
 
 
-def test_an_endpoint_of_openais_protocol_is_one_whatever_the_model_is_called():
-    """A base or a provider given with the request counts as it does for litellm."""
-    claude = {"model": "claude-opus-4-20250514"}
-    assert provider_of(litellm, {**claude, "custom_llm_provider": "openai"}) == "openai"
-    groq = {"model": "claude-x", "base_url": "https://api.groq.com/openai/v1"}
-    assert provider_of(litellm, groq) == "groq"
-
-
 @settings(deadline=None, max_examples=40)
 @given(transcripts(), st.integers(0, 5))
 def test_marks_change_nothing_but_themselves(messages, given_marks):
@@ -112,15 +104,3 @@ def test_what_cannot_carry_a_mark_gets_none():
     assert marks(marked(messages)) == [1]
     assert marks(marked([messages[2]])) == []
     assert marked([]) == []
-
-
-def test_a_compressor_finds_its_ledger_under_marks():
-    """Marked requests that come back are the same transcript."""
-    ours = ContextCompressor(
-        CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)
-    )
-    messages = session(20)
-    view = ours.compress_sync(messages).messages
-    again = ours.compress_sync(marked(messages))
-    assert unmarked(again.messages) == view
-    assert ours.compress_sync(marked(view)).summary_method == "reused"
