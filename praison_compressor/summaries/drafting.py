@@ -11,9 +11,9 @@ import asyncio
 import functools
 import logging
 import math
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..errors import SummarizerUnavailable, SummaryError
 from ..events import Event
@@ -29,8 +29,6 @@ from .retries import Asker, Order
 __all__ = ["Drafter", "Piece", "abridged", "packed"]
 
 logger = logging.getLogger(__name__)
-
-PART_CONCURRENCY = 4
 
 WINDOW_MARGIN = 0.9  # the summarizer may count tokens otherwise than we do
 
@@ -82,8 +80,12 @@ class Drafter:
         brief, make, parts = await asyncio.to_thread(self._in_parts, brief, order, tokens)
         if len(parts) == 1:
             return await self._asker.text(make(parts[0]), order, tokens)
-        texts = await self._each(make, parts, order, tokens)
-        order.parts = list(map(_shown_in, parts))
+        texts, order.parts = [], [sum(piece.messages for piece in part) for part in parts]
+        # One after another: all might be refused for their size, or fail as the first does.
+        for number, part in enumerate(parts, 1):
+            texts.append(await self._asker.text(make(part), order, tokens))
+            told = {"part": number, "parts": len(parts), "messages": order.parts[number - 1]}
+            self._asker.emit(Event("part_summarized", order.session_id, told))
         return await self._merged(texts, brief, order, tokens)
 
     def _counter(self, order: Order) -> TokenCounter:
@@ -161,23 +163,6 @@ class Drafter:
             extra=self._config.summary_instructions,
         )
 
-    async def _each(
-        self, make: SummaryRequest, parts: list[list[Piece]], order: Order, tokens: TokenCounter
-    ) -> list[str]:
-        """The texts of all parts: the first alone, because all might be refused for their size,
-        the others side by side."""
-        gate = asyncio.Semaphore(PART_CONCURRENCY)
-
-        async def one(number: int, part: list[Piece]) -> str:
-            async with gate:
-                text = await self._asker.text(make(part), order, tokens)
-            numbers = {"part": number, "parts": len(parts), "messages": _shown_in(part)}
-            self._asker.emit(Event("part_summarized", order.session_id, numbers))
-            return text
-
-        first = await one(1, parts[0])
-        return [first, *await _all_or_none(one(n, part) for n, part in enumerate(parts[1:], 2))]
-
     async def _merged(
         self, texts: list[str], brief: Brief, order: Order, tokens: TokenCounter
     ) -> str:
@@ -206,16 +191,6 @@ def _affordable(calls: int, merged: int) -> int:
     return max((n for n in merges if n + merges[n] <= calls), default=1)
 
 
-async def _all_or_none(asked: Iterable[Coroutine[Any, Any, str]]) -> list[str]:
-    """All answers; when one fails the others are cancelled: nobody would read what they cost."""
-    tasks = [asyncio.ensure_future(one) for one in asked]
-    try:
-        return list(await asyncio.gather(*tasks))
-    finally:
-        for task in tasks:
-            task.cancel()
-
-
 def _is_same_model(one: str | None, other: str | None) -> bool:
     """Whether two names, with or without their provider, mean one model."""
     return bool(one and other and set(bare_names(one)) & set(bare_names(other)))
@@ -240,11 +215,6 @@ def _by_step(messages: Sequence[Message]) -> list[list[Piece]]:
     """The messages as text for a summarizer, those of one step in one group."""
     texts = rendering(messages)
     return [[Piece(texts[index]) for index in step] for step in steps(messages)]
-
-
-def _shown_in(part: Sequence[Piece]) -> int:
-    """How many messages a part shows."""
-    return sum(piece.messages for piece in part)
 
 
 def packed(

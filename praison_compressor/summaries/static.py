@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..facts import Domain, Facts, extract, missing, render
 from ..messages import Message
-from ..messages.forks import renewed
 
 __all__ = ["ADDED", "FactFinder", "carried_on", "repair", "static_summary", "without_added"]
 
@@ -116,21 +113,17 @@ REMEMBERED = 4
 
 
 class FactFinder:
-    """Extracts facts, and remembers the newest; thread-safe."""
+    """Extracts facts, and remembers the newest."""
 
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
-        self._lock = renewed(threading.Lock())
-        self._found: deque[tuple[tuple[Message, ...], Facts]] = deque(maxlen=REMEMBERED)
+        self._found: tuple[tuple[tuple[Message, ...], Facts], ...] = ()
 
     def of(self, messages: tuple[Message, ...]) -> Facts:
         """What must survive of the messages."""
-        with self._lock:
-            found = list(self._found)
-        for known, facts in found:
+        for known, facts in self._found:
             if known == messages:
                 return facts
         facts = extract(messages, domain=self._domain)
-        with self._lock:
-            self._found.append((messages, facts))
+        self._found = (*self._found, (messages, facts))[-REMEMBERED:]
         return facts

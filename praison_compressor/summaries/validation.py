@@ -26,36 +26,39 @@ __all__ = ["DOUBTS", "accept", "doubted", "is_about", "ungrounded", "unreserved"
 
 # -------------------------------------------------------------- texts that are no summary
 
-_REFUSAL = re.compile(
-    r"\A\W*(?:i['’]?m sorry|sorry|i (?:can(?:no|['’])t|cannot|am unable|won['’]t|will not)|"
-    r"as an ai|unfortunately,? i|i (?:do not|don['’]t) (?:have|feel)|i['’]m (?:unable|not able))",
-    re.IGNORECASE,
-)
-
-_ERROR = re.compile(
-    r"\A\W*(?:error\b|an? (?:internal |unexpected )?error\b|exception\b|traceback\b|litellm\.|"
-    r"rate limit|internal server error|service unavailable|\d{3} |https? ?\d{3}|"
-    r"too many requests|request timed out)",
-    re.IGNORECASE,
-)
-
-_NO_PROSE = re.compile(r"\s*(?:<!doctype|<html|\{\s*\"(?:error|detail)\")", re.IGNORECASE)
-
-_CALL = re.compile(
-    r"\s*(?:<\|?(?:tool_?call|function_?call|function=|invoke\b|python_tag)|\[TOOL_CALLS\]|"
-    r"(?:```\w*\s*)?[\[{\s]*\"(?:name|function|tool|arguments|tool_calls)\"\s*:)",
-    re.IGNORECASE,
-)
-
-_CUT = frozenset({"length", "max_tokens", "model_length", "incomplete"})
-
-_BLOCKED = frozenset({"content_filter", "refusal", "safety"})
-
 _LONGEST = 1_000_000  # characters: more than any model writes, and not worth the time to read
 
 _LOOP = 20  # times that a text deflates which is the same again and again; a summary's do 4
 
 _SHORT = 400  # characters: a refusal or an error text is short, a summary that mentions one is not
+
+_STOPPED = {
+    **dict.fromkeys(("content_filter", "refusal", "safety"), "refusal"),
+    **dict.fromkeys(("tool_calls", "function_call"), "tool call"),
+    **dict.fromkeys(("length", "max_tokens", "model_length", "incomplete"), "cut off"),
+}
+"""Why an answer that ended for this reason is no summary."""
+
+_REFUSAL = re.compile(
+    r"\W*(?:i['’]?m sorry|sorry|i (?:can(?:no|['’])t|cannot|am unable|won['’]t|will not)|as an ai|"
+    r"unfortunately,? i|i (?:do not|don['’]t) (?:have|feel)|i['’]m (?:unable|not able))",
+    re.IGNORECASE,
+)
+
+_ERROR = re.compile(
+    r"\W*(?:error\b|an? (?:internal |unexpected )?error\b|exception\b|traceback\b|litellm\.|"
+    r"rate limit|internal server error|service unavailable|\d{3} |https? ?\d{3}|"
+    r"too many requests|request timed out)",
+    re.IGNORECASE,
+)
+
+_NO_PROSE = re.compile(r"<!doctype|<html|\{\s*\"(?:error|detail)\"", re.IGNORECASE)
+
+_CALL = re.compile(
+    r"<\|?(?:tool_?call|function_?call|function=|invoke\b|python_tag)|\[TOOL_CALLS\]|"
+    r"(?:```\w*\s*)?[\[{\s]*\"(?:name|function|tool|arguments|tool_calls)\"\s*:",
+    re.IGNORECASE,
+)
 
 
 def accept(reply: SummaryReply, asked: Sequence[Message]) -> str:
@@ -67,15 +70,11 @@ def accept(reply: SummaryReply, asked: Sequence[Message]) -> str:
     """
     if not isinstance(reply.text, (str, type(None))):
         raise SummaryRejected("no text", f"the summarizer gave {type(reply.text).__name__}")
-    if reply.finish_reason in _BLOCKED:
-        raise SummaryRejected("refusal", f"the provider stopped with {reply.finish_reason}")
-    if reply.finish_reason in ("tool_calls", "function_call"):
-        raise SummaryRejected("tool call", "the model called a tool instead of writing")
+    if reply.finish_reason in _STOPPED:
+        raise SummaryRejected(_STOPPED[reply.finish_reason], f"it ended by {reply.finish_reason}")
     if len(reply.text or "") > _LONGEST:
         raise SummaryRejected("too long", f"{len(reply.text)} characters")
     text = _strip_reasoning(_encodable(reply.text or ""))
-    if reply.finish_reason in _CUT:
-        raise SummaryRejected("cut off", f"stopped by {reply.finish_reason}")
     if not re.search(r"\w", text):
         raise SummaryRejected("empty")
     if len(text) <= _SHORT and _REFUSAL.match(text):
@@ -107,10 +106,7 @@ def _is_echo(text: str, asked: Sequence[Message]) -> bool:
         return True
     if len(squeezed) <= 200:
         return False
-    source = "\n".join(without_summaries(text_of(message)) for message in asked)
-    # One word that is not in it is enough, and is found without squeezing a long request.
-    words = sorted(set(squeezed.split(" ")), key=len, reverse=True)
-    return all(word in source for word in words) and squeezed in _squeeze(source)
+    return squeezed in _squeeze("\n".join(without_summaries(text_of(one)) for one in asked))
 
 
 def _squeeze(text: str) -> str:

@@ -133,26 +133,6 @@ def test_the_stretches_of_one_compression_share_its_calls():
     assert result.usage.prompt_tokens == 900 * len(model.requests)
 
 
-def test_a_part_that_fails_stops_the_others():
-    """What nobody will read is not paid for."""
-    asked, ended = [], []
-
-    async def model(messages):
-        asked.append(len(asked))
-        if len(asked) == 1:
-            return ANSWER
-        if len(asked) == 3:
-            raise SummarizerUnavailable("401", kind="auth")
-        await asyncio.sleep(3_600)
-        ended.append(1)
-        return ANSWER
-
-    model.window = 2_000
-    written = write(model, brief(session(40)[1:]))
-    assert (written.method, ended) == ("static", [])
-    assert 3 <= len(asked) <= 5
-
-
 def test_earlier_summaries_never_crowd_out_the_transcript():
     """Those that stay are not shown where they leave no room; replaced ones are read in parts."""
     counter = TokenCounter("gpt-4o")
