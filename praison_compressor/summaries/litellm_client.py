@@ -148,26 +148,21 @@ def _litellm() -> Any:
 
     Only if nobody imported it before, its fetch of the price map is stopped.
     """
+    variable = "LITELLM_LOCAL_MODEL_COST_MAP"
     if "litellm" not in sys.modules:
-        with undivided:  # a child that is forked in mid-import could never import it
-            _first_import()
+        ours = variable not in os.environ
+        os.environ.setdefault(variable, "True")
+        try:
+            with undivided:  # a child that is forked in mid-import could never import it
+                vars(importlib.import_module("litellm"))["telemetry"] = False
+        finally:
+            if ours:
+                os.environ.pop(variable, None)
     litellm: Any = importlib.import_module("litellm")
     # Also where the host has imported it, to look up a price: each failure would print two lines
     # between the agent's words.
     litellm.suppress_debug_info = True
     return litellm
-
-
-def _first_import() -> None:
-    variable = "LITELLM_LOCAL_MODEL_COST_MAP"
-    ours = variable not in os.environ
-    os.environ.setdefault(variable, "True")
-    try:
-        litellm: Any = importlib.import_module("litellm")
-        litellm.telemetry = False
-    finally:
-        if ours:
-            del os.environ[variable]
 
 
 async def _imported() -> Any:

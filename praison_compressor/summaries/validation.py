@@ -270,10 +270,6 @@ Przepraszam, niestety, ale nie mogę podsumować streścić tej rozmowy, prośby
 抱歉，对不起，我无法不能为您总结概括这段对话内容请求，以下是摘要，好的，作为人工智能助手很遗憾提供帮助
 申し訳ありませんが、申し訳ございません、この会話を要約することはできません。以下は要約です、ご依頼、お手伝い
 죄송합니다, 죄송하지만 이 대화를 요약할 수 없습니다, 요청, 도와드릴 다음은 요약입니다
-ขออภัย ขอโทษ ฉันไม่สามารถสรุปบทสนทนานี้ได้ คำขอ
-Maaf, saya tidak dapat bisa meringkas percakapan ini, permintaan. Xin lỗi, tôi không thể tóm tắt
-cuộc trò chuyện này. Jag kan tyvärr inte sammanfatta denna konversation, samtalet,
-ledsen, beklagar, men
 """,
         whole=True,
     )

@@ -6,7 +6,7 @@ import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, SummarizerUnavailable
 from praison_compressor.summaries.retries import REMEMBERED, Breaker
-from tests.helpers.transcripts import session, step
+from tests.helpers.transcripts import session
 
 
 class Clock:
@@ -55,34 +55,6 @@ def test_a_success_or_growth_releases_and_others_are_not_held():
     for number in range(REMEMBERED):  # a process that serves many sessions does not grow
         breaker.failed(f"s{number}", "m", 1, "auth")
     assert breaker.allows("s", "m", 1_000)
-
-
-def test_stretches_of_one_compression_fail_once():
-    """Kept outputs divide the middle: one request, one failure of 60 s, not of 900."""
-    asked = []
-
-    async def down(messages):
-        asked.append(1)
-        raise SummarizerUnavailable("503", kind="timeout")
-
-    clock, events = Clock(), []
-    config = CompressorConfig(
-        model="gpt-4o",
-        context_window=16_000,
-        protect_last_n_tokens=1_000,
-        tool_policies={"ask": "keep"},
-    )
-    ours = ContextCompressor(config, summarizer=down, on_event=events.append)
-    ours._pipeline.writing.breaker = Breaker(clock)
-    kept = step("k", "The expert says so. " * 30, name="ask")
-    turns = [session(10), session(10), session(10)]
-    messages = [m for turn in turns for m in [*turn[turn is not turns[0] :], *kept]]
-    result = ours.compress_sync([*messages, {"role": "user", "content": "And?"}], session_id="s")
-    assert [text.method for text in result.written] == ["static"] * 3
-    assert len(asked) == 1
-    assert not ours.breaker.allows("s", None, 1)
-    clock.now = 60.0
-    assert ours.breaker.allows("s", None, 1)
 
 
 @pytest.mark.parametrize("kind", ["timeout", "auth"])

@@ -142,23 +142,6 @@ def test_the_summary_says_it_and_the_result_lists_it() -> None:
     assert TokenCounter("gpt-4o").message(written.message) <= 2_000
 
 
-def test_where_there_is_no_room_for_it_the_summary_stands() -> None:
-    """A model's text is worth more than a line about it."""
-    answer = (
-        "## Done\n"
-        + "Each module and part was looked at and put in order. " * 18
-        + "See made_up_module.py."
-    )
-    messages = session(30)[1:]
-    roomy = write(Paid(answer), brief(messages, facts=0))
-    size = TokenCounter("gpt-4o").message(roomy.message)
-    assert DOUBTS in text_of(roomy.message)
-    tight = write(Paid(answer), brief(messages, room=size - 4, facts=0))
-    assert tight.method == "model"
-    assert tight.ungrounded == ("made_up_module.py",)
-    assert DOUBTS not in text_of(tight.message)
-
-
 def test_a_fold_carries_the_doubt_on() -> None:
     """Through a whole compressor: three rounds of a model that repeats what it once made up."""
     talk = session(90, words=120)

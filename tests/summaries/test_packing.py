@@ -54,15 +54,3 @@ def test_what_a_long_message_says_of_errors_and_names_is_shown() -> None:
     assert len(shown) < 1_700
     assert abs(len(text) - left_out - len(shown)) < 200
     assert abridged(shown, 2_000) == shown
-
-
-def test_what_fits_is_counted_once() -> None:
-    """All of it together: counting is what takes the time."""
-    asked: list[list[str]] = []
-
-    def count(texts: Sequence[str]) -> list[int]:
-        asked.append(list(texts))
-        return lengths(texts)
-
-    packed([[Piece("one"), Piece("two")], [Piece("three")]], count, longest=9, space=12, most=2)
-    assert asked == [["one", "two", "three"]]

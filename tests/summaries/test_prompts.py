@@ -117,19 +117,6 @@ def test_what_is_no_summary_is_refused(text, finish, reason):
     assert refused(text, finish) == reason
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "## Errors and fixes\nError: rate limit exceeded, fixed by waiting",
-        "## Done\nThe user said: I'm sorry, I cannot come. The meeting is moved.",
-        "The parser in src/app.py was fixed.",
-    ],
-)
-def test_a_summary_that_mentions_such_things_is_taken(text):
-    """Only a text that is nothing else is refused."""
-    assert accept(SummaryReply(text, finish_reason="stop"), ASKED) == text
-
-
 def test_a_summary_may_be_carried_on_as_it_was():
     """Where nothing new is to tell; a long stretch of the conversation is still an echo."""
     known = "## Known\n" + "\n".join(f"fact-{n} is green" for n in range(30))
@@ -168,10 +155,13 @@ def test_a_summary_may_be_carried_on_as_it_was():
             "Wrote `<think>` out; also `</think>`.\nkept",
         ),
         ("a\n```\n<think>\n```\nkept", "a\n```\n<think>\n```\nkept"),
+        ("## Errors and fixes\nError: rate limit exceeded",) * 2,
+        ("## Done\nThe user said: I'm sorry, I cannot come. The meeting is moved.",) * 2,
     ],
 )
 def test_reasoning_and_fences_are_stripped(text, left):
-    """Closed, unclosed, half open, of every usual name; what stands in backticks is no tag."""
+    """Closed, unclosed, half open, of every usual name; what stands in backticks is no tag, and
+    a text that only mentions an error or a refusal is none."""
     assert accept(SummaryReply(text), ASKED) == left
 
 

@@ -17,7 +17,6 @@ from praison_compressor import (
     Event,
     SummarizerUnavailable,
 )
-from praison_compressor.summaries import litellm_client as summarizer_module
 from praison_compressor.summaries.litellm_client import (
     HONOURS_API_BASE,
     THINKING_TOKENS,
@@ -52,20 +51,6 @@ async def failure(summarizer: LiteLLMSummarizer, **options: Any) -> SummarizerUn
 # ---------------------------------------------------------------- what is sent
 
 
-async def test_the_answer_comes_with_its_usage(provider: LocalProvider) -> None:
-    """Text, finish reason and the tokens that the provider counted come back."""
-    provider.answer_with([Reply("What happened.")])
-    reply = await at(provider).summarize(REQUEST, max_tokens=100, timeout_seconds=10)
-    sent = provider.requests[0]
-    assert (reply.text, reply.finish_reason, reply.model) == (
-        "What happened.",
-        "stop",
-        "local-model",
-    )
-    assert reply.usage.prompt_tokens == sent.prompt_tokens > 0
-    assert reply.usage.completion_tokens == sent.completion_tokens > 0
-
-
 async def test_only_what_a_summary_needs_is_sent(provider: LocalProvider) -> None:
     """A hard cap, no sampling and no stream, whatever settings the host hands over."""
     provider.answer_with([Reply("ok")])
@@ -80,7 +65,7 @@ async def test_only_what_a_summary_needs_is_sent(provider: LocalProvider) -> Non
     }
 
 
-async def test_a_price_is_reported_where_litellm_has_one(provider: LocalProvider) -> None:
+async def test_the_answer_comes_with_its_usage_and_price(provider: LocalProvider) -> None:
     """The cost is a number for a priced model and None for one that nobody sells."""
     provider.answer_with([Reply("ok"), Reply("ok")])
     priced = await at(provider, "gpt-4o-mini").summarize(REQUEST, max_tokens=9, timeout_seconds=10)
@@ -88,6 +73,9 @@ async def test_a_price_is_reported_where_litellm_has_one(provider: LocalProvider
     assert priced.usage.cost is not None
     assert priced.usage.cost > 0
     assert own.usage.cost is None
+    assert (own.text, own.finish_reason, own.model) == ("ok", "stop", "local-model")
+    assert own.usage.prompt_tokens == provider.requests[1].prompt_tokens > 0
+    assert own.usage.completion_tokens == provider.requests[1].completion_tokens > 0
 
 
 @pytest.mark.parametrize(
@@ -266,13 +254,3 @@ assert not {k for k in changed if k.startswith("LITELLM_LOCAL")}, changed
 """
     environment = {k: v for k, v in os.environ.items() if not k.startswith("LITELLM")}
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)
-
-
-def test_an_answer_without_choices_has_its_price() -> None:
-    """It holds no text, and is counted all the same."""
-    litellm = summarizer_module._litellm()
-    usage = litellm.Usage(prompt_tokens=900, completion_tokens=80, total_tokens=980)
-    response = litellm.ModelResponse(model="gpt-4o-mini", usage=usage)
-    response.choices = []
-    reply = summarizer_module._reply("gpt-4o-mini", response)
-    assert (reply.text, reply.usage.prompt_tokens, reply.usage.completion_tokens) == ("", 900, 80)

@@ -15,7 +15,6 @@ from praison_compressor import (
     SummarizerUnavailable,
     TokenCounter,
 )
-from praison_compressor.messages import text_of
 from praison_compressor.summaries.retries import LearnedWindows
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply
 from tests.helpers.hosting import LITELLM, agent, context, turn
@@ -48,15 +47,6 @@ def at(provider: LocalProvider, **options: Any) -> ContextCompressor:
     return ContextCompressor(CompressorConfig(**{**given, **options}))
 
 
-def shown_once(provider: LocalProvider, messages: list[dict[str, Any]], run: int) -> None:
-    """Every tool result of the segment stands in exactly one request that was answered."""
-    parts = [r.text for r in provider.requests if not r.refused and "<transcript>" in r.text]
-    found = [end for text in parts for end in ENDS.findall(text.partition("<transcript>")[2])]
-    ends = [ENDS.findall(text_of(m))[0] for m in messages if m["role"] == "tool"]
-    assert sorted(found, key=ends.index) == [end for end in ends if end in set(found)]
-    assert len(found) > run / 3
-
-
 def test_the_window_that_a_refusal_names_is_learned(small: LocalProvider) -> None:
     """One refusal; then parts that fit, merged, in the same compression: and none ever after."""
     ours, messages = at(small), session(60)
@@ -67,7 +57,6 @@ def test_the_window_that_a_refusal_names_is_learned(small: LocalProvider) -> Non
     assert len(parts) > 2
     assert sum(parts) == len(result.segments[0].run)
     assert max(r.prompt_tokens for r in small.requests if not r.refused) > 0.5 * REAL
-    shown_once(small, messages, len(result.segments[0].run))
     ours.compress_sync(session(140), force=True)
     assert len(small.refused) == 1
 
@@ -78,7 +67,7 @@ def test_a_model_that_refuses_everything_is_left_after_a_few_tries() -> None:
     with LocalProvider(lambda asked: refusal) as provider:
         result = at(provider).compress_sync(session(60))
         assert result.summary_method == "static"
-        assert len(provider.requests) <= 24
+        assert len(provider.requests) <= 16
 
 
 def test_a_refusal_on_the_live_prefix_is_learned_from_too(small: LocalProvider) -> None:
