@@ -17,7 +17,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from ..errors import ConfigError, SummarizerUnavailable
+from ..errors import SummarizerUnavailable
 from ..ledger.segments import Usage
 from ..messages import Message
 from ..messages.digests import unmarked
@@ -60,8 +60,6 @@ class LiteLLMSummarizer:
         extra: Mapping[str, Any] | None = None,
         context_window: int | None = None,
     ) -> None:
-        if not model:
-            raise ConfigError("a summarizer needs a model's name; without one use the static path")
         self.model = model
         self._api_base = api_base
         self._api_key = api_key
@@ -290,8 +288,6 @@ def _number(usage: Any, name: str) -> int:
 
 # -------------------------------------------------------------- what went wrong
 
-_CREDIT = re.compile(r"insufficient_quota|exceeded your current quota|billing|credit", re.I)
-
 _KINDS = (
     # By class name, the most special first.
     ("timeout", {"Timeout", "APITimeoutError", "TimeoutException", "TimeoutError"}),
@@ -309,8 +305,6 @@ def kind_of(error: BaseException) -> str:
     for kind, classes in _KINDS:
         if names & classes:
             return kind
-    if getattr(error, "status_code", None) == 402 or _CREDIT.search(str(error)):
-        return "quota"
     return "provider" if overflow_of(error) is None else "context"
 
 

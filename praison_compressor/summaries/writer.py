@@ -198,15 +198,12 @@ class SummaryWriter:
         Raises:
             SummaryRejected: the text does not fit, or is no smaller than its messages.
         """
-        size = self._tokens.message(self._framed(brief, text, "model"))
-        if size > brief.most:
-            raise SummaryRejected("not smaller", f"{size} tokens, there is room for {brief.most}")
         names = ungrounded(text, brief, facts.patterns)
         marked = doubted(text, names)
-        least = self._tokens.message(self._framed(brief, marked, "model"))
-        if least > brief.most:
-            marked, least = text, size
-        message = self._repaired(brief, facts, marked, least)
+        size = self._tokens.message(self._framed(brief, marked, "model"))
+        if size > brief.most:
+            raise SummaryRejected("not smaller", f"{size} tokens, there is room for {brief.most}")
+        message = self._repaired(brief, facts, marked, size)
         return Written(
             message=message,
             method="model",

@@ -194,6 +194,7 @@ async def test_each_failure_has_its_kind(behaviour: Any, kind: str) -> None:
         error = await failure(at(provider))
         assert error.kind == kind
         assert error.__cause__ is not None
+        assert error.retry_after == {"rate_limited": 0.02}.get(behaviour)
         # Retries are the compressor's: one call is one request.
         assert len(provider.requests) == 1
 
