@@ -9,14 +9,6 @@ from praison_compressor.summaries.retries import REMEMBERED, Breaker
 from tests.helpers.transcripts import session
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.mark.parametrize(
     ("kind", "rests"),
     [
@@ -29,21 +21,21 @@ class Clock:
 )
 def test_each_failure_in_a_row_rests_longer(kind, rests):
     """60, 300, 900 s; what no short wait mends starts further on."""
-    clock = Clock()
-    breaker = Breaker(clock)
+    now = 0.0
+    breaker = Breaker(lambda: now)
     for rest in rests:
         assert breaker.allows("s", "m", 1_000)
         assert breaker.failed("s", "m", 1_000, kind) == rest
-        clock.now += rest - 1
+        now += rest - 1
         assert not breaker.allows("s", "m", 1_000)
-        clock.now += 1
+        now += 1
     assert breaker.allows("s", "m", 1_000)
 
 
 def test_a_success_or_growth_releases_and_others_are_not_held():
     """The next failure is a first one; half as much again is worth another try; another session, or
     a fallback, is asked all the while."""
-    breaker = Breaker(Clock())
+    breaker = Breaker(lambda: 0.0)
     breaker.failed("s", "m", 1_000, "auth")
     assert not breaker.allows("s", "m", 1_499)
     assert breaker.allows("s", "m", 1_500)
@@ -69,7 +61,7 @@ def test_a_person_who_asks_is_not_told_to_wait(kind):
     events = []
     config = CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)
     ours = ContextCompressor(config, summarizer=down, on_event=events.append)
-    ours._pipeline.writing.breaker = Breaker(Clock())
+    ours._pipeline.writing.breaker = Breaker(lambda: 0.0)
     ours.compress_sync(session(20), session_id="s")
     events.clear()
     forced = ours.compress_sync(session(24), session_id="s", force=True)

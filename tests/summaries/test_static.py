@@ -45,12 +45,6 @@ def said(role: str, text: str) -> Message:
     return {"role": role, "content": text}
 
 
-def section(text: str, title: str) -> list[str]:
-    """The lines below a heading."""
-    _, _, rest = text.partition(f"## {title}\n")
-    return rest.partition("\n## ")[0].splitlines()
-
-
 @pytest.mark.parametrize("budget", [60, 120, 200, 260, 300, 340, 400, 500, 600, 2_000, 20_000])
 def test_the_summary_fits_any_budget(budget: int) -> None:
     """From two lines to tens of thousands of tokens, never over, and always the same."""
@@ -124,7 +118,8 @@ def test_the_first_request_stands_in_a_long_session() -> None:
     task = "Port the billing service from Flask to FastAPI."
     talk = [said("user", f"Then please look at the handler number {n} as well.") for n in range(60)]
     messages = [said("user", "Hello there!"), said("user", task), *talk]
-    lines = section(static_summary(messages, budget_tokens=150, count=count), "The user said")
+    text = static_summary(messages, budget_tokens=150, count=count)
+    lines = text.partition("## The user said\n")[2].partition("\n## ")[0].splitlines()
     assert f"- {task}" in lines[:2]
     assert lines[-1] == "- Then please look at the handler number 59 as well."
     assert len(lines) < 20

@@ -66,30 +66,26 @@ def compressor(summarizer, on_event=None, store=None, **options) -> ContextCompr
     return ContextCompressor(config, summarizer=summarizer, on_event=on_event, store=store)
 
 
-def writer(summarizer, events=None, **options) -> SummaryWriter:
-    config = CompressorConfig(summary_max_retries=0, **options)
-    return SummaryWriter(
-        config,
-        as_summarizer(summarizer),
-        TokenCounter("gpt-4o"),
-        (lambda event: None) if events is None else events.append,
-        breaker=Breaker(),
-        windows=LearnedWindows(),
-        finder=FactFinder(Domain.of(config)),
-        on_disk=False,
-    )
-
-
 def brief(messages, room=2_000, **changes) -> Brief:
     values = {"messages": tuple(messages), "shown": tuple(messages), "room": room, "most": room}
     values |= {"tokens": 10 * room, "facts": 200, "prose": 200}
     return Brief(**{**values, **changes})
 
 
-def write(summarizer, given, events=None, **options):
-    return asyncio.run(
-        writer(summarizer, events, **options).write(given, model=None, session_id="s")
+def write(summarizer, given):
+    """What a writer of its own makes of a brief."""
+    config = CompressorConfig(summary_max_retries=0)
+    writer = SummaryWriter(
+        config,
+        as_summarizer(summarizer),
+        TokenCounter("gpt-4o"),
+        lambda event: None,
+        breaker=Breaker(),
+        windows=LearnedWindows(),
+        finder=FactFinder(Domain.of(config)),
+        on_disk=False,
     )
+    return asyncio.run(writer.write(given, model=None, session_id="s"))
 
 
 def shown(request) -> str:
