@@ -70,19 +70,15 @@ def test_marks_change_nothing_but_themselves(messages, given_marks):
 
 def test_the_places_are_system_summary_mask_and_end():
     """What stays longest, and what the next request is found by."""
-    ours = ContextCompressor(
-        CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)
-    )
-    view = ours.compress_sync(session(20)).messages
-    summary = next(i for i, m in enumerate(view) if text_of(m).startswith("<conversation-summary>"))
-    assert marks(marked(view)) == [0, summary, len(view) - 1]
-    masking = ContextCompressor(
-        CompressorConfig(model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000),
-        summarizer=Model(),
-    )
-    view = masking.compress_sync(outputs(20)).messages
-    mask = max(i for i, m in enumerate(view) if text_of(m).startswith("[masked]"))
-    assert marks(marked(view)) == [0, mask, len(view) - 1]
+    small = {"model": "gpt-4o", "protect_last_n_tokens": 1_000}
+    for window, messages, opens in (
+        (6_000, session(20), "<conversation-summary>"),
+        (8_000, outputs(20), "[masked]"),
+    ):
+        config = CompressorConfig(context_window=window, **small)
+        view = ContextCompressor(config, summarizer=Model()).compress_sync(messages).messages
+        stays = max(i for i, message in enumerate(view) if text_of(message).startswith(opens))
+        assert marks(marked(view)) == [0, stays, len(view) - 1]
 
 
 def test_the_hosts_marks_count():

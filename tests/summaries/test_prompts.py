@@ -78,14 +78,8 @@ def test_earlier_summaries_are_context_or_are_carried_on():
     """Additive: not to be repeated; folded: everything that still matters is to be carried on."""
     beside = request(["x"], target_tokens=1, earlier=["OLD"])[1]["content"]
     rolled = request(["x"], target_tokens=1, earlier=["OLD"], rolled=True)[1]["content"]
-    assert "do not repeat" in beside
-    assert "carry on everything" in rolled
-    assert "OLD" in beside
-    assert "OLD" in rolled
-
-
-def test_a_merge_shows_all_parts_and_the_domain_has_its_say():
-    """Part by part, in order; the domain's instructions stand with ours."""
+    assert "do not repeat" in beside.partition("OLD")[0]
+    assert "carry on everything" in rolled.partition("OLD")[0]
     system, user = merge_request(["first", "second"], target_tokens=100, extra="Keep codes.")
     assert user["content"].index("first") < user["content"].index("second")
     assert "Keep codes." in system["content"]
