@@ -137,7 +137,8 @@ class CompressorConfig:
     shown_message_tokens: int = 4_000
     """Tokens of one message that the summarizer is shown at most. Of a longer one, a tool result
     most often, it reads the head, the tail and the lines between that carry errors and names, and
-    how much is left out. Less where the auxiliary model would need more than 16 calls."""
+    how much is left out. Less where the auxiliary model reads less at once, or would need more than
+    16 calls."""
 
     summary_instructions: str | None = None
     """A domain's own words added to the request for a summary."""

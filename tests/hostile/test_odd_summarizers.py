@@ -43,21 +43,6 @@ class Fatal(BaseException):
     """What is no Exception, as PyO3's panics are none."""
 
 
-class Unready:
-    """Of the protocol; it fails before it is asked."""
-
-    window = None
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-
-    async def prepare(self) -> None:
-        raise self.error
-
-    async def summarize(self, messages: list[Message], **given: Any) -> Reply:
-        return Reply(MARK)
-
-
 def giving(value: Any) -> Any:
     """A summarizer that gives the value, or raises it."""
 
@@ -70,7 +55,7 @@ def giving(value: Any) -> Any:
 
 
 def raising(error: BaseException, how: str) -> Any:
-    """A summarizer that ends with the error: a coroutine, a plain function, or before it starts."""
+    """A summarizer that ends with the error: a coroutine, or a plain function."""
 
     async def later(messages: list[Message]) -> str:
         await asyncio.sleep(0)
@@ -79,7 +64,7 @@ def raising(error: BaseException, how: str) -> Any:
     def plain(messages: list[Message]) -> str:
         raise error
 
-    found = {"at once": giving(error), "later": later, "plain": plain, "prepare": Unready(error)}
+    found = {"at once": giving(error), "later": later, "plain": plain}
     return found[how]
 
 
@@ -119,7 +104,7 @@ async def test_what_is_no_text_is_no_summary(summarizer: Any, reason: str) -> No
     await assert_static(summarizer, reason)
 
 
-WAYS = pytest.mark.parametrize("how", ["at once", "later", "plain", "prepare"])
+WAYS = pytest.mark.parametrize("how", ["at once", "later", "plain"])
 
 
 @WAYS

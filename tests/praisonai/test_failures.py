@@ -247,8 +247,7 @@ def test_the_store_is_never_asked_on_the_loop(
 
 @pytest.mark.parametrize("path", PATHS)
 def test_cancelling_the_turn_cancels_the_summary(host: LocalProvider, path: str) -> None:
-    """A cancelled turn is over at once, the provider of summaries sees its caller go, and the next
-    turn compresses as if nothing had been."""
+    """A cancelled turn is over at once, and the next one compresses as if nothing had been."""
     host.route("aux", Summarizer(r"L-\d+", delay_seconds=600.0))
     made = agent(host, path, context(host))
 
@@ -261,16 +260,11 @@ def test_cancelling_the_turn_cancels_the_summary(host: LocalProvider, path: str)
                     return asking
         raise AssertionError("no summary was asked for in 40 turns")
 
-    async def until_the_caller_is_gone() -> None:
-        while not host.for_model("aux")[0].cancelled:
-            await asyncio.sleep(0.005)
-
     async def run() -> None:
         asking = await until_a_summary_is_asked_for()
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asking
-        await asyncio.wait_for(until_the_caller_is_gone(), 20.0)
+            await asyncio.wait_for(asking, 20.0)
         host.route("aux", Summarizer(r"L-\d+"))
         assert await made.achat(turn(41)) is not None
 
