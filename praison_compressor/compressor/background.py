@@ -125,9 +125,8 @@ class Background:
         self._lock = renewed(threading.Lock())
         self._running: dict[Hashable, Future[Any]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._end: Callable[[], Any] = _nothing
+        self._end: Callable[[], Any] = lambda: None
         self._closed = False
-        self._told = ""
         renewed(self)
 
     def start(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, Any]]) -> bool:
@@ -158,18 +157,13 @@ class Background:
         """Cancel what is running and end the thread; nothing is begun any more."""
         with self._lock:
             self._closed = True
-            end, self._end = self._end, _nothing
-        end()
+        self._end()
 
     def _its_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            thread = threading.Thread(
-                target=_serve,
-                args=(self._loop,),
-                name="praison-compressor-background",
-                daemon=True,
-            )
+            name = "praison-compressor-background"
+            thread = threading.Thread(target=_serve, args=(self._loop,), name=name, daemon=True)
             thread.start()
             _at_work.add(self)
             _close_before_executors()
@@ -179,15 +173,14 @@ class Background:
 
     def _at_fork_reinit(self) -> None:
         # A forked child inherits the loop but not its thread.
-        self._running, self._loop, self._end = {}, None, _nothing
+        self._running, self._loop, self._end = {}, None, lambda: None
 
-    async def _logged(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+    @staticmethod
+    async def _logged(work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         try:
             await work()
         except Exception as error:
-            level = logging.DEBUG if str(error) == self._told else logging.WARNING
-            self._told = str(error)  # a store that is down fails every turn
-            logger.log(level, "a summary in the background failed: %s", error)
+            logger.warning("a summary in the background failed: %s", error)
 
     def _done(self, key: Hashable, future: Future[Any]) -> None:
         with self._lock:
@@ -218,9 +211,7 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
     """The thread's whole life. What is cancelled is heard out, so that it gives its lease back."""
     loop.run_forever()
     try:
-        tasks = asyncio.all_tasks(loop)
-        for task in tasks:
-            task.cancel()
+        tasks = [task for task in asyncio.all_tasks(loop) if task.cancel()]
         if tasks:
             loop.run_until_complete(asyncio.wait(tasks, timeout=JOIN_SECONDS))
     finally:
@@ -233,7 +224,3 @@ def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
     loop.call_soon_threadsafe(loop.stop)
     if thread is not threading.current_thread():
         thread.join(JOIN_SECONDS)
-
-
-def _nothing() -> None:
-    """What there is to end before the first start."""

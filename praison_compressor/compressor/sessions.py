@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,7 +21,7 @@ from ..messages.forks import renewed
 from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
 from ..view.budget import Budget
-from ..view.layout import Layout, lay, lay_masks
+from ..view.layout import lay, lay_masks, shown
 from .call import CompressCall, Look
 from .projection import renderings
 from .result import CompressResult
@@ -177,8 +176,8 @@ class LastTurn:
     counted: tuple[TokenCounter, float]
     """By what, and the ratio by which it corrected its counts then."""
     head_tokens: int
-    pieces: tuple[slice | Message, ...]
-    """The view: stretches of the transcript, the last one open, and what stands between them."""
+    standing: tuple[tuple[int, int, Segment], ...]
+    """Stretches of the transcript, and what stands for them in the view."""
     watched: frozenset[str]
     """Digests that a new message must not have: a segment of the ledger could begin with it."""
     result: CompressResult
@@ -201,7 +200,7 @@ def last_turn_of(
         known=[entry.plain for entry in seen],
         counted=(tokens, tokens.ratio),
         head_tokens=call.budget.head,
-        pieces=tuple(_pieces(look.layout)),
+        standing=tuple(look.layout.standing()),
         watched=watched,
         result=replace(
             result, messages=[], summary_method="reused" if result.segments else None, written=()
@@ -241,7 +240,7 @@ def added_to(
         return None
     known = [*last.known, *(entry.plain for entry in seen)]
     # The view is built anew for every caller, from the messages of his call: his to edit.
-    view = _built(last.pieces, messages)
+    view = shown(messages, last.standing)
     return replace(last, known=known, result=result), replace(result, messages=view)
 
 
@@ -267,27 +266,6 @@ def _watched(look: Look, cache: MessageCache) -> frozenset[str] | None:
     if layout.digests[-1] in unlaid:
         return None
     return frozenset(unlaid.union(renderings(look.session, cache)))
-
-
-def _pieces(layout: Layout) -> Iterator[slice | Message]:
-    """The view as stretches of the transcript and what stands between them."""
-    start = 0
-    for begin, end, segment in layout.standing():
-        yield slice(start, begin)
-        yield segment.rendered
-        start = end
-    yield slice(start, None)
-
-
-def _built(pieces: Sequence[slice | Message], messages: list[Message]) -> list[Message]:
-    view: list[Message] = []
-    for piece in pieces:
-        if isinstance(piece, slice):
-            # The first stretch is most often all: it is copied once.
-            view = view + messages[piece] if view else messages[piece]
-        else:
-            view.append(dict(piece))
-    return view
 
 
 def _is_sound(new: list[Message]) -> bool:

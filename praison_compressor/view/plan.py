@@ -47,6 +47,10 @@ class Plan:
     is_short: bool = False
     """It comes under the limit, and not down to the target."""
 
+    def comes_down_to(self, goal: int) -> bool:
+        """Whether summaries make the view as small as that."""
+        return bool(self.jobs) and self.expected <= goal
+
 
 def plan(
     layout: Layout,
@@ -108,16 +112,12 @@ def _plan(
     least = size
     for goal in (target, (target + budget.limit) // 2, budget.limit):
         found = _summary_plan(layout, budget, goal, by_model)
-        if _comes_down(found, goal):
+        if found.comes_down_to(goal):
             return _if_it_pays(replace(found, is_short=goal > target), size, budget)
         least = min(least, found.expected)
         if size <= budget.limit:
             return None
     raise BudgetTooSmall(least, budget.limit)
-
-
-def _comes_down(found: Plan, goal: int) -> bool:
-    return bool(found.jobs) and found.expected <= goal
 
 
 def _if_it_pays(found: Plan, size: int, budget: Budget) -> Plan | None:
@@ -158,11 +158,6 @@ def _above(budget: Budget, fixed: int) -> Budget:
     return replace(budget, trigger=trigger, target=target)
 
 
-def _between(budget: Budget, share: float) -> int:
-    """That share of the way from the target up to the trigger."""
-    return budget.target + int(share * (budget.trigger - budget.target))
-
-
 # -------------------------------------------------------------- masks
 
 
@@ -170,10 +165,11 @@ MASK_WORTH = 0.75
 """Tokens that masks must free for each that the provider reads anew because of them
 (tests/benchmarks/economy.py)."""
 
-MASK_REACH = 0.5
-"""Of the way from the target up to the trigger: where masks that are worth it may end. To take them
-wherever they get under the trigger costs a tenth to a third more tokens in all, because the
-prefix is given up for them again and again (tests/benchmarks/economy.py)."""
+
+def _halfway(budget: Budget) -> int:
+    """Between target and trigger: where masks that are worth it may end, and texts longer than
+    asked. Masks that end higher cost the prefix again and again (tests/benchmarks/economy.py)."""
+    return budget.target + (budget.trigger - budget.target) // 2
 
 
 def _mask_plan(
@@ -199,7 +195,7 @@ def _mask_plan(
         return None
     size, gain = layout.size(), sum(gains.values())
     found = Plan((), recent, size - gain, tuple(gains))
-    enough = target if force else max(target, _between(budget, MASK_REACH))
+    enough = target if force else max(target, _halfway(budget))
     again = found.expected - view_tokens(layout, 0, found.masks[0])
     is_worth = found.expected <= target or gain >= MASK_WORTH * again
     return _if_it_pays(found, size, budget) if found.expected <= enough and is_worth else None
@@ -315,12 +311,10 @@ def _summary_plan(layout: Layout, budget: Budget, goal: int, by_model: bool) -> 
         way = _Way(layout, budget, goal, by_model, fold, thorough)
         if (fold or way.leaves_summaries()) and (thorough or not is_tight):
             found.append(way.longest(asked, share))
-            if found[-1].tail_start <= enough and _comes_down(found[-1], goal) and way.has_room():
+            if found[-1].tail_start <= enough and found[-1].comes_down_to(goal) and way.has_room():
                 return found[-1]
-    fitting = [made for made in found if _comes_down(made, goal)]
-    if fitting:
-        return min(fitting, key=lambda made: made.tail_start)
-    return min(found, key=lambda made: made.expected)
+    fitting = [made for made in found if made.comes_down_to(goal)]
+    return min(fitting or found, key=lambda m: m.tail_start if fitting else m.expected)
 
 
 @dataclass(frozen=True)
@@ -398,7 +392,7 @@ class _Way:
         spans = spans_of(layout, tail_start, fold=self.fold, thorough=self.thorough)
         kept = size_without(layout, spans)
         room = max(0, self.goal - kept)
-        most = max(self.goal, _between(budget, 0.5)) - kept
+        most = max(self.goal, _halfway(budget)) - kept
         facts, taken = self._facts(), reserve
         if budget.exact:
             facts, taken = self.goal, room if self.thorough else reserve
