@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from praison_compressor import BudgetTooSmall
-from praison_compressor.view.plan import SMALLEST_SUMMARY, _cut, _turn_tokens, plan
+from praison_compressor.view.plan import SMALLEST_SUMMARY, _cut, plan
 from tests.helpers.sketches import budget, found, laid
 
 # ---------------------------------------------------------------- when
@@ -111,13 +111,6 @@ def test_without_a_task_there_is_no_first_exchange() -> None:
     assert laid("s10 a30 a500 a500", head=1_000).head_end == 1
 
 
-def test_a_greeting_that_opens_a_transcript_can_be_summarized() -> None:
-    """Without a system prompt it is the first message of all."""
-    layout = laid("a500 u20 a500 u30 a40", head=100)
-    assert layout.head_end == 0
-    assert found(layout, budget(900, 900, 400)).jobs[0].start == 0
-
-
 # ---------------------------------------------------------------- tail
 
 
@@ -127,13 +120,6 @@ def test_the_tail_is_filled_to_the_token() -> None:
     assert _cut(layout, 300, 0) == 3
     assert _cut(layout, 299, 0) == 4
     assert _cut(layout, 0, 0) == 5
-
-
-def test_a_step_is_kept_whole_or_not_at_all() -> None:
-    """A call and its result fit together or stay out together."""
-    layout = laid("s10 u20 a500 c50 r100 a10")
-    assert _cut(layout, 160, 0) == 3
-    assert _cut(layout, 159, 0) == 5
 
 
 def test_a_turn_start_may_cost_a_fifth_of_the_tail() -> None:
@@ -151,16 +137,6 @@ def test_the_tail_begins_after_the_last_summary_and_after_the_head() -> None:
     assert _cut(laid("s10 u20 a100 a100"), 1_000_000, 0) == 2
     assert _cut(laid("a500 u20 a30"), 1_000_000, 0) == 0
     assert _cut(laid("s10 u20", head=30), 1_000_000, 0) == 2
-
-
-def test_recent_turns_are_counted_from_the_newest() -> None:
-    """Their tokens as they stand in the view; more turns than there are: all of them."""
-    layout = laid("s10 u20 a100 u30 a200 u40 a300", (4, 5, 50))
-    assert _turn_tokens(layout, 0) == 0
-    assert _turn_tokens(layout, 1) == 340
-    assert _turn_tokens(layout, 2) == 340 + 30 + 50
-    assert _turn_tokens(layout, 9) == 340 + 80 + 120
-    assert _turn_tokens(laid("s10 a100"), 1) == 0
 
 
 def test_recent_turns_widen_the_tail() -> None:

@@ -40,22 +40,6 @@ def test_stretches_take_together_what_the_view_has(sketch: str, data: st.DataObj
     assert sum(pieces) == layout.size()
 
 
-def test_what_stands_in_the_view_is_told_in_order() -> None:
-    """Summaries and masks, not a mask within a summary."""
-    layout = laid("s10 u20 a100 a100 a100 c5 r90 c5 r90 a40", (2, 5, 60), (6, 7, 9), (8, 9, 9))
-    covered = replace(layout, replaced={**layout.replaced, 3: layout.replaced[6]})
-    assert [(start, end) for start, end, _ in covered.standing()] == [(2, 5), (6, 7), (8, 9)]
-    assert [segment.kind for *_, segment in covered.standing()] == ["summary", "mask", "mask"]
-
-
-def test_half_a_summary_takes_nothing() -> None:
-    """A stretch that covers a summary in part could not replace it."""
-    layout = laid("s10 u20 a100 a100 a100 a7 a8", (2, 5, 60))
-    assert view_tokens(layout, 2, 5) == 60
-    assert view_tokens(layout, 3, 6) == view_tokens(layout, 5, 6) == 7
-    assert view_tokens(layout, 2, 4) == view_tokens(layout, 3, 5) == 0
-
-
 # ---------------------------------------------------------------- jobs
 
 
