@@ -100,14 +100,12 @@ class _Lease:
                     logger.info("a lease is not given back, it ends by itself: %s", error)
 
     def _renew(self) -> None:
-        level = logging.WARNING
         while not self._over.wait(LEASE_SECONDS / 4):
             try:
                 self.claim()
             except LedgerError as error:
                 # Without it another may begin too; the commit decides who was first.
-                logger.log(level, "a lease could not be renewed: %s", error)
-                level = logging.DEBUG
+                logger.info("a lease could not be renewed: %s", error)
 
 
 # -------------------------------------------------------------- background

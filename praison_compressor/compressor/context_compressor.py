@@ -18,7 +18,6 @@ from ..ledger.memory import MemoryStore
 from ..ledger.segments import Session, Store
 from ..messages import Message, as_list, to_plain
 from ..summaries.protocol import as_summarizer
-from ..summaries.retries import Breaker
 from ..summaries.threads import run
 from ..tokens.counter import TokenCounter
 from .background import Background
@@ -73,11 +72,6 @@ class ContextCompressor:
     def background(self) -> Background:
         """What is being written off the request path."""
         return self._pipeline.background
-
-    @property
-    def breaker(self) -> Breaker:
-        """Which models are left alone after a failure."""
-        return self._pipeline.writing.breaker
 
     @property
     def sessions(self) -> Sessions:
@@ -341,7 +335,7 @@ class ContextCompressor:
         if not options.get("extends", True):
             return result
         owed = self.sessions.take_owed(self._key(options))
-        return result if owed is None else replace(result, usage=result.usage + owed)
+        return replace(result, usage=result.usage + owed)
 
     def _key(self, options: Options) -> tuple[str, str]:
         return self.config.namespace, options.get("session_id") or self.session_id

@@ -36,9 +36,6 @@ __all__ = [
 
 REMEMBERED_SESSIONS = 64
 
-REMEMBERED_BILLS = 1_024
-"""What is owed is small and outlives the rest; the oldest is forgotten: ledgers have it too."""
-
 Key = tuple[str, str]
 """Namespace and session."""
 
@@ -64,6 +61,7 @@ class _Memory:
     placeholder: Placeholder | None = None
     told: dict[str, str] = field(default_factory=dict)
     """By the reason of a skip, since when it has been told."""
+    owed: Usage = field(default_factory=Usage)
 
 
 class Sessions:
@@ -75,7 +73,6 @@ class Sessions:
     def __init__(self) -> None:
         self._lock = renewed(threading.Lock())
         self._known: OrderedDict[Key, _Memory] = OrderedDict()
-        self._owed: OrderedDict[Key, Usage] = OrderedDict()
         self._flying: dict[Key, Future[None]] = {}
         renewed(self)
 
@@ -130,16 +127,16 @@ class Sessions:
     def owe(self, key: Key, usage: Usage) -> None:
         """Have it on the bill of the session's next result."""
         with self._lock:
-            self._owed[key] = self._owed.pop(key, Usage()) + usage
-            while len(self._owed) > REMEMBERED_BILLS:
-                self._owed.popitem(last=False)
+            self._of(key).owed += usage
 
-    def take_owed(self, key: Key) -> Usage | None:
-        """What is owed, once; None where nothing is."""
-        if key not in self._owed:
-            return None
+    def take_owed(self, key: Key) -> Usage:
+        """What is owed, once."""
+        known = self._known.get(key)
+        if known is None or known.owed == Usage():
+            return Usage()
         with self._lock:
-            return self._owed.pop(key, None)
+            owed, known.owed = known.owed, Usage()
+            return owed
 
     # -------------------------------------------------------------- at work
 

@@ -81,9 +81,9 @@ def test_stretches_of_one_compression_fail_once():
     result = ours.compress_sync([*messages, {"role": "user", "content": "And?"}], session_id="s")
     assert [text.method for text in result.written] == ["static"] * 3
     assert len(asked) == 1
-    assert not ours.breaker.allows("s", None, 1)
+    assert not ours._pipeline.writing.breaker.allows("s", None, 1)
     clock.now = 60.0
-    assert ours.breaker.allows("s", None, 1)
+    assert ours._pipeline.writing.breaker.allows("s", None, 1)
 
 
 def test_models_and_sessions_rest_apart():
