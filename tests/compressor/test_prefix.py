@@ -87,14 +87,6 @@ def test_the_provider_serves_all_but_the_end_from_its_cache(provider: LocalProvi
     assert sum(result.written[0].parts) == len(result.segments[0].run)
 
 
-def test_the_ordinary_request_is_served_nothing(provider: LocalProvider) -> None:
-    """What the option is measured against: another beginning, no tools, every token paid."""
-    answered(provider)
-    result = compressed(provider, at(provider, summarize_on_prefix=False))
-    assert result.usage.cache_read_tokens == provider.requests[1].cached_tokens == 0
-    assert provider.requests[1].tools == []
-
-
 @pytest.mark.parametrize(
     "refused",
     [Reply(calls=(Call("bash", {"path": "x"}),)), "", "I'm sorry, I can't do that."],

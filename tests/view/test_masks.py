@@ -9,9 +9,9 @@ import pytest
 
 from praison_compressor import CompressorConfig, ConfigError, ContextCompressor
 from praison_compressor.ledger.sql.store import open_store
-from praison_compressor.messages import check, steps, text_of
+from praison_compressor.messages import check, text_of
 from praison_compressor.messages.digests import MessageCache
-from praison_compressor.view.masks import kept_steps, mask_lines, maskable, policy_of
+from praison_compressor.view.masks import mask_lines, maskable, policy_of
 from tests.helpers.transcripts import step
 
 
@@ -112,16 +112,6 @@ def test_a_recorded_mask_stays_and_the_prefix_with_it():
     assert steady == [True] * len(steady) != []
     assert held == [True] * len(held)
     assert max(view.masked for view in views) >= 10
-
-
-def test_masks_lead_back_to_the_transcript():
-    """view -> verbatim gives the originals, and a masked view compressed again is itself."""
-    ours = ContextCompressor(config(), summarizer=Model())
-    messages = outputs(20)
-    before = copy.deepcopy(messages)
-    view = ours.compress_sync(messages).messages
-    assert ours.verbatim(view) == messages == before
-    assert ours.compress_sync(view).messages == view
 
 
 def test_equal_lines_lead_back_to_their_own_originals():
@@ -265,17 +255,6 @@ def test_a_summary_is_written_from_the_lines_of_what_a_policy_masks(policies, li
     counted = [model.requests[0].count(words) for words in ("[masked] read_file", LONG)]
     assert counted == ([read, 0] if lines else [0, read])
     assert ours.verbatim(result.messages) == messages
-
-
-def test_kept_outputs_stay_verbatim_while_the_window_takes_them():
-    """Policy "keep": the others go, the kept tool's outputs stand as they were."""
-    messages = [*outputs(3, name="ask_expert")[:-2], *outputs(16)[1:]]
-    ours = ContextCompressor(config(tool_policies={"ask_*": "keep"}), summarizer=Model())
-    view = ours.compress_sync(messages).messages
-    kept = [m for m in messages if m["role"] == "tool"][:2]
-    assert [message for message in kept if message not in view] == []
-    assert masks_of(view) != []
-    assert len(kept_steps(messages, steps(messages), config(tool_policies="keep_all"))) == 36
 
 
 def test_what_a_host_hangs_on_a_message_does_not_stop_its_mask(tmp_path):

@@ -57,12 +57,6 @@ def test_a_view_that_cannot_be_made_smaller_is_sent_while_the_provider_takes_it(
         plan(layout, budget(258, 200, 100))
 
 
-def test_a_target_below_what_must_stay_leaves_the_smallest_summary() -> None:
-    """80 tokens above what cannot be dropped, however little was asked for."""
-    made = found(laid(MIDDLE), budget(5_000, 1_000, 50))
-    assert (made.expected, made.jobs[0].room) == (180, 80)
-
-
 def test_a_compression_must_free_its_share_of_the_view() -> None:
     """Exactly the share is enough; a token less is not, while the provider takes the whole."""
     layout = laid(MIDDLE)
@@ -128,15 +122,6 @@ def test_a_turn_start_may_cost_a_fifth_of_the_tail() -> None:
     assert _cut(layout, 1_000, 0) == 4
     dearer = laid("s10 u20 a500 a201 u100 a599 a100")
     assert _cut(dearer, 1_000, 0) == 3
-
-
-def test_the_tail_begins_after_the_last_summary_and_after_the_head() -> None:
-    """What is represented already is not shown twice, and the head is not a tail."""
-    layout = laid("s10 u20 a100 a100 a100 a100 a100", (2, 5, 80))
-    assert _cut(layout, 1_000_000, 0) == 5
-    assert _cut(laid("s10 u20 a100 a100"), 1_000_000, 0) == 2
-    assert _cut(laid("a500 u20 a30"), 1_000_000, 0) == 0
-    assert _cut(laid("s10 u20", head=30), 1_000_000, 0) == 2
 
 
 def test_recent_turns_widen_the_tail() -> None:
