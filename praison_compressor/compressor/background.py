@@ -48,64 +48,44 @@ LONGEST_POLL_SECONDS = 1.0
 @contextlib.asynccontextmanager
 async def leased(store: Store, session: Session) -> AsyncIterator[None]:
     """Hold the session's lease: across processes, as `Sessions.enter` does within one."""
-    lease = _Lease(store, session)
+    holder, over = uuid.uuid4().hex, threading.Event()
+    lock = renewed(threading.Lock())  # a renewal still on its way must not outlive the release
+
+    def claim() -> bool:
+        with lock:
+            return not over.is_set() and store.claim(session, holder, LEASE_SECONDS)
+
+    def renew() -> None:
+        while not over.wait(LEASE_SECONDS / 4):
+            with contextlib.suppress(LedgerError):  # the commit decides who was first
+                claim()
+
+    def release() -> None:
+        with lock:
+            over.set()
+            try:
+                store.release(session, holder)
+            except LedgerError as error:  # what was done under it is done all the same
+                logger.info("a lease is not given back, it ends by itself: %s", error)
+
     try:
         given_up, pause = time.monotonic() + PATIENCE_SECONDS, POLL_SECONDS
-        while not await asyncio.to_thread(lease.take):
+        while not await asyncio.to_thread(claim):
             if time.monotonic() > given_up:
                 logger.warning("session %s: its lease was never given back", session.id)
                 break
             await asyncio.sleep(pause)
             pause = min(1.5 * pause, LONGEST_POLL_SECONDS)
+        else:
+            # In a thread of its own: a loop that is busy, or a full executor, loses no lease.
+            with contextlib.suppress(RuntimeError):  # the interpreter exits: nobody waits for it
+                begin(renew)
         yield
     finally:
         try:
-            await asyncio.to_thread(lease.release)
+            await asyncio.to_thread(release)
         except RuntimeError:  # the interpreter exits: no thread can be had any more
-            lease.release()
-
-
-class _Lease:
-    """One holder's claim. A renewal that is still on its way never outlives the release."""
-
-    def __init__(self, store: Store, session: Session) -> None:
-        self._store = store
-        self._session = session
-        self._holder = uuid.uuid4().hex
-        self._lock = renewed(threading.Lock())
-        self._over = threading.Event()
-
-    def take(self) -> bool:
-        """Claim it; renewed from then on, in a thread of its own: a loop that is busy, or an
-        executor that is full, loses no lease."""
-        taken = self.claim()
-        if taken:
-            with contextlib.suppress(RuntimeError):  # the interpreter exits: nobody is left to wait
-                begin(self._renew)
-        return taken
-
-    def claim(self) -> bool:
-        with self._lock:
-            if self._over.is_set():
-                return False
-            return self._store.claim(self._session, self._holder, LEASE_SECONDS)
-
-    def release(self) -> None:
-        with self._lock:
-            if not self._over.is_set():
-                self._over.set()
-                try:
-                    self._store.release(self._session, self._holder)
-                except LedgerError as error:  # what was done under it is done all the same
-                    logger.info("a lease is not given back, it ends by itself: %s", error)
-
-    def _renew(self) -> None:
-        while not self._over.wait(LEASE_SECONDS / 4):
-            try:
-                self.claim()
-            except LedgerError as error:
-                # Without it another may begin too; the commit decides who was first.
-                logger.info("a lease could not be renewed: %s", error)
+            release()
 
 
 # -------------------------------------------------------------- background

@@ -303,7 +303,7 @@ class ContextCompressor:
         if options.get("force") or options.get("target_tokens") is not None:
             return None
         key = self._key(options)
-        last = self.sessions.last_turn(key)
+        last = self.sessions.of(key).last_turn
         budget = budget_of(options, config_of(options, self.config), self.tokens)
         if last is None or not self.store.open(*key).is_as(last.session):
             return None
@@ -317,7 +317,7 @@ class ContextCompressor:
             return None
         turn, result = found
         if options.get("extends", True):
-            self.sessions.keep_turn(turn)
+            self.sessions.of(key).last_turn = turn
         return result
 
     def _call(self, messages: Sequence[Any], options: Options) -> CompressCall:

@@ -56,9 +56,13 @@ class Placeholder:
 
 
 @dataclass
-class _Memory:
+class Memory:
+    """What one session left to its next turn."""
+
     last_turn: LastTurn | None = None
+    """How its newest transcript was laid out."""
     placeholder: Placeholder | None = None
+    """What stands for a part of it meanwhile."""
     told: dict[str, str] = field(default_factory=dict)
     """By the reason of a skip, since when it has been told."""
     owed: Usage = field(default_factory=Usage)
@@ -72,49 +76,29 @@ class Sessions:
 
     def __init__(self) -> None:
         self._lock = renewed(threading.Lock())
-        self._known: OrderedDict[Key, _Memory] = OrderedDict()
+        self._known: OrderedDict[Key, Memory] = OrderedDict()
         self._flying: dict[Key, Future[None]] = {}
         renewed(self)
 
     def _at_fork_reinit(self) -> None:
         self._flying = {}  # those at work are not in the child
 
-    def _of(self, key: Key) -> _Memory:
-        """What is known of the session, as the newest; with the lock held."""
-        found = self._known.setdefault(key, _Memory())
+    def of(self, key: Key) -> Memory:
+        """What is known of the session, which is the newest now."""
+        with self._lock:
+            return self._of(key)
+
+    def _of(self, key: Key) -> Memory:
+        found = self._known.setdefault(key, Memory())
         self._known.move_to_end(key)
         while len(self._known) > REMEMBERED_SESSIONS:
             self._known.popitem(last=False)
         return found
 
-    # -------------------------------------------------------------- layouts
-
-    def last_turn(self, key: Key) -> LastTurn | None:
-        """How the session's newest transcript was laid out."""
-        known = self._known.get(key)
-        return None if known is None else known.last_turn
-
-    def keep_turn(self, turn: LastTurn) -> None:
-        """Remember it in place of the turn before."""
-        with self._lock:
-            self._of((turn.session.namespace, turn.session.id)).last_turn = turn
-
     def last_turns(self) -> list[LastTurn]:
         """Those of all sessions that are remembered."""
         with self._lock:
             return [each.last_turn for each in self._known.values() if each.last_turn]
-
-    def placeholder(self, key: Key) -> Placeholder | None:
-        """What stands for a part of the session meanwhile."""
-        known = self._known.get(key)
-        return None if known is None else known.placeholder
-
-    def keep_placeholder(self, key: Key, placeholder: Placeholder) -> None:
-        """Remember it in place of the one before."""
-        with self._lock:
-            self._of(key).placeholder = placeholder
-
-    # -------------------------------------------------------------- told and owed
 
     def is_news(self, key: Key, reason: str, since: str) -> bool:
         """Whether the session has not been told this; from now on it has."""
@@ -131,10 +115,8 @@ class Sessions:
 
     def take_owed(self, key: Key) -> Usage:
         """What is owed, once."""
-        known = self._known.get(key)
-        if known is None or known.owed == Usage():
-            return Usage()
         with self._lock:
+            known = self._of(key)
             owed, known.owed = known.owed, Usage()
             return owed
 

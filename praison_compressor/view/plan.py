@@ -95,8 +95,6 @@ def _plan(
     layout: Layout, budget: Budget, force: bool, masks: Mapping[int, int], by_model: bool
 ) -> Plan | None:
     size, fixed = layout.size(), fixed_tokens(layout)
-    if size <= budget.trigger and not force:
-        return None
     if fixed > budget.limit:
         raise BudgetTooSmall(fixed, budget.limit)
     budget = _above(budget, fixed)
