@@ -112,13 +112,15 @@ class Projector:
 
     def masks(self, call: CompressCall, look: Look) -> dict[int, Message]:
         """The results that may be masked, and what each would say."""
-        layout = look.layout
-        found = mask_lines(layout.transcript.messages, layout.tokens, call.config, self._cache)
-        if not masks_secrets(self._store):
-            return found
-        # As the store would write them, so that the plan counts what will be sent.
-        safe = Redactor(call.key[0]).messages(list(found.values())).messages
-        return dict(zip(found, safe, strict=True))
+        if not look.lines:
+            layout = look.layout
+            found = mask_lines(layout.transcript.messages, layout.tokens, call.config, self._cache)
+            if masks_secrets(self._store):
+                # As the store would write them, so that the plan counts what will be sent.
+                safe = Redactor(call.key[0]).messages(list(found.values())).messages
+                found = dict(zip(found, safe, strict=True))
+            look.lines.update(found)
+        return look.lines
 
     def _mask_sizes(self, call: CompressCall, look: Look) -> dict[int, int]:
         """Tokens of each result that may be masked, as it would be then.
