@@ -163,11 +163,14 @@ MASK_WORTH = 0.75
 """Tokens that masks must free for each that the provider reads anew because of them
 (tests/benchmarks/economy.py)."""
 
+MASK_REACH = 0.5
+"""Of the way from the target up to the trigger: where masks that are worth it may end. Higher up the
+prefix is given up for them again and again (tests/benchmarks/economy.py)."""
 
-def _halfway(budget: Budget) -> int:
-    """Between target and trigger: where masks that are worth it may end, and texts longer than
-    asked. Masks that end higher cost the prefix again and again (tests/benchmarks/economy.py)."""
-    return budget.target + (budget.trigger - budget.target) // 2
+
+def _between(budget: Budget, share: float) -> int:
+    """That share of the way from the target up to the trigger."""
+    return budget.target + int(share * (budget.trigger - budget.target))
 
 
 def _mask_plan(
@@ -193,7 +196,7 @@ def _mask_plan(
         return None
     size, gain = layout.size(), sum(gains.values())
     found = Plan((), recent, size - gain, tuple(gains))
-    enough = target if force else max(target, _halfway(budget))
+    enough = target if force else max(target, _between(budget, MASK_REACH))
     again = found.expected - view_tokens(layout, 0, found.masks[0])
     is_worth = found.expected <= target or gain >= MASK_WORTH * again
     return _if_it_pays(found, size, budget) if found.expected <= enough and is_worth else None
@@ -390,7 +393,7 @@ class _Way:
         spans = spans_of(layout, tail_start, fold=self.fold, thorough=self.thorough)
         kept = size_without(layout, spans)
         room = max(0, self.goal - kept)
-        most = max(self.goal, _halfway(budget)) - kept
+        most = max(self.goal, _between(budget, 0.5)) - kept
         facts, taken = self._facts(), reserve
         if budget.exact:
             facts, taken = self.goal, room if self.thorough else reserve
