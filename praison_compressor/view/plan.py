@@ -164,8 +164,8 @@ MASK_WORTH = 0.75
 (tests/benchmarks/economy.py)."""
 
 MASK_REACH = 0.5
-"""Of the way from the target up to the trigger: where masks that are worth it may end. Higher up the
-prefix is given up for them again and again (tests/benchmarks/economy.py)."""
+"""Of the way from the target up to the trigger: where masks that are worth it may end. Higher up
+the prefix is given up for them again and again (tests/benchmarks/economy.py)."""
 
 
 def _between(budget: Budget, share: float) -> int:
