@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
 from ..config import CompressorConfig, whole
 from ..ledger.segments import Session
 from ..messages import Message, Transcript, as_list, read
+from ..messages.digests import MessageCache, Originals, Seen
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from ..view.budget import Budget
@@ -18,6 +20,7 @@ __all__ = [
     "CompressCall",
     "Look",
     "Options",
+    "Reading",
     "budget_of",
     "call_of",
     "config_of",
@@ -40,11 +43,44 @@ class Options(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
+class Reading:
+    """A list of messages, read once. All but `own` are private copies: an agent may edit its
+    messages while a model writes, and what is archived must be what was digested."""
+
+    own: Sequence[Message]
+    """The caller's messages as they may be sent; those that had to be repaired are copies."""
+    transcript: Transcript
+    seen: Sequence[Seen]
+    """What is known of each message of the transcript."""
+    given: Originals
+    """The list as it came."""
+    is_as_given: bool
+    """Whether nothing had to be repaired."""
+
+    @classmethod
+    def of(cls, messages: Sequence[Any], cache: MessageCache) -> Reading:
+        """The reading of a list that nobody else changes.
+
+        Raises:
+            InvalidMessages: not a list of chat messages.
+        """
+        found = read(messages)
+        own, seen = found.messages, cache.all(found.messages)
+        as_given = len(own) == len(messages) and all(map(operator.is_, own, messages))
+        return cls(
+            own=own,
+            transcript=replace(found, messages=tuple(each.plain for each in seen)),
+            seen=seen,
+            given=Originals(seen if as_given else cache.all(messages)),
+            is_as_given=as_given,
+        )
+
+
+@dataclass(frozen=True)
 class CompressCall:
     """One request to compress, read and budgeted."""
 
-    given: Sequence[Any]
-    transcript: Transcript
+    reading: Reading
     config: CompressorConfig
     budget: Budget
     key: tuple[str, str]
@@ -69,9 +105,11 @@ class Look:
     """The transcript as it stands in the ledger now."""
 
     session: Session
-    raw: Sequence[Message]
-    """What the layout's transcript was read from: as given, or with renderings expanded."""
+    reading: Reading
+    """The call's, or that of its messages with renderings expanded."""
     layout: Layout
+    lines: dict[int, Message] = field(default_factory=dict)
+    """What results would say that may be masked, by index; empty until somebody asks."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -97,10 +135,8 @@ def call_of(
     """
     config = config_of(options, config)
     model, tools = options.get("auxiliary_model"), options.get("tools")
-    given = list(as_list(messages))
     return CompressCall(
-        given=given,
-        transcript=read(given),
+        reading=Reading.of(list(as_list(messages)), tokens.cache),
         config=config,
         budget=budget_of(options, config, tokens),
         key=(config.namespace, options.get("session_id") or session_id),

@@ -7,7 +7,7 @@ import contextlib
 import functools
 import logging
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +18,11 @@ from ..ledger.memory import MemoryStore
 from ..ledger.segments import Session, Store
 from ..messages import Message, as_list, to_plain
 from ..summaries.protocol import as_summarizer
-from ..summaries.retries import Breaker
 from ..summaries.threads import run
 from ..tokens.counter import TokenCounter
 from .background import Background
 from .call import CompressCall, Options, budget_of, call_of, config_of
-from .pipeline import Pipeline
+from .pipeline import Pipeline, Planned
 from .preview import Preview, preview_of
 from .result import CompressResult
 from .sessions import Sessions, added_to
@@ -75,11 +74,6 @@ class ContextCompressor:
         return self._pipeline.background
 
     @property
-    def breaker(self) -> Breaker:
-        """Which models are left alone after a failure."""
-        return self._pipeline.writing.breaker
-
-    @property
     def sessions(self) -> Sessions:
         """What is remembered of sessions between turns."""
         return self._pipeline.sessions
@@ -90,24 +84,10 @@ class ContextCompressor:
 
     # -------------------------------------------------------------- public
 
-    async def compress(
-        self,
-        messages: Sequence[Any],
-        *,
-        protect_last_n_tokens: int | None = None,
-        summary_target_tokens: int | None = None,
-        auxiliary_model: str | None = None,
-        session_id: str | None = None,
-        parent_session_id: str | None = None,
-        target_tokens: int | None = None,
-        force: bool = False,
-        overhead_tokens: int = 0,
-        extends: bool = True,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-    ) -> CompressResult:
+    async def compress(self, messages: Sequence[Any], **options: Unpack[Options]) -> CompressResult:
         """The view of `messages`: itself while it fits, else with its middle summarized.
 
-        An argument left None means the configured value. `target_tokens` asks for a view of at
+        An option left out or None means the configured value. `target_tokens` asks for a view of at
         most that many tokens, in place of window, reserve, trigger and target; `force` compresses
         although the trigger is not reached, and asks a model that is left alone after a failure;
         `overhead_tokens` is what the request carries besides the messages (tool schemas), `tools`
@@ -121,36 +101,20 @@ class ContextCompressor:
             BudgetTooSmall: what cannot be dropped exceeds the window or `target_tokens`.
             LedgerError: the store cannot be read or written.
         """
-        options = Options(
-            protect_last_n_tokens=protect_last_n_tokens,
-            summary_target_tokens=summary_target_tokens,
-            auxiliary_model=auxiliary_model,
-            session_id=session_id,
-            parent_session_id=parent_session_id,
-            target_tokens=target_tokens,
-            force=force,
-            overhead_tokens=overhead_tokens,
-            extends=extends,
-            tools=tools,
-        )
         started = await asyncio.to_thread(self._start, messages, options)
-        if isinstance(started, CompressCall):
+        if not isinstance(started, CompressResult):
             started = await self._pipeline.compress(started)
         return self._billed(started, options)
 
     def compress_sync(self, messages: Sequence[Any], **options: Unpack[Options]) -> CompressResult:
         """`compress` from anywhere, also from inside a running event loop."""
         started = self._start(messages, options)
-        if isinstance(started, CompressCall):
+        if not isinstance(started, CompressResult):
             started = run(self._pipeline.compress(started))
         return self._billed(started, options)
 
     def best_view(
-        self,
-        messages: Sequence[Any],
-        *,
-        told: Exception | None = None,
-        **options: Unpack[Options],
+        self, messages: Sequence[Any], *, told: Exception | None = None, **options: Unpack[Options]
     ) -> list[Message]:
         """The best valid view that needs no model and no store write; never raises.
 
@@ -161,11 +125,7 @@ class ContextCompressor:
         return self.best(messages, told=told, **options).messages
 
     def best(
-        self,
-        messages: Sequence[Any],
-        *,
-        told: Exception | None = None,
-        **options: Unpack[Options],
+        self, messages: Sequence[Any], *, told: Exception | None = None, **options: Unpack[Options]
     ) -> CompressResult:
         """`best_view` with its counts and status; never raises."""
         try:
@@ -209,8 +169,8 @@ class ContextCompressor:
         if plan is not None and not call.pays:
             # What a static text leaves over goes to the tail: how much, its writing alone tells.
             plan = self._pipeline.writing.static(call, look, plan).plan
-        lines = self._pipeline.projector.masks(call, look) if plan and plan.masks else []
-        return preview_of(call, look, plan, dict(lines), self.tokens)
+        lines = self._pipeline.projector.masks(call, look) if plan and plan.masks else {}
+        return preview_of(call, look, plan, lines, self.tokens)
 
     def verbatim(
         self, messages: Sequence[Any] | None = None, *, session_id: str | None = None
@@ -307,7 +267,7 @@ class ContextCompressor:
                 continue
             try:
                 options: Options = {"session_id": sent.id}
-                call = replace(self._call(turn.messages(), options), extends=False)
+                call = replace(self._call(turn.known, options), extends=False)
                 session = self._pipeline.projector.open(call)
                 saved += session.is_as(sent) and self._pipeline.save(call, session)
             except CompressorError as error:
@@ -325,14 +285,13 @@ class ContextCompressor:
 
     # -------------------------------------------------------------- reading
 
-    def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | CompressCall:
-        """The result, where nothing has to be waited for; else the call to carry out."""
+    def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | Planned:
+        """The result, where nothing has to be waited for; else what to carry out."""
         self._check(options)
         quiet = self._quiet(messages, options)
         if quiet is not None:
             return quiet
-        call = self._call(messages, options)
-        return self._pipeline.start(call) or call
+        return self._pipeline.start(self._call(messages, options))
 
     def _check(self, options: Options) -> None:
         unknown = sorted(set(options) - set(Options.__annotations__))
@@ -344,7 +303,7 @@ class ContextCompressor:
         if options.get("force") or options.get("target_tokens") is not None:
             return None
         key = self._key(options)
-        last = self.sessions.last_turn(key)
+        last = self.sessions.of(key).last_turn
         budget = budget_of(options, config_of(options, self.config), self.tokens)
         if last is None or not self.store.open(*key).is_as(last.session):
             return None
@@ -358,7 +317,7 @@ class ContextCompressor:
             return None
         turn, result = found
         if options.get("extends", True):
-            self.sessions.keep_turn(turn)
+            self.sessions.of(key).last_turn = turn
         return result
 
     def _call(self, messages: Sequence[Any], options: Options) -> CompressCall:
@@ -376,7 +335,7 @@ class ContextCompressor:
         if not options.get("extends", True):
             return result
         owed = self.sessions.take_owed(self._key(options))
-        return result if owed is None else replace(result, usage=result.usage + owed)
+        return replace(result, usage=result.usage + owed)
 
     def _key(self, options: Options) -> tuple[str, str]:
         return self.config.namespace, options.get("session_id") or self.session_id

@@ -7,18 +7,19 @@ result. Nothing is handed back: whoever loses a race begins again with the look.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from ..config import CompressorConfig
 from ..errors import BudgetTooSmall, LedgerConflict
 from ..events import Event
 from ..ledger.segments import Outline, Segment, Session, Store, Usage
-from ..messages import Message, read, to_plain
-from ..messages.digests import Originals
+from ..messages import Message
 from ..messages.secrets import masks_secrets
 from ..summaries.protocol import Summarizer, Written
 from ..summaries.threads import run
@@ -26,7 +27,7 @@ from ..tokens.counter import TokenCounter
 from ..view.masks import shorten
 from ..view.plan import Plan, fixed_tokens, is_due
 from .background import Background, leased
-from .call import CompressCall, Look
+from .call import CompressCall, Look, Reading
 from .projection import Projector
 from .result import CompressResult, result_of
 from .sessions import Placeholder, Sessions, last_turn_of
@@ -34,17 +35,25 @@ from .writing import Draft, Writing
 
 __all__ = [
     "Pipeline",
+    "Planned",
     "mask_segment",
 ]
 
 logger = logging.getLogger(__name__)
 
 MOST_CONFLICTS = 8
-"""Races lost in one call. Each means that another writer got on; a store whose tip was damaged
-loses them for ever."""
+"""Races lost in one call: a store whose tip was damaged loses them for ever."""
 
 FIXED, NO_GAIN = "fixed part", "no gain"
 """Why a compression is skipped."""
+
+
+class Planned(NamedTuple):
+    """A call for which something has to be written."""
+
+    call: CompressCall
+    look: Look
+    plan: Plan
 
 
 class Pipeline:
@@ -67,8 +76,8 @@ class Pipeline:
         self._tokens = tokens
         self._emit = emit
 
-    def start(self, call: CompressCall) -> CompressResult | None:
-        """The result, where nothing has to be waited for; None: `compress` it.
+    def start(self, call: CompressCall) -> CompressResult | Planned:
+        """The result, where nothing has to be waited for; else what to `compress`.
 
         Raises:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
@@ -80,26 +89,25 @@ class Pipeline:
         plan = self._plan(call, look)
         if plan is None:
             return self._as_it_is(call, look)
-        return None if call.extends else self.uncommitted(call, look, plan)
+        return Planned(call, look, plan) if call.extends else self.uncommitted(call, look, plan)
 
-    async def compress(self, call: CompressCall) -> CompressResult:
+    async def compress(self, planned: Planned) -> CompressResult:
         """The view after what the plan asks for has been written and committed, by whomever.
 
         Raises:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
             LedgerError: the store cannot be read or written.
         """
-        shown, call = call, await asyncio.to_thread(self.projector.snapshot, call)
+        call, look = planned.call, planned.look
+        plan: Plan | None = planned.plan
         spent: list[Usage] = []
         lost = 0
-        while True:
-            look, plan = await asyncio.to_thread(self._seen, call)
-            if plan is None:
-                break
+        while plan is not None:
             key = look.key
             flying = self.sessions.enter(key)
             if flying is not None:
                 await asyncio.wrap_future(flying)
+                look, plan = await asyncio.to_thread(self._seen, call)
                 continue
             try:
                 async with leased(self._store, look.session):
@@ -108,15 +116,16 @@ class Pipeline:
                     if not session.is_as(look.session):
                         look, plan = await asyncio.to_thread(self._seen, call)
                     if plan is not None:
-                        return _own(await self._carry_out(call, look, plan, spent), call, shown)
+                        return await self._carry_out(call, look, plan, spent)
             except LedgerConflict:
                 lost += 1
                 if lost >= MOST_CONFLICTS:
                     raise
+                look, plan = await asyncio.to_thread(self._seen, call)
             finally:
                 self.sessions.leave(key)
         found = result_of(call, look, self._tokens)
-        return _own(replace(found, usage=sum(spent, found.usage)), call, shown)
+        return replace(found, usage=sum(spent, found.usage))
 
     def _seen(self, call: CompressCall) -> tuple[Look, Plan | None]:
         look = self.projector.look(call)
@@ -151,9 +160,14 @@ class Pipeline:
         outline = outline_of(replace(look, layout=layout))
         return self.projector.look(call, self._store.commit(look.session, entries, outline))
 
-    def uncommitted(self, call: CompressCall, look: Look, plan: Plan) -> CompressResult:
-        """The view with what is missing written without a model, and recorded nowhere."""
+    def uncommitted(
+        self, call: CompressCall, look: Look, plan: Plan, *, hold: bool = False
+    ) -> CompressResult:
+        """The view with what is missing written without a model, and recorded nowhere; with
+        `hold` the next turns add to it."""
         shown, texts = self._drafted(call, look, plan)
+        if hold:
+            self._hold(call, shown)
         return result_of(call, shown, self._tokens, texts)
 
     def _drafted(
@@ -203,7 +217,7 @@ class Pipeline:
         result = result_of(call, look, self._tokens)
         turn = last_turn_of(call, look, result, self._tokens)
         if turn is not None:
-            self.sessions.keep_turn(turn)
+            self.sessions.of(call.key).last_turn = turn
         return result
 
     # -------------------------------------------------------------- without waiting
@@ -216,8 +230,7 @@ class Pipeline:
         if plan is not None and plan.masks:
             return self._mask(call, look, plan)
         if look.layout.size() > call.budget.trigger * self._config.soft_ratio:
-            snapshot = self.projector.snapshot(call)
-            self.background.start(look.key, functools.partial(self._prepare, snapshot))
+            self.background.start(look.key, functools.partial(self._prepare, call))
         if sent is not None:
             return sent
         if plan is None:
@@ -226,17 +239,14 @@ class Pipeline:
             # Above the trigger, but the provider takes it: nothing is lost and its cache stays
             # warm until the text is there. Less than the whole is sent only where it must be.
             return result_of(call, look, self._tokens)
-        return self._placeheld(call, look, plan)
+        return self.uncommitted(call, look, plan, hold=True)
 
     def _mask(self, call: CompressCall, look: Look, plan: Plan) -> CompressResult:
         """Masks need no model: they are committed at once, unless a summary that is being written
         would lose the race to them, and its price with it."""
         if self.sessions.enter(look.key) is None:
             try:
-                snapshot = self.projector.snapshot(call)
-                seen, again = self._seen(snapshot)
-                if again == plan:  # else they were edited meanwhile
-                    return _own(run(self._carry_out(snapshot, seen, plan, [])), snapshot, call)
+                return run(self._carry_out(call, look, plan, []))
             except LedgerConflict:
                 logger.debug("session %s moved on: its masks are not recorded", look.key[1])
             finally:
@@ -249,17 +259,19 @@ class Pipeline:
         soft = int(call.budget.trigger * self._config.soft_ratio)
         call = replace(call, budget=replace(call.budget, trigger=soft))
         look, plan = await asyncio.to_thread(self._seen, call)
-        if plan is not None and plan.jobs:
+        if plan is None:
+            return
+        if plan.jobs:
             shown, texts = await asyncio.to_thread(self._drafted, call, look, plan)
             self._hold(call, shown, texts)
-        done = await self.compress(call)
+        done = await self.compress(Planned(call, look, plan))
         if done.usage != Usage():
             self.sessions.owe(call.key, done.usage)
 
     def _with_placeholder(self, call: CompressCall, look: Look) -> CompressResult | None:
         """The view with what is at hand in its place; None where nothing is, where the whole is not
         too much, or where that is too much by now and cannot be added to."""
-        found = self.sessions.placeholder(call.key)
+        found = self.sessions.of(call.key).placeholder
         if found is None or not look.session.is_as(found.session):
             return None
         if look.layout.size() <= call.budget.limit:
@@ -269,23 +281,18 @@ class Pipeline:
         if shown.layout.size() <= call.budget.limit:
             self._hold(call, shown)
             return result_of(call, shown, self._tokens, found.untold)
-        try:
+        with contextlib.suppress(BudgetTooSmall):
             more = self.projector.plan(call, shown)
-        except BudgetTooSmall:
-            return None
-        return None if more is None else self._placeheld(call, shown, more)
-
-    def _placeheld(self, call: CompressCall, look: Look, plan: Plan) -> CompressResult:
-        """The view after the plan without a model; the next turns add to it."""
-        shown, texts = self._drafted(call, look, plan)
-        self._hold(call, shown)
-        return result_of(call, shown, self._tokens, texts)
+            if more is not None:
+                return self.uncommitted(call, shown, more, hold=True)
+        return None
 
     def _hold(self, call: CompressCall, shown: Look, untold: Sequence[Written] = ()) -> None:
         added = shown.layout.segments[len(shown.session.entries) :]
         standing = {id(segment) for _, _, segment in shown.layout.standing()}
         used = tuple(segment for segment in added if id(segment) in standing)
-        self.sessions.keep_placeholder(call.key, Placeholder(shown.session, used, tuple(untold)))
+        held = Placeholder(shown.session, used, tuple(untold))
+        self.sessions.of(call.key).placeholder = held
 
     # -------------------------------------------------------------- whatever fails
 
@@ -297,16 +304,15 @@ class Pipeline:
         except BudgetTooSmall as error:
             logger.info("shortened to go on: %s", error)  # each request; the caller says it once
         look = self.projector.look(call, session)
-        pairs = zip(look.layout.transcript.messages, look.layout.allowed, strict=True)
+        pairs = zip(look.reading.own, look.layout.allowed, strict=True)
         kept = [message for message, may_go in pairs if not may_go]
         room = int(call.budget.limit * SHORTENED_SHARE)
         shorter = dict(zip(map(id, kept), shorten(kept, room, self._size), strict=True))
-        messages = [shorter.get(id(message), message) for message in call.transcript.messages]
+        messages = [shorter.get(id(message), message) for message in call.reading.own]
         whole = result_of(call, look, self._tokens)
         try:
-            fit = self._statically(
-                replace(call, given=messages, transcript=read(messages)), session
-            )
+            reading = Reading.of(messages, self._tokens.cache)
+            fit = self._statically(replace(call, reading=reading), session)
         except BudgetTooSmall:
             bare = shorten(kept, call.budget.limit, self._size)
             fit = replace(
@@ -336,8 +342,8 @@ class Pipeline:
     def _segments(
         self, call: CompressCall, look: Look, draft: Draft
     ) -> list[tuple[Segment, Sequence[Message]]]:
-        """The draft's summaries and masks, each with the caller's own messages it stands for."""
-        layout, length = look.layout, len(look.raw)
+        """The draft's summaries and masks, each with the messages it stands for."""
+        layout, length = look.layout, len(look.reading.given)
         found = [
             (
                 Segment(
@@ -356,7 +362,7 @@ class Pipeline:
             )
             for job, text in zip(draft.plan.jobs, draft.texts, strict=True)
         ]
-        lines = dict(self.projector.masks(call, look)) if draft.plan.masks else {}
+        lines = self.projector.masks(call, look) if draft.plan.masks else {}
         for index in draft.plan.masks:
             line = lines[index]
             segment = mask_segment(
@@ -373,20 +379,6 @@ class Pipeline:
 SHORTENED_SHARE = 0.75
 """Share of the window for what may not be dropped, where it has to be shortened: the rest is for
 a summary and a tail."""
-
-
-def _own(result: CompressResult, snapshot: CompressCall, call: CompressCall) -> CompressResult:
-    """The result with the caller's own messages: the snapshot's are the cache's, and a view may be
-    edited."""
-    copies, given = snapshot.transcript, call.transcript
-    is_same = copies.origins == given.origins  # else they were edited between the two readings
-    own: dict[int, list[Message]] = {}
-    # Of equal messages there is one copy: each of its places gets a message of its own.
-    for at in reversed(range(len(copies.messages))):
-        message = given.messages[at] if is_same else to_plain(copies.messages[at])
-        own.setdefault(id(copies.messages[at]), []).append(message)
-    shown = [own[id(each)].pop() if own.get(id(each)) else each for each in result.messages]
-    return replace(result, messages=shown)
 
 
 def mask_segment(
@@ -406,34 +398,22 @@ def mask_segment(
 
 
 def _archived(look: Look, start: int, end: int) -> Sequence[Message]:
-    """The caller's own messages of a run, as they came and in their order."""
+    """The messages of a run, as they came and in their order."""
     origins = look.layout.transcript.origins[start:end]
-    places = sorted(o for o in origins if o is not None)
-    return look.raw.at(places) if isinstance(look.raw, Originals) else [look.raw[i] for i in places]
+    return look.reading.given.at(sorted(o for o in origins if o is not None))
 
 
 def outline_of(look: Look) -> Outline:
     """The transcript with, in place of every segment, its number: from it and the ledger a session
     is given back as it came. It names no summary, so that none is ever baked in."""
-    runs = _runs(look)
-    found: list[Message | int] = []
-    place = 0
-    while place < len(look.raw):
-        length, number = runs.get(place, (1, None))
-        found.append(look.raw[place] if number is None else number)
-        place += length
-    return tuple(found)
-
-
-def _runs(look: Look) -> dict[int, tuple[int, int]]:
-    """By the index of its first message, each stretch of the caller's list that a segment holds:
-    how many messages, and the segment's number."""
-    layout = look.layout
+    given, layout = look.reading.given, look.layout
     numbers = {id(segment): number for number, segment in enumerate(layout.segments)}
-    runs: dict[int, tuple[int, int]] = {}
+    found: list[Message | int | None] = list(given)
     for start, end, segment in layout.standing():
         origins = sorted(o for o in layout.transcript.origins[start:end] if o is not None)
         # Where repair moved a result out of its place, the messages stand as they came.
         if origins and origins[-1] - origins[0] + 1 == len(origins):
-            runs[origins[0]] = (len(origins), numbers[id(segment)])
-    return runs
+            found[origins[0]] = numbers[id(segment)]
+            for place in origins[1:]:
+                found[place] = None
+    return tuple(part for part in found if part is not None)

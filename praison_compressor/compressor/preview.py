@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
@@ -105,7 +105,7 @@ def preview_of(
     opening = tokens.messages([])
     return Preview(
         parts=tuple(replace(part, why=_why(part, call.budget, layout)) for part in parts),
-        messages=tuple(layout.transcript.messages),
+        messages=tuple(look.reading.own),
         message_tokens=layout.tokens,
         masks=frozenset((*masks, *layout.replaced)),
         budget=call.budget,
@@ -121,27 +121,27 @@ def preview_of(
 
 def _of_layout(layout: Layout, plan: Plan | None, masks: Mapping[int, int]) -> list[Part]:
     """The parts of the view that a plan would make; `masks` are the tokens of what it masks."""
-    jobs = {job.start: job for job in (plan.jobs if plan is not None else ())}
-    tiles = iter(layout.tiles)
-    tile = next(tiles, None)
+    found = {
+        tile.start: Part(
+            "",
+            tile.start,
+            tile.end - tile.start,
+            layout.source(tile.start, tile.end),
+            tile.segment.tokens,
+            segment=tile.segment,
+        )
+        for tile in layout.tiles
+        if tile.segment is not None
+    }
+    for job in plan.jobs if plan is not None else ():
+        size = job.end - job.start
+        found[job.start] = Part("", job.start, size, job.source_tokens, job.room, to_write=True)
     parts: list[Part] = []
     at = 0
-    while tile is not None and at < len(layout.tokens):
-        if at >= tile.end:
-            tile = next(tiles, None)
-            continue
-        job = jobs.get(at)
-        if job is not None:
-            parts.append(Part("", at, job.end - at, job.source_tokens, job.room, to_write=True))
-        elif tile.segment is not None:
-            before = layout.source(tile.start, tile.end)
-            parts.append(
-                Part("", at, tile.end - at, before, tile.segment.tokens, segment=tile.segment)
-            )
-        else:
-            after = masks.get(at, layout.message_tokens(at))
-            masked = int(at in masks or at in layout.replaced)
-            parts.append(Part("", at, 1, layout.tokens[at], after, masked))
+    while at < len(layout.tokens):
+        after = masks.get(at, layout.message_tokens(at))
+        masked = int(at in masks or at in layout.replaced)
+        parts.append(found.get(at) or Part("", at, 1, layout.tokens[at], after, masked))
         at += parts[-1].messages
     return named(parts)
 
@@ -150,8 +150,7 @@ def named(parts: Iterable[Part]) -> list[Part]:
     """The parts with verbatim messages that follow each other as one, and their names."""
     found = list(_merged(parts))
     summaries = [i for i, p in enumerate(found) if p.segment is not None or p.to_write]
-    name = _namer(summaries)
-    return [replace(part, name=name(index)) for index, part in enumerate(found)]
+    return [replace(part, name=_name(index, summaries)) for index, part in enumerate(found)]
 
 
 def _merged(parts: Iterable[Part]) -> Iterator[Part]:
@@ -170,17 +169,14 @@ def _merged(parts: Iterable[Part]) -> Iterator[Part]:
         )
 
 
-def _namer(summaries: Sequence[int]) -> Callable[[int], str]:
-    def name(index: int) -> str:
-        if index in summaries:
-            return "summary" if len(summaries) == 1 else f"summary {summaries.index(index) + 1}"
-        if not summaries:
-            return "all"
-        if index < summaries[0]:
-            return "head"
-        return "tail" if index > summaries[-1] else "kept"
-
-    return name
+def _name(index: int, summaries: Sequence[int]) -> str:
+    if index in summaries:
+        return "summary" if len(summaries) == 1 else f"summary {summaries.index(index) + 1}"
+    if not summaries:
+        return "all"
+    if index < summaries[0]:
+        return "head"
+    return "tail" if index > summaries[-1] else "kept"
 
 
 def _why(part: Part, budget: Budget, layout: Layout) -> str:

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..ledger.segments import Entry, Segment, Session, Store
-from ..messages import Message, digest, read
-from ..messages.digests import MessageCache, Originals
+from ..messages import Message, digest
+from ..messages.digests import MessageCache, Seen
 from ..messages.secrets import Redactor, masks_secrets
 from ..tokens.counter import TokenCounter
 from ..view.layout import arrange
-from ..view.masks import MaskLines, kept_steps, unreferenced
+from ..view.masks import kept_steps, mask_lines, unreferenced
 from ..view.plan import Plan, plan
-from .call import CompressCall, Look
+from .call import CompressCall, Look, Reading
 
 __all__ = [
     "Projector",
@@ -33,7 +33,6 @@ class Projector:
         self._tokens = tokens
         self._cache = tokens.cache
         self._recall = recall
-        self._mask_lines = MaskLines(tokens.cache)
 
     def open(self, call: CompressCall) -> Session:
         """The call's session."""
@@ -43,11 +42,11 @@ class Projector:
     def look(self, call: CompressCall, session: Session | None = None) -> Look:
         """The transcript with what the ledger has for it now."""
         session = self.open(call) if session is None else session
-        raw, transcript = call.given, call.transcript
-        expanded = self.expanded(transcript.messages, session)
+        reading = call.reading
+        expanded = self._expanded(reading.own, reading.seen, session)
         if expanded is not None:
-            raw, transcript = expanded, read(expanded)
-        seen = self._cache.all(transcript.messages)
+            reading = Reading.of(expanded, self._cache)
+        transcript, seen = reading.transcript, reading.seen
         # What was read back masked is known by what it stands for.
         aliases = _aliases(session)
         found = (entry.segment for entry in session.entries)
@@ -59,7 +58,7 @@ class Projector:
             call.budget.head,
             kept_steps(transcript.messages, transcript.steps, call.config),
         )
-        return Look(session, raw, layout)
+        return Look(session, reading, layout)
 
     def plan(self, call: CompressCall, look: Look) -> Plan | None:
         """What to do about it; None while it fits, or nothing would be gained.
@@ -75,12 +74,6 @@ class Projector:
             by_model=call.pays,
         )
 
-    def snapshot(self, call: CompressCall) -> CompressCall:
-        """The call with private copies of its messages: an agent may edit its own while a model
-        writes, and what is archived must be what was digested."""
-        copies = Originals(self._cache.all(call.given))
-        return replace(call, given=copies, transcript=read(copies))
-
     def recounted(self, segment: Segment) -> Segment:
         """The segment as this model counts it: it may have been written under another."""
         tokens = self._tokens.message(segment.rendered)
@@ -91,10 +84,15 @@ class Projector:
 
         None when there is none among them: they are the transcript itself.
         """
+        return self._expanded(messages, self._cache.all(messages), session)
+
+    def _expanded(
+        self, messages: Sequence[Message], seen: Sequence[Seen], session: Session
+    ) -> list[Message] | None:
         rendered = renderings(session, self._cache)
         if not rendered:
             return None
-        digests = [seen.digest for seen in self._cache.all(messages)]
+        digests = [each.digest for each in seen]
         times = Counter(found for found in digests if found in rendered)
         if not times:
             return None
@@ -112,15 +110,17 @@ class Projector:
 
     # -------------------------------------------------------------- masks
 
-    def masks(self, call: CompressCall, look: Look) -> list[tuple[int, Message]]:
+    def masks(self, call: CompressCall, look: Look) -> dict[int, Message]:
         """The results that may be masked, and what each would say."""
-        layout = look.layout
-        found = self._mask_lines(layout.transcript.messages, layout.tokens, call.config)
-        if not masks_secrets(self._store):
-            return found
-        # As the store would write them, so that the plan counts what will be sent.
-        safe = Redactor(call.key[0]).messages([line for _, line in found]).messages
-        return [(index, line) for (index, _), line in zip(found, safe, strict=True)]
+        if not look.lines:
+            layout = look.layout
+            found = mask_lines(layout.transcript.messages, layout.tokens, call.config, self._cache)
+            if masks_secrets(self._store):
+                # As the store would write them, so that the plan counts what will be sent.
+                safe = Redactor(call.key[0]).messages(list(found.values())).messages
+                found = dict(zip(found, safe, strict=True))
+            look.lines.update(found)
+        return look.lines
 
     def _mask_sizes(self, call: CompressCall, look: Look) -> dict[int, int]:
         """Tokens of each result that may be masked, as it would be then.
@@ -130,7 +130,7 @@ class Projector:
         wanted = call.pays or call.config.tool_policies
         if not wanted or (look.layout.size() <= call.budget.trigger and not call.force):
             return {}
-        return {index: self._tokens.message(line) for index, line in self.masks(call, look)}
+        return {index: self._tokens.message(line) for index, line in self.masks(call, look).items()}
 
 
 _NONE: Iterator[Entry] = iter(())

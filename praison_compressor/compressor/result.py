@@ -76,16 +76,6 @@ class CompressResult:
         return _priced(self.tokens_saved, cached_input_price(self.model))
 
     @property
-    def coverage_before(self) -> Coverage | None:
-        """Facts that the model's own text held; None where no model wrote."""
-        return next((text.before for text in self.written if text.before), None)
-
-    @property
-    def coverage_after(self) -> Coverage | None:
-        """Facts that the finished summary holds; None where none was written."""
-        return next((text.after for text in self.written if text.after), None)
-
-    @property
     def ungrounded(self) -> tuple[str, ...]:
         """Names in what a model wrote now that nothing it was shown has; the summary says so."""
         return tuple(name for text in self.written for name in text.ungrounded)
@@ -132,7 +122,7 @@ def result_of(
     tokens: TokenCounter,
     written: Sequence[Written] = (),
 ) -> CompressResult:
-    """The result that a look shows, after `written`."""
+    """The result that a look shows, after `written`: with the caller's own messages."""
     layout = look.layout
     segments = layout.summaries()
     standing = [segment for _, _, segment in layout.standing()]
@@ -143,9 +133,9 @@ def result_of(
     stand_ins = layout.segments[len(look.session.entries) :]
     found = "static" if any(s is t for s in segments for t in stand_ins) else "reused"
     return CompressResult(
-        messages=layout.view(),
+        messages=layout.view(own=look.reading.own),
         context_status="summarized" if segments else "masked" if masked else "full",
-        tokens_before=tokens.messages(call.transcript.messages),
+        tokens_before=tokens.seen(call.reading.seen),
         tokens_after=layout.size() + tokens.messages([]),
         session_id=look.session.tip,
         parent_session_id=look.session.parent,

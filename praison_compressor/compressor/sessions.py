@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,12 +16,12 @@ from typing import Any
 from ..errors import InvalidMessages
 from ..ledger.segments import Segment, Session, Usage
 from ..messages import Message, is_result, read
-from ..messages.digests import MessageCache, Seen
+from ..messages.digests import MessageCache
 from ..messages.forks import renewed
 from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
 from ..view.budget import Budget
-from ..view.layout import Layout, lay, lay_masks
+from ..view.layout import lay, lay_masks, shown
 from .call import CompressCall, Look
 from .projection import renderings
 from .result import CompressResult
@@ -36,9 +35,6 @@ __all__ = [
 ]
 
 REMEMBERED_SESSIONS = 64
-
-REMEMBERED_BILLS = 1_024
-"""What is owed is small and outlives the rest; the oldest is forgotten: ledgers have it too."""
 
 Key = tuple[str, str]
 """Namespace and session."""
@@ -60,11 +56,16 @@ class Placeholder:
 
 
 @dataclass
-class _Memory:
+class Memory:
+    """What one session left to its next turn."""
+
     last_turn: LastTurn | None = None
+    """How its newest transcript was laid out."""
     placeholder: Placeholder | None = None
+    """What stands for a part of it meanwhile."""
     told: dict[str, str] = field(default_factory=dict)
     """By the reason of a skip, since when it has been told."""
+    owed: Usage = field(default_factory=Usage)
 
 
 class Sessions:
@@ -75,50 +76,29 @@ class Sessions:
 
     def __init__(self) -> None:
         self._lock = renewed(threading.Lock())
-        self._known: OrderedDict[Key, _Memory] = OrderedDict()
-        self._owed: OrderedDict[Key, Usage] = OrderedDict()
+        self._known: OrderedDict[Key, Memory] = OrderedDict()
         self._flying: dict[Key, Future[None]] = {}
         renewed(self)
 
     def _at_fork_reinit(self) -> None:
         self._flying = {}  # those at work are not in the child
 
-    def _of(self, key: Key) -> _Memory:
-        """What is known of the session, as the newest; with the lock held."""
-        found = self._known.setdefault(key, _Memory())
+    def of(self, key: Key) -> Memory:
+        """What is known of the session, which is the newest now."""
+        with self._lock:
+            return self._of(key)
+
+    def _of(self, key: Key) -> Memory:
+        found = self._known.setdefault(key, Memory())
         self._known.move_to_end(key)
         while len(self._known) > REMEMBERED_SESSIONS:
             self._known.popitem(last=False)
         return found
 
-    # -------------------------------------------------------------- layouts
-
-    def last_turn(self, key: Key) -> LastTurn | None:
-        """How the session's newest transcript was laid out."""
-        known = self._known.get(key)
-        return None if known is None else known.last_turn
-
-    def keep_turn(self, turn: LastTurn) -> None:
-        """Remember it in place of the turn before."""
-        with self._lock:
-            self._of((turn.session.namespace, turn.session.id)).last_turn = turn
-
     def last_turns(self) -> list[LastTurn]:
         """Those of all sessions that are remembered."""
         with self._lock:
             return [each.last_turn for each in self._known.values() if each.last_turn]
-
-    def placeholder(self, key: Key) -> Placeholder | None:
-        """What stands for a part of the session meanwhile."""
-        known = self._known.get(key)
-        return None if known is None else known.placeholder
-
-    def keep_placeholder(self, key: Key, placeholder: Placeholder) -> None:
-        """Remember it in place of the one before."""
-        with self._lock:
-            self._of(key).placeholder = placeholder
-
-    # -------------------------------------------------------------- told and owed
 
     def is_news(self, key: Key, reason: str, since: str) -> bool:
         """Whether the session has not been told this; from now on it has."""
@@ -131,16 +111,14 @@ class Sessions:
     def owe(self, key: Key, usage: Usage) -> None:
         """Have it on the bill of the session's next result."""
         with self._lock:
-            self._owed[key] = self._owed.pop(key, Usage()) + usage
-            while len(self._owed) > REMEMBERED_BILLS:
-                self._owed.popitem(last=False)
+            self._of(key).owed += usage
 
-    def take_owed(self, key: Key) -> Usage | None:
-        """What is owed, once; None where nothing is."""
-        if key not in self._owed:
-            return None
+    def take_owed(self, key: Key) -> Usage:
+        """What is owed, once."""
         with self._lock:
-            return self._owed.pop(key, None)
+            known = self._of(key)
+            owed, known.owed = known.owed, Usage()
+            return owed
 
     # -------------------------------------------------------------- at work
 
@@ -172,43 +150,36 @@ class LastTurn:
     """A layout under the trigger, to which the next turn need only add."""
 
     session: Session
-    known: list[Any]
-    """Private copies of its messages, or what the cache has of them where not `comparable`."""
-    comparable: bool
-    """Whether `==` with a copy finds every edit."""
+    known: list[Message]
+    """Private copies of its messages."""
     counted: tuple[TokenCounter, float]
     """By what, and the ratio by which it corrected its counts then."""
     head_tokens: int
-    pieces: tuple[slice | Message, ...]
-    """The view: stretches of the transcript, the last one open, and what stands between them."""
+    standing: tuple[tuple[int, int, Segment], ...]
+    """Stretches of the transcript, and what stands for them in the view."""
     watched: frozenset[str]
     """Digests that a new message must not have: a segment of the ledger could begin with it."""
     result: CompressResult
     """What the next one differs from in its messages and their tokens."""
 
-    def messages(self) -> list[Message]:
-        """Private copies of the transcript."""
-        return [each.plain if isinstance(each, Seen) else each for each in self.known]
-
 
 def last_turn_of(
     call: CompressCall, look: Look, result: CompressResult, tokens: TokenCounter
 ) -> LastTurn | None:
-    """What to remember of a look with nothing to do; None where more than adding may happen."""
-    if look.raw is not call.given or not call.extends or not _is_as_given(call):
+    """What to remember of a look with nothing to do; None where more than adding may happen,
+    or `==` with a copy does not find every edit."""
+    seen = call.reading.seen
+    if look.reading is not call.reading or not call.extends or not call.reading.is_as_given:
         return None
     watched = _watched(look, tokens.cache)
-    if watched is None:
+    if watched is None or not all(entry.comparable for entry in seen):
         return None
-    seen = tokens.cache.all(call.transcript.messages)
-    comparable = all(entry.comparable for entry in seen)
     return LastTurn(
         session=replace(look.session, id=call.key[1]),
-        known=[entry.plain for entry in seen] if comparable else seen,
-        comparable=comparable,
+        known=[entry.plain for entry in seen],
         counted=(tokens, tokens.ratio),
         head_tokens=call.budget.head,
-        pieces=tuple(_pieces(look.layout)),
+        standing=tuple(look.layout.standing()),
         watched=watched,
         result=replace(
             result, messages=[], summary_method="reused" if result.segments else None, written=()
@@ -229,17 +200,14 @@ def added_to(
     if last.counted != (tokens, tokens.ratio) or last.head_tokens != budget.head:
         return None
     try:
-        # One comparison in C where it can be had: the whole cost of a quiet turn.
-        before = messages[:old] if last.comparable else tokens.cache.all(messages[:old])
+        # One comparison in C: the whole cost of a quiet turn.
         new = messages[old:]
-        if before != last.known or not _is_sound(new):
+        if messages[:old] != last.known or not _is_sound(new):
             return None
         seen = tokens.cache.all(new)
     except (AttributeError, TypeError, InvalidMessages):
         return None
-    if any(entry.digest in last.watched for entry in seen):
-        return None
-    if last.comparable and not all(entry.comparable for entry in seen):
+    if any(entry.digest in last.watched or not entry.comparable for entry in seen):
         return None
     added = sum(tokens.each(seen))
     result = replace(
@@ -249,9 +217,9 @@ def added_to(
     )
     if result.tokens_after - tokens.messages([]) > budget.trigger:
         return None
-    known = last.known + ([entry.plain for entry in seen] if last.comparable else seen)
+    known = [*last.known, *(entry.plain for entry in seen)]
     # The view is built anew for every caller, from the messages of his call: his to edit.
-    view = _built(last.pieces, messages)
+    view = shown(messages, last.standing)
     return replace(last, known=known, result=result), replace(result, messages=view)
 
 
@@ -279,37 +247,9 @@ def _watched(look: Look, cache: MessageCache) -> frozenset[str] | None:
     return frozenset(unlaid.union(renderings(look.session, cache)))
 
 
-def _pieces(layout: Layout) -> Iterator[slice | Message]:
-    """The view as stretches of the transcript and what stands between them."""
-    start = 0
-    for begin, end, segment in layout.standing():
-        yield slice(start, begin)
-        yield segment.rendered
-        start = end
-    yield slice(start, None)
-
-
-def _built(pieces: Sequence[slice | Message], messages: list[Message]) -> list[Message]:
-    view: list[Message] = []
-    for piece in pieces:
-        if isinstance(piece, slice):
-            # The first stretch is most often all: it is copied once.
-            view = view + messages[piece] if view else messages[piece]
-        else:
-            view.append(dict(piece))
-    return view
-
-
 def _is_sound(new: list[Message]) -> bool:
     """Whether messages can be added as they are: valid, and no result of an earlier call."""
     if new and is_result(new[0]):
         return False
     got = read(new)
     return all(a is b for a, b in zip(got.messages, new, strict=False)) and not got.repaired
-
-
-def _is_as_given(call: CompressCall) -> bool:
-    messages = call.transcript.messages
-    if len(messages) != len(call.given):
-        return False
-    return all(a is b for a, b in zip(messages, call.given, strict=True))

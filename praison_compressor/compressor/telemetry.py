@@ -7,12 +7,11 @@ nothing. The names are those of the conventions as of 2026 (their status is "dev
 
 from __future__ import annotations
 
+import contextlib
 import logging
-import re
 import threading
 import time
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from ..events import Event
@@ -37,27 +36,6 @@ TOKEN_BUCKETS = tuple(float(4**power) for power in range(14))
 SECOND_BUCKETS = tuple(0.01 * 2**power for power in range(14))
 """Both as the conventions ask."""
 
-PROVIDERS = {
-    "azure": "azure.ai.openai",
-    "azure_ai": "azure.ai.inference",
-    "bedrock": "aws.bedrock",
-    "gemini": "gcp.gemini",
-    "mistral": "mistral_ai",
-    "vertex_ai": "gcp.vertex_ai",
-    "watsonx": "ibm.watsonx.ai",
-    "xai": "x_ai",
-}
-"""litellm's routes where the conventions have another name."""
-
-FAMILIES = (
-    (r"(gpt|chatgpt|o\d|ft:)", "openai"),
-    (r"claude", "anthropic"),
-    (r"gemini", "gcp.gemini"),
-)
-"""Whose a model is that is named without a route."""
-
-UNKNOWN = "_OTHER"
-
 
 class Telemetry:
     """Listens to one compressor. `tracers` and `meters`: the global providers unless given."""
@@ -70,8 +48,6 @@ class Telemetry:
 
     def __call__(self, event: Event) -> None:
         """Take an event; whatever goes wrong with it stays in here."""
-        if self._is_absent:
-            return
         try:
             exporter = self._opened()
             if exporter is not None:
@@ -83,16 +59,10 @@ class Telemetry:
         """What exports, made at the first event: importing the API takes a tenth of a second."""
         with self._lock:
             if self._exporter is None and not self._is_absent:
-                self._is_absent = _is_absent()
-                self._exporter = None if self._is_absent else _Exporter(*self._providers)
+                self._is_absent = True
+                with contextlib.suppress(ImportError):
+                    self._exporter = _Exporter(*self._providers)
             return self._exporter
-
-
-def _is_absent() -> bool:
-    try:
-        return find_spec("opentelemetry") is None
-    except ImportError:
-        return True
 
 
 class _Exporter:
@@ -105,41 +75,33 @@ class _Exporter:
         meter = metrics.get_meter(NAME, meter_provider=meters)
         self._tokens = meter.create_histogram(
             "gen_ai.client.token.usage",
-            unit="{token}",
-            description="Tokens that the model which writes summaries read and wrote.",
+            "{token}",
+            "Tokens read and written for summaries.",
             explicit_bucket_boundaries_advisory=TOKEN_BUCKETS,
         )
         self._seconds = meter.create_histogram(
             "gen_ai.client.operation.duration",
-            unit="s",
-            description="Time of one call of the model that writes summaries.",
+            "s",
+            "Time of one call for a summary.",
             explicit_bucket_boundaries_advisory=SECOND_BUCKETS,
         )
         self._compressions = meter.create_counter(
-            f"{NAME}.compressions", unit="{compression}", description="Compressions, by outcome."
+            f"{NAME}.compressions", "{compression}", "Compressions, by outcome."
         )
         self._removed = meter.create_counter(
-            f"{NAME}.tokens.removed",
-            unit="{token}",
-            description="Tokens that views have fewer than before their compression.",
+            f"{NAME}.tokens.removed", "{token}", "Tokens that compressions took out of views."
         )
         self._fallbacks = meter.create_counter(
-            f"{NAME}.fallbacks", unit="{fallback}", description="Models that gave no summary."
+            f"{NAME}.fallbacks", "{fallback}", "Models that gave no summary."
         )
         self._open: dict[str, Span] = {}
 
     def take(self, event: Event) -> None:
-        known = {
-            "started": self._started,
-            "model_answered": self._model_answered,
-            "fell_back": self._fell_back,
-            "committed": self._committed,
-            "abandoned": self._abandoned,
-        }
-        if event.name in known:
-            known[event.name](event)
+        handler = getattr(self, f"_on_{event.name}", None)
+        if handler is not None:
+            handler(event)
 
-    def _started(self, event: Event) -> None:
+    def _on_started(self, event: Event) -> None:
         span = self._tracer.start_span(
             OPERATION,
             attributes={
@@ -151,7 +113,7 @@ class _Exporter:
         )
         self._open[event.session_id] = span
 
-    def _model_answered(self, event: Event) -> None:
+    def _on_model_answered(self, event: Event) -> None:
         from opentelemetry.trace import SpanKind, set_span_in_context
         from opentelemetry.trace.status import Status, StatusCode
 
@@ -174,10 +136,10 @@ class _Exporter:
             if data.get(field):
                 self._tokens.record(data[field], {**common, "gen_ai.token.type": kind})
 
-    def _fell_back(self, event: Event) -> None:
+    def _on_fell_back(self, event: Event) -> None:
         self._fallbacks.add(1, _model(event.data.get("model")))
 
-    def _committed(self, event: Event) -> None:
+    def _on_committed(self, event: Event) -> None:
         data = event.data
         method = data["method"] or "masks"
         outcome = {f"{NAME}.method": method, f"{NAME}.status": data["status"]}
@@ -200,10 +162,10 @@ class _Exporter:
             span.set_attribute(f"{NAME}.cost_usd", data["cost"])
         span.end()
 
-    def _abandoned(self, event: Event) -> None:
+    def _on_abandoned(self, event: Event) -> None:
         from opentelemetry.trace.status import Status, StatusCode
 
-        error = str(event.data.get("error") or UNKNOWN)
+        error = str(event.data["error"])
         self._compressions.add(1, {f"{NAME}.status": "abandoned", "error.type": error})
         span = self._open.pop(event.session_id, None)
         if span is not None:
@@ -241,8 +203,6 @@ def _usage(data: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _provider(model: str | None) -> str:
-    """Whose a model is, by its route in litellm or by its family's name."""
+    """Whose a model is: its route in litellm."""
     route, slash, _ = (model or "").lower().partition("/")
-    if slash:
-        return PROVIDERS.get(route, route)
-    return next((name for family, name in FAMILIES if re.match(family, route)), UNKNOWN)
+    return route if slash else "_OTHER"

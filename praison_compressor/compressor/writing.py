@@ -11,10 +11,9 @@ from ..errors import SummaryError
 from ..events import Event
 from ..facts import Domain
 from ..ledger.segments import Usage
-from ..messages import Message
 from ..summaries.prompts import rendering
 from ..summaries.protocol import Brief, Prefix, Summarizer, Written, billed
-from ..summaries.retries import MOST_CALLS, Breaker, LearnedWindows
+from ..summaries.retries import Breaker, LearnedWindows
 from ..summaries.static import FactFinder, carried_on, without_added
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
@@ -67,19 +66,10 @@ class Writing:
     ) -> Draft:
         """The plan's texts by a model where one is worth its call; `spent` is on their bill too."""
         writer, briefs = self._writer(call), briefs_for(call, look, plan)
-        asking = [number for number, brief in enumerate(briefs) if brief.by_model]
-        # Shared out evenly; where they are fewer than the briefs, the newest may ask.
-        calls = {n: (MOST_CALLS + i) // len(asking) for i, n in enumerate(asking)}
         texts = await asyncio.gather(
             *(
-                writer.write(
-                    brief,
-                    model=call.model,
-                    session_id=look.session.id,
-                    force=call.force,
-                    calls=calls.get(number, 0),
-                )
-                for number, brief in enumerate(briefs)
+                writer.write(brief, model=call.model, session_id=look.session.id, force=call.force)
+                for brief in briefs
             )
         )
         draft = Draft(plan, billed(texts, spent))
@@ -164,9 +154,8 @@ def default_summarizer(config: CompressorConfig) -> Summarizer:
 
 
 PROSE_SHARE = 1 / 3
-"""Of a summary's room, asked of the model at most. A model may write twice what it is asked for,
-and a weak one does: a third is left then for the facts that its text lacks. With a half a model of
-1.5 billion weights took all, and its text held 11 of 35 facts of which a static one holds 29."""
+"""Of a summary's room, asked of the model at most. A weak model writes twice what it is asked for:
+a third is left then for the facts that its text lacks."""
 
 
 def briefs_for(call: CompressCall, look: Look, plan: Plan) -> list[Brief]:
@@ -222,5 +211,5 @@ def _prefix(call: CompressCall, look: Look, job: Job) -> Prefix | None:
     if any(segment.method != "model" for segment in job.folds):
         return None
     before = look.layout.view(end=job.start)
-    own: list[Message] = look.layout.view(start=job.start, end=job.end)
+    own = look.layout.view(job.start, job.end)
     return Prefix((*before, *own), own[0], call.tools, rolled=bool(job.folds))

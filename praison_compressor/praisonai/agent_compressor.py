@@ -348,8 +348,8 @@ class AgentCompressor:
         root = self.ledger.lineage(self.config.namespace, session_id)[-1].session_id
         agent = self._agent()
         if agent is not None and not (root == self.session_id and agent.chat_history):
-            replace_conversation(agent, self.engine().resume(root, token_budget).messages)
-            self._last, self._last_overhead = None, 0
+            self._last = self.engine().resume(root, token_budget)
+            replace_conversation(agent, self._last.messages)
         self._session_id = root
         return root
 

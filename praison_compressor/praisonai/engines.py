@@ -25,7 +25,7 @@ from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from ..tokens.overflow import Overflow
 from ..view.layout import lay
-from ..view.masks import MaskLines
+from ..view.masks import mask_lines
 from .requests import HostRequest, same_model
 from .sessions import ledger_of
 
@@ -213,6 +213,7 @@ def prune(engine: ContextCompressor, messages: Sequence[Any], session_id: str) -
     newest = max((i for i, m in enumerate(transcript) if m["role"] == "user"), default=0)
     tiles = lay(digests, segments, [True] * len(digests))
     summarized = {i for t in tiles if t.segment is not None for i in range(t.start, t.end)}
+    lines = mask_lines(transcript, tokens, engine.config, engine.tokens.cache)
     found = [
         (
             mask_segment(
@@ -224,7 +225,7 @@ def prune(engine: ContextCompressor, messages: Sequence[Any], session_id: str) -
             ),
             [to_plain(transcript[index])],
         )
-        for index, line in MaskLines(engine.tokens.cache)(transcript, tokens, engine.config)
+        for index, line in lines.items()
         if index < newest
         and index not in summarized
         and digests[index] not in known

@@ -38,7 +38,8 @@ LEAST_PROSE = 50  # tokens
 
 
 class Piece(NamedTuple):
-    """A text to be shown, how many messages it is, and its tokens in a request."""
+    """A text to be shown, how many messages it is, and its tokens: at most so many, 0 if nobody
+    has counted them."""
 
     text: str
     messages: int = 1
@@ -128,7 +129,7 @@ class Drafter:
         Raises:
             SummarizerUnavailable: no room, or calls that would show next to nothing of it all.
         """
-        window, groups = self._asker.window(order), _by_step(brief.shown)
+        window, groups = self._asker.window(order), _by_step(brief.shown, tokens)
         make = self._request(brief, brief.folded or brief.earlier)
         longest = self._config.shown_message_tokens
         if window is None:
@@ -211,10 +212,19 @@ FILLED = 0.9
 """Share that a transcript fills of the parts it is cut for: they end between messages."""
 
 
-def _by_step(messages: Sequence[Message]) -> list[list[Piece]]:
-    """The messages as text for a summarizer, those of one step in one group."""
-    texts = rendering(messages)
-    return [[Piece(texts[index]) for index in step] for step in steps(messages)]
+LABEL = 8
+"""Tokens that a message's text may have here beyond the message itself, for whose words it is."""
+
+
+def _by_step(messages: Sequence[Message], tokens: TokenCounter) -> list[list[Piece]]:
+    """The messages as text for a summarizer, those of one step in one group, with their tokens at
+    most: the messages' own were counted before, and no token is less than a byte."""
+    counted = zip(rendering(messages), tokens.each(tokens.cache.all(messages)), strict=True)
+    pieces = [
+        Piece(text, tokens=min(size + LABEL, len(text.encode("utf-8", "replace"))))
+        for text, size in counted
+    ]
+    return [[pieces[index] for index in step] for step in steps(messages)]
 
 
 def packed(
@@ -234,8 +244,12 @@ def packed(
     Raises:
         SummarizerUnavailable: in so few parts next to nothing of each piece could be shown.
     """
-    counted = iter(count([piece.text for group in groups for piece in group]))
-    whole = [[piece._replace(tokens=next(counted) + JOINED) for piece in one] for one in groups]
+    every = [piece for group in groups for piece in group]
+    sizes = [piece.tokens + JOINED for piece in every]
+    if not all(piece.tokens for piece in every) or (space is not None and sum(sizes) > space):
+        sizes = [size + JOINED for size in count([piece.text for piece in every])]
+    sized = iter(sizes)
+    whole = [[piece._replace(tokens=next(sized)) for piece in group] for group in groups]
     if space is None:
         return [[_cut(piece, longest, count) for group in whole for piece in group]]
     longest = min(longest, space)

@@ -7,7 +7,7 @@ A stored mask may name the recall tool; `unreferenced` takes that out for an age
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -33,9 +33,9 @@ from ..messages.digests import MessageCache
 from .frame import ORIGINALS
 
 __all__ = [
-    "MaskLines",
     "kept_steps",
     "mask",
+    "mask_lines",
     "maskable",
     "masked_by_policy",
     "policy_of",
@@ -51,17 +51,17 @@ __all__ = [
 MASK_CHARS = 160
 
 
-def mask_line(call: ToolCall, text: str, own: str, *, max_chars: int = MASK_CHARS) -> str:
+def mask_line(call: ToolCall, text: str, own: str) -> str:
     """One line for an old tool output: tool, arguments, size, outcome.
 
     `text` is the whole output, `own` what of it the tool itself has written.
     """
     outcome = outcome_of(own, piped=is_piped(call))
     said = " ".join(call_text(call).split())
-    if len(said) > max_chars:
-        said = said[: max_chars - 1] + "…"
+    if len(said) > MASK_CHARS:
+        said = said[: MASK_CHARS - 1] + "…"
     lines = text.count("\n") + 1 if text else 0
-    detail = f": {outcome.detail[:max_chars]}" if outcome.detail else ""
+    detail = f": {outcome.detail[:MASK_CHARS]}" if outcome.detail else ""
     return f"[masked] {said} -> {outcome.status}, {lines} lines, {len(text)} chars{detail}"
 
 
@@ -74,16 +74,13 @@ Calls = Mapping[str, ToolCall]
 MASK, SUMMARIZE, KEEP = "mask", "summarize", "keep"
 
 
-def policy_of(tool: str, config: CompressorConfig) -> str:
+def policy_of(tool: str, config: CompressorConfig, default: str = MASK) -> str:
     """ "mask", "summarize" or "keep" for a tool: by its name, else the first pattern that fits."""
-    return _named_policy(tool, config) or MASK
-
-
-def _named_policy(tool: str, config: CompressorConfig) -> str | None:
     policies = config.tool_policies
     if tool in policies:
         return policies[tool]
-    return next((policy for name, policy in policies.items() if fnmatchcase(tool, name)), None)
+    fitting = (policy for name, policy in policies.items() if fnmatchcase(tool, name))
+    return next(fitting, default)
 
 
 def answered(messages: Sequence[Message]) -> Iterator[tuple[int, Calls]]:
@@ -128,46 +125,26 @@ def masked_by_policy(
     """
     shown = list(messages)
     for index, calls in maskable(messages, tokens, config).items():
-        named = {id: call for id, call in calls.items() if _named_policy(call.name, config)}
+        named = {id: call for id, call in calls.items() if policy_of(call.name, config, "")}
         if named:
             # Without a reference: what reads it writes a summary, whose frame has one for all.
             shown[index] = mask(named, messages[index], host_prefixes=config.host_prefixes)
     return tuple(shown)
 
 
-class MaskLines:
-    """The outputs that may become one line, each as that line; thread-safe.
-
-    Each line is made once: until a plan takes them it looks at all of them at every turn.
-    """
-
-    def __init__(self, cache: MessageCache) -> None:
-        self._cache = cache
-        self._lines: dict[Hashable, Message] = {}
-
-    def __call__(
-        self, messages: Sequence[Message], tokens: Sequence[int], config: CompressorConfig
-    ) -> list[tuple[int, Message]]:
-        """The messages' indices, in order, and their lines."""
-        free = maskable(messages, tokens, config)
-        return [
-            (index, self._line(calls, messages[index], config)) for index, calls in free.items()
-        ]
-
-    def _line(self, calls: Calls, message: Message, config: CompressorConfig) -> Message:
-        seen = self._cache(message)
-        key = (seen.content_digest, config.recall, config.host_prefixes, tuple(calls.items()))
-        line = self._lines.get(key)
-        if line is None:
-            reference = reference_of(seen.digest) if config.recall else None
-            line = mask(calls, message, reference, host_prefixes=config.host_prefixes)
-            if len(self._lines) >= REMEMBERED_LINES:
-                self._lines = {}
-            self._lines[key] = line
-        return line
-
-
-REMEMBERED_LINES = 4_096
+def mask_lines(
+    messages: Sequence[Message],
+    tokens: Sequence[int],
+    config: CompressorConfig,
+    cache: MessageCache,
+) -> dict[int, Message]:
+    """The messages whose results may become one line, by index, each as that line."""
+    found = {}
+    for index, calls in maskable(messages, tokens, config).items():
+        message = messages[index]
+        reference = reference_of(cache(message).digest) if config.recall else None
+        found[index] = mask(calls, message, reference, host_prefixes=config.host_prefixes)
+    return found
 
 
 def kept_steps(
@@ -292,35 +269,21 @@ LEAST_CHARS = 200
 def shorten(messages: Sequence[Message], limit: int, count: Count) -> list[Message]:
     """The messages with their longest texts cut in the middle until they count at most `limit`.
 
-    What lies between the task and the newest step is cut first where that is enough, else tool
-    results and the user's words after the task, else everything but system messages and the
-    newest, else all. The shortest possible list is returned where even that does not fit.
+    Tool results and the user's words after the task are cut first where that is enough, those
+    before the newest step before all; else everything but system messages and the newest, else
+    all. The shortest possible list is returned where even that does not fit.
     """
+    every = range(len(messages))
+    users = [index for index in every if messages[index].get("role") == "user"]
+    newest = steps(messages)[-1].start if messages else 0
+    later = [index for index in every if is_result(messages[index]) or index in users[1:]]
+    rest = [index for index in every[:-1] if not is_system(messages[index])]
     shortened = list(messages)
-    for may_cut in (_before_the_newest_step, _after_the_task, _all_but_newest, _everything):
+    for targets in ([index for index in later if index < newest], later, rest, every):
         if count(shortened) <= limit:
             break
-        targets = [i for i, message in enumerate(messages) if may_cut(messages, i, message)]
         shortened = _level(list(messages), targets, limit, count)
     return shortened
-
-
-def _before_the_newest_step(messages: Sequence[Message], index: int, message: Message) -> bool:
-    newest = steps(messages)[-1].start
-    return index < newest and _after_the_task(messages, index, message)
-
-
-def _after_the_task(messages: Sequence[Message], index: int, message: Message) -> bool:
-    users = [i for i, other in enumerate(messages) if other.get("role") == "user"]
-    return is_result(message) or index in users[1:]
-
-
-def _all_but_newest(messages: Sequence[Message], index: int, message: Message) -> bool:
-    return not is_system(message) and index != len(messages) - 1
-
-
-def _everything(messages: Sequence[Message], index: int, message: Message) -> bool:
-    return True
 
 
 def _level(
