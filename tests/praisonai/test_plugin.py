@@ -130,10 +130,3 @@ def test_it_can_be_switched_off_and_on_again(elsewhere: Path) -> None:
     """
     said = told(elsewhere, script, PRAISONAI_PLUGINS="praison-compressor")
     assert said == [True, False, "ContextManager", True]
-
-
-def test_the_environments_strategy(elsewhere: Path) -> None:
-    """With the plugin on, `PRAISONAI_CONTEXT_STRATEGY` is enough for `context=True`."""
-    script = "print(json.dumps([asked(True), asked(None)]))"
-    environment = {"PRAISONAI_PLUGINS": "true", "PRAISONAI_CONTEXT_STRATEGY": "summarize"}
-    assert told(elsewhere, script, **environment) == [DEFAULT, None]

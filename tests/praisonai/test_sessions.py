@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from praisonaiagents.session import get_default_session_store
 
 from praison_compressor import MemoryStore
 from praison_compressor.ledger.sql.database import default_path
@@ -30,7 +29,7 @@ from tests.helpers.hosting import (
     reused,
     turn,
 )
-from tests.helpers.kept_sessions import SESSION, TURNS, kept, rights, summaries_asked, talk
+from tests.helpers.kept_sessions import SESSION, kept, rights, summaries_asked, talk
 
 OTHER_PROCESS = """
 import sys
@@ -51,12 +50,6 @@ print(made.context_compressor.context_status, made.context_compressor.last_resul
 
 
 # ---------------------------------------------------------------- where it is
-
-
-def test_the_data_directory_is_the_tests_own(host: LocalProvider, tmp_path: Path) -> None:
-    """Nothing here may write to the data of whoever runs the tests."""
-    assert tmp_path in default_path().parents
-    assert Path(get_default_session_store().session_dir).is_relative_to(tmp_path)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -99,47 +92,7 @@ def test_a_named_store_comes_before_the_default(
     assert not default_path().exists()
 
 
-def test_a_directory_that_cannot_be_written_costs_no_compression(
-    host: LocalProvider, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The default place is nobody's wish: where it fails, the ledger is in memory and says so."""
-    default_path().parent.parent.mkdir(parents=True, exist_ok=True)
-    default_path().parent.write_text("a file where the directory should be")
-    compressor = talk(kept(host))
-    assert isinstance(compressor.ledger, MemoryStore)
-    assert len([r for r in caplog.records if "stays in memory" in r.getMessage()]) == 1
-
-
-def test_a_database_adapter_is_no_reason_to_write_here(host: LocalProvider) -> None:
-    """`db=` may be another machine's."""
-
-    class Elsewhere:
-        def on_agent_start(self, **_: Any) -> list[Any]:
-            return []
-
-    made = kept(host)
-    made._db = Elsewhere()
-    assert isinstance(made.context_compressor.ledger, MemoryStore)
-
-
 # ---------------------------------------------------------------- resumed
-
-
-@pytest.mark.parametrize(("path", "mode"), [(path, m) for path in PATHS for m in ("chat", "achat")])
-def test_the_next_agent_of_that_session_goes_on(host: LocalProvider, path: str, mode: str) -> None:
-    """The same summaries, word for word, and no call of the summarizer, whatever it is asked by."""
-    before = talk(kept(host, path)).last_result
-    asked = summaries_asked(host)
-    again = kept(host, path)
-    again._init_session_store()  # the host restores a session in `chat` only
-    MODES[mode](again, ["And the next one?"])
-    assert summaries_asked(host) == asked > 0
-    after = again.context_compressor.last_result
-    assert after.summary_method == "reused"
-    assert after.segments == before.segments
-    assert after.session_id == before.session_id
-    # The view of the last turn is what this one begins with; the host writes its own prompt.
-    assert of_agent(host)[-1].messages[1 : len(before.messages)] == before.messages[1:]
 
 
 @pytest.mark.parametrize("history", [False, True])
@@ -208,42 +161,3 @@ def test_any_window_of_the_conversation_is_the_conversation(
     made = agent(host, OPENAI, context(host))
     made.chat_history = list(TALK)
     assert conversation.carries_conversation(made, sent) == carried
-
-
-@pytest.mark.parametrize("path", PATHS)
-def test_an_agent_takes_up_a_session_that_its_host_has_forgotten(
-    host: LocalProvider, path: str, tmp_path: Path
-) -> None:
-    """From our store alone: its history and its view, and nobody is asked for a summary."""
-    told = str(tmp_path / "told.db")
-    first = agent(host, path, context(host, store_url=told))
-    before = talk(first).last_result
-    asked = summaries_asked(host)
-    again = agent(host, path, context(host, store_url=told))
-    compressor = again.context_compressor
-    assert compressor.resume(before.session_id) == first.context_compressor.session_id
-    assert len(again.chat_history) < TURNS
-    again.chat("And the next one?")
-    assert summaries_asked(host) == asked > 0
-    assert compressor.last_result.segments == before.segments
-    assert compressor.last_result.session_id == before.session_id
-    compressor.new_session()
-    compressor.resume(before.session_id, 100_000)
-    said = [m["content"] for m in again.chat_history if m["role"] == "user"]
-    assert said == [turn(n) for n in range(len(said))] != []
-
-
-def test_an_agents_last_words_can_be_saved(host: LocalProvider, tmp_path: Path) -> None:
-    """Turns since the last compression are in the store once it is told to, and resuming the
-    session that the agent is in does not put an older state back."""
-    told = str(tmp_path / "told.db")
-    made = agent(host, OPENAI, context(host, store_url=told))
-    compressor = talk(made)
-    made.chat("One more thing.")
-    history = list(made.chat_history)
-    compressor.resume(compressor.session_id)
-    assert made.chat_history == history
-    assert compressor.save() == 1
-    session = compressor.ledger.open("default", compressor.session_id)
-    said = [m["content"] for m in compressor.ledger.transcript(session) if m["role"] == "user"]
-    assert said == [*(turn(n) for n in range(TURNS)), "One more thing."]

@@ -44,20 +44,6 @@ def test_an_encrypted_session_has_an_encrypted_ledger(
     assert turn(1) in [m["content"] for m in archived]  # the first turn is head, never compressed
 
 
-def test_another_key_is_refused_and_nothing_is_plain(
-    host: LocalProvider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A ledger of another key stays as it is; this one is in memory, and the log says why."""
-    store = get_default_session_store()
-    use_as_default(monkeypatch, encrypted(store))
-    talk(kept(host))
-    use_as_default(monkeypatch, encrypted(store))
-    compressor = talk(kept(host, session="another"))
-    assert isinstance(compressor.ledger, MemoryStore)
-    assert "encrypted with another key" in caplog.text
-    assert b"the parser reads each line" not in bytes_kept()
-
-
 def test_a_plain_url_is_not_used_beside_an_encrypted_session(
     host: LocalProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 from praisonaiagents.session import HierarchicalSessionStore, get_default_session_store
 
-from praison_compressor import StoreUnavailable
 from praison_compressor.ledger.sql.store import SqlStore
 from praison_compressor.messages import content_digest
 from praison_compressor.praisonai import sessions as mirror
 from praison_compressor.testing import LocalProvider
-from tests.helpers.hosting import MODES, OPENAI, agent, context, turn
+from tests.helpers.hosting import MODES, turn
 from tests.helpers.kept_sessions import SESSION, TURNS, kept, talk
 
 
@@ -92,26 +91,3 @@ def test_a_forgotten_message_is_gone_from_the_hosts_mirror_too(host: LocalProvid
     assert done.erased.messages == 1
     assert len(done.mirrored) > 0
     assert [c for c in children(compressor) if store.session_exists(c)] == []
-
-
-def test_what_could_not_be_removed_is_named(
-    host: LocalProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A host that refuses keeps its child, and the caller learns which."""
-    made = kept(host)
-    compressor = talk(made)
-    store = get_default_session_store()
-    monkeypatch.setattr(type(store), "delete_session", lambda *_: False)
-    done = compressor.forget()
-    assert done.mirrored == ()
-    refused = [line for line in done.left if "could not be removed" in line]
-    assert [child for child in children(compressor) if any(child in r for r in refused)] != []
-    assert done.erased.messages > 0
-
-
-def test_memory_has_nothing_to_forget(host: LocalProvider) -> None:
-    """Said in one clear error, before anything is touched."""
-    made = agent(host, OPENAI, context(host))
-    compressor = talk(made)
-    with pytest.raises(StoreUnavailable, match="in memory"):
-        compressor.forget()

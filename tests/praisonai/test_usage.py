@@ -141,31 +141,6 @@ def test_a_key_that_a_provider_refuses_by_its_name_is_left_out(
 
 
 @BOTH
-def test_the_usage_of_a_request_that_is_sent_again_is_learned(
-    twice: LocalProvider, mode: Any
-) -> None:
-    """The first request of an agent is refused, without a number; its tighter view tells them."""
-
-    def answer(asked: Asked) -> Reply | Failure:
-        if asked.model != "aux" and len(asked.text) > 8_000:
-            return Failure(400, "Input is too long for requested model.", "invalid_request_error")
-        return Reply("In order.")
-
-    twice.answer_with(answer)
-    twice.set_window(100_000)
-    made = agent(twice, LITELLM, context(twice, context_window=12_000))
-    for number in range(40):
-        made.chat_history.append({"role": "user", "content": turn(number)})
-        made.chat_history.append({"role": "assistant", "content": "Noted."})
-    assert mode(made, [turn(40)]) == ["In order."]
-    sent = [r for r in twice.requests if r.model != "aux"]
-    # Older hosts send a refused request three times.
-    assert len({json.dumps(r.messages) for r in sent if r.status == 400}) == 1
-    assert [r.status for r in sent][-1] == 200
-    assert off_by(made, twice) < 0.02
-
-
-@BOTH
 def test_what_summaries_cost_is_in_the_agents_cost_summary(host: LocalProvider, mode: Any) -> None:
     """Tokens and dollars of the auxiliary model count against the agent's budget as its own do."""
     summary = "Done. The ledgers L-001 to L-008 were looked after, one by one, in their order."

@@ -16,7 +16,6 @@ from tests.helpers.realtime_talk import (
     HIGH,
     ITEMS,
     LOW,
-    TIGHT,
     TURN,
     all_messages,
     archived,
@@ -55,19 +54,6 @@ async def test_two_hundred_turns_stay_flat_and_lose_nothing():
         assert len(server.bills) > 200
         assert server.refusals == []
         assert caller.errors == []
-
-
-async def test_what_a_response_costs_stops_growing():
-    """Without marks the 60th response reads more than twice what it reads with them."""
-    billed = {}
-    for name, options in (("off", {"max_history_items": None, "trigger_items": None}), ("on", {})):
-        async with conversation(config=TIGHT, **options) as (server, agent, caller):
-            caller.transcribed = name == "on"
-            await caller.script(range(21, 80))
-            await agent.settled()
-            await caller.script(range(80, 81))
-            billed[name] = server.bills[-1]
-    assert billed["off"] > 2 * billed["on"]
 
 
 async def test_off_is_the_hosts_own_behaviour():

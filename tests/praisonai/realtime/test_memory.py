@@ -79,20 +79,6 @@ async def test_without_a_usable_text_the_static_summary_stands_in(answer):
         assert memories(server) == [agent.memory]
 
 
-async def test_items_that_say_nothing_are_not_deleted():
-    """Where there is nothing to say of the items, they stay."""
-
-    def mute(items):
-        return [("say", "")]
-
-    async with conversation(answers=mute, summarizer=None) as (server, agent, caller):
-        for _ in range(6):
-            await caller.turn("...")
-        await agent.settled()
-        assert agent.memory == ""
-        assert deletions(server) == []
-
-
 async def test_the_memory_is_data():
     """Reasoning is stripped, and no text can close the frame that says it is no instruction."""
 
