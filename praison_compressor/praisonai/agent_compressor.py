@@ -10,7 +10,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
@@ -41,12 +41,8 @@ from .sessions import Forgotten, Mirror, new_session_id, session_id_of
 log = logging.getLogger(__name__)
 
 
-class _Work(NamedTuple):
-    """What is asked of which compressor; tokens that are sent beside the messages."""
-
-    engine: ContextCompressor
-    options: dict[str, Any]
-    beside: int
+_Work = tuple[ContextCompressor, int, dict[str, Any]]
+"""Whom to ask, the tokens that are sent beside the messages, and what to ask for."""
 
 
 class AgentCompressor:
@@ -126,8 +122,7 @@ class AgentCompressor:
         try:
             request = replace(request, messages=without_window(self._agent(), request.messages))
             if self._compresses(request):
-                result = await self._run(request, lambda: self._work_of(request))
-                view: Sequence[Message] = result.messages
+                view: Sequence[Message] = (await self._run(request)).messages
             else:
                 view = await asyncio.to_thread(self._projected, request)
         except Exception as error:
@@ -188,24 +183,25 @@ class AgentCompressor:
             self._last, self._last_overhead = result, self._engines.measured(request)
         return result.messages
 
-    def _work_of(self, request: HostRequest) -> _Work:
-        options = {
-            "session_id": self.session_id,
-            "overhead_tokens": self._engines.overhead(request),
-            "tools": request.chat_tools,
-        }
-        return _Work(self.engine(request.model), options, self._engines.measured(request))
-
-    async def _run(self, request: HostRequest, prepare: Callable[[], _Work]) -> CompressResult:
+    async def _run(self, request: HostRequest, **command: str | None) -> CompressResult:
         async with self._notices.during(request):
-            work = await asyncio.to_thread(prepare)  # it opens the store
-            result = await work.engine.compress(request.messages, **work.options)
+            prepare: Callable[..., _Work] = self._commanded if command else self._due
+            engine, beside, options = await asyncio.to_thread(prepare, request, **command)
+            result = await engine.compress(request.messages, session_id=self.session_id, **options)
         await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
-        self._last, self._last_overhead = result, work.beside
+        self._last, self._last_overhead = result, beside
         bill(self._agent(), result.usage)
         if result.written or result.newly_masked:
-            self._notices.compressed(self.status(), result)
+            self._notices.compressed(self.status())
         return result
+
+    def _due(self, request: HostRequest) -> _Work:
+        overhead = self._engines.overhead(request)
+        options = {"overhead_tokens": overhead, "tools": request.chat_tools}
+        return self.engine(request.model), self._engines.measured(request), options
+
+    def _commanded(self, request: HostRequest, focus: str | None) -> _Work:
+        return self._engines.focused(focus), self._last_overhead, {"force": True}
 
     def _best(self, request: HostRequest, error: Exception) -> Sequence[Message]:
         """Our own failure must not end the turn: said once with its cause, the best view sent."""
@@ -260,15 +256,11 @@ class AgentCompressor:
         Raises:
             CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
         """
-        return await self._run(self._now(), lambda: self._work_now(focus))
+        return await self._run(self._now(), focus=focus)
 
     def compress(self, focus: str | None = None) -> CompressResult:
         """The same from anywhere."""
         return run(self.acompress(focus))
-
-    def _work_now(self, focus: str | None) -> _Work:
-        options = {"session_id": self.session_id, "force": True}
-        return _Work(self._engines.focused(focus), options, self._last_overhead)
 
     def mask(self) -> int:
         """Turn the large tool outputs before the newest turn into one line each; returns how many.

@@ -68,7 +68,7 @@ REPLACED = (
     Replaced(_AGENT, "context_compressor", "for users", agents.context_compressor, "new"),
     # Who asks.
     Replaced(_AGENT, "clone_for_channel", _ASKED, agents.clone_for_channel),
-    Replaced("agents.agents.AgentTeam", "__init__", _ASKED, agents.team_init),
+    Replaced("agents.agents.AgentTeam", "__init__", _ASKED, options.team_init),
     Replaced(_PARSER, "_parse_workflow_data", _ASKED, options.parse_workflow_data),
     # Whose turn it is.
     Replaced(_MIXIN, "chat", _TURN, commands.chat),

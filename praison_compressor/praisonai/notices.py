@@ -1,5 +1,5 @@
 """What is told of a conversation: its status, and each compression to the host's hooks, its memory,
-the agent's stream, the log and, with `output="verbose"`, the screen. A silent agent stays silent.
+the log and, with `output="verbose"`, the screen. A silent agent stays silent.
 """
 
 from __future__ import annotations
@@ -177,7 +177,6 @@ class Notices:
         request = _during.get()
         messages = self._newest if request is None else request.messages
         if event.name == "started":
-            self._on_stream(event, "compressing the conversation")
             words = f"compressing {short(event.data['tokens'])} tokens"
             if request is None:
                 self._print(f"in the background: {words}")
@@ -190,11 +189,9 @@ class Notices:
             before, after = event.data["tokens_before"], event.data["tokens_after"]
             self._say(f"Compressed {short(before)} → {short(after)} in the background")
 
-    def compressed(self, status: Status, result: CompressResult) -> None:
-        """Say it in one line, and in the agent's stream."""
+    def compressed(self, status: Status) -> None:
+        """Say it in one line."""
         self._say(line(status))
-        numbers = {"tokens_before": result.tokens_before, "tokens_after": result.tokens_after}
-        self._on_stream(Event("committed", status.session_id, numbers), str(self.line))
 
     def _say(self, words: str) -> None:
         self.line = words
@@ -223,25 +220,6 @@ class Notices:
             extra=dict(event.data),
         )
         return HookEvent[name], told
-
-    def _on_stream(self, event: Event, words: str) -> None:
-        """The host has no event type of its own for this: its progress of a tool is nearest."""
-        emitter = getattr(self._agent(), "stream_emitter", None)
-        if emitter is None:
-            return
-        from praisonaiagents.streaming.events import StreamEvent, StreamEventType
-
-        _guarded(
-            lambda: emitter.emit(
-                StreamEvent(
-                    type=StreamEventType.TOOL_PROGRESS,
-                    content=words,
-                    tool_call={"name": "context_compressor"},
-                    metadata={"context_compression": event.name, **event.data},
-                    session_id=event.session_id,
-                )
-            )
-        )
 
     def _print(self, words: str, *, only_on_terminal: bool = False) -> None:
         if words:
