@@ -22,9 +22,8 @@ from rich.console import Console
 from rich.table import Table
 
 from praison_compressor.praisonai.realtime import RealtimeAgent
-from tests.helpers.realtime_caller import Caller, model, oracle, value_of
+from tests.helpers.realtime_caller import Caller, archived, model, oracle, value_of
 from tests.helpers.realtime_server import Event, Kept, RealtimeServer, Reply
-from tests.helpers.realtime_talk import archived
 
 LOW, HIGH = 20, 60
 PACE_SECONDS = 0.004

@@ -11,8 +11,7 @@ from praisonaiagents.agent.realtime_agent import RealtimeAgent as HostRealtimeAg
 from praison_compressor import ConfigError
 from praison_compressor.messages import text_of
 from praison_compressor.praisonai.realtime import RealtimeAgent
-from tests.helpers.realtime_caller import value_of
-from tests.helpers.realtime_talk import (
+from tests.helpers.realtime_caller import (
     HIGH,
     ITEMS,
     LOW,
@@ -26,6 +25,7 @@ from tests.helpers.realtime_talk import (
     memory_ids,
     sent,
     small_talk,
+    value_of,
 )
 
 

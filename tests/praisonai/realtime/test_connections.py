@@ -8,20 +8,24 @@ import random
 from praison_compressor import CompressorConfig
 from praison_compressor.messages import text_of
 from praison_compressor.view.frame import unframe
-from tests.helpers.realtime_caller import FACT, Caller, line, model, value_of
-from tests.helpers.realtime_server import RealtimeServer
-from tests.helpers.realtime_talk import (
+from tests.helpers.realtime_caller import (
+    FACT,
     SMALL,
+    Caller,
     GatedStore,
     agent_for,
     all_messages,
     archived,
     conversation,
+    line,
     memories,
     memory_ids,
+    model,
     small_talk,
     until,
+    value_of,
 )
+from tests.helpers.realtime_server import RealtimeServer
 
 
 async def test_a_reconnect_tells_the_memory_and_the_live_window():

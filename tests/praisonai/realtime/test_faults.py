@@ -6,7 +6,7 @@ import pytest
 
 from praison_compressor import MemoryStore, StoreUnavailable
 from praison_compressor.praisonai.realtime import RealtimeAgent
-from tests.helpers.realtime_talk import (
+from tests.helpers.realtime_caller import (
     SMALL,
     archived,
     conversation,

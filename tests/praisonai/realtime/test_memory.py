@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from praison_compressor.ledger.segments import verify
-from tests.helpers.realtime_caller import value_of
-from tests.helpers.realtime_talk import (
+from tests.helpers.realtime_caller import (
     TIGHT,
     Slow,
     archived,
@@ -19,6 +18,7 @@ from tests.helpers.realtime_talk import (
     sent,
     small_talk,
     until,
+    value_of,
 )
 
 
@@ -127,6 +127,6 @@ async def test_a_fold_is_cancelled_at_disconnect():
         await facts_until(caller, lambda: slow.running)
         before, live = agent.memory, agent.items
         await caller.hang_up()
-        assert (slow.cancelled, slow.running) == (1, 0)
+        assert (slow.calls, slow.running) == (1, 0)
         assert (agent.memory, agent.items) == (before, live)
         assert agent.segments == ()
