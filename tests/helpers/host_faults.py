@@ -83,8 +83,8 @@ FAULTS = (
         "has no EncryptedSessionStore",
         "1.7.4",
         (
-            "praisonai/test_sessions_encrypted.py::test_an_encrypted_session_has_an_encrypted_ledger",
-            "praisonai/test_sessions_encrypted.py::test_a_plain_url_is_not_used_beside_an_encrypted_session",
+            "praisonai/test_sessions.py::test_an_encrypted_session_has_an_encrypted_ledger",
+            "praisonai/test_sessions.py::test_a_plain_url_is_not_used_beside_an_encrypted_session",
         ),
     ),
     Fault(

@@ -14,7 +14,6 @@ import pytest
 from praison_compressor.testing import LocalProvider, Summarizer
 from tests.helpers.hosting import (
     EVERY_PATH,
-    LITELLM,
     MODES,
     OPENAI,
     PATHS,
@@ -139,26 +138,6 @@ def test_no_model_where_the_user_wrote_so(host: LocalProvider) -> None:
         made.chat(turn(n))
     assert all("You keep the books." in r.messages[0]["content"] for r in host.requests)
     assert made.context_compressor.last_result.segments[0].method == "static"
-
-
-class Backend:
-    """A model object of the user's own, as the host takes one."""
-
-    model = "mine"
-
-    def get_response(self, **kwargs: Any) -> str:
-        """Answer."""
-        return "Mine."
-
-
-def test_a_backend_of_the_users_own_has_no_endpoint(host: LocalProvider) -> None:
-    """It is asked by the host alone: we send nothing anywhere, and end no turn."""
-    made = agent(host, LITELLM, context(host, auxiliary_model=None))
-    made.llm_instance = Backend()
-    assert made.chat(turn(0)) == "Mine."
-    assert made.context_compressor.compress().summary_method is None
-    assert made.chat(turn(1)) == "Mine."
-    assert host.requests == []
 
 
 # ---------------------------------------------------------------- the event loop

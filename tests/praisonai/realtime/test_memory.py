@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from praison_compressor.ledger.segments import verify
 from tests.helpers.realtime_caller import (
     TIGHT,
@@ -18,7 +16,6 @@ from tests.helpers.realtime_caller import (
     sent,
     small_talk,
     until,
-    value_of,
 )
 
 
@@ -59,24 +56,6 @@ async def test_the_memory_quotes_then_summarizes_and_verifies():
         chain = agent.store.lineage("default", agent.session_id)
         assert [e.parent_id for e in chain] == [None, *(e.id for e in chain[:-1])]
         assert {*archived(agent), *agent.items} == caller.seen - {*memory_ids(server)}
-
-
-@pytest.mark.parametrize("answer", ["<think>nothing but thoughts</think>", None])
-async def test_without_a_usable_text_the_static_summary_stands_in(answer):
-    """Empty, only reasoning, or no model at all: facts and words, never an empty memory."""
-
-    async def useless(messages):
-        return answer
-
-    options = {"summarizer": useless if answer is not None else None, "config": TIGHT}
-    async with conversation(**options) as (server, agent, caller):
-        await facts_until(caller, lambda: agent.segments)
-        await agent.settled()
-        assert {segment.method for segment in agent.segments} == {"static"}
-        assert "without a model" in agent.memory
-        assert f"fact-0 is {value_of('fact-0')}" in agent.memory
-        assert f"fact-1 is {value_of('fact-1')}" in agent.memory
-        assert memories(server) == [agent.memory]
 
 
 async def test_the_memory_is_data():
