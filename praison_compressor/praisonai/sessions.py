@@ -160,6 +160,11 @@ def forget(ledger: SqlStore, namespace: str, target: str, host: Any = None) -> F
         for name in erased.sessions
         if _is_there(host, name)
     ]
+    if gone and getattr(host, "db_path", None):
+        # The host's databases do not clear what they free.
+        left.append(f"freed pages of {host.db_path} may hold old bytes; VACUUM it")
+    if gone and getattr(host, "_mirror_writer", None) is not None:
+        left.append("the host copies its sessions elsewhere (its own mirror); remove them there")
     return Forgotten(erased, gone, tuple(left))
 
 
