@@ -185,10 +185,16 @@ class AgentCompressor:
 
     async def _run(self, request: HostRequest, **command: str | None) -> CompressResult:
         async with self._notices.during(request):
-            prepare: Callable[..., _Work] = self._commanded if command else self._due
-            engine, beside, options = await asyncio.to_thread(prepare, request, **command)
+            if command:
+                work = await asyncio.to_thread(self._commanded, **command)
+            elif self._engines.has(request.model):
+                work = self._due(request)
+            else:  # a store to be opened, a vocabulary to be read
+                work = await asyncio.to_thread(self._due, request)
+            engine, beside, options = work
             result = await engine.compress(request.messages, session_id=self.session_id, **options)
-        await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
+        if self._mirror.lacks(result):
+            await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
         self._last, self._last_overhead = result, beside
         bill(self._agent(), result.usage)
         if result.written or result.newly_masked:
@@ -200,7 +206,7 @@ class AgentCompressor:
         options = {"overhead_tokens": overhead, "tools": request.chat_tools}
         return self.engine(request.model), self._engines.measured(request), options
 
-    def _commanded(self, request: HostRequest, focus: str | None) -> _Work:
+    def _commanded(self, focus: str | None) -> _Work:
         return self._engines.focused(focus), self._last_overhead, {"force": True}
 
     def _best(self, request: HostRequest, error: Exception) -> Sequence[Message]:

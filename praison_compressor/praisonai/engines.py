@@ -90,6 +90,10 @@ class Engines:
                 found = self._made[name] = self._make(self._config_for(name))
             return found
 
+    def has(self, model: str | None) -> bool:
+        """Whether the compressor for a model is there already."""
+        return self._name(model) in self._made
+
     def focused(self, focus: str | None) -> ContextCompressor:
         """The agent's own, with more words for the summarizer."""
         if not focus:
