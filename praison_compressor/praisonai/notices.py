@@ -18,6 +18,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
 from ..events import Event, Listener
 from ..messages import Message, is_system
+from ..messages.display import one_line
 from ..summaries.threads import apart
 from ..tokens.models import model_limits
 from .requests import HostRequest
@@ -176,12 +177,11 @@ class Notices:
             _guarded(lambda to=listener: to(event))  # type: ignore[misc]
         request = _during.get()
         messages = self._newest if request is None else request.messages
-        if event.name == "started":
-            words = f"compressing {short(event.data['tokens'])} tokens"
-            if request is None:
-                self._print(f"in the background: {words}")
-            else:
-                self._print(words, only_on_terminal=True)
+        words = _words(event)
+        if words and request is None:
+            self._print(f"in the background: {words}")
+        elif words:
+            self._print(words, only_on_terminal=event.name == "started")
         if event.name in _HOOKS:
             # In the background this thread may wait for the hooks.
             (apart if request is None else request.tell)(lambda: self._tell(event, messages))
@@ -243,3 +243,18 @@ def _guarded(work: Callable[[], Any]) -> None:
         work()
     except Exception:
         log.warning("who is told of compressions failed", exc_info=True)
+
+
+def _words(event: Event) -> str:
+    """What the screen says of an event; "" where that is nothing."""
+    data = event.data
+    if event.name == "started":
+        return f"compressing {short(data['tokens'])} tokens"
+    if event.name != "skipped":
+        return ""
+    if data["reason"] == "cooldown":
+        return f"{one_line(str(data['model']))} rests after a failure and is not asked"
+    size = f"not compressed at {short(data['tokens'])} tokens"
+    if data["reason"] == "no gain":
+        return f"{size}: it would free too little"
+    return f"{size}: what cannot be dropped takes more than {short(data['trigger'])}"
