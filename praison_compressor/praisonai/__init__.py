@@ -4,9 +4,8 @@ In the order in which a turn passes them:
 
 - `context`, `plugin`, `install`: switching it on; what is replaced in the host, in one table
 - `options`: what an agent asks for by `context=`
-- `agents`: which agents asked, and whose turn is running
+- `agents`: which agents asked, and whose turn is running; the host's own management, out of the way
 - `commands`: slash commands; every other prompt begins a turn
-- `host_compaction`: the host's own compaction, out of the way
 - `wire`, `requests`: every request on its way out, as messages and back
 - `agent_compressor`: `agent.context_compressor`, the view of each request
 - `engines`: one `ContextCompressor` per model, and the agent's own model as summarizer

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
-import operator
 import re
 import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
@@ -21,10 +21,9 @@ from ..ledger.recall import recall_tools
 from ..ledger.segments import Store
 from ..messages import Message
 from ..messages.forks import renewed
-from ..summaries.threads import off_loop
+from ..summaries.threads import run
 from ..tokens.overflow import overflow_of
 from .engines import Engines, bill, prune
-from .host_compaction import PassThroughManager, manager_for
 from .notices import Notices, Status, status_of
 from .options import RequestedContext
 from .requests import (
@@ -42,12 +41,8 @@ from .sessions import Forgotten, Mirror, new_session_id, session_id_of
 log = logging.getLogger(__name__)
 
 
-class _Work(NamedTuple):
-    """What is asked of which compressor; tokens that are sent beside the messages."""
-
-    engine: ContextCompressor
-    options: dict[str, Any]
-    beside: int
+_Work = tuple[ContextCompressor, int, dict[str, Any]]
+"""Whom to ask, the tokens that are sent beside the messages, and what to ask for."""
 
 
 class AgentCompressor:
@@ -55,7 +50,7 @@ class AgentCompressor:
 
     def __init__(self, agent: Any, asked: RequestedContext, config: CompressorConfig) -> None:
         self._agent = weakref.ref(agent)
-        self._asked = asked
+        self.asked = asked
         self._session_id: str | None = None
         self._own_id = new_session_id()
         self._notices = Notices(self._agent)
@@ -66,8 +61,10 @@ class AgentCompressor:
         self._lock = renewed(threading.Lock())
         self._last: CompressResult | None = None
         self._last_overhead = 0
-        self._found = _state(agent)
-        self._manager: PassThroughManager | None = None
+        # Exactly one system compresses: the host's `context_compaction` is off meanwhile.
+        self._execution, self._uncompacted = agent.execution, copy.copy(agent.execution)
+        self._uncompacted.context_compaction = False
+        agent.execution = self._uncompacted
         self._recall = give_recall_tools(agent, self)
 
     @property
@@ -108,69 +105,33 @@ class AgentCompressor:
         """Have every event of this agent's compressions passed on, with its numbers."""
         self._notices.subscribe(listener)
 
-    # ------------------------------------------------------------ the agent's manager
-
-    @property
-    def is_in_place(self) -> bool:
-        """Whether the agent still asks as it did, or has the manager that we gave it."""
-        agent = self._agent()
-        if agent is None:
-            return False
-        if self._manager is not None:
-            return agent._context_manager is self._manager
-        return all(map(operator.is_, _state(agent), self._found))
-
-    def put_in_place(self) -> None:
-        """Give the agent our manager, now that it is asked for.
-
-        Not before: the host's looks up the model's window in litellm, whose import takes seconds,
-        and a turn may begin on an event loop.
-        """
-        agent = self._agent()
-        with self._lock:
-            if agent is not None and self._manager is None:
-                self._manager = manager_for(agent, self._asked.context)
-                agent.context_manager = self._manager
-
     def leave(self) -> None:
-        """Give the agent back what it had; the host builds its own manager where it had none."""
+        """Give the agent back what it had."""
         agent = self._agent()
         if agent is None:
             return
         if self._recall:
             agent.tools = [tool for tool in _tools_of(agent) if tool not in self._recall]
-        if self._manager is None or not self.is_in_place:
-            return
-        _, manager, initialized = self._found
-        ours = isinstance(manager, PassThroughManager)  # of the agent that this one was copied from
-        agent._context_manager = None if ours else manager
-        agent._context_manager_initialized = initialized and not ours
+        if agent.execution is self._uncompacted:
+            agent.execution = self._execution
 
-    def view(self, request: HostRequest) -> Sequence[Message]:
-        """What to send instead of the request's messages."""
-        try:
-            request = replace(request, messages=without_window(self._agent(), request.messages))
-            if self._compresses(request):
-                result = self._run(request, lambda: self._work_of(request))
-                view: Sequence[Message] = result.messages
-            else:
-                view = self._projected(request)
-        except Exception as error:
-            view = self._best(request, error)
-        return self._in_its_roles(request, view)
+    # ------------------------------------------------------------ requests
 
     async def aview(self, request: HostRequest) -> Sequence[Message]:
-        """The same on the event loop, which is never held up."""
+        """What to send instead of the request's messages. The event loop is never held up."""
         try:
             request = replace(request, messages=without_window(self._agent(), request.messages))
             if self._compresses(request):
-                result = await self._arun(request, lambda: self._work_of(request))
-                view: Sequence[Message] = result.messages
+                view: Sequence[Message] = (await self._run(request)).messages
             else:
                 view = await asyncio.to_thread(self._projected, request)
         except Exception as error:
             view = await asyncio.to_thread(self._best, request, error)
-        return self._in_its_roles(request, view)
+        return alternating(view) if ROLES in self.refused(request) else view
+
+    def view(self, request: HostRequest) -> Sequence[Message]:
+        """The same from anywhere."""
+        return run(self.aview(request))
 
     def used(self, request: HostRequest, sent: Sequence[Message], reported: int) -> None:
         """Learn from the prompt tokens that the provider reports for what was sent."""
@@ -183,22 +144,22 @@ class AgentCompressor:
         """What the request's model was found not to take."""
         return frozenset(what for model, what in self._refused if model == request.model)
 
-    def other_view(
-        self, request: HostRequest, sent: Sequence[Message], error: Exception
-    ) -> Sequence[Message] | None:
-        """What to send after a refusal that says what to change; None after any other."""
-        return self.view(request) if self._learned(request, sent, error) else None
-
     async def aother_view(
         self, request: HostRequest, sent: Sequence[Message], error: Exception
     ) -> Sequence[Message] | None:
-        """The same on the event loop."""
+        """What to send after a refusal that says what to change; None after any other."""
         learned = await asyncio.to_thread(self._learned, request, sent, error)
         return await self.aview(request) if learned else None
 
+    def other_view(
+        self, request: HostRequest, sent: Sequence[Message], error: Exception
+    ) -> Sequence[Message] | None:
+        """The same from anywhere."""
+        return run(self.aother_view(request, sent, error))
+
     def _compresses(self, request: HostRequest) -> bool:
         """Whether the request may move the session on: the conversation itself, unless told not."""
-        if not self._asked.automatic:
+        if not self.asked.automatic:
             return False
         if carries_conversation(self._agent(), request.messages):
             return True
@@ -222,34 +183,31 @@ class AgentCompressor:
             self._last, self._last_overhead = result, self._engines.measured(request)
         return result.messages
 
-    def _work_of(self, request: HostRequest) -> _Work:
-        options = {
-            "session_id": self.session_id,
-            "overhead_tokens": self._engines.overhead(request),
-            "tools": request.chat_tools,
-        }
-        return _Work(self.engine(request.model), options, self._engines.measured(request))
-
-    def _run(self, request: HostRequest, prepare: Callable[[], _Work]) -> CompressResult:
-        with self._notices.during(request):
-            work = prepare()
-            result = off_loop(lambda: work.engine.compress_sync(request.messages, **work.options))
-        self._mirror.show(self.config.namespace, result)
-        return self._sent(result, work.beside)
-
-    async def _arun(self, request: HostRequest, prepare: Callable[[], _Work]) -> CompressResult:
+    async def _run(self, request: HostRequest, **command: str | None) -> CompressResult:
         async with self._notices.during(request):
-            work = await asyncio.to_thread(prepare)  # it opens the store
-            result = await work.engine.compress(request.messages, **work.options)
-        await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
-        return self._sent(result, work.beside)
-
-    def _sent(self, result: CompressResult, beside: int) -> CompressResult:
+            if command:
+                work = await asyncio.to_thread(self._commanded, **command)
+            elif self._engines.has(request.model):
+                work = self._due(request)
+            else:  # a store to be opened, a vocabulary to be read
+                work = await asyncio.to_thread(self._due, request)
+            engine, beside, options = work
+            result = await engine.compress(request.messages, session_id=self.session_id, **options)
+        if self._mirror.lacks(result):
+            await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
         self._last, self._last_overhead = result, beside
         bill(self._agent(), result.usage)
         if result.written or result.newly_masked:
-            self._notices.compressed(self.status(), result)
+            self._notices.compressed(self.status())
         return result
+
+    def _due(self, request: HostRequest) -> _Work:
+        overhead = self._engines.overhead(request)
+        options = {"overhead_tokens": overhead, "tools": request.chat_tools}
+        return self.engine(request.model), self._engines.measured(request), options
+
+    def _commanded(self, focus: str | None) -> _Work:
+        return self._engines.focused(focus), self._last_overhead, {"force": True}
 
     def _best(self, request: HostRequest, error: Exception) -> Sequence[Message]:
         """Our own failure must not end the turn: said once with its cause, the best view sent."""
@@ -267,9 +225,6 @@ class AgentCompressor:
         except Exception:
             log.exception("agent %s: sent as it is", self._name())
             return request.messages
-
-    def _in_its_roles(self, request: HostRequest, view: Sequence[Message]) -> Sequence[Message]:
-        return alternating(view) if ROLES in self.refused(request) else view
 
     def _learned(self, request: HostRequest, sent: Sequence[Message], error: Exception) -> bool:
         """Take from a refusal what the model wants; False when it says nothing of that."""
@@ -301,21 +256,17 @@ class AgentCompressor:
         """Where the conversation stands: its tokens, its window, its session."""
         return status_of(self._last, self._last_overhead, self.engine(), self.session_id)
 
-    def compress(self, focus: str | None = None) -> CompressResult:
+    async def acompress(self, focus: str | None = None) -> CompressResult:
         """Compress the agent's conversation now, with `focus` as what to keep most of all.
 
         Raises:
             CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
         """
-        return self._run(self._now(), lambda: self._work_now(focus))
+        return await self._run(self._now(), focus=focus)
 
-    async def acompress(self, focus: str | None = None) -> CompressResult:
-        """The same on the event loop."""
-        return await self._arun(self._now(), lambda: self._work_now(focus))
-
-    def _work_now(self, focus: str | None) -> _Work:
-        options = {"session_id": self.session_id, "force": True}
-        return _Work(self._engines.focused(focus), options, self._last_overhead)
+    def compress(self, focus: str | None = None) -> CompressResult:
+        """The same from anywhere."""
+        return run(self.acompress(focus))
 
     def mask(self) -> int:
         """Turn the large tool outputs before the newest turn into one line each; returns how many.
@@ -370,11 +321,6 @@ class AgentCompressor:
             StoreUnavailable: it cannot be reached, or it is this process's memory.
         """
         return self._mirror.forget(self.config.namespace, target or self.session_id)
-
-
-def _state(agent: Any) -> tuple[Any, Any, Any]:
-    """How an agent asks: its `context=`, its manager, and whether that one counts already."""
-    return agent._context_param, agent._context_manager, agent._context_manager_initialized
 
 
 def model_of(agent: Any) -> str | None:

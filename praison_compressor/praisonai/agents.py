@@ -9,7 +9,7 @@ import functools
 import logging
 import threading
 import weakref
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Generic, Protocol, TypeVar
@@ -49,22 +49,14 @@ def each_step_in_turn(given: Any, stream: Generator[Any, Any, Any]) -> Generator
     A generator runs in the context of whoever asks for its next item: set once at its start, the
     turn would leak into the consumer, and two interleaved streams would swap theirs.
     """
-    failure: BaseException | None = None
-    sent: Any = None
     try:
         while True:
             with turn_of(given):
                 try:
-                    item = stream.send(sent) if failure is None else stream.throw(failure)
+                    item = next(stream)
                 except StopIteration as stop:
                     return stop.value
-            failure, sent = None, None
-            try:
-                sent = yield item
-            except GeneratorExit:
-                raise
-            except BaseException as error:
-                failure = error
+            yield item
     finally:
         with turn_of(given):
             stream.close()
@@ -77,8 +69,8 @@ class Given(Protocol):
     """What an agent that asked is given."""
 
     @property
-    def is_in_place(self) -> bool:
-        """Whether the agent still asks as it did."""
+    def asked(self) -> object:
+        """What the agent asked for."""
 
     def leave(self) -> None:
         """Give the agent back what it had."""
@@ -90,17 +82,17 @@ G = TypeVar("G", bound=Given)
 class Agents(Generic[G]):
     """Which agents asked, and what each was given; no agent is kept alive."""
 
-    def __init__(self, make: Callable[[Any, Any, bool], G | None]) -> None:
-        """`make` is told the agent, its team's `context=`, and whether it had asked before; it
-        returns None for an agent that does not ask."""
+    def __init__(self, ask: Callable[[Any], Any], make: Callable[[Any, Any], G]) -> None:
+        """`ask` reads what an agent asks for now, None where it does not; `make` makes what it is
+        then given, of the agent and what it asked."""
         self.gate: Callable[[], bool] | None = None
         """Asked at each turn where a plugin switched us on: it may be switched off again."""
+        self._ask = ask
         self._make = make
         self._lock = renewed(threading.RLock())
         self._open = True
         self._given: weakref.WeakKeyDictionary[Any, G] = weakref.WeakKeyDictionary()
         self._failed: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._of_team: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
     @property
     def are_served(self) -> bool:
@@ -108,39 +100,27 @@ class Agents(Generic[G]):
         return self._open and (self.gate is None or self.gate())
 
     def of(self, agent: Any) -> G | None:
-        """What the agent was given; None when it did not ask."""
+        """What the agent was given; None when it does not ask."""
         with self._lock:
-            given = self._given.get(agent)
-            if self.are_served and given is not None and given.is_in_place:
-                return given
-            if given is not None:
-                given.leave()
-                del self._given[agent]
-            return self._made(agent, given is not None) if self.are_served else None
+            try:
+                return self._of(agent)
+            except Exception:  # a host in an unknown state
+                if agent not in self._failed:
+                    name = getattr(agent, "display_name", None)
+                    log.exception("agent %s goes on uncompressed", name)
+                self._failed.add(agent)
+                return None
 
-    def _made(self, agent: Any, had_asked: bool) -> G | None:
-        if agent in self._failed:
-            return None
-        try:
-            made = self._make(agent, self._of_team.get(agent), had_asked)
-        except Exception:  # a host in an unknown state
-            self._failed.add(agent)
-            log.exception("agent %s goes on uncompressed", getattr(agent, "display_name", None))
-            return None
-        if made is not None:
-            self._given[agent] = made
-        return made
-
-    def join(self, members: Iterable[Any], context: Any) -> None:
-        """Take a team's `context=` for those of its members that say nothing of their own."""
-        with self._lock:
-            self._of_team.update(dict.fromkeys(members, context))
-
-    def copied(self, agent: Any, copy: Any) -> None:
-        """Let a copy of an agent be in the same team."""
-        with self._lock:
-            if agent in self._of_team:
-                self._of_team[copy] = self._of_team[agent]
+    def _of(self, agent: Any) -> G | None:
+        asked = self._ask(agent) if self.are_served else None
+        given = self._given.get(agent)
+        if given is not None and given.asked != asked:
+            given.leave()
+            del self._given[agent]
+            given = None
+        if given is None and asked is not None:
+            given = self._given[agent] = self._make(agent, asked)
+        return given
 
     def close(self) -> None:
         """Take back from every agent what it was given."""
@@ -167,18 +147,30 @@ def clone_for_channel(original: Any, agents: Agents[G]) -> Any:
         clone = original(self)
         if agents.of(self) is not None and not clone._context_manager_initialized:
             clone._context_param = self._context_param
-            agents.copied(self, clone)
         return clone
 
     return clone_for_channel
 
 
-def team_init(original: Any, agents: Agents[G]) -> Any:
-    """The host makes a manager of a team's `context=` that none of its agents is given."""
+def unmanaged(original: Any, agents: Agents[G]) -> Any:
+    """Agents of ours keep their messages: the host's management would remove repeated results and
+    cut pairs apart before the request reaches us."""
 
     @functools.wraps(original)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-        agents.join(self.agents, self._context_param)
+    def _apply_context_management(self: Any, messages: Any, *args: Any, **kwargs: Any) -> Any:
+        if agents.of(self) is None:
+            return original(self, messages, *args, **kwargs)
+        return messages, None
 
-    return __init__
+    return _apply_context_management
+
+
+def unmanaged_in_loop(original: Any, agents: Agents[G]) -> Any:
+    """The same in a tool loop of its `LLM`, which agents that did not ask may share: the turn
+    decides, not the object."""
+
+    @functools.wraps(original)
+    def _manage_context_in_loop(self: Any, messages: Any) -> Any:
+        return original(self, messages) if current() is None else messages
+
+    return _manage_context_in_loop

@@ -7,11 +7,10 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Generator
-from contextlib import nullcontext
 from typing import Any, NamedTuple
 
-from ..compressor.result import CompressResult
 from ..errors import CompressorError
+from ..summaries.threads import run
 from .agent_compressor import AgentCompressor
 from .agents import Agents, each_step_in_turn, turn_of
 
@@ -36,25 +35,21 @@ def read(agent: Any, prompt: Any) -> Command | None:
     return Command(name, argument.strip())
 
 
-def answer(compressor: AgentCompressor, command: Command) -> str:
+async def aanswer(compressor: AgentCompressor, command: Command) -> str:
     """What the agent says to a command."""
     try:
-        if command.name == "compact":
-            return _told(compressor, compressor.compress(command.argument or None))
-        return _at_once(compressor, command)
+        if command.name != "compact":
+            return await asyncio.to_thread(_at_once, compressor, command)  # it reads the store
+        result = await compressor.acompress(command.argument or None)
     except CompressorError as error:
         return str(error)
+    is_news = result.written or result.newly_masked
+    return compressor.notice or "" if is_news else "Nothing to compress yet."
 
 
-async def aanswer(compressor: AgentCompressor, command: Command) -> str:
-    """The same on the event loop."""
-    try:
-        if command.name == "compact":
-            result = await compressor.acompress(command.argument or None)
-            return _told(compressor, result)
-        return await asyncio.to_thread(_at_once, compressor, command)  # it reads the store
-    except CompressorError as error:
-        return str(error)
+def answer(compressor: AgentCompressor, command: Command) -> str:
+    """The same from anywhere."""
+    return run(aanswer(compressor, command))
 
 
 def _at_once(compressor: AgentCompressor, command: Command) -> str:
@@ -69,18 +64,13 @@ def _at_once(compressor: AgentCompressor, command: Command) -> str:
     return f"Session {compressor.resume(command.argument)}"
 
 
-def _told(compressor: AgentCompressor, result: CompressResult) -> str:
-    is_news = result.written or result.newly_masked
-    return compressor.notice or "" if is_news else "Nothing to compress yet."
-
-
 # ------------------------------------------------------------ replaced in the host
 
 
 Ours = Agents[AgentCompressor]
 
 
-def chat(original: Any, agents: Ours, *, is_turn: bool = True) -> Any:
+def chat(original: Any, agents: Ours) -> Any:
     """A turn, or the answer to a command."""
 
     @functools.wraps(original)
@@ -88,15 +78,10 @@ def chat(original: Any, agents: Ours, *, is_turn: bool = True) -> Any:
         compressor, command = agents.of(self), read(self, prompt)
         if compressor is not None and command is not None:
             return answer(compressor, command)
-        with turn_of(compressor) if is_turn else nullcontext():
+        with turn_of(compressor):
             return original(self, prompt, *args, **kwargs)
 
     return chat
-
-
-planned = functools.partial(chat, is_turn=False)
-"""With `planning=True`, `start` and `run` would first have a model plan how to do a command. What a
-planner sends is not the agent's."""
 
 
 def achat(original: Any, agents: Ours) -> Any:

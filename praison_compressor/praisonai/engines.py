@@ -76,7 +76,8 @@ class Engines:
         self._listener = listener
         self._lock = renewed(threading.RLock())
         self._made: dict[str | None, ContextCompressor] = {}
-        self._learned: dict[str | None, int] = {}
+        self._learned: dict[str | None, tuple[int, int | None]] = {}
+        """Window and output reserve of a model, from its refusals."""
         self._store: Store | None = None
         self._sessions = Sessions()
 
@@ -88,6 +89,10 @@ class Engines:
             if found is None:
                 found = self._made[name] = self._make(self._config_for(name))
             return found
+
+    def has(self, model: str | None) -> bool:
+        """Whether the compressor for a model is there already."""
+        return self._name(model) in self._made
 
     def focused(self, focus: str | None) -> ContextCompressor:
         """The agent's own, with more words for the summarizer."""
@@ -103,10 +108,9 @@ class Engines:
         return own if same_model(model, own) else model
 
     def _config_for(self, name: str | None) -> CompressorConfig:
-        window = self._learned.get(name)
-        if window is None and name == self.config.model:
-            window = self.config.context_window
-        return replace(self.config, model=name, context_window=window)
+        window = self.config.context_window if name == self.config.model else None
+        window, reserve = self._learned.get(name, (window, self.config.output_reserve))
+        return replace(self.config, model=name, context_window=window, output_reserve=reserve)
 
     def _make(self, config: CompressorConfig) -> ContextCompressor:
         before = self._made.get(config.model)
@@ -134,8 +138,7 @@ class Engines:
         agent = self._agent()
         if self.config.auxiliary_model or not self._own_model or agent is None:
             return None  # the compressor makes its own from the configuration, or goes without
-        window = self._learned.get(self.config.model, self.config.context_window)
-        return own_summarizer(agent, window)
+        return own_summarizer(agent, self._config_for(self.config.model).context_window)
 
     def window(self, model: str | None) -> int:
         """Tokens that the model takes, as far as we know."""
@@ -144,7 +147,7 @@ class Engines:
 
     def overhead(self, request: HostRequest, window: int | None = None) -> int:
         """Tokens that the request needs beside its messages and the usual answer."""
-        usual = self._reserve(window or self.window(request.model))
+        usual = self._reserve(request.model, window or self.window(request.model))
         return self.measured(request) + max(0, request.output_tokens - usual)
 
     def measured(self, request: HostRequest) -> int:
@@ -156,46 +159,33 @@ class Engines:
     def room(self, request: HostRequest) -> int:
         """Tokens that the request's messages may take before it is refused."""
         window = self.window(request.model)
-        return max(1, window - self._reserve(window) - self.overhead(request))
+        return max(1, window - self._reserve(request.model, window) - self.overhead(request))
 
-    def _reserve(self, window: int) -> int:
-        if self.config.output_reserve is not None:
-            return self.config.output_reserve
-        return min(8_000, window // 4)
+    def _reserve(self, model: str | None, window: int) -> int:
+        reserve = self.of(model).config.output_reserve
+        return min(8_000, window // 4) if reserve is None else reserve
 
     def shrink(self, request: HostRequest, sent: Sequence[Message], refused: Overflow) -> int:
         """Take a smaller window for the model from a refusal of `sent`; returns it."""
         with self._lock:
-            engine, name = self.of(request.model), self._name(request.model)
-            window = self.window(request.model)
+            model, engine = request.model, self.of(request.model)
+            window, reserve = self.window(model), engine.config.output_reserve
             if refused.asked is not None:
                 # The provider counts otherwise than we do: every later count is corrected.
                 engine.tokens.calibrate(sent, refused.asked, request.tools)
             if refused.window is not None:
                 window = min(window, refused.window)
-            room = window
-            if refused.answer is not None:
-                window = self._beside(refused.answer, window, request)
-                room = window - self._reserve(window)
+            if (refused.answer or 0) > max(self._reserve(model, window), request.output_tokens):
+                # litellm asks Claude for as long an answer as it can write, where nobody said.
+                reserve = min(refused.answer or 0, window - 1)
             needed = engine.tokens.messages(sent) + self.overhead(request, window)
-            if needed <= room:  # by what we know now it would have fit, and it did not
+            # By what we know now it may have fit, and it did not.
+            while needed <= window - (reserve or self._reserve(model, window)):
                 window //= 2
-                while needed <= window - self._reserve(window):
-                    window //= 2
-            self._learned[name] = window
+            name = self._name(model)
+            self._learned[name] = window, reserve
             self._made[name] = self._make(self._config_for(name))
             return window
-
-    def _beside(self, answer: int, window: int, request: HostRequest) -> int:
-        """The window that leaves a prompt what is left beside a longer answer than we reckon with.
-
-        litellm asks Claude for as long an answer as the model can write, where nobody said.
-        """
-        if answer <= max(self._reserve(window), request.output_tokens):
-            return window
-        room = max(1, window - answer)
-        reserve = self.config.output_reserve
-        return room + (min(8_000, room // 3) if reserve is None else reserve)
 
 
 def prune(engine: ContextCompressor, messages: Sequence[Any], session_id: str) -> int:

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from ..errors import CompressorError
 from ..messages.forks import renewed
 from . import agents, commands, options, wire
-from . import host_compaction as compaction
 from .agent_compressor import AgentCompressor, model_of
 
 log = logging.getLogger(__name__)
@@ -53,49 +52,38 @@ class Replaced(NamedTuple):
     by: Callable[..., Any]
     """Makes the replacement of what was there before and of our `Agents`."""
     kind: str = "method"
-    """Or "property"; "new": the host has none; "newer": a method that older hosts lack."""
+    """Or "property"; "new": the host has none."""
 
 
 _AGENT, _MIXIN, _LLM = "agent.agent.Agent", "agent.chat_mixin.ChatMixin", "llm.llm.LLM"
 _CLIENT = "llm.openai_client.OpenAIClient"
-_PLANNER = "agent.execution_mixin.ExecutionMixin"
 _PARSER = "workflows.yaml_parser.YAMLWorkflowParser"
 
 _TURN = "a turn is known as its agent's; commands are answered without one"
 _SENT = "every request goes out as the view that fits"
 _BEFORE = "the host would cut the transcript before a request reaches us"
-_AFTER = "a refused request is cut to a view by us; the host would drop messages or run tools again"
 _ASKED = "this spelling of context= would not reach the agent"
 
 REPLACED = (
     Replaced(_AGENT, "context_compressor", "for users", agents.context_compressor, "new"),
     # Who asks.
     Replaced(_AGENT, "clone_for_channel", _ASKED, agents.clone_for_channel),
-    Replaced("agents.agents.AgentTeam", "__init__", _ASKED, agents.team_init),
+    Replaced("agents.agents.AgentTeam", "__init__", _ASKED, options.team_init),
     Replaced(_PARSER, "_parse_workflow_data", _ASKED, options.parse_workflow_data),
     # Whose turn it is.
     Replaced(_MIXIN, "chat", _TURN, commands.chat),
     Replaced(_MIXIN, "achat", _TURN, commands.achat),
     Replaced(_MIXIN, "_start_stream", _TURN, commands.start_stream),
-    Replaced(_PLANNER, "_start_with_planning", _TURN, commands.planned),
-    # What it sends.
+    # What it sends. Below the host's own recovery from a refusal, which would drop messages.
     Replaced(_CLIENT, "sync_client", _SENT, wire.client, "property"),
     Replaced(_CLIENT, "async_client", _SENT, wire.async_client, "property"),
-    Replaced(_LLM, "_completion_with_retry", _SENT, wire.completion),
-    Replaced(_LLM, "_acompletion_with_retry", _SENT, wire.acompletion),
-    Replaced(_LLM, "_call_responses_api", _SENT, wire.response),
-    Replaced(_LLM, "_call_responses_api_async", _SENT, wire.aresponse),
-    Replaced(_LLM, "_stream_responses_api", _SENT, wire.response),
-    Replaced(_LLM, "_stream_responses_api_async", _SENT, wire.aresponse),
-    # The host's own compaction, before a turn, in its tool loop and after a refusal.
-    Replaced(_AGENT, "context_manager", _BEFORE, compaction.context_manager, "property"),
-    Replaced(_MIXIN, "_apply_context_management", _BEFORE, compaction.apply_context_management),
-    Replaced(_MIXIN, "_get_compaction_policy", _BEFORE, compaction.no_policy),
-    Replaced(_MIXIN, "_apply_context_compaction", _BEFORE, compaction.nothing_done),
-    Replaced(_MIXIN, "_apply_context_compaction_async", _BEFORE, compaction.anothing_done),
-    Replaced(_LLM, "_manage_context_in_loop", _BEFORE, compaction.as_they_are),
-    Replaced(_MIXIN, "_can_restart_after_overflow", _AFTER, compaction.nothing_done, "newer"),
-    Replaced(_LLM, "_shrink_on_context_overflow", _AFTER, compaction.nothing_done, "newer"),
+    Replaced(_LLM, "_call_with_retry", _SENT, wire.call_with_retry),
+    Replaced(_LLM, "_call_with_retry_async", _SENT, wire.acall_with_retry),
+    Replaced(_LLM, "_stream_responses_api", _SENT, wire.stream_responses),
+    Replaced(_LLM, "_stream_responses_api_async", _SENT, wire.astream_responses),
+    # The host's own management, before a turn and in its tool loop.
+    Replaced(_MIXIN, "_apply_context_management", _BEFORE, agents.unmanaged),
+    Replaced(_LLM, "_manage_context_in_loop", _BEFORE, agents.unmanaged_in_loop),
 )
 
 _ABSENT = object()
@@ -109,8 +97,6 @@ def _originals() -> Iterator[tuple[Replaced, Any, Any]]:
     for row in REPLACED:
         owner = _part(row.owner)
         before = _ABSENT if owner is None else vars(owner).get(row.name, _ABSENT)
-        if before is _ABSENT and row.kind == "newer":
-            continue
         is_there = isinstance(before, property) if row.kind == "property" else callable(before)
         if not is_there and row.kind != "new":
             raise HostMoved(f"praisonaiagents.{row.owner}.{row.name}", row.kind)
@@ -122,13 +108,12 @@ def _originals() -> Iterator[tuple[Replaced, Any, Any]]:
 
 NEEDED = {
     _AGENT: "_context_param _context_manager _context_manager_initialized chat_history "
-    "clear_history",
+    "clear_history execution",
+    "config.feature_configs.ExecutionConfig": "context_compaction",
     "context.models.ContextConfig": "strategy auto_compact compact_threshold protected_tools "
     "from_env",
-    "context.manager.ContextManager": "process emergency_truncate _deduplicate_messages "
-    "_optimize_with_benefit_check",
 }
-"""Names of the host that are read or overridden. Where one had moved, nothing would fail: requests
+"""Names of the host that are read or set. Where one had moved, nothing would fail: requests
 would leave an agent as if it had not asked. So `install()` refuses."""
 
 
@@ -174,7 +159,7 @@ class Installation:
             raise HostMoved(seam, "attribute")
         self.defaults: dict[str, Any] = {}
         """Options of `CompressorConfig` where an agent says nothing."""
-        self.agents = agents.Agents(self._compressor_for)
+        self.agents = agents.Agents(options.asked_by, self._compressor_for)
         self.patches: list[tuple[Any, str, Any, Any]] = []
         """Owner, name, what was there and what we put there."""
         for row, owner, before in list(_originals()):
@@ -182,16 +167,11 @@ class Installation:
             setattr(owner, row.name, after)
             self.patches.append((owner, row.name, before, after))
 
-    def _compressor_for(
-        self, agent: Any, team_context: Any, had_asked: bool
-    ) -> AgentCompressor | None:
-        asked = options.asked_by(agent, team_context, had_asked)
-        if asked is None:
-            return None
+    def _compressor_for(self, agent: Any, asked: options.RequestedContext) -> AgentCompressor:
         return AgentCompressor(agent, asked, asked.config(model_of(agent), self.defaults))
 
     def close(self) -> None:
-        """Give the host its own names and the agents their own managers back."""
+        """Give the host its own names back, and the agents what they had."""
         self.agents.close()
         while self.patches:
             owner, name, before, after = self.patches.pop()
@@ -218,22 +198,13 @@ def install(defaults: Mapping[str, Any] | None = None) -> Installation:
     Raises:
         HostMoved: this release of praisonaiagents lacks a place that we build on.
     """
-    return install_gated(None, defaults)
-
-
-def install_gated(
-    gate: Callable[[], bool] | None, defaults: Mapping[str, Any] | None = None
-) -> Installation:
-    """The same for a plugin that may be switched off: `gate` is asked at each turn."""
     global _installation
     with _lock:
-        is_first = _installation is None
         done = _installation = _installation or Installation()
         if defaults is not None:
             done.defaults = dict(defaults)
-        # Who installs in code means it: a plugin's gate neither stays nor comes after that.
-        if gate is None or is_first:
-            done.agents.gate = gate
+        # Who installs in code means it: a plugin's gate does not stay.
+        done.agents.gate = None
         return done
 
 

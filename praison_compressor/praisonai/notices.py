@@ -1,19 +1,18 @@
 """What is told of a conversation: its status, and each compression to the host's hooks, its memory,
-the agent's stream, the log and, with `output="verbose"`, the screen. A silent agent stays silent.
+the log and, with `output="verbose"`, the screen. A silent agent stays silent.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
-import functools
 import logging
 import os
 import time
 import weakref
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
@@ -45,12 +44,8 @@ class Status:
     kept_tokens: int = 0
     tool_tokens: int = 0
     summaries: int = 0
-    masked_secrets: int = 0
-    """Keys and tokens masked in the archive."""
     store: str = "memory"
     """Where the ledger is."""
-    cost_saved: float | None = None
-    """US dollars that the request cost less, at the listed input price; None: no price is known."""
 
     @property
     def tokens(self) -> int:
@@ -63,8 +58,7 @@ class Status:
         return self.tokens / self.window
 
     def __str__(self) -> str:
-        less = f", ${self.cost_saved:.4f} less a request" if self.cost_saved else ""
-        return f"{_parts(self)} of {short(self.window)} ({self.context_status}){less}"
+        return f"{_parts(self)} of {short(self.window)} ({self.context_status})"
 
 
 def status_of(
@@ -91,9 +85,7 @@ def status_of(
         kept_tokens=max(0, result.tokens_after - system - summaries),
         tool_tokens=beside,
         summaries=len(result.segments),
-        masked_secrets=result.masked_secrets,
         store=store,
-        cost_saved=result.cost_saved,
     )
 
 
@@ -125,55 +117,40 @@ def short(tokens: int) -> str:
 # ------------------------------------------------------------ compressions
 
 
-class Call(NamedTuple):
-    """One of the host's that is told: by a call, or on an event loop by one to await."""
-
-    now: Callable[[], Any]
-    awaited: Callable[[], Awaitable[Any]]
-
-
 class _Request:
-    """The request that is being compressed here, and what it still has to tell on its loop."""
+    """The request that is being compressed here; what is told of it is awaited at its end."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self.messages = messages
-        self._on_loop = False
-        self._telling: list[asyncio.Task[Any]] = []
+        self._telling: asyncio.Task[None] | None = None
         self._token: contextvars.Token[_Request | None] | None = None
 
-    def tell(self, calls: Sequence[Call]) -> None:
-        """Now and here off the loop; beside the compression, which awaits it, on it."""
-        if not calls:
-            return
-        if self._on_loop:
-            before = self._telling[-1] if self._telling else None
-            self._telling.append(asyncio.ensure_future(_atell(calls, before)))
-        else:
-            # A private event loop runs here, which hooks must not find.
-            apart(lambda: _tell(calls))
-
-    def __enter__(self) -> None:
-        self._token = _during.set(self)
-
-    def __exit__(self, *failure: object) -> None:
-        assert self._token is not None
-        _during.reset(self._token)
+    def tell(self, work: Callable[[], None]) -> None:
+        """Beside the compression, one after the other, in threads: hooks must not find our loop."""
+        self._telling = asyncio.ensure_future(_after(self._telling, work))
 
     async def __aenter__(self) -> None:
-        self._on_loop = True
-        self.__enter__()
+        self._token = _during.set(self)
 
     async def __aexit__(self, kind: type[BaseException] | None, *failure: object) -> None:
-        self.__exit__()
-        if kind is not None:
-            for task in self._telling:
-                task.cancel()
-        await asyncio.gather(*self._telling, return_exceptions=True)
+        assert self._token is not None
+        _during.reset(self._token)
+        if self._telling is not None:
+            if kind is not None:
+                self._telling.cancel()
+            await asyncio.gather(self._telling, return_exceptions=True)
+
+
+async def _after(before: asyncio.Task[None] | None, work: Callable[[], None]) -> None:
+    if before is not None:
+        await asyncio.wait([before])
+    await asyncio.to_thread(work)
 
 
 _during: contextvars.ContextVar[_Request | None] = contextvars.ContextVar(
     "praison_compressor_request", default=None
 )
+_HOOKS = {"started": "BEFORE_COMPACTION", "committed": "AFTER_COMPACTION"}
 
 
 class Notices:
@@ -190,57 +167,46 @@ class Notices:
         self._listeners.append(listener)
 
     def during(self, request: HostRequest) -> _Request:
-        """A block, plain or `async with`, in which that request is compressed."""
+        """An `async with` block in which that request is compressed."""
         self._newest = request.messages
         return _Request(request.messages)
 
     def __call__(self, event: Event) -> None:
         """Take an event of the compressor."""
         for listener in list(self._listeners):
-            _guarded(functools.partial(listener, event))
-        if event.name == "started":
-            self._on_stream(event, "compressing the conversation")
+            _guarded(lambda to=listener: to(event))  # type: ignore[misc]
         request = _during.get()
+        messages = self._newest if request is None else request.messages
         words = _words(event)
-        if request is not None:
-            self._print(words, only_on_terminal=event.name != "skipped")
-            request.tell(self._calls(event, request.messages))
-            return
-        # In the background. Its own thread may wait for the hooks.
-        self._print(words and f"in the background: {words}")
-        calls = self._calls(event, self._newest)
-        if calls:
-            apart(lambda: _tell(calls))
-        if event.name == "committed":
+        if words and request is None:
+            self._print(f"in the background: {words}")
+        elif words:
+            self._print(words, only_on_terminal=event.name == "started")
+        if event.name in _HOOKS:
+            # In the background this thread may wait for the hooks.
+            (apart if request is None else request.tell)(lambda: self._tell(event, messages))
+        if event.name == "committed" and request is None:
             before, after = event.data["tokens_before"], event.data["tokens_after"]
             self._say(f"Compressed {short(before)} → {short(after)} in the background")
 
-    def compressed(self, status: Status, result: CompressResult) -> None:
-        """Say it in one line, and in the agent's stream."""
+    def compressed(self, status: Status) -> None:
+        """Say it in one line."""
         self._say(line(status))
-        numbers = {"tokens_before": result.tokens_before, "tokens_after": result.tokens_after}
-        self._on_stream(Event("committed", status.session_id, numbers), str(self.line))
 
     def _say(self, words: str) -> None:
         self.line = words
         log.info("%s", words)
         self._print(words)
 
-    def _calls(self, event: Event, messages: Sequence[Message]) -> list[Call]:
-        """Who of the host is told of an event, in this order."""
-        agent = self._agent()
-        calls: list[Call] = []
-        if event.name == "started":
-            calls += _calls_of_memory(getattr(agent, "_memory_instance", None), list(messages))
-        runner, hook = getattr(agent, "_hook_runner", None), _HOOKS.get(event.name)
-        if runner is not None and hook is not None:
-            calls.append(
-                Call(
-                    lambda: runner.execute_sync(*self._input(hook, event)),
-                    lambda: runner.execute(*self._input(hook, event)),
-                )
-            )
-        return calls
+    def _tell(self, event: Event, messages: Sequence[Message]) -> None:
+        """Tell the agent's memory what will be compressed, and the host's hooks of both ends."""
+        agent: Any = self._agent()
+        memory: Any = getattr(agent, "_memory_instance", None)
+        if event.name == "started" and hasattr(memory, "on_pre_compress"):
+            _guarded(lambda: memory.on_pre_compress(list(messages)))
+        runner = getattr(agent, "_hook_runner", None)
+        if runner is not None:
+            _guarded(lambda: runner.execute_sync(*self._input(_HOOKS[event.name], event)))
 
     def _input(self, name: str, event: Event) -> tuple[Any, Any]:
         from praisonaiagents.hooks.types import HookEvent, HookInput
@@ -254,25 +220,6 @@ class Notices:
             extra=dict(event.data),
         )
         return HookEvent[name], told
-
-    def _on_stream(self, event: Event, words: str) -> None:
-        """The host has no event type of its own for this: its progress of a tool is nearest."""
-        emitter = getattr(self._agent(), "stream_emitter", None)
-        if emitter is None:
-            return
-        from praisonaiagents.streaming.events import StreamEvent, StreamEventType
-
-        _guarded(
-            lambda: emitter.emit(
-                StreamEvent(
-                    type=StreamEventType.TOOL_PROGRESS,
-                    content=words,
-                    tool_call={"name": "context_compressor"},
-                    metadata={"context_compression": event.name, **event.data},
-                    session_id=event.session_id,
-                )
-            )
-        )
 
     def _print(self, words: str, *, only_on_terminal: bool = False) -> None:
         if words:
@@ -291,54 +238,18 @@ class Notices:
             console.print(Text(f"▸ {words}", style="dim"))
 
 
-_HOOKS = {"started": "BEFORE_COMPACTION", "committed": "AFTER_COMPACTION"}
-
-
-def _calls_of_memory(memory: Any, messages: list[Message]) -> Iterator[Call]:
-    def nothing(messages: list[Message]) -> None:
-        """The memory of an agent that is only awaited."""
-
-    async def in_a_thread(messages: list[Message]) -> None:
-        await asyncio.to_thread(now, messages)
-
-    now: Callable[..., Any] = getattr(memory, "on_pre_compress", nothing)
-    awaited = getattr(memory, "aon_pre_compress", in_a_thread)
-    yield Call(lambda: now(messages), lambda: awaited(messages))
-
-
-def _tell(calls: Sequence[Call]) -> None:
-    for call in calls:
-        _guarded(call.now)
-
-
-async def _atell(calls: Sequence[Call], before: asyncio.Task[Any] | None) -> None:
-    """Tell them on the loop, after what was to be told before."""
-    if before is not None:
-        await asyncio.wait([before])
-    for call in calls:
-        try:
-            await call.awaited()
-        except Exception:
-            log.warning(_FAILED, exc_info=True)
-
-
 def _guarded(work: Callable[[], Any]) -> None:
     try:
         work()
     except Exception:
-        log.warning(_FAILED, exc_info=True)
-
-
-_FAILED = "who is told of compressions failed"
+        log.warning("who is told of compressions failed", exc_info=True)
 
 
 def _words(event: Event) -> str:
-    """What the screen says while a summary is written; "" where that is nothing."""
+    """What the screen says of an event; "" where that is nothing."""
     data = event.data
     if event.name == "started":
         return f"compressing {short(data['tokens'])} tokens"
-    if event.name == "abandoned":
-        return "given up"
     if event.name != "skipped":
         return ""
     if data["reason"] == "cooldown":

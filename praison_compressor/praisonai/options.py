@@ -14,7 +14,6 @@ from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 from ..config import CompressorConfig
 from ..errors import ConfigError
 from .agents import Agents
-from .host_compaction import PassThroughManager
 
 log = logging.getLogger(__name__)
 
@@ -47,27 +46,19 @@ class RequestedContext:
             return CompressorConfig(model=model).with_environment()
 
 
-def asked_by(agent: Any, team_context: Any, had_asked: bool) -> RequestedContext | None:
+def asked_by(agent: Any) -> RequestedContext | None:
     """What an agent asks now; None: nothing, the host goes on as before.
 
-    By its manager where it has one, else by its `context=`, else by its team's.
+    By its `context=`, unless it has a manager that asks otherwise.
     """
     param, manager = agent._context_param, agent._context_manager
     asked = read(param)
-    if agent._context_manager_initialized:
-        # None: it has no manager, one of another strategy, or one of the user's own making.
-        by_manager = read(manager)
-        # The host drops all of a dictionary with a key of ours, in a turn before `install()`.
-        dropped = manager is None and isinstance(param, Mapping) and not set(param) <= HOSTS
-        if by_manager is not None:
-            asked = asked or by_manager
-        elif had_asked or not dropped:
-            asked = None
-    # The host makes `True` of nothing where an agent has tools.
-    says_nothing = param is None or (param is True and bool(agent.tools))
-    if asked is None and manager is None and says_nothing:
-        return read(team_context)
-    return asked
+    if not agent._context_manager_initialized:
+        return asked
+    by_manager = read(manager)
+    # The host makes no manager of a dictionary with a key of ours.
+    dropped = manager is None and isinstance(param, Mapping)
+    return (asked or by_manager) if by_manager is not None or dropped else None
 
 
 def read(param: Any) -> RequestedContext | None:
@@ -78,7 +69,7 @@ def read(param: Any) -> RequestedContext | None:
         return _asked(ContextConfig(strategy=SUMMARIZE)) if wants(param) else None
     if isinstance(param, Mapping):
         return _from_mapping(param)
-    if type(param) in (ContextManager, PassThroughManager):  # not a subclass of the user's own
+    if type(param) is ContextManager:  # not a subclass of the user's own
         return _asked(param.config)
     return _asked(param) if isinstance(param, ContextConfig) else None
 
@@ -143,6 +134,27 @@ def _protecting(tools: Sequence[str], policies: Any) -> Any:
 
 
 # ------------------------------------------------------------ replaced in the host
+
+
+def team_init(original: Any, agents: Agents[Any]) -> Any:
+    """The host makes a manager of a team's `context=` that none of its agents is given: members
+    that say nothing of their own take it over."""
+
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        if not agents.are_served or read(self._context_param) is None:
+            return
+        for member in self.agents:
+            # The host makes `True` of nothing where an agent has tools.
+            is_silent = member._context_param is None or (
+                member._context_param is True and bool(member.tools)
+            )
+            if is_silent and member._context_manager is None:
+                member._context_param = self._context_param
+                member._context_manager_initialized = False
+
+    return __init__
 
 
 # As the host's parser renames them before it reads them.

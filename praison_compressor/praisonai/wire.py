@@ -37,7 +37,7 @@ def send(
                 raise
             view = other
     asked = sent.get("extra_body") != params.get("extra_body")
-    return watched(answer, lambda told: compressor.used(request, view, told), _Pieces, asked=asked)
+    return watched(answer, lambda told: compressor.used(request, view, told), _Pieces, asked)
 
 
 async def asend(
@@ -59,13 +59,7 @@ async def asend(
                 raise
             view = other
     asked = sent.get("extra_body") != params.get("extra_body")
-    return watched(
-        answer, lambda told: compressor.used(request, view, told), _AsyncPieces, asked=asked
-    )
-
-
-Transmit = Callable[[AgentCompressor, Shape, Mapping[str, Any], Callable[..., Any]], Any]
-"""`send` or `asend`."""
+    return watched(answer, lambda told: compressor.used(request, view, told), _AsyncPieces, asked)
 
 
 # ------------------------------------------------------------ the usage in an answer
@@ -95,7 +89,7 @@ def _field(holder: Any, name: str) -> Any:
     return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
 
 
-def watched(answer: Any, learn: Learn, kind: type[_Watch], *, asked: bool) -> Any:
+def watched(answer: Any, learn: Learn, kind: type[_Watch], asked: bool) -> Any:
     """The answer, whose usage is learned now, or when it comes by in a stream of that kind.
 
     `asked`: the stream's usage was our wish. A piece that carries nothing else is then not passed
@@ -141,75 +135,62 @@ class _Watch:
 
 class _Pieces(_Watch):
     step = "__next__"
-    _pieces: Iterator[Any] | None = None
 
-    def __iter__(self) -> _Pieces:
-        return self
-
-    def __next__(self) -> Any:
-        if self._pieces is None:
-            self._pieces = iter(self._stream)
-        for piece in self._pieces:
-            if self._passes(piece):
-                return piece
+    def __iter__(self) -> Iterator[Any]:
+        yield from filter(self._passes, self._stream)
         self._ended()
-        raise StopIteration
-
-    def __enter__(self) -> _Pieces:
-        self._stream.__enter__()
-        return self
-
-    def __exit__(self, *failure: Any) -> Any:
-        return self._stream.__exit__(*failure)
 
 
 class _AsyncPieces(_Watch):
     step = "__anext__"
-    _pieces: AsyncIterator[Any] | None = None
 
-    def __aiter__(self) -> _AsyncPieces:
-        return self
-
-    async def __anext__(self) -> Any:
-        if self._pieces is None:
-            self._pieces = self._stream.__aiter__()
-        async for piece in self._pieces:
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        async for piece in self._stream:
             if self._passes(piece):
-                return piece
+                yield piece
         self._ended()
-        raise StopAsyncIteration
-
-    async def __aenter__(self) -> _AsyncPieces:
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(self, *failure: Any) -> Any:
-        return await self._stream.__aexit__(*failure)
 
 
 # ------------------------------------------------------------ replaced in the host
 
 
-def _sender(
-    transmit: Transmit, shape: Shape, original: Any, agents: Agents[AgentCompressor]
-) -> Any:
-    """A sender of the host's `LLM`, in turns of ours."""
+Transmit = Callable[[AgentCompressor, Shape, Mapping[str, Any], Callable[..., Any]], Any]
+"""`send` or `asend`."""
+
+
+def _call_with_retry(transmit: Transmit, original: Any, agents: Agents[Any]) -> Any:
+    """Where the host's `LLM` calls litellm, in turns of ours."""
 
     @functools.wraps(original)
-    def sender(self: Any, *args: Any, **params: Any) -> Any:
+    def call_with_retry(self: Any, func: Any, *args: Any, **params: Any) -> Any:
         compressor = current()
-        call = functools.partial(original, self)
-        if compressor is not None:
-            call = _passing(call, shape, compressor, transmit)
-        return call(*args, **params)
+        if compressor is None:
+            return original(self, func, *args, **params)
+        shape = RESPONSES if "input" in params else LITELLM_CHAT
+        return transmit(compressor, shape, params, lambda sent: original(self, func, *args, **sent))
 
-    return sender
+    return call_with_retry
 
 
-completion = functools.partial(_sender, send, LITELLM_CHAT)
-acompletion = functools.partial(_sender, asend, LITELLM_CHAT)
-response = functools.partial(_sender, send, RESPONSES)
-aresponse = functools.partial(_sender, asend, RESPONSES)
+def _stream_responses(transmit: Transmit, original: Any, agents: Agents[Any]) -> Any:
+    """Streams of responses, which the host's `LLM` asks litellm for by another way."""
+
+    @functools.wraps(original)
+    def stream_responses(self: Any, params: Any, *args: Any, **more: Any) -> Any:
+        compressor = current()
+        if compressor is None:
+            return original(self, params, *args, **more)
+        return transmit(
+            compressor, RESPONSES, params, lambda sent: original(self, sent, *args, **more)
+        )
+
+    return stream_responses
+
+
+call_with_retry = functools.partial(_call_with_retry, send)
+acall_with_retry = functools.partial(_call_with_retry, asend)
+stream_responses = functools.partial(_stream_responses, send)
+astream_responses = functools.partial(_stream_responses, asend)
 
 
 def _client(transmit: Transmit, original: property, agents: Agents[Any]) -> property:
@@ -229,9 +210,7 @@ def _client(transmit: Transmit, original: property, agents: Agents[Any]) -> prop
 client = functools.partial(_client, send)
 async_client = functools.partial(_client, asend)
 
-Routes = Mapping[str, Any]
-
-_SENDS: Routes = {
+_SENDS: Mapping[str, Any] = {
     "chat": {"completions": {"create": CHAT, "parse": CHAT}},
     "responses": {"create": RESPONSES, "parse": RESPONSES},
     "beta": {"chat": {"completions": {"create": CHAT, "parse": CHAT}}},
@@ -256,20 +235,9 @@ class Through:
             return found
         if isinstance(route, Mapping):
             return Through(self._compressor, route, found, self._transmit)
-        return _passing(found, route, self._compressor, self._transmit)
+        return lambda **params: self._transmit(
+            self._compressor, route, params, lambda sent: found(**sent)
+        )
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self._target, name, value)
-
-
-def _passing(call: Any, shape: Shape, compressor: AgentCompressor, transmit: Transmit) -> Any:
-    """The call with its request sent by us: the parameters are named, or (litellm's streams of
-    responses) one dictionary."""
-
-    def passing(*args: Any, **params: Any) -> Any:
-        if not args:
-            return transmit(compressor, shape, params, lambda sent: call(**sent))
-        given, *rest = args
-        return transmit(compressor, shape, given, lambda sent: call(sent, *rest, **params))
-
-    return passing

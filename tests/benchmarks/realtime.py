@@ -20,9 +20,8 @@ from typing import Any
 
 from praison_compressor.praisonai.realtime import RealtimeAgent
 from tests.benchmarks.common import options, show
-from tests.helpers.realtime_caller import Caller, model, oracle, value_of
+from tests.helpers.realtime_caller import Caller, archived, model, oracle, value_of
 from tests.helpers.realtime_server import Event, Kept, RealtimeServer, Reply
-from tests.helpers.realtime_talk import archived
 
 LOW, HIGH = 20, 60
 PACE_SECONDS = 0.004
@@ -59,8 +58,7 @@ async def serve() -> None:
         protocol = asyncio.StreamReaderProtocol(reader)
         await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
         while await reader.readline():
-            bills = [bill.input_tokens for bill in server.bills]
-            books = {"bills": bills, "ids": server.ids, "refusals": len(server.refusals)}
+            books = {"bills": server.bills, "ids": server.ids, "refusals": len(server.refusals)}
             print(json.dumps(books), flush=True)
 
 

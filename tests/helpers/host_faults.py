@@ -68,17 +68,11 @@ FAULTS = (
         ),
     ),
     Fault(
-        "takes no model object as llm",
-        "1.7.4",
-        ("praisonai/test_turns.py::test_a_shared_model_object",),
-    ),
-    Fault(
         "has no EncryptedSessionStore",
         "1.7.4",
         (
-            "praisonai/test_sessions_encrypted.py::test_an_encrypted_session_has_an_encrypted_ledger",
-            "praisonai/test_sessions_encrypted.py::test_another_key_is_refused_and_nothing_is_plain",
-            "praisonai/test_sessions_encrypted.py::test_a_plain_url_is_not_used_beside_an_encrypted_session",
+            "praisonai/test_sessions.py::test_an_encrypted_session_has_an_encrypted_ledger",
+            "praisonai/test_sessions.py::test_a_plain_url_is_not_used_beside_an_encrypted_session",
         ),
     ),
     Fault(

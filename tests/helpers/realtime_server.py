@@ -30,25 +30,17 @@ Reply = list[tuple[str, ...]]
 """What the model does next: ("say", text), ("call", name, arguments), or ("ramble", text), which
 goes on until it is cancelled."""
 
-_CLIENT_EVENTS = {
-    "session.update": None,
-    "conversation.item.create": wire.ConversationItemCreateEvent,
-    "conversation.item.delete": wire.ConversationItemDeleteEvent,
-    "conversation.item.truncate": wire.ConversationItemTruncateEvent,
-    "input_audio_buffer.append": wire.InputAudioBufferAppendEvent,
-    "input_audio_buffer.commit": wire.InputAudioBufferCommitEvent,
-    "input_audio_buffer.clear": wire.InputAudioBufferClearEvent,
-    "response.create": None,
-    "response.cancel": wire.ResponseCancelEvent,
+_CLIENT_EVENTS: dict[str, tuple[str, Any]] = {
+    "session.update": ("update", None),
+    "conversation.item.create": ("create", wire.ConversationItemCreateEvent),
+    "conversation.item.delete": ("delete_asked", wire.ConversationItemDeleteEvent),
+    "conversation.item.truncate": ("truncate", wire.ConversationItemTruncateEvent),
+    "input_audio_buffer.append": ("append", wire.InputAudioBufferAppendEvent),
+    "input_audio_buffer.commit": ("commit", wire.InputAudioBufferCommitEvent),
+    "response.create": ("respond", None),
+    "response.cancel": ("cancel", wire.ResponseCancelEvent),
 }
-
-_BETA = {
-    "response.output_audio.delta": "response.audio.delta",
-    "response.output_audio.done": "response.audio.done",
-    "response.output_audio_transcript.delta": "response.audio_transcript.delta",
-    "response.output_audio_transcript.done": "response.audio_transcript.done",
-    "conversation.item.added": "conversation.item.created",
-}
+"""What carries a client event out, and its shape."""
 
 _PARTS = {
     "user": {"input_text", "input_audio"},
@@ -90,16 +82,6 @@ class Kept:
         return round(len(self.words.split()) * TEXT_TOKENS_PER_WORD + self.audio_ms * per_ms)
 
 
-@dataclass(frozen=True)
-class Bill:
-    """What one response read."""
-
-    input_tokens: int
-    items: int
-    words: str
-    at: float
-
-
 class Refusal(Exception):
     """An event that gets an `error` for an answer."""
 
@@ -115,20 +97,18 @@ class RealtimeServer:
         self,
         model: Callable[[list[Kept]], Reply],
         *,
-        beta: bool = False,
         delta_seconds: float = 0.0,
         transcribes: bool = True,
         transcript_seconds: float = 0.002,
     ) -> None:
         self.model = model
-        self.beta = beta
         self.delta_seconds = delta_seconds
         self.transcribes = transcribes
         self.transcript_seconds = transcript_seconds
         self.refusals: list[str] = []
-        self.bills: list[Bill] = []
+        self.bills: list[int] = []
+        """Tokens that each response read."""
         self.received: list[Event] = []
-        self.sent: list[Event] = []
         self.headers: list[dict[str, str]] = []
         self.refuse_next: dict[str, int] = {}
         """Events of that type to be refused, whatever they say."""
@@ -205,12 +185,9 @@ class Connection:
     # ------------------------------------------------------------ talking
 
     async def send(self, kind: str, **fields: Any) -> None:
-        if self.server.beta:
-            kind = _BETA.get(kind, kind)
         number = next(self.server.numbers)
         event = {"type": kind, "event_id": f"event_{number}", **fields}
         event["sent_at"] = time.perf_counter()
-        self.server.sent.append({k: v for k, v in event.items() if k != "delta"})
         if not self.socket.closed:
             try:
                 await self.socket.send_str(json.dumps(event))
@@ -218,9 +195,7 @@ class Connection:
                 self.end()
 
     async def greet(self) -> None:
-        shape: Event = {"modalities": ["audio", "text"], "output_audio_format": "pcm16"}
-        if not self.server.beta:
-            shape = {"type": "realtime", "output_modalities": ["audio"]}
+        shape = {"type": "realtime", "output_modalities": ["audio"]}
         self.session = {"id": f"sess_{next(self.server.numbers)}", **shape}
         await self.send("session.created", session=self.session)
 
@@ -232,7 +207,7 @@ class Connection:
         kind = str(event.get("type"))
         try:
             self._check(kind, event)
-            await self._do(kind, event)
+            await getattr(self, f"_{_CLIENT_EVENTS[kind][0]}")(event)
         except Refusal as refusal:
             self.server.refusals.append(f"{kind}: {refusal.code}: {refusal}")
             error = {
@@ -259,37 +234,16 @@ class Connection:
         if self.server.refuse_next.get(kind, 0) > 0:
             self.server.refuse_next[kind] -= 1
             raise Refusal("server_error", "told to refuse it")
-        shape = None if self.server.beta else _CLIENT_EVENTS[kind]
+        _, shape = _CLIENT_EVENTS[kind]
         if shape is not None:
             try:
                 shape.model_validate(event)
             except ValidationError as error:
                 raise Refusal("invalid_value", str(error)) from error
 
-    async def _do(self, kind: str, event: Event) -> None:
-        if kind == "session.update":
-            await self._update(event)
-        elif kind == "conversation.item.create":
-            await self._create(event)
-        elif kind == "conversation.item.delete":
-            await self.delete(str(event["item_id"]))
-        elif kind == "conversation.item.truncate":
-            await self._truncate(event)
-        elif kind == "input_audio_buffer.append":
-            self.buffer += base64.b64decode(event["audio"])
-        elif kind == "input_audio_buffer.clear":
-            self.buffer.clear()
-            await self.send("input_audio_buffer.cleared")
-        elif kind == "input_audio_buffer.commit":
-            await self._commit()
-        elif kind == "response.create":
-            self._respond()
-        elif kind == "response.cancel":
-            self._cancel()
-
     async def _update(self, event: Event) -> None:
         given = event.get("session", {})
-        if not self.server.beta and given.get("type") != "realtime":
+        if given.get("type") != "realtime":
             raise Refusal("missing_required_parameter", "session.type")
         self.session.update(given)
         await self.send("session.updated", session=self.session)
@@ -319,10 +273,7 @@ class Connection:
             raise Refusal("item_create_duplicate_id", f"id {item['id']!r} is taken")
         if item["type"] == "message":
             kinds = {part.get("type") for part in item["content"]}
-            allowed = _PARTS[item["role"]]
-            if self.server.beta and item["role"] == "assistant":
-                allowed = {"text"}
-            if not kinds or not kinds <= allowed:
+            if not kinds or not kinds <= _PARTS[item["role"]]:
                 raise Refusal("invalid_value", f"{item['role']} content {kinds}")
         elif item["type"] == "function_call_output":
             calls = [k.item.get("call_id") for k in self.items if k.item["type"] == "function_call"]
@@ -341,10 +292,14 @@ class Connection:
         previous = self.items[place - 1].id if place else None
         shown = kept.item
         await self.send("conversation.item.added", previous_item_id=previous, item=shown)
-        if not self.server.beta and shown["status"] != "in_progress":
+        if shown["status"] != "in_progress":
             await self.send("conversation.item.done", previous_item_id=previous, item=shown)
 
+    async def _delete_asked(self, event: Event) -> None:
+        await self.delete(event["item_id"])
+
     async def delete(self, item_id: str) -> None:
+        """As a client's event says, or another client's."""
         kept = self.find(item_id)
         call_id = kept.item.get("call_id")
         partners = [k for k in self.items if k is not kept and k.item.get("call_id") == call_id]
@@ -373,7 +328,10 @@ class Connection:
 
     # ------------------------------------------------------------ the user's speech
 
-    async def _commit(self) -> None:
+    async def _append(self, event: Event) -> None:
+        self.buffer += base64.b64decode(event["audio"])
+
+    async def _commit(self, event: Event) -> None:
         if not self.buffer:
             raise Refusal("input_audio_buffer_commit_empty", "the buffer is empty")
         text = bytes(self.buffer).rstrip(b"\0").decode()
@@ -387,7 +345,7 @@ class Connection:
         await self.send("input_audio_buffer.committed", **committed)
         await self.insert(Kept(item, audio_ms, text), len(self.items))
         asked = self.session.get("audio", {}).get("input", {}).get("transcription")
-        if self.server.transcribes and (asked or self.session.get("input_audio_transcription")):
+        if self.server.transcribes and asked:
             self.spawn(self._transcribe(item["id"], text))
 
     async def _transcribe(self, item_id: str, text: str) -> None:
@@ -399,19 +357,18 @@ class Connection:
 
     # ------------------------------------------------------------ responses
 
-    def _respond(self) -> None:
+    async def _respond(self, event: Event) -> None:
         if self.response is not None and not self.response.done():
             raise Refusal("conversation_already_has_active_response", "one is in progress")
         outputs = {k.item["call_id"] for k in self.items if k.item["type"].endswith("_output")}
         calls = {k.item["call_id"] for k in self.items if k.item["type"] == "function_call"}
         if outputs - calls or (calls & self.answered) - outputs:
             raise Refusal("split_pair", "a call without its output, or the other way round")
-        words = "\n".join(kept.words for kept in self.items)
         tokens = sum(kept.tokens for kept in self.items)
-        self.server.bills.append(Bill(tokens, len(self.items), words, time.perf_counter()))
+        self.server.bills.append(tokens)
         self.response = self.spawn(self._answer(self.server.model(list(self.items)), tokens))
 
-    def _cancel(self) -> None:
+    async def _cancel(self, event: Event) -> None:
         if self.response is None or self.response.done():
             raise Refusal("response_cancel_not_active", "there is none")
         self.response.cancel()
@@ -430,13 +387,11 @@ class Connection:
         for kept in made:
             if kept.item["status"] == "in_progress":
                 kept.item["status"] = "incomplete"
-        usage = self._usage(tokens, sum(kept.tokens for kept in made))
+        output = sum(kept.tokens for kept in made)
+        usage = {"input_tokens": tokens, "output_tokens": output, "total_tokens": tokens + output}
         output_items = [kept.item for kept in made]
         done = {**response, "status": status, "output": output_items, "usage": usage}
         await self.send("response.done", response=done)
-
-    def _usage(self, tokens: int, output: int) -> Event:
-        return {"input_tokens": tokens, "output_tokens": output, "total_tokens": tokens + output}
 
     async def _output(
         self, output: tuple[str, ...], response_id: str, index: int, made: list[Kept]
@@ -463,10 +418,9 @@ class Connection:
             await self._speak(kept, output[1], {**where, "content_index": 0}, output[0] == "ramble")
         item["status"] = "completed"
         await self.send("response.output_item.done", item=item, response_id=response_id)
-        if not self.server.beta:
-            place = self.items.index(kept) if kept in self.items else 0
-            previous = self.items[place - 1].id if place else None
-            await self.send("conversation.item.done", previous_item_id=previous, item=item)
+        place = self.items.index(kept) if kept in self.items else 0
+        previous = self.items[place - 1].id if place else None
+        await self.send("conversation.item.done", previous_item_id=previous, item=item)
 
     async def _speak(self, kept: Kept, text: str, where: Event, rambling: bool) -> None:
         """Four words at a time, their transcript with them, as fast as `delta_seconds` says."""
@@ -486,8 +440,7 @@ class Connection:
             if rambling:
                 await asyncio.Event().wait()
         finally:
-            part = {"type": "audio" if self.server.beta else "output_audio"}
-            kept.item["content"] = [{**part, "transcript": kept.spoken}]
+            kept.item["content"] = [{"type": "output_audio", "transcript": kept.spoken}]
         await self.send("response.output_audio.done", **where)
         kind = "response.output_audio_transcript.done"
         await self.send(kind, transcript=kept.spoken, **where)

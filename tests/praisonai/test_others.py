@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +12,6 @@ from praisonaiagents.workflows.workflows import loop, parallel, repeat, route
 from praisonaiagents.workflows.yaml_parser import YAMLWorkflowParser
 
 from praison_compressor import uninstall
-from praison_compressor.praisonai.host_compaction import PassThroughManager
 from praison_compressor.testing import LocalProvider, Worker
 from tests.helpers.hosting import OPENAI, PATHS, agent, context, look_up, of_agent, turn
 
@@ -35,20 +33,6 @@ def test_a_clone_for_a_channel(host: LocalProvider) -> None:
     outgrows_its_window(clone, host)
     assert made.context_compressor.context_status == "full"
     assert agent(host, OPENAI).clone_for_channel().context_compressor is None
-
-
-def test_a_deep_copy(host: LocalProvider) -> None:
-    """An agent that has begun to talk can be copied, and both go on."""
-    made = agent(host, OPENAI, context(host))
-    made.chat(turn(0))
-    twin = copy.deepcopy(made.context_manager)
-    assert type(twin) is PassThroughManager
-    assert twin is not made.context_manager
-    other = agent(host, OPENAI)
-    other._context_param = made._context_param
-    other.context_manager = twin
-    outgrows_its_window(other, host)
-    assert other.context_compressor.session_id != made.context_compressor.session_id
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -161,21 +145,6 @@ def test_a_teams_context_reaches_who_says_nothing(host: LocalProvider) -> None:
     assert clone.context_compressor.config.trigger_ratio == 0.7
     outgrows_its_window(members["Ann"], host)
     outgrows_its_window(members["Ben"], host)
-
-
-def test_a_team_leaves_no_trace(host: LocalProvider) -> None:
-    """After `uninstall` its members are what they were, and the host's to manage."""
-    ann = of_team(host, context(host), Ann={})["Ann"]
-    assert isinstance(ann.context_manager, PassThroughManager)
-    uninstall()
-    assert ann._context_param is None
-    assert ann.context_manager is None
-
-
-@pytest.mark.parametrize("asked", ["sliding_window", None, True])
-def test_a_team_that_does_not_ask(host: LocalProvider, asked: Any) -> None:
-    """Another strategy, or none, gives its members nothing of ours."""
-    assert of_team(host, asked, Ann={})["Ann"].context_compressor is None
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -19,13 +19,10 @@ from ...config import CompressorConfig
 from ...errors import ConfigError
 from ...events import Listener
 from ...ledger.segments import Segment, Store
+from .items import AUDIO_DELTA, G711_BYTES_PER_MS, PCM_BYTES_PER_MS, TEXT_DELTA, Items
 from .keeper import Keeper
 from .memory import Marks, Memory, memory_options
-from .protocol import AUDIO_DELTAS, TEXT_DELTAS, Event
-
-__all__ = [
-    "RealtimeAgent",
-]
+from .protocol import Event
 
 logger = logging.getLogger(__name__)
 
@@ -38,9 +35,8 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     """The host's `RealtimeAgent` with a `url` of your own and, where marks are given, a memory.
 
     At `trigger_items` items the oldest move into a memory item in front of the conversation and are
-    deleted from the server, down to `max_history_items`. The memory is what
-    `ContextCompressor` makes of all that left, in a sixteenth of the window: the words while they
-    fit, then summaries.
+    deleted from the server, down to `max_history_items`. The memory is what `ContextCompressor`
+    makes of all that left, in a twentieth of the window: the words while they fit, then summaries.
     After a disconnect `aconnect` tells the new connection the memory and the live window; what the
     user said and the old one had not yet transcribed is there as speech without its words.
 
@@ -81,6 +77,8 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         **kwargs: Any,
     ) -> None:
         super().__init__(name, llm, model, realtime, instructions, verbose, **kwargs)
+        if not hasattr(self._realtime_config, "to_session"):
+            raise ConfigError("this praisonaiagents speaks the beta protocol; take a newer one")
         self._ws: Any = None
         self.url = _url(url or OPENAI_URL, self.llm)
         self.session_id = session_id or f"voice-{uuid.uuid4().hex}"
@@ -94,11 +92,10 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         self.store = compressor.store
         self._tokens = compressor.tokens
         self._memory = Memory(compressor, self.session_id)
-        self._keeper = Keeper(
-            self._memory, self.marks, self._transmit, ack_timeout_seconds=ack_timeout_seconds
-        )
+        is_g711 = "g711" in self._realtime_config.output_audio_format
+        items = Items(G711_BYTES_PER_MS if is_g711 else PCM_BYTES_PER_MS)
+        self._keeper = Keeper(items, self._memory, self.marks, self._transmit, ack_timeout_seconds)
         self._on_event_callbacks: list[Callable[[Event], Any]] = []
-        self._sessions = 0
 
     # ------------------------------------------------------------ what it knows
 
@@ -116,11 +113,6 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     def items(self) -> tuple[str, ...]:
         """The ids of the live window, oldest first."""
         return tuple(item.id for item in self._keeper.items.live())
-
-    @property
-    def usage(self) -> dict[str, Any]:
-        """What the newest response was billed, as the server reported it."""
-        return dict(self._keeper.follower.usage)
 
     def transcript(self, item_id: str) -> str | None:
         """The words of an item of the live window."""
@@ -170,7 +162,6 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             await asyncio.to_thread(self._tokens.text, "")  # a vocabulary takes a while to load
         if self.url.startswith(OPENAI_URL) and "Authorization" not in self._headers:
             raise ValueError("OPENAI_API_KEY environment variable or api_key= required")
-        self._sessions = 0
         self._ws = await connect(
             self.url,
             additional_headers=self._headers,
@@ -183,13 +174,10 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             await self._keeper.replay()
 
     def _session(self) -> Event:
-        config = self._realtime_config
-        is_beta = not hasattr(config, "to_session")  # hosts up to 1.7.4 speak the beta protocol
-        session: Event = config.to_dict() if is_beta else config.to_session()
+        session: Event = self._realtime_config.to_session()
         if self.marks.on and self.transcription_model:
-            given = session if is_beta else session.setdefault("audio", {}).setdefault("input", {})
-            name = "input_audio_transcription" if is_beta else "transcription"
-            given.setdefault(name, {"model": self.transcription_model})
+            given = session.setdefault("audio", {}).setdefault("input", {})
+            given.setdefault("transcription", {"model": self.transcription_model})
         return session
 
     def _credentials(
@@ -200,8 +188,6 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         key = api_key or (os.environ.get("OPENAI_API_KEY") if url is None else None)
         if key:
             found.setdefault("Authorization", f"Bearer {key}")
-        if not hasattr(self._realtime_config, "to_session"):
-            found.setdefault("OpenAI-Beta", "realtime=v1")
         return found
 
     async def _lost(self) -> None:
@@ -253,10 +239,6 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         }
         return await self._transmit(event)
 
-    async def clear_input_audio(self) -> bool:
-        """Drop the audio that was sent and is not committed yet. True if sent."""
-        return await self._transmit({"type": "input_audio_buffer.clear"})
-
     # ------------------------------------------------------------ receiving
 
     async def receive_loop(self) -> None:
@@ -289,15 +271,13 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             error = event.get("error", {})
             self._log(f"API Error: {error}", "red")
             self._report(Exception(str(error)))
-        if event.get("type") == "session.created" and self.marks.on:
-            await self._created()
 
     def _deliver(self, event: Event) -> None:
         """Sound and words to who listens, before anything else is done with the event."""
         kind = event.get("type")
-        if kind in AUDIO_DELTAS and event.get("delta"):
+        if kind == AUDIO_DELTA and event.get("delta"):
             self._play(str(event["delta"]))
-        elif kind in TEXT_DELTAS:
+        elif kind == TEXT_DELTA:
             for listener in self._on_message_callbacks:
                 self._guarded(listener, event.get("delta", ""))
         for callback in self._on_event_callbacks:
@@ -312,13 +292,6 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             return
         for listener in self._on_audio_callbacks:
             self._guarded(listener, sound)
-
-    async def _created(self) -> None:
-        """A session began; where it is not the connection's first, its conversation is empty."""
-        self._sessions += 1
-        if self._sessions > 1:
-            await self._keeper.stop()
-            await self._keeper.replay()
 
     def _guarded(self, callback: Callable[[Any], Any], value: Any) -> None:
         """A listener's fault must not end the conversation."""

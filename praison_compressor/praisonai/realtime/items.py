@@ -12,19 +12,28 @@ from typing import Any
 
 from ...messages import Message
 
-__all__ = [
-    "EMPTY_SPEECH",
-    "Item",
-    "Items",
-    "heard",
-    "messages_of",
-    "text_or_empty",
-]
-
-
 NO_WORDS = "(speech that was not transcribed)"
 EMPTY_SPEECH = "(speech without words)"
 _AUDIO_PARTS = frozenset({"input_audio", "audio", "output_audio"})
+
+# Not all servers of the protocol say "added".
+ADDED = frozenset({"conversation.item.added", "conversation.item.created"})
+_DONE = "conversation.item.done"
+DELETED = "conversation.item.deleted"
+TRUNCATED = "conversation.item.truncated"
+AUDIO_DELTA = "response.output_audio.delta"
+TEXT_DELTA = "response.output_text.delta"
+_DELTAS = frozenset({TEXT_DELTA, "response.output_audio_transcript.delta"})
+_SAID = frozenset(
+    {
+        "conversation.item.input_audio_transcription.completed",
+        "conversation.item.input_audio_transcription.failed",  # then there are no words
+        "response.output_text.done",
+        "response.output_audio_transcript.done",
+    }
+)
+
+PCM_BYTES_PER_MS, G711_BYTES_PER_MS = 48, 8
 
 
 @dataclass(eq=False)
@@ -129,11 +138,12 @@ def heard(text: str, at_ms: float, length_ms: float) -> str:
 class Items:
     """The ordered list, kept up by the server's events."""
 
-    def __init__(self) -> None:
+    def __init__(self, bytes_per_ms: int = PCM_BYTES_PER_MS) -> None:
+        """`bytes_per_ms`: of the audio that the server sends."""
         self._items: list[Item] = []
+        self._bytes_per_ms = bytes_per_ms
         self.sequence = 0
         """How many items there have ever been."""
-        self._names_predecessors = False
 
     def __iter__(self) -> Iterator[Item]:
         return iter(self._items)
@@ -158,64 +168,93 @@ class Items:
 
     # ------------------------------------------------------------ what the server says
 
-    def added(self, item: Mapping[str, Any], previous: str | None, *, named: bool) -> None:
-        """An item came, or came again. `named`: the event has a field for its predecessor."""
-        item_id = text_or_empty(item.get("id"))
-        if not item_id:
-            return
-        known = self.get(item_id)
-        self._names_predecessors = self._names_predecessors or bool(previous)
-        if known is None:
-            # A server that names predecessors means the front by naming none.
-            front = named and not previous and self._names_predecessors
-            known = self._insert(item_id, item, previous, front=front)
-        known.on_server = True
-        _fill(known, item)
+    def take(self, event: Mapping[str, Any]) -> None:
+        """Take over one event of the server; whatever it says, nothing is raised."""
+        kind = str(event.get("type"))
+        if kind in ADDED or kind == _DONE:
+            self._added(mapping(event.get("item")), event.get("previous_item_id"))
+        elif kind == DELETED:
+            self.deleted(event.get("item_id"))
+        elif kind == "response.done":
+            output = mapping(event.get("response")).get("output")
+            for given in output if isinstance(output, list) else ():
+                self._finished(mapping(given))
+        elif (item := self.get(event.get("item_id"))) is not None:
+            self._said(item, kind, event)
 
-    def deleted(self, item_id: str) -> None:
+    def _added(self, given: Mapping[str, Any], previous: Any) -> None:
+        item_id = _text(given.get("id"))
+        if item_id:
+            known = self.get(item_id) or self._insert(item_id, given, previous)
+            known.on_server = True
+            _fill(known, given)
+
+    def _finished(self, given: Mapping[str, Any]) -> None:
+        item = self.get(given.get("id"))
+        if item is not None:
+            _fill(item, given)
+            item.done = True
+
+    def _said(self, item: Item, kind: str, event: Mapping[str, Any]) -> None:
+        place, delta = event.get("content_index"), event.get("delta")
+        index = place if isinstance(place, int) else 0
+        if kind == TRUNCATED:
+            at = event.get("audio_end_ms")
+            if isinstance(at, (int, float)):
+                item.interrupt(float(at))
+        elif kind == AUDIO_DELTA and isinstance(delta, str):
+            item.spoken = True
+            item.audio_ms += len(delta) * 3 / 4 / self._bytes_per_ms
+        elif kind in _DELTAS and isinstance(delta, str):
+            # Kept so that a dropped connection loses no words that were heard.
+            if not item.done and item.heard_ms is None:
+                item.texts[index] = item.texts.get(index, "") + delta
+                item.revision += 1
+        elif kind in _SAID:
+            words = event.get("transcript", event.get("text", ""))
+            if isinstance(words, str):
+                item.say(index, words)
+
+    def deleted(self, item_id: Any) -> None:
         """An item is gone from the server."""
         self._items = [item for item in self._items if item.id != item_id]
 
     def sent(
-        self, item: Mapping[str, Any], previous: str | None = None, *, is_memory: bool = False
+        self, given: Mapping[str, Any], previous: Any = None, *, is_memory: bool = False
     ) -> Item | None:
         """An item is on its way: a user's survives a disconnect before its echo. None: known."""
-        item_id = text_or_empty(item.get("id"))
+        item_id = _text(given.get("id"))
         if not item_id or self.get(item_id) is not None:
             return None
-        known = self._insert(item_id, item, previous, front=previous == "root")
+        known = self._insert(item_id, given, previous)
         known.on_server, known.is_memory = False, is_memory
-        _fill(known, item)
+        _fill(known, given)
         return known
 
     def disconnected(self) -> None:
         """The server's side is gone: what is left is what will be told to the next one."""
-        self._names_predecessors = False
         self._items = self.live()
         for item in self._items:
             item.leave_server()
 
-    def _insert(
-        self, item_id: str, given: Mapping[str, Any], previous: str | None, *, front: bool
-    ) -> Item:
-        item = Item(item_id, text_or_empty(given.get("type")) or "message", sequence=self.sequence)
+    def _insert(self, item_id: str, given: Mapping[str, Any], previous: Any) -> Item:
+        """A new item behind its predecessor, in front for "root", else at the end."""
+        item = Item(item_id, _text(given.get("type")) or "message", sequence=self.sequence)
         self.sequence += 1
         after = self.get(previous)
-        if after is not None:
-            self._items.insert(self._items.index(after) + 1, item)
-        else:
-            self._items.insert(0 if front else len(self._items), item)
+        end = 0 if previous == "root" else len(self._items)
+        self._items.insert(end if after is None else self._items.index(after) + 1, item)
         return item
 
 
 def _fill(item: Item, given: Mapping[str, Any]) -> None:
     """Take over what an event says of an item: its words, never its audio."""
     before = (item.call_id, item.name, item.arguments, item.output)
-    item.role = text_or_empty(given.get("role")) or item.role
-    item.call_id = text_or_empty(given.get("call_id")) or item.call_id
-    item.name = text_or_empty(given.get("name")) or item.name
-    item.arguments = text_or_empty(given.get("arguments")) or item.arguments
-    item.output = text_or_empty(given.get("output")) or item.output
+    item.role = _text(given.get("role")) or item.role
+    item.call_id = _text(given.get("call_id")) or item.call_id
+    item.name = _text(given.get("name")) or item.name
+    item.arguments = _text(given.get("arguments")) or item.arguments
+    item.output = _text(given.get("output")) or item.output
     parts = given.get("content")
     for index, part in enumerate(parts if isinstance(parts, list) else ()):
         if isinstance(part, Mapping):
@@ -240,9 +279,14 @@ def _fill_part(item: Item, index: int, part: Mapping[str, Any]) -> None:
         item.say(index, words)
 
 
-def text_or_empty(value: Any) -> str:
+def _text(value: Any) -> str:
     """The value where it is a string: servers send anything."""
     return value if isinstance(value, str) else ""
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """The value where it is a JSON object."""
+    return value if isinstance(value, Mapping) else {}
 
 
 # ---------------------------------------------------------------- as chat messages

@@ -13,13 +13,11 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from .items import Item, Items, messages_of
+from .items import ADDED, DELETED, TRUNCATED, Item, Items, mapping, messages_of
 from .memory import Marks, Memory, choose
 from .protocol import (
-    ADDED,
     Acks,
     Event,
-    Follower,
     ServerRefused,
     create_event,
     delete_event,
@@ -28,13 +26,10 @@ from .protocol import (
     new_id,
 )
 
-__all__ = [
-    "Keeper",
-    "deletions",
-]
-
 logger = logging.getLogger(__name__)
 
+ADD, DELETE = "added_", "deleted_"
+"""Begin the id of each event of the memory's own work; the item's id follows."""
 REPLAY = "replay_"
 """Begins the id of each event that tells a new connection what an older one knew."""
 
@@ -44,14 +39,13 @@ class Keeper:
 
     def __init__(
         self,
+        items: Items,
         memory: Memory,
         marks: Marks,
         send: Callable[[Event], Awaitable[bool]],
-        *,
         ack_timeout_seconds: float,
     ) -> None:
-        self.items = Items()
-        self.follower = Follower(self.items)
+        self.items = items
         self._memory = memory
         self._marks = marks
         self._send = send
@@ -64,22 +58,19 @@ class Keeper:
 
     def take(self, event: Event) -> bool:
         """Take over an event and start what is due; whether it was an answer to us alone."""
-        kind, item_id = str(event.get("type")), event.get("item_id")
+        kind, item_id = str(event.get("type")), str(event.get("item_id"))
         if kind == "error":
-            error = event.get("error")
-            return isinstance(error, Mapping) and self._refused(error)
-        if kind == "conversation.item.deleted":
-            self._deleted(str(item_id))
-        self.follower.take(event)
+            return self._refused(mapping(event.get("error")))
+        if kind == DELETED:
+            self._deleted(item_id)
+        self.items.take(event)
         if kind.endswith(".delta"):
             return False  # most events, audio among them: nothing is ever due after one
-        if kind in ADDED and isinstance(event.get("item"), Mapping):
-            item = self.items.get(event["item"].get("id"))
-            if item is not None:
-                self._acks.settle("added", item)
-        elif kind == "conversation.item.truncated":
-            self.cut_short(str(item_id))
-        elif kind == "session.updated" and self._marks.on and not self.follower.transcribes:
+        if kind in ADDED:
+            self._acks.settle(f"{ADD}{mapping(event.get('item')).get('id')}")
+        elif kind == TRUNCATED:
+            self.cut_short(item_id)
+        elif kind == "session.updated" and self._marks.on and not _transcribes(event):
             logger.warning(
                 "the session does not transcribe what the user says, so it cannot be remembered; "
                 "set transcription_model to a model that the server has"
@@ -133,16 +124,18 @@ class Keeper:
         if self._memory.text:
             item = memory_item(self._memory.text)
             self.items.sent(item, "root", is_memory=True)
-            await self._send(create_event(item, event_id=REPLAY + item["id"], in_front=True))
-        for item_now in live:
-            item = item_of(item_now, beta=self.follower.beta)
-            await self._send(create_event(item, event_id=REPLAY + item_now.id))
+            await self._send(create_event(item, REPLAY + item["id"], in_front=True))
+        for each in live:
+            await self._send(create_event(item_of(each), REPLAY + each.id))
 
     def _refused(self, error: Mapping[str, Any]) -> bool:
-        _, is_replay, item_id = str(error.get("event_id")).rpartition(REPLAY)
-        if not is_replay:
+        if self._acks.refuse(error):
+            return True
+        event_id = str(error.get("event_id"))
+        item_id = event_id.removeprefix(REPLAY)
+        if item_id == event_id:
             self.unsent(item_id)
-            return self._acks.refuse(error)
+            return False
         item = self.items.get(item_id)
         if item is not None and item.is_memory:
             self.unsent(item_id)  # it is told again
@@ -162,9 +155,7 @@ class Keeper:
         except Exception as error:
             # Nothing was deleted that the memory does not hold; a little growth, then once more.
             self._resume_at = self.items.sequence + self._marks.step
-            hung_up = isinstance(error, ServerRefused) and error.code == "not connected"
-            level = logging.DEBUG if hung_up else logging.WARNING
-            logger.log(level, "nothing folded for now: %s: %s", type(error).__name__, error)
+            logger.warning("nothing folded for now: %s: %s", type(error).__name__, error)
         finally:
             self._work = None
         self.consider()
@@ -212,15 +203,18 @@ class Keeper:
         item = self.items.sent(given, "root", is_memory=True)
         assert item is not None  # its id is new
         try:
-            event = create_event(given, event_id=new_id("evt"), in_front=True)
-            await self._answered(await self._asked("added", item, event))
+            event = create_event(given, ADD + item.id, in_front=True)
+            await self._answered(await self._asked(event))
         except BaseException:
             item.withdrawn = True  # where it comes after all, it is deleted
             raise
 
     async def _delete(self, together: Sequence[Item]) -> None:
         """Delete at once what belongs together, so that no response sees half of it."""
-        answers = [await self._asked("deleted", each, delete_event(each.id)) for each in together]
+        answers = []
+        for item in together:
+            item.deleting = True
+            answers.append(await self._asked(delete_event(item.id, DELETE + item.id)))
         refusals = []
         for item, answer in zip(together, answers, strict=True):
             try:
@@ -234,9 +228,8 @@ class Keeper:
         if refusals:
             raise refusals[0]
 
-    async def _asked(self, kind: str, item: Item, event: Event) -> asyncio.Future[None]:
-        answer = self._acks.expect(kind, item, event["event_id"])
-        item.deleting = kind == "deleted"
+    async def _asked(self, event: Event) -> asyncio.Future[None]:
+        answer = self._acks.expect(event["event_id"])
         if not await self._send(event):
             raise ServerRefused("not connected", f"{event['type']} was not sent")
         return answer
@@ -262,13 +255,12 @@ class Keeper:
             if item is self.items.memory:
                 self._memory.dismiss()
             item.withdrawn = True
-        return delete_event(item_id)
+        return delete_event(item_id, new_id("evt"))
 
     def _deleted(self, item_id: str) -> None:
         """An item was deleted; what we did not ask for is to be forgotten too."""
+        self._acks.settle(DELETE + item_id)
         item = self.items.get(item_id)
-        if item is not None:
-            self._acks.settle("deleted", item)
         if item is None or (item.folded and not item.deleting):
             self._memory.replace(item_id, None)
         elif item is self.items.memory:
@@ -280,6 +272,12 @@ class Keeper:
         if item is not None and item.folded:
             self._memory.replace(item_id, messages_of([item])[0])
             self.consider()
+
+
+def _transcribes(event: Event) -> bool:
+    """Whether an updated session writes down what the user says."""
+    audio = mapping(mapping(event.get("session")).get("audio"))
+    return bool(mapping(audio.get("input")).get("transcription"))
 
 
 def deletions(folded: Iterable[Item]) -> list[list[Item]]:
