@@ -5,27 +5,28 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .config import CompressorConfig
+from .errors import (
+    BudgetTooSmall,
+    CompressorError,
+    ConfigError,
+    InvalidMessages,
+    LedgerConflict,
+    LedgerCorrupt,
+    LedgerError,
+    SessionNotFound,
+    StoreUnavailable,
+    SummarizerUnavailable,
+    SummaryError,
+    SummaryRejected,
+)
+from .events import Event
+
 if TYPE_CHECKING:
     from .compressor.context_compressor import ContextCompressor
     from .compressor.preview import Part, Preview
     from .compressor.result import CompressResult
     from .compressor.telemetry import Telemetry
-    from .config import CompressorConfig
-    from .errors import (
-        BudgetTooSmall,
-        CompressorError,
-        ConfigError,
-        InvalidMessages,
-        LedgerConflict,
-        LedgerCorrupt,
-        LedgerError,
-        SessionNotFound,
-        StoreUnavailable,
-        SummarizerUnavailable,
-        SummaryError,
-        SummaryRejected,
-    )
-    from .events import Event
     from .ledger.memory import MemoryStore
     from .ledger.segments import Segment, Store, Usage
     from .praisonai.install import install, uninstall
@@ -69,42 +70,13 @@ __all__ = [
 
 _ROOMS = {
     "compressor.context_compressor": ("ContextCompressor",),
-    "compressor.preview": (
-        "Part",
-        "Preview",
-    ),
+    "compressor.preview": ("Part", "Preview"),
     "compressor.result": ("CompressResult",),
     "compressor.telemetry": ("Telemetry",),
-    "config": ("CompressorConfig",),
-    "errors": (
-        "BudgetTooSmall",
-        "CompressorError",
-        "ConfigError",
-        "InvalidMessages",
-        "LedgerConflict",
-        "LedgerCorrupt",
-        "LedgerError",
-        "SessionNotFound",
-        "StoreUnavailable",
-        "SummarizerUnavailable",
-        "SummaryError",
-        "SummaryRejected",
-    ),
-    "events": ("Event",),
     "ledger.memory": ("MemoryStore",),
-    "ledger.segments": (
-        "Segment",
-        "Store",
-        "Usage",
-    ),
-    "praisonai.install": (
-        "install",
-        "uninstall",
-    ),
-    "summaries.protocol": (
-        "Summarizer",
-        "SummaryReply",
-    ),
+    "ledger.segments": ("Segment", "Store", "Usage"),
+    "praisonai.install": ("install", "uninstall"),
+    "summaries.protocol": ("Summarizer", "SummaryReply"),
     "tokens.counter": ("TokenCounter",),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}

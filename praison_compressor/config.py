@@ -10,12 +10,6 @@ from typing import Any
 
 from .errors import ConfigError
 
-__all__ = [
-    "CompressorConfig",
-    "whole",
-]
-
-
 MOST = 10**12
 """Tokens of a window or a target: a larger number is a mistake, and ratios of it would overflow."""
 
@@ -144,7 +138,8 @@ class CompressorConfig:
     shown_message_tokens: int = 4_000
     """Tokens of one message that the summarizer is shown at most. Of a longer one, a tool result
     most often, it reads the head, the tail and the lines between that carry errors and names, and
-    how much is left out. Less where the auxiliary model would need more than 16 calls."""
+    how much is left out. Less where the auxiliary model reads less at once, or would need more than
+    16 calls."""
 
     summary_instructions: str | None = None
     """A domain's own words added to the request for a summary."""
@@ -184,16 +179,13 @@ class CompressorConfig:
         self._require("min_gain_ratio", "a number from 0 up to 1", lambda v: 0 <= v < 1)
         # No clock of Python's waits for longer than some 292 years.
         self._require("timeout_seconds", "a positive number up to 1e9", lambda v: 0 < v <= 1e9)
+        for name in ("context_window", "summary_target_tokens", "shown_message_tokens"):
+            self._require(name, "a positive whole number", lambda v: _is_whole(v, 1))
         for name in (
             "token_floor",
             "protect_last_n_tokens",
             "summary_max_retries",
             "mask_above_tokens",
-        ):
-            self._require(name, "a whole number, 0 or more", _is_whole)
-        for name in ("context_window", "summary_target_tokens", "shown_message_tokens"):
-            self._require(name, "a positive whole number", lambda v: _is_whole(v, 1))
-        for name in (
             "output_reserve",
             "head_tokens",
             "facts_budget_tokens",

@@ -16,21 +16,6 @@ CompressorError
 
 from __future__ import annotations
 
-__all__ = [
-    "BudgetTooSmall",
-    "CompressorError",
-    "ConfigError",
-    "InvalidMessages",
-    "LedgerConflict",
-    "LedgerCorrupt",
-    "LedgerError",
-    "SessionNotFound",
-    "StoreUnavailable",
-    "SummarizerUnavailable",
-    "SummaryError",
-    "SummaryRejected",
-]
-
 
 class CompressorError(Exception):
     """Everything this package raises on purpose."""

@@ -6,11 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = [
-    "Event",
-    "Listener",
-]
-
 
 @dataclass(frozen=True)
 class Event:

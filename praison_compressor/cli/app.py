@@ -7,7 +7,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from logging.handlers import MemoryHandler
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -42,7 +42,6 @@ def build(*, rich: bool = False) -> typer.Typer:
     """The application; `rich` draws its help in colour."""
     app = typer.Typer(
         name="praison-compressor",
-        help="Compress long agent conversations, and look into what was compressed.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich" if rich else None,
@@ -63,12 +62,10 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-def _common(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
-    ] = False,
-) -> None:
+_VERSION: Any = {"callback": _version, "is_eager": True, "help": "Print the version."}
+
+
+def _common(version: Annotated[bool, typer.Option("--version", **_VERSION)] = False) -> None:
     """Compress long agent conversations, and look into what was compressed."""
 
 
@@ -79,19 +76,17 @@ def _warnings_on_stderr() -> Iterator[None]:
     An error is one line: what the library warned of on the way is in it.
     """
     logger = logging.getLogger("praison_compressor")
-    handler, propagate = MemoryHandler(1_000), logger.propagate
+    handler = MemoryHandler(1_000)
     handler.setLevel(logging.WARNING)
     logger.addHandler(handler)
     logger.propagate = False
-    refused = False
     try:
         yield
     except SystemExit as ended:
-        refused = ended.code in (BAD_INPUT, DOES_NOT_FIT, LEDGER)
+        kept = [] if ended.code in (BAD_INPUT, DOES_NOT_FIT, LEDGER) else handler.buffer
+        for text in dict.fromkeys(map(logging.LogRecord.getMessage, kept)):
+            complain(text, kind="note: ")
         raise
     finally:
         logger.removeHandler(handler)
-        logger.propagate = propagate
-        kept = [] if refused else handler.buffer
-        for text in dict.fromkeys(map(logging.LogRecord.getMessage, kept)):
-            complain(text, kind="note: ")
+        logger.propagate = True

@@ -16,7 +16,7 @@ from ..config import CompressorConfig
 from ..errors import SessionNotFound
 from ..messages import Message
 from ..messages.display import one_line
-from .options import ForModel, Out, Place, SessionId, Window, command, option
+from .options import ForModel, Out, Place, SessionId, Window, command, flag, option
 from .terminal import FOUND_FAULT, Answer, Line, Piece, Unusable, number
 from .transcripts import put, read_json, read_one, write
 
@@ -31,15 +31,10 @@ def restore(
     session: SessionId,
     place: Place,
     view: Annotated[
-        str | None,
-        option("--view", "FILE", "A view of this session: summaries give way to originals."),
+        str | None, option("--view", "FILE", "A view of it: summaries give way to originals.")
     ] = None,
     archive: Annotated[
-        bool,
-        typer.Option(
-            "--archive",
-            help="Every message that was ever compressed, once: also those that were edited away.",
-        ),
+        bool, flag("--archive", "All that was ever compressed, once: also what was edited away.")
     ] = False,
     out: Out = "-",
 ) -> Answer | None:
@@ -66,8 +61,7 @@ def resume(
     session: SessionId,
     place: Place,
     budget: Annotated[
-        int | None,
-        option("--budget", "TOKENS", "At most so many; else what the model takes."),
+        int | None, option("--budget", "TOKENS", "At most so many; else what the model takes.")
     ] = None,
     for_model: ForModel = None,
     window: Window = None,
@@ -103,10 +97,7 @@ def _written(
 def new(
     session: Annotated[str, typer.Argument(metavar="SESSION", help="The id of the new session.")],
     place: Place,
-    parent: Annotated[
-        str,
-        option("--from", "ID", "What it forks: a session, or one of its epochs."),
-    ],
+    parent: Annotated[str, option("--from", "ID", "What it forks: a session, or an epoch.")],
 ) -> Answer:
     """Fork a stored session: the new one shares all that was compressed up to there.
 
@@ -126,9 +117,7 @@ def new(
 
 @command
 def verify(
-    session: Annotated[
-        str | None, typer.Argument(metavar="[SESSION]", help="Only this session.")
-    ] = None,
+    session: Annotated[str | None, typer.Argument(metavar="[SESSION]", help="Only this.")] = None,
     store: Annotated[str | None, option("--store", "URL", "As in the other commands.")] = None,
     namespace: Annotated[str | None, option("--namespace", "NAME", "Only this tenant.")] = None,
 ) -> Answer:
@@ -152,19 +141,15 @@ def verify(
 def forget(
     place: Place,
     target: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="TARGET",
-            help="A session's id, or a message's digest sha256:...; without one only the pages "
-            "are cleared that an earlier run had to leave.",
-        ),
+        str | None, typer.Argument(metavar="TARGET", help="A session, or a message's sha256:...")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, flag("--yes", "Do not ask.")] = False,
 ) -> Answer:
     """Erase a session or one message, and every summary that was written in its light.
 
     There is no way back. The chain keeps a tombstone and still verifies. The child sessions by
-    which the host shows its compressions go too; what is left there is said.
+    which the host shows its compressions go too; what is left there is said. Without TARGET only
+    the pages are cleared that an earlier run had to leave.
     """
     if target is None:
         with place.open() as store:

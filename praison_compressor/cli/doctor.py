@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, entry_points, version
 
@@ -17,6 +16,8 @@ from .options import ForModel, Place, Window, Writer, command, config_of, defaul
 from .terminal import FOUND_FAULT, Answer, Table, number, unlogged
 
 OK, NOTE, FAIL = "ok", "note", "fail"
+
+STYLES = {OK: "green", NOTE: "yellow", FAIL: "red"}
 
 
 @command
@@ -35,14 +36,13 @@ def doctor(
         namespace=place.namespace,
     ).with_environment()
     with unlogged():  # what a check finds is in its line
-        checks = list(all_checks(config))
+        checks = [check(config) for check in CHECKS]
     works = all(check.state != FAIL for check in checks)
-    rows = []
-    for check in checks:
-        remedy = f" -> {check.remedy}" if check.remedy else ""
-        rows.append((check.name, check.state, check.found + remedy))
-    styles = [{FAIL: "red", NOTE: "yellow"}.get(check.state, "green") for check in checks]
-    table = Table(("", "", "found"), rows, styles)
+    rows = [
+        (check.name, check.state, check.found + (f" -> {check.remedy}" if check.remedy else ""))
+        for check in checks
+    ]
+    table = Table(("", "", "found"), rows, [STYLES[check.state] for check in checks])
     value = {"works": works, "checks": checks}
     return Answer(value, [table], code=0 if works else FOUND_FAULT)
 
@@ -58,18 +58,7 @@ class Check:
     remedy: str = ""
 
 
-def all_checks(config: CompressorConfig) -> Iterator[Check]:
-    """Every check, in the order in which one leans on the other."""
-    yield _package()
-    yield _host()
-    yield _plugin()
-    yield _tokens(config)
-    yield _window(config)
-    yield _store(config)
-    yield _auxiliary(config)
-
-
-def _package() -> Check:
+def _package(config: CompressorConfig) -> Check:
     from .. import __version__
 
     python, litellm = platform.python_version(), version("litellm")
@@ -77,7 +66,7 @@ def _package() -> Check:
     return Check("package", OK, found)
 
 
-def _host() -> Check:
+def _host(config: CompressorConfig) -> Check:
     """Every place of the host that is built on, by replacing it and putting it back."""
     name = "host"
     try:
@@ -95,9 +84,8 @@ def _host() -> Check:
     return Check(name, OK, f"{found}: all {seams} places that are replaced are there")
 
 
-def _plugin() -> Check:
-    points = entry_points(group="praisonai.plugins", name="praison-compressor")
-    if points:
+def _plugin(config: CompressorConfig) -> Check:
+    if entry_points(group="praisonai.plugins", name="praison-compressor"):
         where = "PRAISONAI_PLUGINS or .praisonai/config.yaml"
         return Check("plugin", OK, f"registered; the host loads it where {where} asks")
     found = "not registered with the host: only code switches it on, as CompressorContext does"
@@ -130,11 +118,9 @@ def _window(config: CompressorConfig) -> Check:
 
 
 def _store(config: CompressorConfig) -> Check:
-    before, remedy = "", "mend the URL, or start the database"
+    before, default = "", default_store(config)
     if config.store_url is None:
-        default = default_store(config)
         before = "memory; of an agent whose host keeps its session: "
-        remedy = "mend the file, or move it away"
         if not default.exists():
             found = f"{before}{default}, not made yet (--store URL for another)"
             return Check("store", OK, found)
@@ -144,6 +130,7 @@ def _store(config: CompressorConfig) -> Check:
             count = len(store.sessions(config.namespace))
             found = f"{store.place}: {number(count)} sessions in namespace {config.namespace!r}"
     except (CompressorError, ImportError) as error:
+        remedy = "mend it, move the file away, or start the database"
         return Check("store", FAIL, before + one_line(str(error)), remedy)
     return Check("store", OK, before + found)
 
@@ -161,14 +148,10 @@ def _auxiliary(config: CompressorConfig) -> Check:
         model, api_base=config.auxiliary_api_base, api_key=config.auxiliary_api_key
     )
     started = time.monotonic()
+    asks = [{"role": "user", "content": "Answer with the one word: ready"}]
+    seconds = config.timeout_seconds
     try:
-        reply = run(
-            summarizer.summarize(
-                [{"role": "user", "content": "Answer with the one word: ready"}],
-                max_tokens=64,
-                timeout_seconds=config.timeout_seconds,
-            )
-        )
+        reply = run(summarizer.summarize(asks, max_tokens=64, timeout_seconds=seconds))
     except CompressorError as error:
         kind = "auth" if "api_key" in str(error) else getattr(error, "kind", "provider")
         return Check(name, FAIL, one_line(str(error)), _REMEDIES.get(kind, "see the message"))
@@ -185,3 +168,6 @@ _REMEDIES = {
     "context": "a model with a larger window",
     "provider": "is the model's name right, and --api-base?",
 }
+
+CHECKS = (_package, _host, _plugin, _tokens, _window, _store, _auxiliary)
+"""In the order in which one leans on the other."""

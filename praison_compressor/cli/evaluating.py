@@ -17,7 +17,6 @@ from ..errors import CompressorError
 from ..events import Event
 from ..ledger.memory import MemoryStore
 from ..ledger.segments import Usage
-from ..messages import check, text_of
 from ..tokens.counter import TokenCounter
 from .options import ForModel, Writer, command, config_of, option
 from .terminal import Answer, Line, Piece, Table, Unusable, complain, number, unlogged
@@ -35,14 +34,8 @@ def eval_(
     ],
     writer: Writer,
     for_model: ForModel = None,
-    share: Annotated[
-        float,
-        option("--share", "RATIO", "Compress each to this share of its tokens."),
-    ] = 0.4,
-    limit: Annotated[
-        int | None,
-        option("--limit", "N", "At most so many conversations: each costs a call."),
-    ] = None,
+    share: Annotated[float, option("--share", "RATIO", "Compress each to this share.")] = 0.4,
+    limit: Annotated[int | None, option("--limit", "N", "At most so many conversations.")] = None,
 ) -> Answer:
     """Measure a model as summarizer on sessions of your own: what is lost, kept, and paid.
 
@@ -55,8 +48,14 @@ def eval_(
     if limit is not None and limit < 1:
         raise Unusable(f"--limit {limit}: expected a whole number, 1 or more")
     config = config_of(writer, model=for_model)
+    several = ((Path(path).name, read_all(path)) for path in files)
+    named = [
+        (f"{name} {n}" if len(conversations) > 1 else name, messages)
+        for name, conversations in several
+        for n, messages in enumerate(conversations, 1)
+    ]
     with unlogged():
-        found = list(_measured(list(_conversations(files))[:limit], config, share))
+        found = list(_measured(named[:limit], config, share))
     if not found:
         raise Unusable(f"no conversation of {SMALLEST_TOKENS} tokens or more in {', '.join(files)}")
     return Answer({"model": writer.model, "conversations": found}, _told(found))
@@ -67,13 +66,8 @@ class Measure:
     """One conversation, compressed once by the model and once without."""
 
     name: str
-    messages: int
     tokens_before: int
     tokens_after: int
-    valid: bool
-    """No provider would refuse the view."""
-    task_kept: bool
-    """The first words of the user are in it as they were."""
     method: str | None
     facts: int
     held_by_model: int | None
@@ -84,14 +78,6 @@ class Measure:
     """Names that the model made up: nothing it was shown has them."""
     usage: Usage = field(default_factory=Usage)
     failure: str = ""
-
-
-def _conversations(files: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
-    for path in files:
-        several = read_all(path)
-        for n, messages in enumerate(several, 1):
-            name = Path(path).name
-            yield (f"{name} {n}" if len(several) > 1 else name), messages
 
 
 def _measured(
@@ -114,15 +100,11 @@ def _measure(
     done, failures = static, list[str]()
     if config.auxiliary_model:
         done = _compressed(messages, config, target, tokens, failures)
-    task = next((text_of(message) for message in messages if message.get("role") == "user"), "")
     by_model = [text.before for text in done.written if text.before is not None]
     return Measure(
         name=name,
-        messages=len(messages),
         tokens_before=done.tokens_before,
         tokens_after=done.tokens_after,
-        valid=not check(done.messages),
-        task_kept=task in map(text_of, done.messages),
         method=done.summary_method,
         facts=sum(text.after.total for text in done.written if text.after is not None),
         held_by_model=sum(c.covered for c in by_model) if by_model else None,
@@ -159,9 +141,8 @@ def _held(result: CompressResult) -> int:
 
 
 def _told(found: Sequence[Measure]) -> Iterator[Piece]:
-    columns = "conversation messages# before# after# valid task facts#"
-    names = [*columns.split(), "model alone#", "repaired#", "static#", "by"]
-    yield Table(names, [*map(_row, found), _total(found)], last_is_total=True)
+    names = ("conversation", "before#", "after#", "facts#", "model alone#", "repaired#", "static#")
+    yield Table((*names, "by"), [*map(_row, found), _row(_together(found))])
     used = sum((measure.usage for measure in found), Usage())
     if used.prompt_tokens:
         price = "" if used.cost is None else f", ${used.cost:.4f}"
@@ -175,34 +156,26 @@ def _told(found: Sequence[Measure]) -> Iterator[Piece]:
 
 
 def _row(measure: Measure) -> tuple[str | int, ...]:
+    held = (measure.held_by_model, measure.held_repaired, measure.held_static)
     return (
-        *(measure.name, measure.messages, measure.tokens_before, measure.tokens_after),
-        "yes" if measure.valid else "NO",
-        "kept" if measure.task_kept else "LOST",
-        measure.facts,
-        _share(measure.held_by_model, measure.facts),
-        _share(measure.held_repaired, measure.facts),
-        _share(measure.held_static, measure.facts),
+        *(measure.name, measure.tokens_before, measure.tokens_after, measure.facts),
+        *("-" if n is None else f"{100 * n / max(1, measure.facts):.0f} %" for n in held),
         measure.method or "-",
     )
 
 
-def _total(found: Sequence[Measure]) -> tuple[str | int, ...]:
-    def total(name: str, of: Sequence[Measure] = found) -> int:
-        return sum(getattr(measure, name) for measure in of)
+def _together(found: Sequence[Measure]) -> Measure:
+    def total(name: str) -> int:
+        return sum(getattr(measure, name) for measure in found)
 
-    wrote = [measure for measure in found if measure.held_by_model is not None]
-    facts = total("facts")
-    return (
-        f"all {len(found)}",
-        *map(total, ("messages", "tokens_before", "tokens_after", "valid", "task_kept")),
-        facts,
-        _share(total("held_by_model", wrote) if wrote else None, total("facts", wrote)),
-        _share(total("held_repaired"), facts),
-        _share(total("held_static"), facts),
-        "",
+    by_model = all(measure.held_by_model is not None for measure in found)
+    return Measure(
+        name=f"all {len(found)}",
+        tokens_before=total("tokens_before"),
+        tokens_after=total("tokens_after"),
+        method=None,
+        facts=total("facts"),
+        held_by_model=total("held_by_model") if by_model else None,
+        held_repaired=total("held_repaired"),
+        held_static=total("held_static"),
     )
-
-
-def _share(held: int | None, facts: int) -> str:
-    return "-" if held is None or not facts else f"{100 * held / facts:.0f} %"

@@ -30,19 +30,19 @@ def command(function: Callable[..., Answer | None]) -> Callable[..., None]:
     A parameter whose type is a dataclass stands for its fields: a group of options. `--json` is
     added, the answer is printed, and errors become one line and an exit code.
     """
-    own = inspect.signature(function, eval_str=True).parameters
-    groups: dict[str, Any] = {
-        name: p.annotation for name, p in own.items() if is_dataclass(p.annotation)
-    }
-    parameters: dict[str, inspect.Parameter] = {}
-    for name, parameter in own.items():
-        is_group = name in groups
-        parameters |= _signature(groups[name]) if is_group else {name: parameter}
-    parameters |= _signature(_Form)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    groups: dict[str, Any] = {}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
+        own = [parameter]
+        if is_dataclass(parameter.annotation):
+            groups[name] = parameter.annotation
+            own = [*inspect.signature(groups[name], eval_str=True).parameters.values()]
+        parameters += [one.replace(kind=kind) for one in own]
+    parameters.append(inspect.Parameter("as_json", kind, default=False, annotation=AsJson))
 
     @functools.wraps(function)
-    def run(**given: Any) -> None:
-        form = _Form(as_json=given.pop("as_json"))
+    def run(*, as_json: bool, **given: Any) -> None:
         grouped = {
             name: group(**{field.name: given.pop(field.name) for field in fields(group)})
             for name, group in groups.items()
@@ -50,31 +50,16 @@ def command(function: Callable[..., Answer | None]) -> Callable[..., None]:
         with errors_in_a_line():
             answer = function(**grouped, **given)
             if answer is not None:
-                answer.print(as_json=form.as_json)
+                answer.print(as_json=as_json)
         if answer is not None and answer.code:
             raise typer.Exit(answer.code)
 
     # typer reads the command line off this signature; the annotations must say the same.
-    kind = inspect.Parameter.KEYWORD_ONLY
-    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [parameter.replace(kind=kind) for parameter in parameters.values()], return_annotation=None
-    )
-    run.__annotations__ = {name: p.annotation for name, p in parameters.items()}
+    signature = inspect.Signature(parameters, return_annotation=None)
+    run.__signature__ = signature  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     del run.__wrapped__
     return run
-
-
-def _signature(group: Any) -> dict[str, inspect.Parameter]:
-    return dict(inspect.signature(group, eval_str=True).parameters)
-
-
-@dataclass(frozen=True)
-class _Form:
-    """Of every command."""
-
-    as_json: Annotated[
-        bool, typer.Option("--json", help="For a program: one JSON value on stdout.")
-    ] = False
 
 
 # ---------------------------------------------------------------- single options
@@ -85,26 +70,28 @@ def option(name: str, metavar: str, help: str) -> Any:
     return typer.Option(name, metavar=metavar, help=help)
 
 
+def flag(name: str, help: str) -> Any:
+    """An option that takes none."""
+    return typer.Option(name, help=help)
+
+
+AsJson = Annotated[bool, flag("--json", "For a program: one JSON value on stdout.")]
 Conversation = Annotated[
-    int | None,
-    option("--conversation", "N", "Which conversation, where the file holds several."),
+    int | None, option("--conversation", "N", "Which conversation, where the file holds several.")
 ]
 File = Annotated[str, typer.Argument(metavar="FILE", help="The transcript; - is standard input.")]
 ForModel = Annotated[
-    str | None,
-    option("--for-model", "MODEL", "Reads the view: its window and tokenizer count."),
+    str | None, option("--for-model", "MODEL", "Reads the view: its window and tokenizer count.")
 ]
 KeepTokens = Annotated[
-    int | None,
-    option("--keep-tokens", "TOKENS", "Newest tokens kept verbatim (20,000)."),
+    int | None, option("--keep-tokens", "TOKENS", "Newest tokens kept verbatim (20,000).")
 ]
 Out = Annotated[
     str | None,
     option("--out", "FILE", "Write there (.jsonl: a message a line); - is standard output."),
 ]
 Window = Annotated[
-    int | None,
-    option("--window", "TOKENS", "What the reading model takes, instead of its table."),
+    int | None, option("--window", "TOKENS", "What the reading model takes, instead of its table.")
 ]
 
 
@@ -121,14 +108,8 @@ def _session_ids(context: typer.Context, incomplete: str) -> list[str]:
     return [name for name in names if name == one_line(name)]  # a shell prints them as they are
 
 
-SessionId = Annotated[
-    str,
-    typer.Argument(
-        metavar="SESSION",
-        help="Its stable id, or any of its epochs'.",
-        autocompletion=_session_ids,
-    ),
-]
+_SESSION: Any = {"metavar": "SESSION", "help": "Its stable id, or any of its epochs'."}
+SessionId = Annotated[str, typer.Argument(**_SESSION, autocompletion=_session_ids)]
 
 # ---------------------------------------------------------------- groups of options
 
@@ -146,19 +127,14 @@ class Place:
             "says. PRAISONAI_SESSION_KEY opens an encrypted one.",
         ),
     ] = None
-    namespace: Annotated[str, option("--namespace", "NAME", "The tenant, in the store.")] = (
-        "default"
-    )
+    namespace: Annotated[str, option("--namespace", "NAME", "The tenant.")] = "default"
 
     @contextlib.contextmanager
     def open(self, *, new: bool = False) -> Iterator[SqlStore]:
         """The store at the URL, else where the environment says, else in the user's data directory.
 
         The key of an encrypted one is in the environment: on a command line others would read it.
-        With `new` a file that is not there is made.
-
-        Raises:
-            StoreUnavailable: there is no such file; a mistyped path must not be an empty store.
+        A file that is not there is made with `new` alone: a mistyped path is no empty store.
         """
         from ..ledger.sql.store import open_store
 
@@ -186,22 +162,13 @@ class Writer:
 
     model: Annotated[
         str | None,
-        option(
-            "--model", "MODEL", "Writes the summary, by its name in litellm; else it is static."
-        ),
+        option("--model", "MODEL", "Writes the summary (litellm); else static."),
     ] = None
     api_base: Annotated[
         str | None,
-        option(
-            "--api-base",
-            "URL",
-            "Where it is served. Its key is what litellm finds in the environment.",
-        ),
+        option("--api-base", "URL", "Where it is served, its key in the environment."),
     ] = None
-    timeout: Annotated[
-        float | None,
-        option("--timeout", "SECONDS", "For one call of that model (60)."),
-    ] = None
+    timeout: Annotated[float | None, option("--timeout", "SECONDS", "For one call (60).")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,24 +180,16 @@ class Reading(Place):
     window: Window = None
     keep_tokens: KeepTokens = None
     target: Annotated[
-        int | None,
-        option("--target", "TOKENS", "A view of at most so many tokens, whatever the window."),
+        int | None, option("--target", "TOKENS", "A view of at most so many, whatever the window.")
     ] = None
-    force: Annotated[
-        bool, typer.Option("--force", help="Compress although the transcript still fits.")
-    ] = False
+    force: Annotated[bool, flag("--force", "Compress although the transcript fits.")] = False
     conversation: Conversation = None
     session: Annotated[
-        str | None,
-        option("--session", "ID", "The session that the transcript belongs to, in the store."),
+        str | None, option("--session", "ID", "The session it belongs to, in the store.")
     ] = None
 
     def config(self, writer: Writer | None = None) -> CompressorConfig:
-        """The configuration that it asks for.
-
-        Raises:
-            ConfigError: a value that cannot work.
-        """
+        """The configuration that it asks for."""
         return config_of(
             writer,
             model=self.for_model,
@@ -247,17 +206,10 @@ class Reading(Place):
 
 
 def config_of(writer: Writer | None = None, **given: Any) -> CompressorConfig:
-    """The configuration with what was given on the command line; None means not given.
-
-    Raises:
-        ConfigError: a value that cannot work.
-    """
+    """The configuration with what was given on the command line; None means not given."""
     if writer is not None:
-        given |= {
-            "auxiliary_model": writer.model,
-            "auxiliary_api_base": writer.api_base,
-            "timeout_seconds": writer.timeout,
-        }
+        given |= {"auxiliary_model": writer.model, "auxiliary_api_base": writer.api_base}
+        given["timeout_seconds"] = writer.timeout
     return CompressorConfig(**{name: v for name, v in given.items() if v is not None})
 
 

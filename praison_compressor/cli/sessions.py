@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from ..ledger.segments import Entry, Epoch, Segment, Session, Usage
-from ..messages import text_of, tool_calls_of
-from ..messages.display import excerpt, in_words, when
+from ..messages import text_of
+from ..messages.display import excerpt, when
 from ..summaries.prompts import rendering
 from ..tokens.models import input_price
 from ..view.frame import unframe
-from .options import ForModel, Place, SessionId, command, option
-from .terminal import Answer, Line, Panel, Piece, Table, Unusable, number
+from .options import ForModel, Place, SessionId, command, flag, option
+from .terminal import Answer, Line, Panel, Piece, Table, Unusable
 
 if TYPE_CHECKING:
     from ..ledger.sql.store import SqlStore
@@ -29,7 +30,8 @@ def sessions(place: Place) -> Answer:
         where, others = store.place, [] if found else store.namespaces()
     if not found:
         none = f"No sessions in namespace {place.namespace!r} of {where}."
-        return Answer([], [none, _where_else(others)])
+        elsewhere = f"There are some in: {', '.join(others)} (--namespace NAME)."
+        return Answer([], [none, elsewhere if others else STORED_WHEN])
     rows = [
         (info.id, info.parent_id, info.compressions, info.messages, when(info.updated) or "-")
         for info in found
@@ -38,15 +40,11 @@ def sessions(place: Place) -> Answer:
     return Answer(found, [Table(columns, rows)])
 
 
-def _where_else(namespaces: Sequence[str]) -> str:
-    """What to do where a namespace has no sessions."""
-    if namespaces:
-        return f"There are some in: {', '.join(namespaces)} (--namespace NAME)."
-    return (
-        "A session is stored when it is first compressed: by an agent with "
-        "CompressorContext(store_url=...) or PRAISON_COMPRESSOR_STORE, or by "
-        "praison-compressor compress FILE --store URL --session ID."
-    )
+STORED_WHEN = (
+    "A session is stored when it is first compressed: by an agent with "
+    "CompressorContext(store_url=...) or PRAISON_COMPRESSOR_STORE, or by "
+    "praison-compressor compress FILE --store URL --session ID."
+)
 
 
 # ---------------------------------------------------------------- lineage
@@ -56,9 +54,7 @@ def _where_else(namespaces: Sequence[str]) -> str:
 def lineage(
     session: SessionId,
     place: Place,
-    forks: Annotated[
-        bool, typer.Option("--forks", help="The whole family, with what was forked from it.")
-    ] = False,
+    forks: Annotated[bool, flag("--forks", "With what was forked from it.")] = False,
 ) -> Answer:
     """Show a session's chain of epochs, root first: each compression opened one."""
     with place.open() as store:
@@ -71,8 +67,7 @@ def lineage(
     return Answer(epochs, drawn)
 
 
-@dataclass(frozen=True)
-class Relative:
+class Relative(NamedTuple):
     """One epoch of a family: how far it is moved in, and how it came about."""
 
     depth: int
@@ -102,28 +97,13 @@ def family(epochs: Iterable[Epoch]) -> Iterator[Relative]:
 def show(
     session: SessionId,
     place: Place,
-    segment: Annotated[
-        int | None,
-        option("--segment", "N", "The text of this segment, counted from 1."),
-    ] = None,
-    originals: Annotated[
-        bool, typer.Option("--originals", help="With --segment: the messages it stands for too.")
-    ] = False,
-    verbatim: Annotated[
-        bool, typer.Option("--verbatim", help="The whole transcript instead, word for word.")
-    ] = False,
+    segment: Annotated[int | None, option("--segment", "N", "This one's text, from 1.")] = None,
+    originals: Annotated[bool, flag("--originals", "With --segment: what it stands for.")] = False,
 ) -> Answer:
-    """Show what a session's ledger holds: its segments, or one of them in full.
-
-    With --verbatim every message as of the last compression, without a summary among them.
-    """
-    if verbatim and segment is not None:
-        raise Unusable("--verbatim and --segment: one of them")
+    """Show what a session's ledger holds: its segments, or one of them in full."""
     with place.open() as store:
         found = existing(store, place.namespace, session)
         entries = found.entries
-        if verbatim:
-            return _transcript(store.transcript(found))
         if segment is None:
             return _segments(session, entries)
         if not 1 <= segment <= len(entries):
@@ -133,20 +113,9 @@ def show(
 
 
 def existing(store: SqlStore, namespace: str, session: str) -> Session:
-    """The session as it stands.
-
-    Raises:
-        SessionNotFound: no such session in this namespace.
-    """
+    """The session as it stands."""
     store.lineage(namespace, session)  # opening a name that nobody has would not be an error
     return store.open(namespace, session)
-
-
-def _transcript(messages: Sequence[Any]) -> Answer:
-    shown: list[Piece] = []
-    for n, message in enumerate(messages):
-        shown += [Line(f"--- {n} {message.get('role')}", "bold"), in_words(message)]
-    return Answer(messages, shown)
 
 
 def _segments(session: str, entries: Sequence[Entry]) -> Answer:
@@ -156,16 +125,13 @@ def _segments(session: str, entries: Sequence[Entry]) -> Answer:
             rows.append((str(n), "forgotten", None, None, None, None, ""))
             continue
         found = entry.segment
-        by, begins = found.model or found.method, excerpt(_text(found), 60)
+        text = unframe(found.rendered) or text_of(found.rendered)
+        by, begins = found.model or found.method, excerpt(text, 60)
         numbers = (len(found.run), found.source_tokens, found.tokens)
         rows.append((str(n), found.kind, by, *numbers, begins))
     columns = ("no.#", "kind", "by", "messages#", "tokens before#", "tokens after#", "begins")
     table = Table(columns, rows) if rows else f"{session}: nothing was compressed yet."
     return Answer([_segment_json(n, entry) for n, entry in enumerate(entries, 1)], [table])
-
-
-def _text(segment: Segment) -> str:
-    return unframe(segment.rendered) or text_of(segment.rendered)
 
 
 def _segment_json(n: int, entry: Entry) -> dict[str, Any]:
@@ -202,11 +168,8 @@ def status(session: SessionId, place: Place, for_model: ForModel = None) -> Answ
     paid = (entry.segment.usage for entry in found.entries if entry.epoch in own)
     usage = sum(paid, Usage())
     segments = [entry.segment for entry in found.entries if not entry.forgotten]
-    saved = sum(
-        segment.source_tokens - segment.tokens
-        for segment, stands in zip(segments, standing(segments), strict=True)
-        if stands
-    )
+    stand = itertools.compress(segments, standing(segments))
+    saved = sum(segment.source_tokens - segment.tokens for segment in stand)
     price = input_price(for_model)
     numbers = {
         "session": found.id,
@@ -222,11 +185,9 @@ def status(session: SessionId, place: Place, for_model: ForModel = None) -> Answ
         "tokens_saved_per_request": saved,
         "cost_saved_per_request": None if price is None else saved * price,
     }
-    shown = []
-    for name, value in numbers.items():
-        said = value if isinstance(value, (str, float)) else number(value)
-        shown.append(f"{name.replace('_', ' '):<24} {said}")
-    return Answer(numbers, shown)
+    told = {name: f"${v:.4f}" if isinstance(v, float) else v for name, v in numbers.items()}
+    rows = [(name.replace("_", " "), value) for name, value in told.items()]
+    return Answer(numbers, [Table(("", ""), rows)])
 
 
 def standing(segments: Sequence[Segment]) -> list[bool]:
@@ -252,8 +213,6 @@ def search(
         hits = store.search(place.namespace, query, session, limit)
     shown: list[Piece] = []
     for hit in hits:
-        calls = ", ".join(call.name for call in tool_calls_of(hit.message))
-        who = f"{hit.message.get('role')}{' calls ' + calls if calls else ''}"
-        shown += [Line(f"{hit.session_id}  {who}", "bold"), f"    {hit.snippet}"]
-        shown.append(Line(f"    {hit.digest}", "dim"))
+        shown.append(Line(f"{hit.session_id}  {hit.message.get('role')}", "bold"))
+        shown += [f"    {hit.snippet}", Line(f"    {hit.digest}", "dim")]
     return Answer(hits, shown or ["Nothing found."])

@@ -8,10 +8,11 @@ bug keeps its traceback.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import IO, Any
 
@@ -44,7 +45,6 @@ class Table:
     rows: Sequence[Sequence[str | int | None]]
     styles: Sequence[str] = ()
     """Of the rows, in their order."""
-    last_is_total: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,15 +69,17 @@ class Answer:
     code: int = 0
     """The exit code."""
     on_stderr: bool = False
-    """For a command whose standard output is the transcript itself."""
+    """Standard output is the transcript itself."""
 
     def print(self, *, as_json: bool) -> None:
         """Print it for whoever asked."""
-        screen = Screen(sys.stderr if self.on_stderr else sys.stdout)
+        file = sys.stderr if self.on_stderr else sys.stdout
         if as_json:
-            screen.json(self.value() if callable(self.value) else self.value)
+            # Escaped to ASCII, so that no terminal obeys it either.
+            value = self.value() if callable(self.value) else self.value
+            file.write(json.dumps(value, indent=2, default=_plain) + "\n")
         else:
-            screen.show(self.shown)
+            show(self.shown, file)
 
 
 # ---------------------------------------------------------------- printing
@@ -91,63 +93,37 @@ def number(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
 
-class Screen:
-    """Prints to a file, which may be a terminal."""
-
-    def __init__(self, file: IO[str]) -> None:
-        self.console = Console(file=file, markup=False, highlight=False, emoji=False)
-        self.is_terminal = self.console.is_terminal
-        if not self.is_terminal:
-            self.console.width = PIPED_WIDTH
-
-    def show(self, pieces: Iterable[Piece]) -> None:
-        """Print each piece as it comes."""
-        for piece in pieces:
-            if isinstance(piece, Table):
-                self._table(piece)
-            elif isinstance(piece, Panel):
-                self._panel(piece)
-            else:
-                self._line(piece if isinstance(piece, Line) else Line(piece))
-
-    def json(self, value: Any) -> None:
-        """Print a value for a program: escaped to ASCII, so that no terminal obeys it either."""
-        self.console.file.write(json.dumps(value, indent=2, default=_plain) + "\n")
-
-    def _line(self, line: Line) -> None:
-        self.console.print(Text(clean(line.text), line.style), soft_wrap=not self.is_terminal)
-
-    def _table(self, table: Table) -> None:
-        drawn = RichTable(box=box.SIMPLE_HEAD if self.is_terminal else None, pad_edge=False)
-        for column in table.columns:
-            is_number = column.endswith("#")
-            drawn.add_column(
-                column.rstrip("#"),
-                justify="right" if is_number else "left",
-                no_wrap=is_number,
-                overflow="fold",  # a name cut short names nothing
-            )
-        for index, row in enumerate(table.rows):
-            style = table.styles[index] if index < len(table.styles) else ""
-            if table.last_is_total and index == len(table.rows) - 1:
-                drawn.add_section()
-                style = "bold"
-            drawn.add_row(*map(_cell, row), style=style)
-        if self.is_terminal:
-            self.console.print(drawn)
-            return
-        with self.console.capture() as captured:
-            self.console.print(drawn)
-        lines = [line.rstrip() for line in captured.get().splitlines()]
-        self.console.file.write("".join(f"{line}\n" for line in lines if line))
-
-    def _panel(self, panel: Panel) -> None:
-        title, text = Text(clean(panel.title)), Text(clean(panel.text))
-        if self.is_terminal:
-            frame = RichPanel(text, title=title, title_align="left", border_style=panel.style)
-            self.console.print(frame)
+def show(pieces: Iterable[Piece], file: IO[str]) -> None:
+    """Print each piece as it comes."""
+    console = Console(file=file, markup=False, highlight=False, emoji=False)
+    if not console.is_terminal:
+        console.width = PIPED_WIDTH
+    for piece in pieces:
+        if isinstance(piece, Table):
+            console.print(_drawn(piece, boxed=console.is_terminal))
+        elif isinstance(piece, Panel) and console.is_terminal:
+            title, text = Text(clean(piece.title)), Text(clean(piece.text))
+            console.print(RichPanel(text, title=title, title_align="left", style=piece.style))
         else:
-            self.show([f"--- {panel.title}", panel.text])
+            if isinstance(piece, Panel):
+                piece = f"--- {piece.title}\n{piece.text}"
+            line = piece if isinstance(piece, Line) else Line(piece)
+            console.print(Text(clean(line.text), line.style), soft_wrap=not console.is_terminal)
+
+
+def _drawn(table: Table, *, boxed: bool) -> RichTable:
+    drawn = RichTable(box=box.SIMPLE_HEAD if boxed else None, pad_edge=False)
+    for column in table.columns:
+        is_number = column.endswith("#")
+        drawn.add_column(
+            column.rstrip("#"),
+            justify="right" if is_number else "left",
+            no_wrap=is_number,
+            overflow="fold",  # a name cut short names nothing
+        )
+    for row, style in itertools.zip_longest(table.rows, table.styles):
+        drawn.add_row(*map(_cell, row), style=style)
+    return drawn
 
 
 def _cell(value: str | int | None) -> Text:
@@ -157,20 +133,6 @@ def _cell(value: str | int | None) -> Text:
 def _plain(value: Any) -> Any:
     is_value = is_dataclass(value) and not isinstance(value, type)
     return asdict(value) if is_value else str(value)
-
-
-@contextlib.contextmanager
-def progress(what: str, *, shown: bool = True) -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr where a person is waiting; yields what moves it: done, of how many."""
-    screen = Screen(sys.stderr)
-    if not (shown and screen.is_terminal):
-        yield lambda done, total: None
-        return
-    from rich.progress import Progress
-
-    with Progress(console=screen.console, transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 # ---------------------------------------------------------------- errors and exit codes

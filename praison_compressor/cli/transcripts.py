@@ -1,10 +1,13 @@
-"""Transcripts in files: what is read as one, and how a view is written."""
+"""Transcripts in files: what is read as one, and how a view is written.
+
+What cannot be read or written raises `Unusable`.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +22,7 @@ ACCEPTED = (
 
 
 def read_one(path: str, which: int | None = None) -> list[Any]:
-    """The messages of the one conversation in a file, or of the chosen one, counted from 1.
-
-    Raises:
-        Unusable: cannot be read, is no transcript, or holds several and none was chosen.
-    """
+    """The messages of the one conversation in a file, or of the chosen one, counted from 1."""
     found = read_all(path)
     if which is None and len(found) > 1:
         raise Unusable(
@@ -35,14 +34,10 @@ def read_one(path: str, which: int | None = None) -> list[Any]:
 
 
 def read_all(path: str) -> list[list[Any]]:
-    """The conversations in a file (`-`: standard input), each a list of messages.
-
-    Raises:
-        Unusable: cannot be read, or is no transcript.
-    """
+    """The conversations in a file (`-`: standard input), each a list of messages."""
     try:
-        found = [_messages(value, where) for where, value in _values(_text(path))]
-    except _NoTranscript as error:
+        found = [_messages(value) for value in _values(_text(path))]
+    except (ValueError, RecursionError) as error:
         raise Unusable(f"{path}: not a transcript: {error}; expected {ACCEPTED}") from error
     if not any(found):
         raise Unusable(f"{path}: holds no messages; expected {ACCEPTED}")
@@ -50,11 +45,7 @@ def read_all(path: str) -> list[list[Any]]:
 
 
 def read_json(path: str) -> Any:
-    """The one JSON value in a file (`-`: standard input).
-
-    Raises:
-        Unusable: cannot be read, or is not JSON.
-    """
+    """The one JSON value in a file (`-`: standard input)."""
     try:
         return json.loads(_text(path))
     except (ValueError, RecursionError) as error:
@@ -67,48 +58,41 @@ def _text(path: str) -> str:
         return raw.decode("utf-8-sig")
     except OSError as error:
         raise Unusable(f"{path}: {error.strerror or error}") from error
-    except (UnicodeDecodeError, ValueError) as error:
+    except ValueError as error:
         raise Unusable(f"{path}: not a text in UTF-8: {error}") from error
 
 
-class _NoTranscript(ValueError):
-    """What was found instead."""
-
-
-def _values(text: str) -> list[tuple[str, Any]]:
-    """What should be the conversations in the text, each with the place where it stands."""
+def _values(text: str) -> list[Any]:
+    """What should be the conversations in the text."""
     try:
         whole = json.loads(text)
-    except RecursionError as error:
-        raise _NoTranscript("JSON nested too deeply") from error
     except ValueError as error:
-        values = list(_lines(text, error))
-        if all(map(_is_message, values)):
-            return [("the file", values)]
-        return [(f"line {n}", value) for n, value in enumerate(values, 1)]
-    if isinstance(whole, list) and whole and all(map(_is_conversation, whole)):
-        return [(f"item {n}", value) for n, value in enumerate(whole, 1)]
-    return [("the file", [whole] if _is_message(whole) else whole)]
+        whole = _lines(text, error)
+        if not all(map(_is_message, whole)):
+            return whole
+    if isinstance(whole, list) and whole and not any(map(_is_message, whole)):
+        return whole
+    return [[whole] if _is_message(whole) else whole]
 
 
-def _lines(text: str, no_value: ValueError) -> Iterator[Any]:
-    lines = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
-    for place, (number, line) in enumerate(lines):
+def _lines(text: str, no_value: ValueError) -> list[Any]:
+    values: list[Any] = []
+    for number, line in enumerate(text.split("\n"), 1):
         try:
-            yield json.loads(line)
-        except (ValueError, RecursionError) as error:
+            values += [json.loads(line)] if line.strip() else []
+        except ValueError as error:
             # A file whose first line is no value is one broken value, not lines of them.
-            said = f"line {number}: {error}" if place else str(no_value)
-            raise _NoTranscript(f"not JSON ({said})") from error
+            raise ValueError(f"line {number}: {error}" if values else str(no_value)) from error
+    return values
 
 
-def _messages(value: Any, where: str) -> list[Any]:
+def _messages(value: Any) -> list[Any]:
     messages = value.get("messages") if isinstance(value, Mapping) else value
     if not isinstance(messages, list):
-        raise _NoTranscript(f"{where} is {_kind(value)}")
+        raise ValueError(f"found {_kind(value)}")
     for index, message in enumerate(messages):
         if not _is_message(message):
-            raise _NoTranscript(f"message {index} of {where} is {_kind(message)}")
+            raise ValueError(f"message {index} is {_kind(message)}")
     return messages
 
 
@@ -116,32 +100,20 @@ def _is_message(value: Any) -> bool:
     return isinstance(value, Mapping) and "role" in value
 
 
-def _is_conversation(value: Any) -> bool:
-    return isinstance(value, list) or (isinstance(value, Mapping) and "messages" in value)
-
-
 def _kind(value: Any) -> str:
-    if isinstance(value, Mapping):
-        if isinstance(value.get("type"), str):
-            return f"an item of OpenAI's Responses API (see {CONVERTED})"
-        return "an object without a role" if "messages" not in value else "an odd object"
-    names = {str: "a string", list: "a list", bool: "true or false", type(None): "null"}
-    return names.get(type(value), "a number")
+    if isinstance(value, Mapping) and isinstance(value.get("type"), str):
+        return f"an item of OpenAI's Responses API (see {CONVERTED})"
+    return "an object without a role" if isinstance(value, Mapping) else type(value).__name__
 
 
 # ---------------------------------------------------------------- writing
 
 
 def write(path: str, messages: Sequence[Any], *, source: str) -> None:
-    """Write a view: JSON Lines where the name ends in .jsonl, else a JSON list; `-` is stdout.
-
-    Raises:
-        Unusable: as `put`.
-    """
-    if path.endswith((".jsonl", ".ndjson")):
-        lines = [json.dumps(message, ensure_ascii=False) for message in messages]
-    else:
-        lines = [json.dumps(messages, ensure_ascii=False, indent=2)]
+    """Write a view: JSON Lines where the name ends in .jsonl, else a JSON list; `-` is stdout."""
+    by_line = path.endswith(".jsonl")
+    values, indent = (messages, None) if by_line else ([messages], 2)
+    lines = [json.dumps(value, ensure_ascii=False, indent=indent) for value in values]
     text = "".join(f"{escaped(line)}\n" for line in lines)
     if path == "-":
         sys.stdout.write(text)
@@ -150,12 +122,7 @@ def write(path: str, messages: Sequence[Any], *, source: str) -> None:
 
 
 def put(path: str, text: str, *, source: str = "-") -> None:
-    """Write a file.
-
-    Raises:
-        Unusable: it would overwrite the transcript that it was made from or a ledger, or cannot be
-            written.
-    """
+    """Write a file, but neither over the transcript that it was made from nor over a ledger."""
     target = Path(path)
     try:
         if source != "-" and target.exists() and target.samefile(source):

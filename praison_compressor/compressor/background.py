@@ -48,66 +48,44 @@ LONGEST_POLL_SECONDS = 1.0
 @contextlib.asynccontextmanager
 async def leased(store: Store, session: Session) -> AsyncIterator[None]:
     """Hold the session's lease: across processes, as `Sessions.enter` does within one."""
-    lease = _Lease(store, session)
+    holder, over = uuid.uuid4().hex, threading.Event()
+    lock = renewed(threading.Lock())  # a renewal still on its way must not outlive the release
+
+    def claim() -> bool:
+        with lock:
+            return not over.is_set() and store.claim(session, holder, LEASE_SECONDS)
+
+    def renew() -> None:
+        while not over.wait(LEASE_SECONDS / 4):
+            with contextlib.suppress(LedgerError):  # the commit decides who was first
+                claim()
+
+    def release() -> None:
+        with lock:
+            over.set()
+            try:
+                store.release(session, holder)
+            except LedgerError as error:  # what was done under it is done all the same
+                logger.info("a lease is not given back, it ends by itself: %s", error)
+
     try:
         given_up, pause = time.monotonic() + PATIENCE_SECONDS, POLL_SECONDS
-        while not await asyncio.to_thread(lease.take):
+        while not await asyncio.to_thread(claim):
             if time.monotonic() > given_up:
                 logger.warning("session %s: its lease was never given back", session.id)
                 break
             await asyncio.sleep(pause)
             pause = min(1.5 * pause, LONGEST_POLL_SECONDS)
+        else:
+            # In a thread of its own: a loop that is busy, or a full executor, loses no lease.
+            with contextlib.suppress(RuntimeError):  # the interpreter exits: nobody waits for it
+                begin(renew)
         yield
     finally:
         try:
-            await asyncio.to_thread(lease.release)
+            await asyncio.to_thread(release)
         except RuntimeError:  # the interpreter exits: no thread can be had any more
-            lease.release()
-
-
-class _Lease:
-    """One holder's claim. A renewal that is still on its way never outlives the release."""
-
-    def __init__(self, store: Store, session: Session) -> None:
-        self._store = store
-        self._session = session
-        self._holder = uuid.uuid4().hex
-        self._lock = renewed(threading.Lock())
-        self._over = threading.Event()
-
-    def take(self) -> bool:
-        """Claim it; renewed from then on, in a thread of its own: a loop that is busy, or an
-        executor that is full, loses no lease."""
-        taken = self.claim()
-        if taken:
-            with contextlib.suppress(RuntimeError):  # the interpreter exits: nobody is left to wait
-                begin(self._renew)
-        return taken
-
-    def claim(self) -> bool:
-        with self._lock:
-            if self._over.is_set():
-                return False
-            return self._store.claim(self._session, self._holder, LEASE_SECONDS)
-
-    def release(self) -> None:
-        with self._lock:
-            if not self._over.is_set():
-                self._over.set()
-                try:
-                    self._store.release(self._session, self._holder)
-                except LedgerError as error:  # what was done under it is done all the same
-                    logger.info("a lease is not given back, it ends by itself: %s", error)
-
-    def _renew(self) -> None:
-        level = logging.WARNING
-        while not self._over.wait(LEASE_SECONDS / 4):
-            try:
-                self.claim()
-            except LedgerError as error:
-                # Without it another may begin too; the commit decides who was first.
-                logger.log(level, "a lease could not be renewed: %s", error)
-                level = logging.DEBUG
+            release()
 
 
 # -------------------------------------------------------------- background
@@ -125,9 +103,8 @@ class Background:
         self._lock = renewed(threading.Lock())
         self._running: dict[Hashable, Future[Any]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._end: Callable[[], Any] = _nothing
+        self._end: Callable[[], Any] = lambda: None
         self._closed = False
-        self._told = ""
         renewed(self)
 
     def start(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, Any]]) -> bool:
@@ -158,18 +135,13 @@ class Background:
         """Cancel what is running and end the thread; nothing is begun any more."""
         with self._lock:
             self._closed = True
-            end, self._end = self._end, _nothing
-        end()
+        self._end()
 
     def _its_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            thread = threading.Thread(
-                target=_serve,
-                args=(self._loop,),
-                name="praison-compressor-background",
-                daemon=True,
-            )
+            name = "praison-compressor-background"
+            thread = threading.Thread(target=_serve, args=(self._loop,), name=name, daemon=True)
             thread.start()
             _at_work.add(self)
             _close_before_executors()
@@ -179,15 +151,14 @@ class Background:
 
     def _at_fork_reinit(self) -> None:
         # A forked child inherits the loop but not its thread.
-        self._running, self._loop, self._end = {}, None, _nothing
+        self._running, self._loop, self._end = {}, None, lambda: None
 
-    async def _logged(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+    @staticmethod
+    async def _logged(work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         try:
             await work()
         except Exception as error:
-            level = logging.DEBUG if str(error) == self._told else logging.WARNING
-            self._told = str(error)  # a store that is down fails every turn
-            logger.log(level, "a summary in the background failed: %s", error)
+            logger.warning("a summary in the background failed: %s", error)
 
     def _done(self, key: Hashable, future: Future[Any]) -> None:
         with self._lock:
@@ -218,9 +189,7 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
     """The thread's whole life. What is cancelled is heard out, so that it gives its lease back."""
     loop.run_forever()
     try:
-        tasks = asyncio.all_tasks(loop)
-        for task in tasks:
-            task.cancel()
+        tasks = [task for task in asyncio.all_tasks(loop) if task.cancel()]
         if tasks:
             loop.run_until_complete(asyncio.wait(tasks, timeout=JOIN_SECONDS))
     finally:
@@ -233,7 +202,3 @@ def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
     loop.call_soon_threadsafe(loop.stop)
     if thread is not threading.current_thread():
         thread.join(JOIN_SECONDS)
-
-
-def _nothing() -> None:
-    """What there is to end before the first start."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
 from ..config import CompressorConfig, whole
@@ -108,6 +108,8 @@ class Look:
     reading: Reading
     """The call's, or that of its messages with renderings expanded."""
     layout: Layout
+    lines: dict[int, Message] = field(default_factory=dict)
+    """What results would say that may be masked, by index; empty until somebody asks."""
 
     @property
     def key(self) -> tuple[str, str]:

@@ -18,7 +18,6 @@ from ..ledger.memory import MemoryStore
 from ..ledger.segments import Session, Store
 from ..messages import Message, as_list, to_plain
 from ..summaries.protocol import as_summarizer
-from ..summaries.retries import Breaker
 from ..summaries.threads import run
 from ..tokens.counter import TokenCounter
 from .background import Background
@@ -73,11 +72,6 @@ class ContextCompressor:
     def background(self) -> Background:
         """What is being written off the request path."""
         return self._pipeline.background
-
-    @property
-    def breaker(self) -> Breaker:
-        """Which models are left alone after a failure."""
-        return self._pipeline.writing.breaker
 
     @property
     def sessions(self) -> Sessions:
@@ -326,7 +320,7 @@ class ContextCompressor:
         if options.get("force") or options.get("target_tokens") is not None:
             return None
         key = self._key(options)
-        last = self.sessions.last_turn(key)
+        last = self.sessions.of(key).last_turn
         budget = budget_of(options, config_of(options, self.config), self.tokens)
         if last is None or not self.store.open(*key).is_as(last.session):
             return None
@@ -340,7 +334,7 @@ class ContextCompressor:
             return None
         turn, result = found
         if options.get("extends", True):
-            self.sessions.keep_turn(turn)
+            self.sessions.of(key).last_turn = turn
         return result
 
     def _call(self, messages: Sequence[Any], options: Options) -> CompressCall:
@@ -362,7 +356,7 @@ class ContextCompressor:
         if not options.get("extends", True):
             return result
         owed = self.sessions.take_owed(self._key(options))
-        return result if owed is None else replace(result, usage=result.usage + owed)
+        return replace(result, usage=result.usage + owed)
 
     def _key(self, options: Options) -> tuple[str, str]:
         return self.config.namespace, options.get("session_id") or self.session_id

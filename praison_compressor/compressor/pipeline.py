@@ -7,6 +7,7 @@ result. Nothing is handed back: whoever loses a race begins again with the look.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 import time
@@ -159,9 +160,14 @@ class Pipeline:
         outline = outline_of(replace(look, layout=layout))
         return self.projector.look(call, self._store.commit(look.session, entries, outline))
 
-    def uncommitted(self, call: CompressCall, look: Look, plan: Plan) -> CompressResult:
-        """The view with what is missing written without a model, and recorded nowhere."""
+    def uncommitted(
+        self, call: CompressCall, look: Look, plan: Plan, *, hold: bool = False
+    ) -> CompressResult:
+        """The view with what is missing written without a model, and recorded nowhere; with
+        `hold` the next turns add to it."""
         shown, texts = self._drafted(call, look, plan)
+        if hold:
+            self._hold(call, shown)
         return result_of(call, shown, self._tokens, texts)
 
     def _drafted(
@@ -211,7 +217,7 @@ class Pipeline:
         result = result_of(call, look, self._tokens)
         turn = last_turn_of(call, look, result, self._tokens)
         if turn is not None:
-            self.sessions.keep_turn(turn)
+            self.sessions.of(call.key).last_turn = turn
         return result
 
     # -------------------------------------------------------------- without waiting
@@ -233,7 +239,7 @@ class Pipeline:
             # Above the trigger, but the provider takes it: nothing is lost and its cache stays
             # warm until the text is there. Less than the whole is sent only where it must be.
             return result_of(call, look, self._tokens)
-        return self._placeheld(call, look, plan)
+        return self.uncommitted(call, look, plan, hold=True)
 
     def _mask(self, call: CompressCall, look: Look, plan: Plan) -> CompressResult:
         """Masks need no model: they are committed at once, unless a summary that is being written
@@ -265,7 +271,7 @@ class Pipeline:
     def _with_placeholder(self, call: CompressCall, look: Look) -> CompressResult | None:
         """The view with what is at hand in its place; None where nothing is, where the whole is not
         too much, or where that is too much by now and cannot be added to."""
-        found = self.sessions.placeholder(call.key)
+        found = self.sessions.of(call.key).placeholder
         if found is None or not look.session.is_as(found.session):
             return None
         if look.layout.size() <= call.budget.limit:
@@ -275,23 +281,18 @@ class Pipeline:
         if shown.layout.size() <= call.budget.limit:
             self._hold(call, shown)
             return result_of(call, shown, self._tokens, found.untold)
-        try:
+        with contextlib.suppress(BudgetTooSmall):
             more = self.projector.plan(call, shown)
-        except BudgetTooSmall:
-            return None
-        return None if more is None else self._placeheld(call, shown, more)
-
-    def _placeheld(self, call: CompressCall, look: Look, plan: Plan) -> CompressResult:
-        """The view after the plan without a model; the next turns add to it."""
-        shown, texts = self._drafted(call, look, plan)
-        self._hold(call, shown)
-        return result_of(call, shown, self._tokens, texts)
+            if more is not None:
+                return self.uncommitted(call, shown, more, hold=True)
+        return None
 
     def _hold(self, call: CompressCall, shown: Look, untold: Sequence[Written] = ()) -> None:
         added = shown.layout.segments[len(shown.session.entries) :]
         standing = {id(segment) for _, _, segment in shown.layout.standing()}
         used = tuple(segment for segment in added if id(segment) in standing)
-        self.sessions.keep_placeholder(call.key, Placeholder(shown.session, used, tuple(untold)))
+        held = Placeholder(shown.session, used, tuple(untold))
+        self.sessions.of(call.key).placeholder = held
 
     # -------------------------------------------------------------- whatever fails
 

@@ -115,13 +115,17 @@ class Projector:
         self, call: CompressCall, look: Look, names: Mapping[int, str] | None = None
     ) -> dict[int, Message]:
         """The results that may be masked, and what each would say; with `names` those named."""
+        if look.lines and names is None:
+            return look.lines
         layout = look.layout
         found = mask_lines(layout.transcript.messages, layout.tokens, call.config, names)
-        if not masks_secrets(self._store):
-            return found
-        # As the store would write them, so that the plan counts what will be sent.
-        safe = Redactor(call.key[0]).messages(list(found.values())).messages
-        return dict(zip(found, safe, strict=True))
+        if masks_secrets(self._store):
+            # As the store would write them, so that the plan counts what will be sent.
+            safe = Redactor(call.key[0]).messages(list(found.values())).messages
+            found = dict(zip(found, safe, strict=True))
+        if names is None:
+            look.lines.update(found)
+        return found
 
     def _mask_sizes(self, call: CompressCall, look: Look) -> dict[int, int]:
         """Tokens of each result that may be masked, as it would be then.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,7 +21,7 @@ from ..messages.forks import renewed
 from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
 from ..view.budget import Budget
-from ..view.layout import Layout, lay, lay_masks
+from ..view.layout import lay, lay_masks, shown
 from .call import CompressCall, Look
 from .projection import renderings
 from .result import CompressResult
@@ -36,9 +35,6 @@ __all__ = [
 ]
 
 REMEMBERED_SESSIONS = 64
-
-REMEMBERED_BILLS = 1_024
-"""What is owed is small and outlives the rest; the oldest is forgotten: ledgers have it too."""
 
 Key = tuple[str, str]
 """Namespace and session."""
@@ -60,11 +56,16 @@ class Placeholder:
 
 
 @dataclass
-class _Memory:
+class Memory:
+    """What one session left to its next turn."""
+
     last_turn: LastTurn | None = None
+    """How its newest transcript was laid out."""
     placeholder: Placeholder | None = None
+    """What stands for a part of it meanwhile."""
     told: dict[str, str] = field(default_factory=dict)
     """By the reason of a skip, since when it has been told."""
+    owed: Usage = field(default_factory=Usage)
 
 
 class Sessions:
@@ -75,50 +76,29 @@ class Sessions:
 
     def __init__(self) -> None:
         self._lock = renewed(threading.Lock())
-        self._known: OrderedDict[Key, _Memory] = OrderedDict()
-        self._owed: OrderedDict[Key, Usage] = OrderedDict()
+        self._known: OrderedDict[Key, Memory] = OrderedDict()
         self._flying: dict[Key, Future[None]] = {}
         renewed(self)
 
     def _at_fork_reinit(self) -> None:
         self._flying = {}  # those at work are not in the child
 
-    def _of(self, key: Key) -> _Memory:
-        """What is known of the session, as the newest; with the lock held."""
-        found = self._known.setdefault(key, _Memory())
+    def of(self, key: Key) -> Memory:
+        """What is known of the session, which is the newest now."""
+        with self._lock:
+            return self._of(key)
+
+    def _of(self, key: Key) -> Memory:
+        found = self._known.setdefault(key, Memory())
         self._known.move_to_end(key)
         while len(self._known) > REMEMBERED_SESSIONS:
             self._known.popitem(last=False)
         return found
 
-    # -------------------------------------------------------------- layouts
-
-    def last_turn(self, key: Key) -> LastTurn | None:
-        """How the session's newest transcript was laid out."""
-        known = self._known.get(key)
-        return None if known is None else known.last_turn
-
-    def keep_turn(self, turn: LastTurn) -> None:
-        """Remember it in place of the turn before."""
-        with self._lock:
-            self._of((turn.session.namespace, turn.session.id)).last_turn = turn
-
     def last_turns(self) -> list[LastTurn]:
         """Those of all sessions that are remembered."""
         with self._lock:
             return [each.last_turn for each in self._known.values() if each.last_turn]
-
-    def placeholder(self, key: Key) -> Placeholder | None:
-        """What stands for a part of the session meanwhile."""
-        known = self._known.get(key)
-        return None if known is None else known.placeholder
-
-    def keep_placeholder(self, key: Key, placeholder: Placeholder) -> None:
-        """Remember it in place of the one before."""
-        with self._lock:
-            self._of(key).placeholder = placeholder
-
-    # -------------------------------------------------------------- told and owed
 
     def is_news(self, key: Key, reason: str, since: str) -> bool:
         """Whether the session has not been told this; from now on it has."""
@@ -131,16 +111,14 @@ class Sessions:
     def owe(self, key: Key, usage: Usage) -> None:
         """Have it on the bill of the session's next result."""
         with self._lock:
-            self._owed[key] = self._owed.pop(key, Usage()) + usage
-            while len(self._owed) > REMEMBERED_BILLS:
-                self._owed.popitem(last=False)
+            self._of(key).owed += usage
 
-    def take_owed(self, key: Key) -> Usage | None:
-        """What is owed, once; None where nothing is."""
-        if key not in self._owed:
-            return None
+    def take_owed(self, key: Key) -> Usage:
+        """What is owed, once."""
         with self._lock:
-            return self._owed.pop(key, None)
+            known = self._of(key)
+            owed, known.owed = known.owed, Usage()
+            return owed
 
     # -------------------------------------------------------------- at work
 
@@ -177,8 +155,8 @@ class LastTurn:
     counted: tuple[TokenCounter, float]
     """By what, and the ratio by which it corrected its counts then."""
     head_tokens: int
-    pieces: tuple[slice | Message, ...]
-    """The view: stretches of the transcript, the last one open, and what stands between them."""
+    standing: tuple[tuple[int, int, Segment], ...]
+    """Stretches of the transcript, and what stands for them in the view."""
     watched: frozenset[str]
     """Digests that a new message must not have: a segment of the ledger could begin with it."""
     result: CompressResult
@@ -201,7 +179,7 @@ def last_turn_of(
         known=[entry.plain for entry in seen],
         counted=(tokens, tokens.ratio),
         head_tokens=call.budget.head,
-        pieces=tuple(_pieces(look.layout)),
+        standing=tuple(look.layout.standing()),
         watched=watched,
         result=replace(
             result, messages=[], summary_method="reused" if result.segments else None, written=()
@@ -241,7 +219,7 @@ def added_to(
         return None
     known = [*last.known, *(entry.plain for entry in seen)]
     # The view is built anew for every caller, from the messages of his call: his to edit.
-    view = _built(last.pieces, messages)
+    view = shown(messages, last.standing)
     return replace(last, known=known, result=result), replace(result, messages=view)
 
 
@@ -267,27 +245,6 @@ def _watched(look: Look, cache: MessageCache) -> frozenset[str] | None:
     if layout.digests[-1] in unlaid:
         return None
     return frozenset(unlaid.union(renderings(look.session, cache)))
-
-
-def _pieces(layout: Layout) -> Iterator[slice | Message]:
-    """The view as stretches of the transcript and what stands between them."""
-    start = 0
-    for begin, end, segment in layout.standing():
-        yield slice(start, begin)
-        yield segment.rendered
-        start = end
-    yield slice(start, None)
-
-
-def _built(pieces: Sequence[slice | Message], messages: list[Message]) -> list[Message]:
-    view: list[Message] = []
-    for piece in pieces:
-        if isinstance(piece, slice):
-            # The first stretch is most often all: it is copied once.
-            view = view + messages[piece] if view else messages[piece]
-        else:
-            view.append(dict(piece))
-    return view
 
 
 def _is_sound(new: list[Message]) -> bool:

@@ -13,7 +13,7 @@ from ..facts import Domain
 from ..ledger.segments import Usage
 from ..summaries.prompts import rendering
 from ..summaries.protocol import Brief, Prefix, Summarizer, Written, billed
-from ..summaries.retries import MOST_CALLS, Breaker, LearnedWindows
+from ..summaries.retries import Breaker, LearnedWindows
 from ..summaries.static import FactFinder, carried_on, without_added
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
@@ -68,19 +68,10 @@ class Writing:
     ) -> Draft:
         """The plan's texts by a model where one is worth its call; `spent` is on their bill too."""
         writer, briefs = self._writer(call), briefs_for(call, look, plan)
-        asking = [number for number, brief in enumerate(briefs) if brief.by_model]
-        # Shared out evenly; where they are fewer than the briefs, the newest may ask.
-        calls = {n: (MOST_CALLS + i) // len(asking) for i, n in enumerate(asking)}
         texts = await asyncio.gather(
             *(
-                writer.write(
-                    brief,
-                    model=call.model,
-                    session_id=look.session.id,
-                    force=call.force,
-                    calls=calls.get(number, 0),
-                )
-                for number, brief in enumerate(briefs)
+                writer.write(brief, model=call.model, session_id=look.session.id, force=call.force)
+                for brief in briefs
             )
         )
         draft = Draft(plan, billed(texts, spent))

@@ -21,7 +21,6 @@ from .extraction import extract
 from .model import (
     CommandFact,
     Domain,
-    ErrorFact,
     Excerpt,
     Facts,
     FileFact,
@@ -36,7 +35,6 @@ __all__ = [
     "CommandFact",
     "Coverage",
     "Domain",
-    "ErrorFact",
     "Excerpt",
     "Facts",
     "FileFact",

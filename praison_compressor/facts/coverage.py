@@ -80,12 +80,10 @@ class Text:
 def coverage(facts: Facts, text: str) -> Coverage:
     """Count which facts the text holds, by kind."""
     lacking = missing(facts, text)
-    kinds = ("user", "files", "commands", "errors", "decisions", "open_work", "todos")
-    by_kind = {
-        name: (len(getattr(facts, name)) - len(getattr(lacking, name)), len(getattr(facts, name)))
-        for name in kinds
-        if getattr(facts, name)
-    }
+    by_kind = {}
+    for kind in ("user", "files", "commands", "errors", "decisions", "open_work", "todos"):
+        if total := len(getattr(facts, kind)):
+            by_kind[kind] = (total - len(getattr(lacking, kind)), total)
     matter = {item.text for item in facts.identifiers if item.worth >= MATTERS}
     if matter:
         left = sum(item.text in matter for item in lacking.identifiers)

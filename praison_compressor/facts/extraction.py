@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ..messages import Message, ToolCall
@@ -18,7 +17,6 @@ from .model import (
     GENERAL,
     CommandFact,
     Domain,
-    ErrorFact,
     Excerpt,
     Facts,
     Identifier,
@@ -61,7 +59,6 @@ def extract(messages: Sequence[Message], *, domain: Domain = GENERAL) -> Facts:
 
 
 SHORT_ARGUMENT = 200
-FOLLOWED_CHARS = 200
 
 
 class _Reader:
@@ -78,8 +75,7 @@ class _Reader:
         self.files = Trail()
         self.todos = TodoList()
         self.commands: dict[str, CommandFact] = {}
-        self.errors: dict[str, ErrorFact] = {}
-        self.unanswered: list[str] = []
+        self.errors: dict[str, Note] = {}
         self.decisions: dict[str, Note] = {}
         self.open: dict[str, Note] = {}
         self.last_words: tuple[Note, ...] = ()
@@ -89,7 +85,6 @@ class _Reader:
         if passage.source == "assistant":
             self._assistant(passage)
         elif passage.source == "call" and passage.call:
-            self._follows(passage.text)
             self.todos.see(passage.call, passage.at)
         elif passage.source == "result":
             self._result(passage)
@@ -120,18 +115,10 @@ class _Reader:
         }
 
     def _assistant(self, passage: Passage) -> None:
-        self._follows(passage.text)
         self.last_words = last_words(passage)
         for kind, note in notes(passage):
             (self.decisions if kind == "decision" else self.open)[note.text] = note
         self.todos.see_text(passage.text, passage.at)
-
-    def _follows(self, text: str) -> None:
-        """What an agent says next, or does without a word, is what follows an error."""
-        first = " ".join(text[: 4 * FOLLOWED_CHARS].split())[:FOLLOWED_CHARS]
-        for error in self.unanswered:
-            self.errors[error] = replace(self.errors[error], followed_by=first)
-        self.unanswered.clear()
 
     def _result(self, passage: Passage) -> None:
         call = passage.call
@@ -141,18 +128,16 @@ class _Reader:
             self._answered(call, passage, outcome)
         if outcome.status == "failed":
             for line in error_lines(own):
-                known = self.errors.pop(line, None)
-                times = known.times + 1 if known else 1
-                self.errors[line] = ErrorFact(line, passage.at, "", times)
-                self.unanswered.append(line)
+                self.errors.pop(line, None)
+                self.errors[line] = Note(line, passage.at)
 
     def _answered(self, call: ToolCall, passage: Passage, outcome: Outcome) -> None:
         for effect in effects_of(call, self.domain):
             self.files.add(effect, passage.at, ok=worked(effect, call, outcome, passage.text))
         fact = command_fact(call, passage.text, outcome, passage.at, self.domain)
         if fact is not None:
-            known = self.commands.pop(fact.text, None)
-            self.commands[fact.text] = replace(fact, runs=known.runs + 1 if known else 1)
+            self.commands.pop(fact.text, None)
+            self.commands[fact.text] = fact
 
 
 # -------------------------------------------------------------- notes

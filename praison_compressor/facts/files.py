@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
+from ..config import FILE_ACTIONS
 from ..messages import ToolCall
 from .model import GENERAL, Domain, FileFact, Rule
 from .outcomes import Outcome
 from .passages import arguments_of, key_of
-from .shell import Effect, effects, failing, patches, spoken
+from .shell import Effect, applies_a_patch, effects, failing, spoken
 
 _SHELL_KEYS = ("command", "cmd", "commands", "commandline", "script", "input")
 _PATH_KEYS = frozenset(
@@ -78,7 +77,7 @@ def _ruled(call: ToolCall, rule: Rule, arguments: Any) -> list[Effect]:
     """The files of a tool whose rule is known."""
     if rule.action == "command":
         return [found for text in command_texts(arguments, rule) for found in effects(text)]
-    if not rule.touches_a_file or not isinstance(arguments, dict):
+    if rule.action not in FILE_ACTIONS or not isinstance(arguments, dict):
         return []
     if rule.argument:
         arguments = {"path": arguments.get(rule.argument), "to": _target(arguments)}
@@ -155,7 +154,7 @@ def _texts(value: Any) -> list[str]:
 def _shelled(call: ToolCall, text: str) -> list[Effect]:
     if not _SHELLS.search(call.name):
         return []
-    return [*_patched(call.name, *patches(text)), *effects(text)]
+    return [*(_patched(call.name, text) if applies_a_patch(text) else ()), *effects(text)]
 
 
 _PATCH = re.compile(
@@ -200,18 +199,14 @@ class Trail:
         path = self._spelled(effect.path)
         known = self._files.pop(path, None)
         action = effect.action
-        if action == "created" and known and known.ok and known.action != "deleted":
-            action = "edited"
-        counts = Counter(known.counts if known else {})
-        counts[action] += ok
-        if not ok and known:
-            self._files[path] = known
-            return
-        fact = FileFact(path, action, effect.via, index, dict(counts), effect.target, ok)
-        # Reading a file again does not undo that it was changed.
-        if action == "read" and known and known.ok and known.action not in ("read", "deleted"):
-            fact = replace(known, counts=dict(counts))
-        self._files[path] = fact
+        if known and known.ok:
+            # Reading a file again does not undo that it was changed.
+            changed = known.action not in ("read", "deleted")
+            if not ok or (action == "read" and changed):
+                self._files[path] = known
+                return
+            action = "edited" if action == "created" and known.action != "deleted" else action
+        self._files[path] = FileFact(path, action, effect.via, index, effect.target, ok)
         if effect.target and ok:
             self._moved_to(effect, index)
 
@@ -220,7 +215,7 @@ class Trail:
         target = effect.target + name if effect.target.endswith("/") else effect.target
         target = self._spelled(target)
         self._files.pop(target, None)
-        self._files[target] = FileFact(target, "created", effect.via, index, {"created": 1})
+        self._files[target] = FileFact(target, "created", effect.via, index)
 
     def _spelled(self, path: str) -> str:
         """The name under which the file is known; the path itself where it is new.

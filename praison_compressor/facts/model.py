@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from ..config import FILE_ACTIONS, CompressorConfig
+from ..config import CompressorConfig
 
 DONE = ("completed", "complete", "done", "cancelled", "finished")
 """As which the items of a list count that need no more work."""
@@ -41,7 +41,6 @@ class FileFact:
     via: str
     """The call that did it: a tool's name, or the shell command's."""
     index: int
-    counts: Mapping[str, int] = field(default_factory=dict)
     target: str = ""
     """Where a moved file went."""
     ok: bool = True
@@ -57,25 +56,14 @@ class CommandFact:
     detail: str
     """The line of the result that says it: first error, failing tests, or the last line."""
     index: int
-    runs: int = 1
     kind: str = "command"
     still_fails: bool = False
     """It failed, and nothing like it worked since."""
 
 
 @dataclass(frozen=True)
-class ErrorFact:
-    """An error line of a tool result, and what the assistant said or did next."""
-
-    text: str
-    index: int
-    followed_by: str = ""
-    times: int = 1
-
-
-@dataclass(frozen=True)
 class Note:
-    """A sentence of the assistant: a decision with its reason, or open work."""
+    """A sentence of the assistant, or an error line of a tool's result."""
 
     text: str
     index: int
@@ -124,7 +112,7 @@ class Facts:
     user: tuple[Said, ...] = ()
     files: tuple[FileFact, ...] = ()
     commands: tuple[CommandFact, ...] = ()
-    errors: tuple[ErrorFact, ...] = ()
+    errors: tuple[Note, ...] = ()
     decisions: tuple[Note, ...] = ()
     open_work: tuple[Note, ...] = ()
     todos: tuple[Todo, ...] = ()
@@ -144,9 +132,8 @@ class Facts:
         return f"[{named}] " if named else ""
 
     def __bool__(self) -> bool:
-        about = ("messages", "patterns", "references")
-        kinds = (item.name for item in fields(self) if item.name not in about)
-        return any(getattr(self, name) for name in kinds)
+        nothing = Facts(self.messages, patterns=self.patterns, references=self.references)
+        return self != nothing
 
 
 class Rule(NamedTuple):
@@ -154,10 +141,6 @@ class Rule(NamedTuple):
 
     action: str
     argument: str = ""
-
-    @property
-    def touches_a_file(self) -> bool:
-        return self.action in FILE_ACTIONS
 
 
 @dataclass(frozen=True)
@@ -182,10 +165,8 @@ class Domain:
 
     def rule(self, tool: str) -> Rule | None:
         """The rule for a tool: by its name, else by the first pattern that fits."""
-        found = self.tools.get(tool)
-        if found is None:
-            fitting = (rule for name, rule in self.tools.items() if fnmatchcase(tool, name))
-            found = next(fitting, None)
+        fitting = (rule for name, rule in self.tools.items() if fnmatchcase(tool, name))
+        found = self.tools.get(tool) or next(fitting, None)
         return None if found is None else Rule(*found.split(":", 1))
 
 

@@ -138,7 +138,10 @@ def _line(text: str, most: int = LINE_CHARS) -> str:
 
 _SAID = ("stdout", "output", "stderr", "error")
 _CODES = ("exit_code", "exitCode", "returncode", "return_code", "code", "status")
-_KNOWN = frozenset("command cwd duration interrupted isImage metadata ok pid success".split())
+_KNOWN = frozenset(
+    "command cwd duration duration_ms duration_seconds execution_time interrupted isImage metadata "
+    "ok pid signal success timed_out truncated".split()
+)
 
 
 def opened(result: str) -> str:

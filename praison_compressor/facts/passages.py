@@ -170,8 +170,6 @@ def is_answer(text: str) -> bool:
 
 def _parted(text: str) -> tuple[str, list[str]]:
     """The text without the host's notes, and those notes; one that has no end is none."""
-    if "</" not in text:
-        return text, []
     own: list[str] = []
     notes: list[str] = []
     at = 0
@@ -184,10 +182,8 @@ def _parted(text: str) -> tuple[str, list[str]]:
         own.append(text[at : found.start()])
         notes.append(text[found.start() : end].strip())
         at = end
-    if not notes:
-        return text, []
     own.append(text[at:])
-    return "\n".join(part.strip() for part in own if part.strip()), notes
+    return "\n".join(part.strip() for part in own if part.strip()) if notes else text, notes
 
 
 def without_notes(result: str, host_prefixes: tuple[str, ...] = ()) -> str:
@@ -221,9 +217,8 @@ def arguments_of(call: ToolCall) -> Any:
     return _decoded(call.arguments or "{}")
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=8)  # one call is looked at by several readers, one after the other
 def _decoded(arguments: str) -> Any:
-    # One call is looked at by several readers, one after the other.
     try:
         return json.loads(arguments)
     except ValueError:

@@ -14,7 +14,7 @@ from .corrections import Stale
 from .coverage import short
 from .details import Count, details
 from .identifiers import Classifier
-from .model import DONE, CommandFact, ErrorFact, Facts, FileFact, Said, Todo
+from .model import DONE, CommandFact, Facts, FileFact, Said, Todo
 
 USER_SHARE = 0.7
 NOW_SHARE = 0.06
@@ -279,10 +279,8 @@ def _done(item: FileFact) -> str:
 
 
 def _file(facts: Facts, item: FileFact) -> str:
-    times = item.counts.get(item.action, 1)
-    target = f" to {item.target}" if item.target else ""
     where = f" {facts.at(item.index)}".rstrip()
-    return short(item.path) + (f" ×{times}" if times > 1 else "") + target + where
+    return short(item.path) + (f" to {item.target}" if item.target else "") + where
 
 
 _AMONG_FILES = re.compile(r"grep|glob|file|list|dir|code|symbol|workspace", re.I)
@@ -314,18 +312,13 @@ def _ran(facts: Facts, item: CommandFact, stale: Stale, above: str = "") -> Line
 
 
 def errors_section(facts: Facts, stale: Stale, told: str = "") -> Section:
-    """Errors that tools reported and what followed, newest first; not those `told` above."""
+    """Errors that tools reported, newest first; not those `told` above."""
     lines = (
-        Line(item.index, stale.marked(_error(facts, item), item.index))
+        Line(item.index, stale.marked(f"{facts.at(item.index)}{item.text}", item.index))
         for item in reversed(facts.errors)
         if item.text not in told
     )
     return Section("Errors reported by tools", tuple(lines))
-
-
-def _error(facts: Facts, item: ErrorFact) -> str:
-    followed = f" (then: {item.followed_by})" if item.followed_by else ""
-    return f"{facts.at(item.index)}{item.text}{followed}"
 
 
 TRAIL = (decisions_section, files_section, read_section, errors_section, commands_section)

@@ -49,18 +49,12 @@ def effects(command: str) -> list[Effect]:
     return out
 
 
-_PATCHES = re.compile(r"(?:^|[\n;&|(])\s*(?:apply_patch|patch|git\s+apply)\b[^\n]*$")
+_APPLIES = re.compile(r"(?:^|[\n;&|(])\s*(?:apply_patch|patch|git\s+apply)\b[^\n]*<<")
 
 
-def patches(command: str) -> list[str]:
-    """The patches that a command line applies: what is handed to `apply_patch` or `patch`."""
-    if command.startswith(_PATCH):
-        return [command]
-    return [
-        found.group(2)
-        for found in _HEREDOC.finditer(command)
-        if _PATCHES.search(command[: found.start()])
-    ]
+def applies_a_patch(command: str) -> bool:
+    """Whether a command line is a patch, or hands one to `apply_patch` or `patch`."""
+    return command.startswith(_PATCH) or _APPLIES.search(command) is not None
 
 
 def spoken(words: list[str]) -> str:
@@ -111,7 +105,7 @@ def programs(command: str) -> list[list[str]]:
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n(.*?)^\s*\1\s*$", re.S | re.M)
 _TOKEN = re.compile(
     r"\d?>&\d|[\d&]?(?:>>|>\||>)(?!\()|<<<|<<-?|<(?!\()|&&|\|\||[;&|\n()]"
-    r"|(?:\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|[^\s;&|()<>'\"\\])+",
+    r"|(?:\$\([^()]*\)|\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|[^\s;&|()<>'\"\\])+",
     re.S,
 )
 _ENDS = frozenset(("&&", "||", ";", "&", "|", "\n", "(", ")"))
@@ -188,7 +182,7 @@ _ACTIONS = {
 """What a program does to the files it is given."""
 _SCRIPTED = frozenset("grep rg awk sed".split())
 """Programs whose first word says what to look for or to do."""
-_NOT_A_FILE = re.compile(r"^(?:/dev/|&\d|\$|\d+$)|[*?{}]|^https?:")
+_NOT_A_FILE = re.compile(r"^(?:/dev/|&\d|\$|\d+$)|[*?{}]|\$\(|^https?:")
 
 
 def _of_program(name: str, arguments: Sequence[str]) -> Iterator[Effect]:

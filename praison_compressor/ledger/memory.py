@@ -24,7 +24,7 @@ from .segments import (
     Segment,
     Session,
     archive_digest,
-    earlier_outline,
+    at_length,
     plain_outline,
     seal,
 )
@@ -98,7 +98,11 @@ class MemoryStore:
         entries = tuple(entry for entry in base.session.entries if entry.epoch not in later)
         head = entries[-1].hash if entries else GENESIS
         session = replace(session, head_hash=head, entries=entries)
-        return _Kept(session, (*above, root), _outline_at(base, entries))
+        if not later:
+            return _Kept(session, (*above, root), base.outline)
+        length = entries[-1].segment.transcript_length if entries else 0
+        whole = self.transcript(base.session)
+        return _Kept(session, (*above, root), at_length(whole, length))
 
     def _put(self, kept: _Kept) -> Session:
         """Hold the session as it is now, and no more sessions than there is room for."""
@@ -219,15 +223,6 @@ class MemoryStore:
 
     def close(self) -> None:
         return None
-
-
-def _outline_at(base: _Kept, entries: Sequence[Entry]) -> Outline | None:
-    """What a fork begins with that has the first entries of its base, these."""
-    every = base.session.entries
-    if len(entries) == len(every) or base.outline is None:
-        return base.outline
-    length = entries[-1].segment.transcript_length if entries else 0
-    return earlier_outline(base.outline, len(entries), length, lambda n: every[n].originals)
 
 
 def _private(messages: Sequence[Message]) -> tuple[Message, ...]:

@@ -1,8 +1,5 @@
 """The append-only ledger as values: segments (which text stands for which run of messages), the
 hash chain into which they are sealed, sessions and their epochs, and the protocol of a store.
-
-The view is a pure function of (transcript, ledger): `view.layout` finds the segments along a
-transcript by digest, and never edits either.
 """
 
 from __future__ import annotations
@@ -10,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,10 +22,7 @@ GENESIS = "sha256:" + "0" * 64
 
 @dataclass(frozen=True)
 class Usage:
-    """What auxiliary calls cost: tokens, and US dollars where the price is known.
-
-    A sum's dollars are those of its calls whose price is known, its tokens those of all.
-    """
+    """What auxiliary calls cost: tokens, and US dollars of those whose price is known."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -87,11 +81,8 @@ class Segment:
 
 @dataclass(frozen=True)
 class Entry:
-    """A segment sealed into its session's chain.
-
-    The chain holds a salted commitment to the payload, so that a forgotten segment (payload and
-    salt destroyed) leaves a chain that still verifies and says nothing.
-    """
+    """A segment sealed into its session's chain, which holds a salted commitment to it: what is
+    forgotten, payload and salt, leaves a chain that still verifies and says nothing."""
 
     segment: Segment
     epoch: str
@@ -123,9 +114,8 @@ def seal(
     """The segment as the next entry after the one whose hash is `parent`."""
     salt = secrets.token_hex(16) if salt is None else salt
     promise = commitment(salt, segment.payload(), archive)
-    return Entry(
-        segment, epoch, parent, salt, promise, link(parent, epoch, promise), archive=archive
-    )
+    name = link(parent, epoch, promise)
+    return Entry(segment, epoch, parent, salt, promise, name, archive=archive)
 
 
 def commitment(salt: str, payload: str, archive: str) -> str:
@@ -202,11 +192,7 @@ class Session:
 
     def is_as(self, before: Session) -> bool:
         """Whether nobody committed to the session or forgot a part of it since `before`."""
-        return (
-            self.head_hash == before.head_hash
-            and self.tip == before.tip
-            and self.edits == before.edits
-        )
+        return (self.tip, self.edits) == (before.tip, before.edits)
 
 
 Outline = tuple[Message | int, ...]
@@ -226,30 +212,10 @@ ARCHIVE_ONLY = (
 """Logged where a transcript is asked for that was never recorded."""
 
 
-def earlier_outline(
-    outline: Outline, inherited: int, length: int, originals: Callable[[int], Sequence[Message]]
-) -> Outline | None:
-    """The first `length` messages of an outline, in which only `inherited` segments stand.
-
-    The runs of later segments stand as their `originals`. None where the length was not recorded
-    (0), and where the transcript was edited since: it is shorter now, or a segment that stands
-    holds what came later.
-    """
-    if not length:
-        return None
-    found: list[Message | int] = []
-    room = length
-    for item in outline:
-        run = originals(item) if isinstance(item, int) else (item,)
-        if isinstance(item, int) and item < inherited:
-            found.append(item)
-        else:
-            found += run[: max(0, room)]
-        room -= len(run)
-        if room <= 0:
-            break
-    is_whole = room == 0 or (room < 0 and not isinstance(found[-1], int))
-    return tuple(found) if is_whole else None
+def at_length(whole: Sequence[Message], length: int) -> Outline | None:
+    """A transcript as it was when it had so many messages (0: not recorded), word for word; None
+    where it is shorter now."""
+    return tuple(whole[:length]) if 0 < length <= len(whole) else None
 
 
 class Store(Protocol):

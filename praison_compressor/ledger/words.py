@@ -70,12 +70,7 @@ def words(text: str) -> list[str]:
 
 def holds(text: str, wanted: Sequence[str], *, every: bool) -> bool:
     """Whether the text has all of these words, or any of them."""
-    folded = _fold(text)
-    # Most texts have not even the letters: making all their words costs ten times as much.
-    near = [word for word in wanted if word in folded]
-    if not near or (every and len(near) < len(wanted)):
-        return False
-    held = set(near).intersection(words(text))
+    held = set(wanted).intersection(words(text))
     return len(held) == len(wanted) if every else bool(held)
 
 
@@ -87,16 +82,12 @@ def readable(message: Mapping[str, Any]) -> str:
     """What can be searched of a message: its text, and the tools it calls with what."""
     lines = [text_of(message)]
     for call in tool_calls_of(message):
-        lines.append(call.name)
-        lines.extend(_strings(_parsed(call.arguments)))
+        try:
+            arguments = json.loads(call.arguments)
+        except (ValueError, RecursionError):
+            arguments = call.arguments
+        lines += [call.name, *_strings(arguments)]
     return "\n".join(line for line in lines if line)
-
-
-def _parsed(arguments: str) -> Any:
-    try:
-        return json.loads(arguments)
-    except (ValueError, RecursionError):
-        return arguments
 
 
 def _strings(value: Any) -> Iterator[str]:

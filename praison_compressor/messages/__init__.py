@@ -7,31 +7,26 @@ Calls and results come beside the content, as in OpenAI's chat completions (`too
 `tool`), or as blocks of it, as in Anthropic's API (`tool_use`, `tool_result`). Both are read, and
 each stays in its shape.
 
-`shapes` reads one message, `digests` tells two apart, `validity` says what a provider would
-refuse, `cleaning` mends one message, `pairing` brings calls and results together, and `parsing`
-makes of a whole list a `Transcript`. `responses` makes messages of the items of OpenAI's Responses
-API, and items of messages. `secrets` masks keys and passwords, `display` writes a message for a
-person's eyes, `forks` keeps locks and lazy values usable in a forked process.
+`shapes` reads one message, `digests` tells two apart, `cleaning` mends one message, `pairing`
+brings calls and results together, and `parsing` makes of a whole list a `Transcript`. `responses`
+makes messages of the items of OpenAI's Responses API, and items of messages. `secrets` masks keys
+and passwords, `display` writes a message for a person's eyes, `forks` keeps locks and lazy values
+usable in a forked process.
 """
 
 from __future__ import annotations
 
-from .cleaning import EMPTY
-from .digests import canonical, content_digest, digest
-from .pairing import NO_RESULT
-from .parsing import Transcript, as_list, read, steps
+from .digests import content_digest, digest
+from .parsing import Transcript, as_list, check, read, steps
 from .shapes import (
-    DEEPEST,
     ORPHAN_OPENS,
     Message,
     ToolCall,
     calls_beside,
     is_answer_block,
     is_result,
-    is_spoken,
     is_system,
     is_tools_text,
-    makes_calls,
     media_in,
     result_blocks,
     result_text,
@@ -39,29 +34,21 @@ from .shapes import (
     to_plain,
     tool_calls_of,
 )
-from .validity import Problem, check
 
 __all__ = [
-    "DEEPEST",
-    "EMPTY",
-    "NO_RESULT",
     "ORPHAN_OPENS",
     "Message",
-    "Problem",
     "ToolCall",
     "Transcript",
     "as_list",
     "calls_beside",
-    "canonical",
     "check",
     "content_digest",
     "digest",
     "is_answer_block",
     "is_result",
-    "is_spoken",
     "is_system",
     "is_tools_text",
-    "makes_calls",
     "media_in",
     "read",
     "result_blocks",

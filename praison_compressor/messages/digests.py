@@ -8,11 +8,11 @@ dictionaries); an edit in place, at any depth, of any old message is noticed in 
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
+import marshal
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import chain
 from operator import length_hint
 from typing import Any, overload
@@ -39,15 +39,12 @@ def canonical(message: Mapping[str, Any]) -> Message:
     }
     content = kept.pop("content", None)
     calls = kept.pop("tool_calls", None)
-    legacy = kept.pop("function_call", None)
     told = ((key, value) for key, value in kept.items() if value not in (None, [], {}))
     result: Message = {key: unmarked(value) for key, value in told}
     if content is not None:
         result["content"] = _canonical_content(content)
     if calls:
         result["tool_calls"] = [list(read_call(call)) for call in calls_in(calls)]
-    if legacy:
-        result["function_call"] = list(read_call({"id": "", "function": legacy}))
     return result
 
 
@@ -73,12 +70,12 @@ def unmarked(value: Any) -> Any:
 
 def digest(message: Mapping[str, Any]) -> str:
     """The canonical digest, by which a message is found again: `sha256:` and 64 hex digits."""
-    return bare_digest(message) if is_bare(message) else sha256_of(canonical(message))
+    return sha256_of(message if is_bare(message) else canonical(message))
 
 
 def content_digest(message: Mapping[str, Any]) -> str:
     """The digest of everything in the dictionary, by which the original is archived."""
-    return bare_digest(message) if is_bare(message) else sha256_of(plain_value(message))
+    return sha256_of(message if is_bare(message) else plain_value(message))
 
 
 def is_bare(message: Any) -> bool:
@@ -91,26 +88,15 @@ def is_bare(message: Any) -> bool:
 
 def sha256_of(value: Any) -> str:
     """The digest of a plain JSON value."""
-    return _sha256(_json(value))
-
-
-def bare_digest(message: Mapping[str, Any]) -> str:
-    """The same as `sha256_of`, in half the time: strings alone need no encoder but their own."""
-    pairs = [f'"{key}":{_quoted(message[key])}' for key in sorted(message)]
-    return _sha256("{" + ",".join(pairs) + "}")
-
-
-def _sha256(data: str) -> str:
-    return "sha256:" + hashlib.sha256(data.encode("ascii")).hexdigest()
+    return "sha256:" + hashlib.sha256(_json(value).encode("ascii")).hexdigest()
 
 
 _json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
 
-_quoted = json.encoder.encode_basestring_ascii
-
 # -------------------------------------------------------------- what is known of each message
 
-Key = tuple[Any, ...]
+_PLAIN = 2
+"""A version of Python's own format that has no references: equal contents are equal bytes."""
 
 SPARE = 256
 """Objects that are known beside two for each content."""
@@ -121,7 +107,7 @@ class Seen:
 
     __slots__ = ("_content_digest", "_digest", "comparable", "plain", "tokens")
 
-    def __init__(self, plain: Message, comparable: bool = False) -> None:
+    def __init__(self, plain: Message, comparable: bool) -> None:
         self.plain = plain
         """A private copy in plain JSON values: it outlives edits of the original."""
         self.comparable = comparable
@@ -177,9 +163,8 @@ class MessageCache:
     """A bounded cache of `Seen`, in two generations: a hit costs no bookkeeping.
 
     When the young generation is full it becomes the old one, and what the old one still holds
-    is dropped unless it was asked for meanwhile. So at most twice the bounds are held. The bound in
-    messages is no less than the longest transcript: one that did not fit would be read anew, whole,
-    at every look.
+    is dropped. So at most twice the bounds are held. The bound in messages is no less than the
+    longest transcript: one that did not fit would be read anew, whole, at every look.
     """
 
     def __init__(self, max_messages: int = 65_536, max_chars: int = 64 * 1024 * 1024) -> None:
@@ -187,8 +172,8 @@ class MessageCache:
         self._max_chars = max_chars
         self._lock = renewed(threading.Lock())
         self._chars = 0
-        self._young: dict[Key, Seen] = {}
-        self._old: dict[Key, Seen] = {}
+        self._young: dict[Hashable, Seen] = {}
+        self._old: dict[Hashable, Seen] = {}
         # The message is held too, so that its id cannot come to mean another object.
         self._by_id: dict[int, tuple[Seen, Any]] = {}
 
@@ -219,30 +204,29 @@ class MessageCache:
 
     def _find(self, message: Mapping[str, Any]) -> Seen:
         if is_flat(message):
-            # The pairs are the key.
-            frozen: Key = tuple(message.items())
-            copy: Callable[[], Message] = functools.partial(dict, message)
-            seen = self._young.get(frozen) or self._keep(frozen, chain(*frozen), copy)
+            # The pairs are the key, and their strings are shared.
+            pairs = tuple(message.items())
+            seen = self._young.get(pairs) or self._keep(
+                pairs, Seen(dict(message), True), sum(map(len, chain(*pairs)))
+            )
             self._know(message, seen)
             return seen
-        key: list[Any] = []
-        plain = _read(message, key)
-        frozen = tuple(key)
-        seen = self._young.get(frozen) or self._keep(
-            frozen,
-            [part for part in key if isinstance(part, str)],
-            functools.partial(_copy, plain),
-            _NUMBER not in key,
-        )
-        if plain is message and seen.comparable:
-            self._know(message, seen)
-        return seen
+        try:
+            data, plain = marshal.dumps(dict(message), _PLAIN), message
+        except ValueError:  # objects inside: only a plain copy of it can be compared
+            plain = to_plain(message)
+            data = marshal.dumps(plain, _PLAIN)
+        key = hashlib.blake2b(data).digest()
+        known = self._young.get(key)
+        if known is None:
+            new = Seen(to_plain(plain), not _has_number(plain))
+            known = self._keep(key, new, len(data))
+        if plain is message and known.comparable:
+            self._know(message, known)
+        return known
 
-    def _keep(
-        self, key: Key, texts: Iterable[str], copy: Callable[[], Message], comparable: bool = True
-    ) -> Seen:
-        seen = self._old.get(key) or Seen(copy(), comparable)
-        weight = sum(map(len, texts))
+    def _keep(self, key: Hashable, new: Seen, weight: int) -> Seen:
+        seen = self._old.get(key) or new
         with self._lock:
             if len(self._young) >= self._max_messages or self._chars + weight > self._max_chars:
                 self._old, self._young, self._chars = self._young, {}, 0
@@ -258,66 +242,7 @@ class MessageCache:
         self._by_id[id(message)] = (seen, message)
 
 
-# ---------------------------------------------------------------- content as a key
-_NUMBER = object()
-
-_LIST = object()
-
-_DICT = object()
-
-
-class _NotPlain(Exception):
-    """The message holds an object: only a plain copy of it can be compared."""
-
-
-def _read(message: Mapping[str, Any], key: list[Any]) -> Message:
-    """Write the message's content to `key`, strings by reference; return what was read.
-
-    That is the message itself, or a plain copy where it holds objects.
-    """
-    if type(message) is dict:
-        try:
-            _read_dict(message, key)
-        except _NotPlain:
-            key.clear()
-        else:
-            return message
-    plain = to_plain(message)
-    _read_dict(plain, key)
-    return plain
-
-
-def _read_dict(value: dict[Any, Any], key: list[Any]) -> None:
-    for name, item in value.items():
-        if type(name) is not str:
-            raise _NotPlain
-        key.append(name)
-        if type(item) is str or item is None:
-            key.append(item)
-        else:
-            _read_value(item, key)
-
-
-def _read_value(value: Any, key: list[Any]) -> None:
-    kind = type(value)
-    if kind is str or value is None:
-        key.append(value)
-    elif kind is dict:
-        key += (_DICT, len(value))
-        _read_dict(value, key)
-    elif kind is list:
-        key += (_LIST, len(value))
-        for item in value:
-            _read_value(item, key)
-    elif isinstance(value, (str, int, float)):
-        # Told apart by type and by spelling: True is not 1, and -0.0 is not 0.0.
-        key += (_NUMBER, kind, repr(value))
-    else:
-        raise _NotPlain
-
-
-def _copy(value: Any) -> Any:
-    """The frame anew, the strings shared."""
-    if type(value) is dict:
-        return {name: _copy(item) for name, item in value.items()}
-    return [_copy(item) for item in value] if type(value) is list else value
+def _has_number(value: Any) -> bool:
+    if isinstance(value, (dict, list)):
+        return any(map(_has_number, value.values() if isinstance(value, dict) else value))
+    return value is not None and not isinstance(value, str)

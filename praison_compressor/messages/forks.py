@@ -13,13 +13,6 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-__all__ = [
-    "lazy",
-    "renewed",
-    "undivided",
-]
-
-
 T = TypeVar("T")
 
 

@@ -65,6 +65,13 @@ def read(messages: Any) -> Transcript:
     )
 
 
+def check(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The places of what a provider would refuse, so that `read` repairs it; empty when nothing."""
+    got = read(messages)
+    placed = enumerate(zip(got.origins, got.messages, strict=True))
+    return [f"messages[{at}]" for at, (old, new) in placed if old != at or new != messages[at]]
+
+
 def as_list(messages: Any) -> Sequence[Any]:
     """The messages as a sequence; an iterator is read here, once.
 

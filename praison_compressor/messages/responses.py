@@ -37,7 +37,7 @@ def to_messages(instructions: Any, items: Any) -> list[Message]:
         return [*messages, {"role": "user", "content": items}]
     answer: Message | None = None
     for item in map(_plain, items or ()):
-        kind = _kind(item)
+        kind = str(item.get("type") or "message")
         if kind == "function_call_output":
             answer = None
             messages.append(_result(item))
@@ -56,17 +56,9 @@ def _plain(item: Any) -> Mapping[str, Any]:
     return item if isinstance(item, Mapping) else to_plain(item)
 
 
-def _kind(item: Mapping[str, Any]) -> str:
-    return str(item.get("type") or "message")
-
-
 def _belongs(answer: Message, kind: str) -> bool:
     """Whether an item of that kind goes on with the answer: reasoning, then text, then calls."""
-    if kind == "function_call":
-        return True
-    if kind == "message":
-        return answer["content"] is None and not answer.get("tool_calls")
-    return not answer.get("tool_calls") and answer["content"] is None
+    return kind == "function_call" or not (answer["content"] or answer.get("tool_calls"))
 
 
 def _add(answer: Message, kind: str, item: Mapping[str, Any]) -> None:
@@ -133,7 +125,7 @@ def _items(message: Message) -> Iterator[Message]:
         yield _output_item(message)
         return
     yield from message.get(ITEMS) or ()
-    if _says_something(message):
+    if message.get("content") or not (message.get("tool_calls") or message.get(ITEMS)):
         yield _message_item(message)
     for call, read in zip(message.get("tool_calls") or (), tool_calls_of(message), strict=False):
         yield {
@@ -143,13 +135,6 @@ def _items(message: Message) -> Iterator[Message]:
             "arguments": read.arguments,
             **(call.get(ITEM) or {}),
         }
-
-
-def _says_something(message: Message) -> bool:
-    content = message.get("content")
-    if message.get("tool_calls") or message.get(ITEMS):
-        return bool(content)
-    return True
 
 
 def _message_item(message: Message) -> Message:

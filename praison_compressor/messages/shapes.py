@@ -70,22 +70,19 @@ def _is_dict(value: Any) -> bool:
 
 def is_tools_text(message: Mapping[str, Any]) -> bool:
     """Whether a message in the user's role carries a tool's words, perhaps beside the user's."""
-    content = message.get("content")
-    if isinstance(content, list):
-        return any(map(_is_tools_part, content))
-    return isinstance(content, str) and content.startswith(ORPHAN_OPENS)
+    return any(_are_tools(message))
 
 
 def is_spoken(message: Mapping[str, Any]) -> bool:
     """Whether a message in the user's role carries anything that is not a tool's."""
+    return not all(_are_tools(message))
+
+
+def _are_tools(message: Mapping[str, Any]) -> list[bool]:
+    """For each part of a content whether it is a tool's."""
     content = message.get("content")
-    if isinstance(content, list):
-        return not all(map(_is_tools_part, content))
-    return not (isinstance(content, str) and content.startswith(ORPHAN_OPENS))
-
-
-def _is_tools_part(part: Any) -> bool:
-    return is_answer_block(part) or part_text(part).startswith(ORPHAN_OPENS)
+    parts = content if isinstance(content, list) else [content]
+    return [is_answer_block(part) or part_text(part).startswith(ORPHAN_OPENS) for part in parts]
 
 
 # ---------------------------------------------------------------- reading one message
@@ -145,43 +142,27 @@ def media_in(message: Mapping[str, Any]) -> int:
     )
 
 
-_IN_WORDS = (
-    *("text", "input_text", "output_text", "refusal", "tool_use"),
-    *("thinking", "redacted_thinking"),
-)
+_IN_WORDS = "text input_text output_text refusal tool_use thinking redacted_thinking".split()
 
 
 def tool_calls_of(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    """The tool calls of a message, whatever their shape; a legacy function_call has id "".
+    """The tool calls of a message, whatever their shape.
 
     A call that a client has both among the content's blocks and beside them is one.
     """
-    beside = calls_beside(message)
-    # Most contents are text: what every message is asked must not look any further.
-    blocks = call_blocks(message) if type(message.get("content")) is list else ()
-    if not blocks:
-        return beside
+    beside, blocks = calls_beside(message), map(read_call, call_blocks(message))
     known = {call.id for call in beside}
-    return beside + tuple(call for call in map(read_call, blocks) if call.id not in known)
+    return beside + tuple(call for call in blocks if call.id not in known)
 
 
 def calls_beside(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     """The calls that stand beside the content, as OpenAI's API has them."""
-    given, legacy = message.get("tool_calls"), message.get("function_call")
-    if not given and not legacy:
-        return ()
-    calls = tuple(map(read_call, calls_in(given)))
-    if legacy:
-        calls += (read_call({"id": "", "function": legacy}),)
-    return calls
+    return tuple(map(read_call, calls_in(message.get("tool_calls"))))
 
 
 def makes_calls(message: Mapping[str, Any]) -> bool:
     """Whether `tool_calls_of` finds any, without reading them."""
-    given, legacy = message.get("tool_calls"), message.get("function_call")
-    if legacy or (given and calls_in(given)):
-        return True
-    return type(message.get("content")) is list and bool(call_blocks(message))
+    return bool(calls_in(message.get("tool_calls")) or call_blocks(message))
 
 
 def calls_in(value: Any) -> Sequence[Any]:
@@ -191,29 +172,14 @@ def calls_in(value: Any) -> Sequence[Any]:
 
 def read_call(call: Any) -> ToolCall:
     """One entry of `tool_calls`, in whatever shape."""
-    usual = usual_call(call)
-    if usual is not None:
-        return usual
     function = _field(call, "function") or _field(call, "custom")
     # An object of ours or of a client without "function" carries name and arguments itself.
     source = function or call
     arguments = _field(source, "arguments")
     if arguments is None:
         arguments = _field(source, "input")
-    return ToolCall(
-        str(_field(call, "id") or ""), str(_field(source, "name") or ""), json_text(arguments)
-    )
-
-
-def usual_call(call: Any) -> ToolCall | None:
-    """One in the shape that nearly all have, which needs no reading; None: it has another."""
-    function = call.get("function") if type(call) is dict else None
-    if type(function) is not dict:
-        return None
-    id, name, arguments = call.get("id"), function.get("name"), function.get("arguments")
-    if type(id) is str and type(name) is str and type(arguments) is str:
-        return ToolCall(id, name, arguments)
-    return None
+    id, name = _field(call, "id"), _field(source, "name")
+    return ToolCall(str(id or ""), str(name or ""), json_text(arguments))
 
 
 def _field(thing: Any, name: str) -> Any:
@@ -246,8 +212,12 @@ def is_flat(message: Any) -> TypeGuard[Message]:
 
 def plain_value(value: Any, room: int = DEEPEST) -> Any:
     """The value in plain JSON types, sharing no list or dictionary with the original."""
-    if value is None or isinstance(value, (str, bool, int, float)):
+    if value is None or type(value) in (str, bool, int, float):
         return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, (int, float)):
+        return float(value) if isinstance(value, float) else int(value)
     if isinstance(value, (bytes, bytearray)):
         return value.decode("utf-8", "replace")
     if room < 0:
@@ -261,9 +231,6 @@ def plain_value(value: Any, room: int = DEEPEST) -> Any:
         }
     if isinstance(value, (list, tuple)):
         return [plain_value(item, room) for item in value]
-    if isinstance(value, (set, frozenset)):
-        # Sets have no order of their own: two processes would read two messages.
-        return sorted((plain_value(item, room) for item in value), key=repr)
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
         return plain_value(dump(exclude_none=True), room)
@@ -271,15 +238,3 @@ def plain_value(value: Any, room: int = DEEPEST) -> Any:
         named = ((str(key), item) for key, item in vars(value).items())
         return {key: plain_value(item, room) for key, item in named if not key.startswith("_")}
     return str(value)
-
-
-def is_deep(value: Any, room: int = DEEPEST) -> bool:
-    """Whether lists and mappings are nested deeper than `room` levels."""
-    if type(value) is dict or isinstance(value, Mapping):
-        value = value.values()
-    elif not isinstance(value, (list, tuple)):
-        return False
-    if room < 0:
-        return True
-    nested = [item for item in value if type(item) is not str]
-    return bool(nested) and any(is_deep(item, room - 1) for item in nested)

@@ -10,7 +10,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
@@ -46,12 +46,8 @@ TURN_MESSAGES = 40
 agent's work."""
 
 
-class _Work(NamedTuple):
-    """What is asked of which compressor; tokens that are sent beside the messages."""
-
-    engine: ContextCompressor
-    options: dict[str, Any]
-    beside: int
+_Work = tuple[ContextCompressor, int, dict[str, Any]]
+"""Whom to ask, the tokens that are sent beside the messages, and what to ask for."""
 
 
 class AgentCompressor:
@@ -135,8 +131,7 @@ class AgentCompressor:
         try:
             request = replace(request, messages=without_window(self._agent(), request.messages))
             if self._compresses(request):
-                result = await self._run(request, lambda: self._work_of(request))
-                view: Sequence[Message] = result.messages
+                view: Sequence[Message] = (await self._run(request)).messages
             else:
                 view = await asyncio.to_thread(self._projected, request)
         except Exception as error:
@@ -222,28 +217,35 @@ class AgentCompressor:
             self._last, self._last_overhead = result, self._engines.measured(request)
         return result.messages
 
-    def _work_of(self, request: HostRequest) -> _Work:
-        options = {
-            "session_id": self.session_id,
-            "overhead_tokens": self._engines.overhead(request),
-            "tools": request.chat_tools,
-        }
-        return _Work(self.engine(request.model), options, self._engines.measured(request))
-
-    async def _run(self, request: HostRequest, prepare: Callable[[], _Work]) -> CompressResult:
+    async def _run(self, request: HostRequest, **command: str | None) -> CompressResult:
         async with self._notices.during(request):
-            work = await asyncio.to_thread(prepare)  # it opens the store
-            result = await work.engine.compress(request.messages, **work.options)
-        await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
-        self._last, self._last_overhead = result, work.beside
+            if command:
+                work = await asyncio.to_thread(self._commanded, **command)
+            elif self._engines.has(request.model):
+                work = self._due(request)
+            else:  # a store to be opened, a vocabulary to be read
+                work = await asyncio.to_thread(self._due, request)
+            engine, beside, options = work
+            result = await engine.compress(request.messages, session_id=self.session_id, **options)
+        if self._mirror.lacks(result):
+            await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
+        self._last, self._last_overhead = result, beside
         if self.config.recall and (result.segments or result.masked):
             self._recall.give(self._agent())
         users = sum(message.get("role") == "user" for message in request.messages)
         self._turn = users, len(request.messages) // TURN_MESSAGES
         bill(self._agent(), result.usage)
         if result.written or result.newly_masked:
-            self._notices.compressed(self.status(), result)
+            self._notices.compressed(self.status())
         return result
+
+    def _due(self, request: HostRequest) -> _Work:
+        overhead = self._engines.overhead(request)
+        options = {"overhead_tokens": overhead, "tools": request.chat_tools}
+        return self.engine(request.model), self._engines.measured(request), options
+
+    def _commanded(self, focus: str | None) -> _Work:
+        return self._engines.focused(focus), self._last_overhead, {"force": True}
 
     def _best(self, request: HostRequest, error: Exception) -> Sequence[Message]:
         """Our own failure must not end the turn: said once with its cause, the best view sent."""
@@ -298,15 +300,11 @@ class AgentCompressor:
         Raises:
             CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
         """
-        return await self._run(self._now(), lambda: self._work_now(focus))
+        return await self._run(self._now(), focus=focus)
 
     def compress(self, focus: str | None = None) -> CompressResult:
         """The same from anywhere."""
         return run(self.acompress(focus))
-
-    def _work_now(self, focus: str | None) -> _Work:
-        options = {"session_id": self.session_id, "force": True}
-        return _Work(self._engines.focused(focus), options, self._last_overhead)
 
     def mask(self) -> int:
         """Turn the large tool outputs before the newest turn into one line each; returns how many.
@@ -339,8 +337,8 @@ class AgentCompressor:
         root = self.ledger.lineage(self.config.namespace, session_id)[-1].session_id
         agent = self._agent()
         if agent is not None and not (root == self.session_id and agent.chat_history):
-            replace_conversation(agent, self.engine().resume(root, token_budget).messages)
-            self._last, self._last_overhead = None, 0
+            self._last = self.engine().resume(root, token_budget)
+            replace_conversation(agent, self._last.messages)
         self._session_id = root
         return root
 

@@ -9,7 +9,7 @@ import functools
 import logging
 import threading
 import weakref
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Generic, Protocol, TypeVar
@@ -82,9 +82,9 @@ G = TypeVar("G", bound=Given)
 class Agents(Generic[G]):
     """Which agents asked, and what each was given; no agent is kept alive."""
 
-    def __init__(self, ask: Callable[[Any, Any], Any], make: Callable[[Any, Any], G]) -> None:
-        """`ask` reads what an agent asks for now, of it and of its team's `context=`, None where it
-        does not; `make` makes what it is then given, of the agent and what it asked."""
+    def __init__(self, ask: Callable[[Any], Any], make: Callable[[Any, Any], G]) -> None:
+        """`ask` reads what an agent asks for now, None where it does not; `make` makes what it is
+        then given, of the agent and what it asked."""
         self.gate: Callable[[], bool] | None = None
         """Asked at each turn where a plugin switched us on: it may be switched off again."""
         self._ask = ask
@@ -93,7 +93,6 @@ class Agents(Generic[G]):
         self._open = True
         self._given: weakref.WeakKeyDictionary[Any, G] = weakref.WeakKeyDictionary()
         self._failed: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._of_team: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
     @property
     def are_served(self) -> bool:
@@ -113,7 +112,7 @@ class Agents(Generic[G]):
                 return None
 
     def _of(self, agent: Any) -> G | None:
-        asked = self._ask(agent, self._of_team.get(agent)) if self.are_served else None
+        asked = self._ask(agent) if self.are_served else None
         given = self._given.get(agent)
         if given is not None and given.asked != asked:
             given.leave()
@@ -122,17 +121,6 @@ class Agents(Generic[G]):
         if given is None and asked is not None:
             given = self._given[agent] = self._make(agent, asked)
         return given
-
-    def join(self, members: Iterable[Any], context: Any) -> None:
-        """Take a team's `context=` for those of its members that say nothing of their own."""
-        with self._lock:
-            self._of_team.update(dict.fromkeys(members, context))
-
-    def copied(self, agent: Any, copy: Any) -> None:
-        """Let a copy of an agent be in the same team."""
-        with self._lock:
-            if agent in self._of_team:
-                self._of_team[copy] = self._of_team[agent]
 
     def close(self) -> None:
         """Take back from every agent what it was given."""
@@ -159,21 +147,9 @@ def clone_for_channel(original: Any, agents: Agents[G]) -> Any:
         clone = original(self)
         if agents.of(self) is not None and not clone._context_manager_initialized:
             clone._context_param = self._context_param
-            agents.copied(self, clone)
         return clone
 
     return clone_for_channel
-
-
-def team_init(original: Any, agents: Agents[G]) -> Any:
-    """The host makes a manager of a team's `context=` that none of its agents is given."""
-
-    @functools.wraps(original)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-        agents.join(self.agents, self._context_param)
-
-    return __init__
 
 
 def unmanaged(original: Any, agents: Agents[G]) -> Any:

@@ -31,9 +31,9 @@ from .sessions import ledger_of
 
 # What shapes an answer of the agent; a summary has its own.
 _OF_THE_ANSWER = frozenset(
-    "frequency_penalty logit_bias logprobs max_completion_tokens max_tokens messages "
-    "presence_penalty response_format seed stop stream stream_options temperature timeout "
-    "tool_choice tools top_logprobs top_p web_search_options".split()
+    "frequency_penalty function_call functions logit_bias logprobs max_completion_tokens "
+    "max_tokens messages n presence_penalty response_format seed stop stream stream_options "
+    "temperature timeout tool_choice tools top_logprobs top_p web_search_options".split()
 )
 
 
@@ -89,6 +89,10 @@ class Engines:
             if found is None:
                 found = self._made[name] = self._make(self._config_for(name))
             return found
+
+    def has(self, model: str | None) -> bool:
+        """Whether the compressor for a model is there already."""
+        return self._name(model) in self._made
 
     def focused(self, focus: str | None) -> ContextCompressor:
         """The agent's own, with more words for the summarizer."""

@@ -68,7 +68,7 @@ REPLACED = (
     Replaced(_AGENT, "context_compressor", "for users", agents.context_compressor, "new"),
     # Who asks.
     Replaced(_AGENT, "clone_for_channel", _ASKED, agents.clone_for_channel),
-    Replaced("agents.agents.AgentTeam", "__init__", _ASKED, agents.team_init),
+    Replaced("agents.agents.AgentTeam", "__init__", _ASKED, options.team_init),
     Replaced(_PARSER, "_parse_workflow_data", _ASKED, options.parse_workflow_data),
     # Whose turn it is.
     Replaced(_MIXIN, "chat", _TURN, commands.chat),
@@ -198,22 +198,13 @@ def install(defaults: Mapping[str, Any] | None = None) -> Installation:
     Raises:
         HostMoved: this release of praisonaiagents lacks a place that we build on.
     """
-    return install_gated(None, defaults)
-
-
-def install_gated(
-    gate: Callable[[], bool] | None, defaults: Mapping[str, Any] | None = None
-) -> Installation:
-    """The same for a plugin that may be switched off: `gate` is asked at each turn."""
     global _installation
     with _lock:
-        is_first = _installation is None
         done = _installation = _installation or Installation()
         if defaults is not None:
             done.defaults = dict(defaults)
-        # Who installs in code means it: a plugin's gate neither stays nor comes after that.
-        if gate is None or is_first:
-            done.agents.gate = gate
+        # Who installs in code means it: a plugin's gate does not stay.
+        done.agents.gate = None
         return done
 
 

@@ -1,5 +1,5 @@
 """What is told of a conversation: its status, and each compression to the host's hooks, its memory,
-the agent's stream, the log and, with `output="verbose"`, the screen. A silent agent stays silent.
+the log and, with `output="verbose"`, the screen. A silent agent stays silent.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
 from ..events import Event, Listener
 from ..messages import Message, is_system
+from ..messages.display import one_line
 from ..summaries.threads import apart
 from ..tokens.models import model_limits
 from .requests import HostRequest
@@ -176,13 +177,11 @@ class Notices:
             _guarded(lambda to=listener: to(event))  # type: ignore[misc]
         request = _during.get()
         messages = self._newest if request is None else request.messages
-        if event.name == "started":
-            self._on_stream(event, "compressing the conversation")
-            words = f"compressing {short(event.data['tokens'])} tokens"
-            if request is None:
-                self._print(f"in the background: {words}")
-            else:
-                self._print(words, only_on_terminal=True)
+        words = _words(event)
+        if words and request is None:
+            self._print(f"in the background: {words}")
+        elif words:
+            self._print(words, only_on_terminal=event.name == "started")
         if event.name in _HOOKS:
             # In the background this thread may wait for the hooks.
             (apart if request is None else request.tell)(lambda: self._tell(event, messages))
@@ -190,11 +189,9 @@ class Notices:
             before, after = event.data["tokens_before"], event.data["tokens_after"]
             self._say(f"Compressed {short(before)} → {short(after)} in the background")
 
-    def compressed(self, status: Status, result: CompressResult) -> None:
-        """Say it in one line, and in the agent's stream."""
+    def compressed(self, status: Status) -> None:
+        """Say it in one line."""
         self._say(line(status))
-        numbers = {"tokens_before": result.tokens_before, "tokens_after": result.tokens_after}
-        self._on_stream(Event("committed", status.session_id, numbers), str(self.line))
 
     def _say(self, words: str) -> None:
         self.line = words
@@ -224,25 +221,6 @@ class Notices:
         )
         return HookEvent[name], told
 
-    def _on_stream(self, event: Event, words: str) -> None:
-        """The host has no event type of its own for this: its progress of a tool is nearest."""
-        emitter = getattr(self._agent(), "stream_emitter", None)
-        if emitter is None:
-            return
-        from praisonaiagents.streaming.events import StreamEvent, StreamEventType
-
-        _guarded(
-            lambda: emitter.emit(
-                StreamEvent(
-                    type=StreamEventType.TOOL_PROGRESS,
-                    content=words,
-                    tool_call={"name": "context_compressor"},
-                    metadata={"context_compression": event.name, **event.data},
-                    session_id=event.session_id,
-                )
-            )
-        )
-
     def _print(self, words: str, *, only_on_terminal: bool = False) -> None:
         if words:
             _guarded(lambda: self._write(words, only_on_terminal))
@@ -265,3 +243,18 @@ def _guarded(work: Callable[[], Any]) -> None:
         work()
     except Exception:
         log.warning("who is told of compressions failed", exc_info=True)
+
+
+def _words(event: Event) -> str:
+    """What the screen says of an event; "" where that is nothing."""
+    data = event.data
+    if event.name == "started":
+        return f"compressing {short(data['tokens'])} tokens"
+    if event.name != "skipped":
+        return ""
+    if data["reason"] == "cooldown":
+        return f"{one_line(str(data['model']))} rests after a failure and is not asked"
+    size = f"not compressed at {short(data['tokens'])} tokens"
+    if data["reason"] == "no gain":
+        return f"{size}: it would free too little"
+    return f"{size}: what cannot be dropped takes more than {short(data['trigger'])}"

@@ -46,23 +46,19 @@ class RequestedContext:
             return CompressorConfig(model=model).with_environment()
 
 
-def asked_by(agent: Any, team_context: Any) -> RequestedContext | None:
+def asked_by(agent: Any) -> RequestedContext | None:
     """What an agent asks now; None: nothing, the host goes on as before.
 
-    By its `context=`, unless it has a manager that asks otherwise; else by its team's.
+    By its `context=`, unless it has a manager that asks otherwise.
     """
     param, manager = agent._context_param, agent._context_manager
     asked = read(param)
-    if agent._context_manager_initialized:
-        by_manager = read(manager)
-        # The host makes no manager of a dictionary with a key of ours.
-        dropped = manager is None and isinstance(param, Mapping)
-        asked = (asked or by_manager) if by_manager is not None or dropped else None
-    # The host makes `True` of nothing where an agent has tools.
-    says_nothing = param is None or (param is True and bool(agent.tools))
-    if asked is None and manager is None and says_nothing:
-        return read(team_context)
-    return asked
+    if not agent._context_manager_initialized:
+        return asked
+    by_manager = read(manager)
+    # The host makes no manager of a dictionary with a key of ours.
+    dropped = manager is None and isinstance(param, Mapping)
+    return (asked or by_manager) if by_manager is not None or dropped else None
 
 
 def read(param: Any) -> RequestedContext | None:
@@ -138,6 +134,27 @@ def _protecting(tools: Sequence[str], policies: Any) -> Any:
 
 
 # ------------------------------------------------------------ replaced in the host
+
+
+def team_init(original: Any, agents: Agents[Any]) -> Any:
+    """The host makes a manager of a team's `context=` that none of its agents is given: members
+    that say nothing of their own take it over."""
+
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        if not agents.are_served or read(self._context_param) is None:
+            return
+        for member in self.agents:
+            # The host makes `True` of nothing where an agent has tools.
+            is_silent = member._context_param is None or (
+                member._context_param is True and bool(member.tools)
+            )
+            if is_silent and member._context_manager is None:
+                member._context_param = self._context_param
+                member._context_manager_initialized = False
+
+    return __init__
 
 
 # As the host's parser renames them before it reads them.

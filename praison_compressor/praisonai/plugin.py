@@ -9,7 +9,7 @@ from praisonaiagents.plugins.plugin import Plugin, PluginInfo
 
 from ..config import CompressorConfig
 from ..errors import ConfigError
-from .install import install_gated
+from .install import install, installed
 from .options import OURS
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
 
     def on_init(self, context: dict[str, Any]) -> None:
         """Be ready; agents are only touched while the plugin is enabled."""
-        install_gated(is_enabled)
+        _install(None)
 
     def on_config(self, config: dict[str, Any]) -> dict[str, Any]:
         """Take `plugins: {praison-compressor: {...}}` as defaults for agents that say nothing."""
@@ -51,12 +51,19 @@ class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
         except ConfigError as error:
             log.error("plugins.%s: %s; its options are left out", NAME, error)
         else:
-            install_gated(is_enabled, options)
+            _install(options)
         return config
 
 
 HOST_OPTIONS = frozenset({"allow_conversation", "enabled"})
 """What the host itself reads in a plugin's options."""
+
+
+def _install(defaults: dict[str, Any] | None) -> None:
+    """Install, to be asked at each turn whether we are on; not where it was installed in code."""
+    before = installed()
+    gate = is_enabled if before is None else before.agents.gate
+    install(defaults).agents.gate = gate
 
 
 def is_enabled() -> bool:

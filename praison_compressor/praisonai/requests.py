@@ -161,14 +161,9 @@ def _said_once(messages: Sequence[Message]) -> list[Message]:
 
 
 def _schema(form: Any) -> str:
-    if form is None:
-        return ""
     if hasattr(form, "model_json_schema"):  # `parse` takes the class itself
         form = form.model_json_schema()
-    try:
-        return json.dumps(form)
-    except (TypeError, ValueError):
-        return ""
+    return json.dumps(form, default=str) if form else ""
 
 
 # ------------------------------------------------------------ the conversation

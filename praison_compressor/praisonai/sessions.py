@@ -160,6 +160,11 @@ def forget(ledger: SqlStore, namespace: str, target: str, host: Any = None) -> F
         for name in erased.sessions
         if _is_there(host, name)
     ]
+    if gone and getattr(host, "db_path", None):
+        # The host's databases do not clear what they free.
+        left.append(f"freed pages of {host.db_path} may hold old bytes; VACUUM it")
+    if gone and getattr(host, "_mirror_writer", None) is not None:
+        left.append("the host copies its sessions elsewhere (its own mirror); remove them there")
     return Forgotten(erased, gone, tuple(left))
 
 
@@ -207,12 +212,14 @@ class Mirror:
         self._shown: str | None = None
         self._failed = False
 
+    def lacks(self, result: CompressResult) -> bool:
+        """Whether a view's newest summary was not shown yet."""
+        return bool(result.segments) and result.session_id != self._shown
+
     def show(self, namespace: str, result: CompressResult) -> None:
         """Write the epoch of a view's newest summary, unless it is there; never raises."""
-        if not result.segments:
-            return
         with self._lock:
-            if result.session_id == self._shown:
+            if not self.lacks(result):
                 return
             self._shown = result.session_id
             try:

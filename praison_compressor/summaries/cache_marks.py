@@ -1,8 +1,7 @@
 """Cache marks, for providers that cache only what is marked: set at the places that stay.
 
-A mark says "cache everything up to here"; it is no part of what a message says. Digests leave it
-out, and it is one key beside the content, never another form of it: when the mark at the end moves
-on, the message that it leaves is again, byte for byte, what it was.
+A mark says "cache everything up to here". It is one key beside the content, which digests leave
+out: a message that loses it is again, byte for byte, what it was.
 """
 
 from __future__ import annotations
@@ -26,8 +25,6 @@ _SERVE_CLAUDE = frozenset({"azure_ai", "bedrock", "databricks", "openrouter", "v
 
 _MARKABLE = frozenset({"text", "image_url", "image", "document", "file"})
 """Parts that may carry a mark. Thinking may not, and an empty text is refused with one."""
-
-_MASK_OPENS = "[masked]"
 
 
 def takes_marks(provider: str | None, model: str) -> bool:
@@ -71,23 +68,19 @@ def _places(messages: Sequence[Message]) -> list[int]:
 
 
 def _is_mask(message: Message) -> bool:
-    return is_result(message) and text_of(message).startswith(_MASK_OPENS)
+    return is_result(message) and text_of(message).startswith("[masked]")
 
 
 def _can_carry(message: Message) -> bool:
     # Never an assistant's: its last block may be thinking or a call, where a mark is refused.
-    if message.get("role") == "assistant":
-        return False
     content = message.get("content")
-    if isinstance(content, str):
-        return bool(content.strip())
-    return isinstance(content, list) and bool(content) and _is_markable(content[-1])
-
-
-def _is_markable(part: Any) -> bool:
-    if not isinstance(part, dict) or part.get("type") not in _MARKABLE:
+    is_spoken = isinstance(content, (str, list)) and message.get("role") != "assistant"
+    if not content or not is_spoken:
         return False
-    return part["type"] != "text" or bool(str(part.get("text") or "").strip())
+    last = content[-1] if isinstance(content, list) else {"type": "text", "text": content}
+    if not isinstance(last, dict) or last.get("type") not in _MARKABLE:
+        return False
+    return last["type"] != "text" or bool(str(last.get("text") or "").strip())
 
 
 def _with_mark(message: Message) -> Message:

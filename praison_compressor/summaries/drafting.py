@@ -1,7 +1,7 @@
 """A model's own text for a brief: in one call, or in parts that are merged where its window is too
 small.
 
-Every message is shown in exactly one part, and `Spent.parts` says how many were shown in each. One
+Every message is shown in exactly one part, and `Order.parts` says how many were shown in each. One
 that is too long is shown by its head, its tail and the lines between that tell most.
 """
 
@@ -11,12 +11,10 @@ import asyncio
 import functools
 import logging
 import math
-import sys
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..config import CompressorConfig
 from ..errors import SummarizerUnavailable, SummaryError
 from ..events import Event
 from ..facts.identifiers import Classifier
@@ -32,8 +30,6 @@ __all__ = ["Drafter", "Piece", "abridged", "packed"]
 
 logger = logging.getLogger(__name__)
 
-PART_CONCURRENCY = 4
-
 WINDOW_MARGIN = 0.9  # the summarizer may count tokens otherwise than we do
 
 LEAST_SPACE = 0.25  # of its window for the transcript: with less, parts become many and small
@@ -42,12 +38,12 @@ LEAST_PROSE = 50  # tokens
 
 
 class Piece(NamedTuple):
-    """A text to be shown, how many messages end in it, and its tokens: at most so many until they
-    are counted."""
+    """A text to be shown, how many messages it is, and its tokens: at most so many, 0 if nobody
+    has counted them."""
 
     text: str
-    ends: int = 1
-    tokens: int = sys.maxsize
+    messages: int = 1
+    tokens: int = 0
 
 
 SummaryRequest = Callable[[Sequence[Piece]], "list[Message]"]
@@ -57,17 +53,10 @@ SummaryRequest = Callable[[Sequence[Piece]], "list[Message]"]
 class Drafter:
     """Fits what a brief shows to the summarizer's window, and asks."""
 
-    def __init__(
-        self,
-        config: CompressorConfig,
-        asker: Asker,
-        tokens: TokenCounter,
-        emit: Callable[[Event], None],
-    ) -> None:
-        self._config = config
+    def __init__(self, asker: Asker, tokens: TokenCounter) -> None:
         self._asker = asker
+        self._config = asker.config
         self._tokens = tokens
-        self._emit = emit
 
     async def draft(self, brief: Brief, order: Order) -> str:
         """The text. A refusal as too long is learned from, and the parts are cut smaller.
@@ -75,31 +64,29 @@ class Drafter:
         Raises:
             SummaryError: there is none.
         """
-        carefully = False
         while True:
             window = self._asker.window(order)
             try:
-                return await self._drafted(brief, order, carefully=carefully)
+                return await self._drafted(brief, order)
             except SummarizerUnavailable:
-                carefully = True
                 if self._asker.window(order) == window:
                     raise
 
-    async def _drafted(self, brief: Brief, order: Order, *, carefully: bool) -> str:
-        order.spent.parts.clear()
+    async def _drafted(self, brief: Brief, order: Order) -> str:
+        order.parts, order.most = [len(brief.shown)], 2 * brief.prose
         text = await self._on_prefix(brief, order)
         if text is not None:
-            order.spent.parts.append(len(brief.shown))
             return text
         tokens = await asyncio.to_thread(self._counter, order)
-        brief, order = self._fitting(brief, order, tokens)
-        make, parts = await asyncio.to_thread(self._in_parts, brief, order, tokens)
+        brief, make, parts = await asyncio.to_thread(self._in_parts, brief, order, tokens)
         if len(parts) == 1:
-            order.spent.parts.append(len(brief.shown))
             return await self._asker.text(make(parts[0]), order, tokens)
-        # After a refusal one part shows whether this size is taken: all might be refused again.
-        texts = await self._each(make, parts, order, tokens, alone=1 if carefully else 0)
-        order.spent.parts += map(_shown_in, parts)
+        texts, order.parts = [], [sum(piece.messages for piece in part) for part in parts]
+        # One after another: all might be refused for their size, or fail as the first does.
+        for number, part in enumerate(parts, 1):
+            texts.append(await self._asker.text(make(part), order, tokens))
+            told = {"part": number, "parts": len(parts), "messages": order.parts[number - 1]}
+            self._asker.emit(Event("part_summarized", order.session_id, told))
         return await self._merged(texts, brief, order, tokens)
 
     def _counter(self, order: Order) -> TokenCounter:
@@ -114,76 +101,59 @@ class Drafter:
 
     async def _on_prefix(self, brief: Brief, order: Order) -> str | None:
         """The text, asked on the agent's live prefix; None: ask in the ordinary way."""
-        asked = self._prefix_request(brief, order)
-        if asked is None or brief.prefix is None:
+        mine = _is_same_model(self._asker.model_of(order), self._config.model)
+        if brief.prefix is None or not mine or not self._asker.takes_tools:
+            return None
+        tools, extra = brief.prefix.tools, self._config.summary_instructions
+        asked = prefix_request(brief.prefix, target_tokens=brief.prose, extra=extra)
+        size = self._tokens.messages(asked) + self._tokens.tools(tools) + 2 * brief.prose
+        window = self._asker.window(order)
+        if window is not None and size > window * WINDOW_MARGIN:
             return None
         try:
-            return await self._asker.text(asked, order, self._tokens, brief.prefix.tools)
+            return await self._asker.text(asked, order, self._tokens, tools)
         except SummaryError as error:
             if getattr(error, "kind", "provider") != "provider":
                 raise  # the ordinary request would meet the same: no network, no key, no time
             logger.info("no summary on the live prefix, asked without it: %s", error)
             return None
 
-    def _prefix_request(self, brief: Brief, order: Order) -> list[Message] | None:
-        """The request on the live prefix, where it can serve: by the agent's own model."""
-        mine = _is_same_model(self._asker.model_of(order), self._config.model)
-        if brief.prefix is None or not mine or not self._asker.can_on_prefix():
-            return None
-        asked = prefix_request(
-            brief.prefix, target_tokens=brief.prose, extra=self._config.summary_instructions
-        )
-        size = self._tokens.messages(asked) + self._tokens.tools(brief.prefix.tools)
-        window = self._asker.window(order)
-        return asked if window is None or size + 2 * brief.prose <= window * WINDOW_MARGIN else None
-
     # -------------------------------------------------------------- in parts
 
-    def _fitting(self, brief: Brief, order: Order, tokens: TokenCounter) -> tuple[Brief, Order]:
-        """The brief asking for no more prose than the model's window has room for.
+    def _in_parts(
+        self, brief: Brief, order: Order, tokens: TokenCounter
+    ) -> tuple[Brief, SummaryRequest, list[list[Piece]]]:
+        """The brief asking for no more prose than the model's window has room for, what makes a
+        request, and the texts for each, as many as that window asks.
 
         Raises:
-            SummarizerUnavailable: it has room for none.
+            SummarizerUnavailable: no room, or calls that would show next to nothing of it all.
         """
-        window = self._asker.window(order)
+        window, groups = self._asker.window(order), _by_step(brief.shown, tokens)
+        make = self._request(brief, brief.folded or brief.earlier)
+        longest = self._config.shown_message_tokens
         if window is None:
-            return brief, order
+            return brief, make, packed(groups, tokens.texts, longest=longest)
+        room = _room(window, self._request(brief, ()), tokens)
         # To merge, it reads two texts of twice the length asked for, and writes a third.
-        most = _room(window, self._request(brief, ()), tokens) // 6
-        if most < LEAST_PROSE:
+        longest_prose = room // 6
+        if longest_prose < LEAST_PROSE:
             raise SummarizerUnavailable(
                 f"it reads and writes {window} tokens, and the instructions leave no room; name an "
                 "auxiliary model that reads more at once",
                 kind="context",
             )
-        prose = min(brief.prose, most)
-        return replace(brief, prose=prose), replace(order, most=2 * prose)
-
-    def _in_parts(
-        self, brief: Brief, order: Order, tokens: TokenCounter
-    ) -> tuple[SummaryRequest, list[list[Piece]]]:
-        """What makes a request, and the texts for each, as many as the model's window asks.
-
-        Raises:
-            SummarizerUnavailable: the calls there are would show next to nothing of the messages.
-        """
-        window, groups = self._asker.window(order), _by_step(brief.shown, tokens)
+        brief = replace(brief, prose=min(brief.prose, longest_prose))
+        order.most = 2 * brief.prose
         make = self._request(brief, brief.folded or brief.earlier)
-        fit = functools.partial(
-            packed, count=tokens.texts, longest=self._config.shown_message_tokens
-        )
-        if window is None:
-            return make, fit(groups, None)
-        answer = 2 * brief.prose
-        space = _room(window, make, tokens) - answer
+        space = _room(window, make, tokens) - order.most
         if space < window * LEAST_SPACE:
-            # Earlier summaries that leave no room: replaced ones are read like messages, in parts
-            # of their own; the others stay in the view and need not be shown.
-            groups = [*([Piece(text, ends=0)] for text in brief.folded), *groups]
-            make = self._request(brief, ())
-            space = _room(window, make, tokens) - answer
-        merged = (_room(window, self._request(brief, ()), tokens) - answer) // brief.prose
-        return make, fit(groups, space, most=_affordable(order.spent.calls, merged))
+            # Earlier summaries that leave no room: replaced ones are read like messages; the others
+            # stay in the view and need not be shown.
+            groups = [*([Piece(text, messages=0)] for text in brief.folded), *groups]
+            make, space = self._request(brief, ()), room - order.most
+        most = _affordable(order.calls, (room - order.most) // brief.prose)
+        return brief, make, packed(groups, tokens.texts, longest=longest, space=space, most=most)
 
     def _request(self, brief: Brief, earlier: Sequence[str]) -> SummaryRequest:
         return lambda part: request(
@@ -194,29 +164,6 @@ class Drafter:
             extra=self._config.summary_instructions,
         )
 
-    async def _each(
-        self,
-        make: SummaryRequest,
-        parts: list[list[Piece]],
-        order: Order,
-        tokens: TokenCounter,
-        *,
-        alone: int,
-    ) -> list[str]:
-        """The texts of all parts: those of the first `alone` in turn, the others side by side."""
-        gate = asyncio.Semaphore(PART_CONCURRENCY)
-
-        async def one(number: int, part: list[Piece]) -> str:
-            async with gate:
-                text = await self._asker.text(make(part), order, tokens)
-            numbers = {"part": number, "parts": len(parts), "messages": _shown_in(part)}
-            self._emit(Event("part_summarized", order.session_id, numbers))
-            return text
-
-        numbered = list(enumerate(parts, 1))
-        first = [await one(n, part) for n, part in numbered[:alone]]
-        return first + await _all_or_none(one(n, part) for n, part in numbered[alone:])
-
     async def _merged(
         self, texts: list[str], brief: Brief, order: Order, tokens: TokenCounter
     ) -> str:
@@ -224,10 +171,10 @@ class Drafter:
         extra = self._config.summary_instructions
         make = functools.partial(merge_request, target_tokens=brief.prose, extra=extra)
         window = self._asker.window(order)
-        while len(texts) > 1 and order.spent.calls:
+        while len(texts) > 1 and order.calls:
             taken = len(texts)
             if window is not None:
-                space = int(window * WINDOW_MARGIN) - 2 * brief.prose
+                space = int(window * WINDOW_MARGIN) - order.most
                 while taken > 2 and tokens.messages(make(texts[:taken])) > space:
                     taken -= 1
             texts = [await self._asker.text(make(texts[:taken]), order, tokens), *texts[taken:]]
@@ -243,16 +190,6 @@ def _affordable(calls: int, merged: int) -> int:
     """How many parts that many calls can read, and merge where one call takes `merged` texts."""
     merges = {n: -(-(n - 1) // (merged - 1)) for n in range(1, calls + 1)}
     return max((n for n in merges if n + merges[n] <= calls), default=1)
-
-
-async def _all_or_none(asked: Iterable[Coroutine[Any, Any, str]]) -> list[str]:
-    """All answers; when one fails the others are cancelled: nobody would read what they cost."""
-    tasks = [asyncio.ensure_future(one) for one in asked]
-    try:
-        return list(await asyncio.gather(*tasks))
-    finally:
-        for task in tasks:
-            task.cancel()
 
 
 def _is_same_model(one: str | None, other: str | None) -> bool:
@@ -290,107 +227,65 @@ def _by_step(messages: Sequence[Message], tokens: TokenCounter) -> list[list[Pie
     return [[pieces[index] for index in step] for step in steps(messages)]
 
 
-def _shown_in(part: Sequence[Piece]) -> int:
-    """How many messages a part shows to their end."""
-    return sum(piece.ends for piece in part)
-
-
 def packed(
     groups: Sequence[Sequence[Piece]],
-    space: int | None,
     count: Count,
     *,
-    longest: int | None = None,
-    most: int | None = None,
+    longest: int,
+    space: int | None = None,
+    most: int = 1,
 ) -> list[list[Piece]]:
-    """Pieces of text packed into requests of at most `space` tokens (None: into one), in order.
+    """Pieces of text packed into at most `most` requests of `space` tokens (None: one, of any
+    number), in order.
 
-    What stands in one group stays together where that does not make more parts. No piece is shown
-    at more than `longest` tokens, and at fewer where there would be more parts than `most`.
+    What stands in one group stays together where that makes hardly more parts than there must be.
+    No piece is shown at more than `longest` tokens, and at fewer where it must be.
 
     Raises:
         SummarizerUnavailable: in so few parts next to nothing of each piece could be shown.
     """
-    shown = _counted(groups, space, count, sys.maxsize if longest is None else longest)
-    if longest is not None:
-        shown = _shortened(shown, longest, count)
+    every = [piece for group in groups for piece in group]
+    sizes = [piece.tokens + JOINED for piece in every]
+    if not all(piece.tokens for piece in every) or (space is not None and sum(sizes) > space):
+        sizes = [size + JOINED for size in count([piece.text for piece in every])]
+    sized = iter(sizes)
+    whole = [[piece._replace(tokens=next(sized)) for piece in group] for group in groups]
     if space is None:
-        return [[piece for group in shown for piece in group]]
-    parts = _parts(shown, space, count)
-    room = FILLED * space * (most or 0)
-    while most is not None and len(parts) > most:
+        return [[_cut(piece, longest, count) for group in whole for piece in group]]
+    longest = min(longest, space)
+    while True:
+        shown = [[_cut(piece, longest, count) for piece in group] for group in whole]
         sizes = [piece.tokens for group in shown for piece in group]
-        longest = _level(sizes, int(room))
+        fewest = min(most, math.ceil(sum(sizes) / space) + 1)
+        parts = _in_turn(shown, space)
+        if len(parts) > fewest:
+            parts = _in_turn([[piece] for group in shown for piece in group], space)
+        longest = min(
+            _level(sizes, int(FILLED * space * fewest)), int(FILLED * max(sizes, default=0))
+        )
+        if len(parts) <= (most if longest < LEAST_SHOWN else fewest):
+            return parts
         if longest < LEAST_SHOWN:
             raise SummarizerUnavailable(
                 f"it can be shown {most * space} tokens in {most} requests, and {sum(sizes)} are "
                 "to be summarized; name an auxiliary model that reads more at once",
                 kind="context",
             )
-        shown = _shortened(shown, longest, count)
-        parts = _parts(shown, space, count)
-        room *= FILLED
-    return parts
 
 
-def _counted(
-    groups: Sequence[Sequence[Piece]], space: int | None, count: Count, longest: int
-) -> list[list[Piece]]:
-    """The pieces with their tokens: counted where what they have at most does not fit."""
-    most = sum(piece.tokens + JOINED for group in groups for piece in group)
-    known = 0 if space is not None and most > space else longest - JOINED
-    new = [piece.text for group in groups for piece in group if piece.tokens >= known]
-    sizes = iter(count(new))
-    return [
-        [
-            piece._replace(tokens=(piece.tokens if piece.tokens < known else next(sizes)) + JOINED)
-            for piece in group
-        ]
-        for group in groups
-    ]
-
-
-def _parts(groups: Sequence[list[Piece]], space: int, count: Count) -> list[list[Piece]]:
-    """Groups whole where that makes hardly more parts than there must be, else filled up."""
-    least = math.ceil(sum(piece.tokens for group in groups for piece in group) / space)
-    parts = _in_turn(groups, space, count, whole=True)
-    return parts if len(parts) <= least + 1 else _in_turn(groups, space, count, whole=False)
-
-
-def _in_turn(
-    groups: Sequence[list[Piece]], space: int, count: Count, *, whole: bool
-) -> list[list[Piece]]:
+def _in_turn(groups: Sequence[Sequence[Piece]], space: int) -> list[list[Piece]]:
+    """Parts of whole groups, of whole pieces where a group is larger than the space."""
     parts: list[list[Piece]] = [[]]
-    used = 0
+    left = space
     for group in groups:
-        if whole and used and used + sum(piece.tokens for piece in group) > space:
-            parts.append([])
-            used = 0
+        size = sum(piece.tokens for piece in group)
         for piece in group:
-            rest = piece
-            while used + rest.tokens > space + JOINED:
-                # A message is split where it is larger than a window; to fill one, not for a scrap.
-                if not used or not (whole or space - used < LEAST_SHOWN):
-                    head, rest = _split(rest, space - used, count)
-                    parts[-1].append(head)
+            if parts[-1] and (piece.tokens > left or (piece is group[0] and left < size <= space)):
                 parts.append([])
-                used = 0
-            parts[-1].append(rest)
-            used += rest.tokens
+                left = space
+            parts[-1].append(piece)
+            left -= piece.tokens
     return parts
-
-
-def _split(piece: Piece, room: int, count: Count) -> tuple[Piece, Piece]:
-    """As much of a text as `room` tokens take, to the end of a line or word, and the rest."""
-    text, size = piece.text, piece.tokens
-    at = len(text)
-    while size > room and at > 1:
-        at = max(1, min(at - 1, at * room // size))
-        near = at - at // 8
-        at = text.rfind("\n", near, at) + 1 or text.rfind(" ", near, at) + 1 or at
-        size = count([text[:at]])[0] + JOINED
-    rest = text[at:]
-    return Piece(text[:at], ends=0), Piece(rest, piece.ends, count([rest])[0] + JOINED)
 
 
 # -------------------------------------------------------------- messages that are too long
@@ -417,17 +312,13 @@ def _level(sizes: Sequence[int], room: int) -> int:
     return max(sizes, default=0)
 
 
-def _shortened(groups: list[list[Piece]], longest: int, count: Count) -> list[list[Piece]]:
-    return [[_cut(piece, longest, count) for piece in group] for group in groups]
-
-
 def _cut(piece: Piece, longest: int, count: Count) -> Piece:
     shown, size, chars = piece.text, piece.tokens, len(piece.text)
     while size > longest and chars > 1:
         chars = int(SPARE * chars * longest / size)
         shown = abridged(piece.text, chars)
         size = count([shown])[0] + JOINED
-    return Piece(shown, piece.ends, size)
+    return Piece(shown, piece.messages, size)
 
 
 def abridged(text: str, chars: int) -> str:
@@ -447,11 +338,10 @@ def _telling(text: str, chars: int) -> list[str]:
     """Lines with errors, then those with the most names that none before has; in their order."""
     if chars < LEAST_BETWEEN:
         return []
-    lines = list(dict.fromkeys(line.strip()[:LINE_CHARS] for line in text.split("\n")))
     errors = {line.strip()[:LINE_CHARS] for line in errors_in(text)}
     classifier, seen = Classifier(), set[str]()
     worth: dict[str, tuple[bool, int]] = {}
-    for line in lines:
+    for line in dict.fromkeys(line.strip()[:LINE_CHARS] for line in text.split("\n")):
         names = classifier.names(line).keys() - seen
         seen |= names
         if line and (names or line in errors):
@@ -461,4 +351,4 @@ def _telling(text: str, chars: int) -> list[str]:
         if len(line) <= chars:
             chosen.add(line)
             chars -= len(line) + 1
-    return [line for line in lines if line in chosen]
+    return [line for line in worth if line in chosen]

@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import importlib
-import logging
 import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from ..errors import ConfigError, SummarizerUnavailable
+from ..errors import SummarizerUnavailable
 from ..ledger.segments import Usage
 from ..messages import Message
 from ..messages.digests import unmarked
@@ -26,11 +26,9 @@ from ..tokens.models import bare_names, model_limits
 from ..tokens.overflow import overflow_of
 from .cache_marks import marked, takes_marks
 from .protocol import SummaryReply
-from .threads import AbandonableCall, begin
+from .threads import begin
 
 __all__ = ["LiteLLMSummarizer", "kind_of", "provider_of", "retry_after"]
-
-logger = logging.getLogger(__name__)
 
 THINKING_TOKENS = 4_000
 """Added to the cap for models that think before they write: their thoughts count against it."""
@@ -42,11 +40,6 @@ HONOURS_API_BASE = frozenset(
 )
 """Of litellm's providers those that are tested to send to `api_base`; not all of them do."""
 
-_NEVER_SENT = frozenset(
-    {"tools", "tool_choice", "functions", "function_call", "max_completion_tokens", "n"}
-)
-"""Of `extra`: a host may hand over all the settings of its agent."""
-
 
 class LiteLLMSummarizer:
     """Asks a model for summaries.
@@ -55,6 +48,8 @@ class LiteLLMSummarizer:
     litellm's, in OpenAI's protocol; `anthropic/NAME` in Anthropic's. `extra` goes to litellm as it
     is (`api_version`, `extra_headers`, ...). `context_window` corrects what litellm's table says.
     """
+
+    takes_tools = True
 
     def __init__(
         self,
@@ -65,31 +60,15 @@ class LiteLLMSummarizer:
         extra: Mapping[str, Any] | None = None,
         context_window: int | None = None,
     ) -> None:
-        if not model:
-            raise ConfigError("a summarizer needs a model's name; without one use the static path")
         self.model = model
         self._api_base = api_base
         self._api_key = api_key
         self._extra = dict(extra or {})
         self._context_window = context_window
 
-    def __repr__(self) -> str:
-        # Without the key: a summarizer may be logged.
-        where = f", api_base={self._api_base!r}" if self._api_base else ""
-        return f"{type(self).__name__}({self.model!r}{where})"
-
-    @property
-    def window(self) -> int:
-        """Input tokens that the model can take."""
-        return self.window_for(None)
-
-    def window_for(self, model: str | None) -> int:
-        """The same of `model`, asked in its place."""
+    def window_for(self, model: str | None = None) -> int:
+        """Input tokens that the model, or `model` in its place, can take."""
         return model_limits(model or self.model, self._context_window).window
-
-    async def prepare(self) -> None:
-        """Import litellm: that takes seconds, which are not the model's."""
-        await _imported()
 
     async def summarize(
         self,
@@ -98,76 +77,33 @@ class LiteLLMSummarizer:
         max_tokens: int,
         model: str | None = None,
         timeout_seconds: float = 60.0,
+        tools: Sequence[Mapping[str, Any]] | None = None,
     ) -> SummaryReply:
-        """The model's answer to a request for a summary."""
-        name = model or self.model
-        request = {"messages": messages, "max_tokens": _cap(name, max_tokens)}
-        return await self._asked(name, request, timeout_seconds, _style(name))
+        """The model's answer to a request for a summary.
 
-    async def summarize_on_prefix(
-        self,
-        messages: list[Message],
-        *,
-        tools: Sequence[Mapping[str, Any]],
-        max_tokens: int,
-        model: str | None = None,
-        timeout_seconds: float = 60.0,
-    ) -> SummaryReply:
-        """The answer to the agent's own request and one message more.
-
-        The request says what the agent's says, and nothing of style: what a provider puts before
-        the messages would differ, and its cache with it.
+        With `tools` the request says what the agent's own says, and nothing of style: what a
+        provider puts before the messages would differ, and its cache with it.
         """
-        name = model or self.model
-        litellm = await _imported()
-        provider = provider_of(litellm, {**self._extra, **self._endpoint(litellm, name)})
-        request: dict[str, Any] = {"messages": messages, "max_tokens": _cap(name, max_tokens)}
-        if tools:
-            request["tools"] = list(tools)
-        if takes_marks(provider, name):
-            request["messages"] = marked(messages, tools)
-        elif tools:
-            # Not where marks are taken: Claude's cache holds no messages under another choice of
-            # tools than the agent's, and the request's words say that none is to be called.
-            request["tool_choice"] = "none"
-        return await self._asked(name, request, timeout_seconds, {})
-
-    async def _asked(
-        self, model: str, request: dict[str, Any], timeout_seconds: float, style: dict[str, Any]
-    ) -> SummaryReply:
-        litellm = await _imported()
-        call = AbandonableCall(partial(self._call, litellm, model, request, timeout_seconds, style))
-        try:
-            return await asyncio.wait_for(asyncio.wrap_future(call.future), timeout_seconds)
-        except asyncio.TimeoutError as error:
-            raise SummarizerUnavailable(
-                f"{model}: no answer within {timeout_seconds:g} s; raise timeout_seconds or use a "
-                "faster model",
-                kind="timeout",
-            ) from error
-        finally:
-            call.give_up()
-
-    def _call(
-        self,
-        litellm: Any,
-        model: str,
-        asked: dict[str, Any],
-        timeout_seconds: float,
-        style: dict[str, Any],
-    ) -> SummaryReply:
+        litellm, name = await _imported(), model or self.model
+        where = {**self._extra, **self._endpoint(litellm, name)}
+        style = _style(name) if tools is None else _on_prefix(litellm, where, messages, tools)
         request = {
+            "messages": messages,
             **style,
-            **{name: value for name, value in self._extra.items() if name not in _NEVER_SENT},
-            **self._endpoint(litellm, model),
-            **asked,
-            "timeout": timeout_seconds,
+            **where,
+            "max_tokens": _cap(name, max_tokens),
+            "timeout": timeout_seconds + 1,  # who asks gives up first, and says what to do
             "stream": False,
             # Retries are the compressor's: it knows the error's kind and the time that is left.
             "num_retries": 0,
             "max_retries": 0,
             "drop_params": True,
         }
+        ask = partial(self._ask, litellm, name, request)
+        # In an empty context: whoever wraps litellm for an agent finds no agent there.
+        return await asyncio.wrap_future(begin(ask, context=contextvars.Context()))
+
+    def _ask(self, litellm: Any, model: str, request: dict[str, Any]) -> SummaryReply:
         try:
             response = _complete(litellm, request)
         except Exception as error:
@@ -177,7 +113,7 @@ class LiteLLMSummarizer:
             raise SummarizerUnavailable(
                 f"{model}: {words}", kind=kind_of(error), retry_after=retry_after(error)
             ) from error
-        return _reply(litellm, model, response)
+        return _reply(model, response)
 
     def _endpoint(self, litellm: Any, model: str) -> dict[str, Any]:
         endpoint: dict[str, Any] = {"model": model}
@@ -195,7 +131,8 @@ class LiteLLMSummarizer:
             )
         endpoint["custom_llm_provider"] = provider
         endpoint["model"] = model.removeprefix(f"{provider}/")
-        if provider == "openai" and not self._api_key and not _has_key(litellm):
+        known = self._api_key or litellm.api_key or litellm.openai_key
+        if provider == "openai" and not known and "OPENAI_API_KEY" not in os.environ:
             # The client refuses to start without a key; a local server asks for none.
             endpoint["api_key"] = "none"
         return endpoint
@@ -209,9 +146,16 @@ def _litellm() -> Any:
 
     Only if nobody imported it before, its fetch of the price map is stopped.
     """
+    variable = "LITELLM_LOCAL_MODEL_COST_MAP"
     if "litellm" not in sys.modules:
-        with undivided:  # a child that is forked in mid-import could never import it
-            _first_import()
+        ours = variable not in os.environ
+        os.environ.setdefault(variable, "True")
+        try:
+            with undivided:  # a child that is forked in mid-import could never import it
+                vars(importlib.import_module("litellm"))["telemetry"] = False
+        finally:
+            if ours:
+                os.environ.pop(variable, None)
     litellm: Any = importlib.import_module("litellm")
     # Also where the host has imported it, to look up a price: each failure would print two lines
     # between the agent's words.
@@ -219,21 +163,8 @@ def _litellm() -> Any:
     return litellm
 
 
-def _first_import() -> None:
-    variable = "LITELLM_LOCAL_MODEL_COST_MAP"
-    ours = variable not in os.environ
-    if ours:
-        os.environ[variable] = "True"
-    try:
-        litellm: Any = importlib.import_module("litellm")
-        litellm.telemetry = False
-    finally:
-        if ours:
-            os.environ.pop(variable, None)
-
-
 async def _imported() -> Any:
-    """The same beside the loop: the seconds are neither the loop's nor the model's."""
+    """The same beside the loop, which it would hold up for seconds."""
     return await asyncio.wrap_future(begin(_litellm, context=contextvars.Context()))
 
 
@@ -253,48 +184,51 @@ def _provider(litellm: Any, model: str) -> str:
     return prefix if slash and prefix in known else "openai"
 
 
-def _has_key(litellm: Any) -> bool:
-    if litellm.api_key or litellm.openai_key:
-        return True
-    return bool(litellm.validate_environment(model="openai/any").get("keys_in_environment"))
-
-
 # -------------------------------------------------------------- the request
 
 _THINKS = re.compile(r"o[134](?![a-z0-9])|gpt-5|gpt-oss|gemini-(2\.5|[3-9])|.*(reasoner|-r1|qwq)")
 
-_TAKES_EFFORT = re.compile(r"o[134](?![a-z0-9])|gpt-5|gpt-oss|gemini-")
+
+def _thinks(model: str) -> bool:
+    return any(map(_THINKS.match, bare_names(model)))
 
 
 def _style(model: str) -> dict[str, Any]:
     """How freely to write, for models that can be told; litellm drops what it knows they lack."""
-    names = bare_names(model)
-    if any(map(_TAKES_EFFORT.match, names)):
-        return {"reasoning_effort": "low"}
-    return {} if any(map(_THINKS.match, names)) else {"temperature": 0}
+    return {"reasoning_effort": "low"} if _thinks(model) else {"temperature": 0}
 
 
 def _cap(model: str, max_tokens: int) -> int:
     """The hard cap on the answer; litellm gives each provider the name that it knows."""
-    thinks = any(map(_THINKS.match, bare_names(model)))
-    return max_tokens + THINKING_TOKENS if thinks else max_tokens
+    return max_tokens + THINKING_TOKENS if _thinks(model) else max_tokens
+
+
+def _on_prefix(
+    litellm: Any,
+    where: Mapping[str, Any],
+    messages: list[Message],
+    tools: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """What makes a request begin as the agent's own: its tools, its cache marks."""
+    given: dict[str, Any] = {"tools": list(tools)} if tools else {}
+    if takes_marks(provider_of(litellm, where), where["model"]):
+        return {**given, "messages": marked(messages, tools)}
+    # Not where marks are taken: Claude's cache holds no messages under another choice of tools
+    # than the agent's, and the request's words say that none is to be called.
+    return {**given, "tool_choice": "none"} if tools else given
 
 
 def _complete(litellm: Any, request: dict[str, Any]) -> Any:
     """Ask, and once more for each option that a deployment behind another name does not take."""
+    refusals = (litellm.BadRequestError, litellm.UnprocessableEntityError)
     while True:
         try:
             return litellm.completion(**request)
-        except Exception as error:
-            adapted = _adapted(request, str(error)) if _is_bad_request(litellm, error) else None
+        except refusals as error:
+            adapted = _adapted(request, str(error)) if kind_of(error) == "provider" else None
             if adapted is None:
                 raise
             request = adapted
-
-
-def _is_bad_request(litellm: Any, error: Exception) -> bool:
-    kinds = (litellm.BadRequestError, litellm.UnprocessableEntityError)
-    return isinstance(error, kinds) and kind_of(error) == "provider"
 
 
 _OPTIONAL = ("temperature", "reasoning_effort", "max_retries", "tool_choice")
@@ -316,37 +250,34 @@ def _adapted(request: dict[str, Any], refusal: str) -> dict[str, Any] | None:
 # -------------------------------------------------------------- the answer
 
 
-def _reply(litellm: Any, model: str, response: Any) -> SummaryReply:
+def _reply(model: str, response: Any) -> SummaryReply:
+    usage = _usage(response)
     choices = getattr(response, "choices", None)
     if not choices:
         # No text, but it may have its price: refused as empty, and counted.
-        return SummaryReply(text="", usage=_usage(litellm, response), model=model)
+        return SummaryReply(text="", usage=usage, model=model)
     message = choices[0].message
     # A refusal has a field of its own in OpenAI's answers: let it be read as one, not as empty.
-    text = message.content or getattr(message, "refusal", None) or _refusal_field(message)
+    fields = getattr(message, "provider_specific_fields", None) or {}
+    text = message.content or fields.get("refusal")
     return SummaryReply(
         text=text if isinstance(text, str) else "",
-        usage=_usage(litellm, response),
+        usage=usage,
         model=model,
         finish_reason=choices[0].finish_reason,
     )
 
 
-def _refusal_field(message: Any) -> Any:
-    return (getattr(message, "provider_specific_fields", None) or {}).get("refusal")
-
-
-def _usage(litellm: Any, response: Any) -> Usage:
+def _usage(response: Any) -> Usage:
     usage = getattr(response, "usage", None)
     details = getattr(usage, "prompt_tokens_details", None)
     return Usage(
         prompt_tokens=_number(usage, "prompt_tokens"),
         completion_tokens=_number(usage, "completion_tokens"),
-        cache_read_tokens=_number(usage, "cache_read_input_tokens")
-        or _number(details, "cached_tokens"),
-        cache_write_tokens=_number(usage, "cache_creation_input_tokens")
-        or _number(details, "cache_creation_tokens"),
-        cost=_cost(litellm, response),
+        cache_read_tokens=_number(details, "cached_tokens"),
+        cache_write_tokens=_number(usage, "cache_creation_input_tokens"),
+        # US dollars by litellm's table; None where it has no price.
+        cost=(getattr(response, "_hidden_params", None) or {}).get("response_cost"),
     )
 
 
@@ -355,22 +286,7 @@ def _number(usage: Any, name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _cost(litellm: Any, response: Any) -> float | None:
-    """US dollars by litellm's table; None where it has no price."""
-    hidden = getattr(response, "_hidden_params", None) or {}
-    cost = hidden.get("response_cost")
-    if cost is None:
-        try:
-            cost = litellm.completion_cost(completion_response=response)
-        except Exception as error:
-            # litellm raises several types for "no price"; a summary is worth more than its cost.
-            logger.debug("no price for the summary: %s", error)
-    return float(cost) if isinstance(cost, (int, float)) else None
-
-
 # -------------------------------------------------------------- what went wrong
-
-_CREDIT = re.compile(r"insufficient_quota|exceeded your current quota|billing|credit", re.I)
 
 _KINDS = (
     # By class name, the most special first.
@@ -389,10 +305,16 @@ def kind_of(error: BaseException) -> str:
     for kind, classes in _KINDS:
         if names & classes:
             return kind
-    words = str(error)
-    if getattr(error, "status_code", None) == 402 or _CREDIT.search(words):
-        return "quota"
     return "provider" if overflow_of(error) is None else "context"
+
+
+def retry_after(error: BaseException) -> float | None:
+    """The seconds that the provider asked us to wait, if it did; not where it named a date."""
+    for cause in _causes(error):
+        headers = getattr(getattr(cause, "response", None), "headers", None) or {}
+        with suppress(KeyError, ValueError):
+            return max(0.0, float(headers["retry-after"]))
+    return None
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -403,21 +325,3 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         yield cause
         hidden = cause.__suppress_context__  # by `from None`
         cause = cause.__cause__ or (None if hidden else cause.__context__)
-
-
-def retry_after(error: BaseException) -> float | None:
-    """The seconds that the provider asked us to wait, if it did."""
-    for cause in _causes(error):
-        headers = getattr(getattr(cause, "response", None), "headers", None)
-        value = headers.get("retry-after") if headers is not None else None
-        if value is not None:
-            return _seconds(value)
-    return None
-
-
-def _seconds(value: str) -> float | None:
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        # The header may be a date; the compressor's own backoff serves as well.
-        return None

@@ -1,9 +1,8 @@
 """The requests for a summary: instructions, the transcript as text, the live prefix.
 
-On the live prefix the request is the agent's own (its model, its tools, the messages of its view up
-to the end of what is to be summarized) and one message more. It begins as the agent's last request
-began, so a provider that caches prefixes charges for little else. It serves only where the model
-that summarizes is the agent's own. It shows what the view shows: masked outputs are read masked.
+On the live prefix the request is the agent's own (its tools, the messages of its view up to the end
+of what is to be summarized) and one message more, so that a provider that caches prefixes charges
+for little else. It serves only where the model that summarizes is the agent's own.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from typing import Any
 from ..facts.passages import is_answer
 from ..messages import (
     Message,
-    ToolCall,
     is_answer_block,
     is_result,
     is_tools_text,
@@ -168,45 +166,40 @@ def rendering(messages: Iterable[Message]) -> list[str]:
     names: dict[str, str] = {}
     rendered = []
     for message in messages:
-        if is_result(message):
-            rendered.append(_result_line(message, names))
-            continue
-        calls = [(_label(call.name), call) for call in tool_calls_of(message)]
-        names.update({call.id: name for name, call in calls})
-        rendered.append(_parts_line(message, names) or _line(message, calls))
+        names.update({call.id: _label(call.name) for call in tool_calls_of(message)})
+        results, said = _parted(message)
+        lines = [line for result in results for line in _result_lines(result, names)]
+        lines += _said_lines(said) if said else ()
+        rendered.append("\n".join(filter(None, lines)))
     return rendered
 
 
-def _result_line(message: Message, names: Mapping[str, str]) -> str:
-    name = names.get(str(message.get("tool_call_id"))) or _label(message.get("name") or "tool")
-    return f"[result of {name}]\n{unposed(text_of(message))}"
-
-
-def _parts_line(message: Message, names: Mapping[str, str]) -> str:
-    """A user's message that brings results: each under its call's name, then what the user says."""
-    blocks = result_blocks(message)
-    if not blocks:
-        return ""
-    lines = []
-    for block in blocks:
-        name = names.get(str(block.get("tool_use_id"))) or "a tool"
-        failed = " (an error)" if block.get("is_error") is True else ""
-        lines += [f"[result of {name}]{failed}", unposed(text_of(block)), _attached(block)]
+def _parted(message: Message) -> tuple[Sequence[Message], Message | None]:
+    """The results that a message brings, and the message without them; None: it is no more."""
+    if is_result(message):
+        return [message], None
+    results = result_blocks(message)
+    if not results:
+        return results, message
     rest = [part for part in message["content"] if not is_answer_block(part)]
-    if rest:
-        lines.append(_line({**message, "content": rest}, ()))
-    return "\n".join(line for line in lines if line)
+    return results, {**message, "content": rest} if rest else None
 
 
-def _line(message: Message, calls: Sequence[tuple[str, ToolCall]]) -> str:
-    lines = [f"[{_speaker(message)}]"]
-    text = unposed(text_of(message))
-    if text:
-        lines.append(text)
-    if attached := _attached(message):
-        lines.append(attached)
-    lines += [f"[calls {name}] {unposed(call.arguments)}" for name, call in calls]
-    return "\n".join(lines)
+def _result_lines(result: Message, names: Mapping[str, str]) -> list[str]:
+    asked = result.get("tool_call_id") or result.get("tool_use_id")
+    name = names.get(str(asked)) or _label(result.get("name") or "tool")
+    failed = " (an error)" if result.get("is_error") is True else ""
+    return [f"[result of {name}]{failed}", unposed(text_of(result)), _attached(result)]
+
+
+def _said_lines(message: Message) -> list[str]:
+    calls = tool_calls_of(message)
+    return [
+        f"[{_speaker(message)}]",
+        unposed(text_of(message)),
+        _attached(message),
+        *(f"[calls {_label(call.name)}] {unposed(call.arguments)}" for call in calls),
+    ]
 
 
 def _speaker(message: Message) -> str:
@@ -234,22 +227,12 @@ _UNLABELLED = re.compile(r"[^\w.:@/+-]+")
 
 def unposed(text: str) -> str:
     """The text with every line defused that reads as our mark of a speaker or of a call."""
-    return _POSING.sub(_posed, text) if "[" in text else text
+    return _POSING.sub(r"\1\\[", text) if "[" in text else text
 
 
-def _posed(found: re.Match[str]) -> str:
-    # Only the first bracket of a line can open a mark, and few signs that are no words before it.
-    text, at = found.string, found.start()
-    near = text[max(0, at - _BEFORE - 1) : at].rpartition("\n")[2]
-    return "[" if len(near) > _BEFORE or _WORDS.search(near) else "\\["
-
-
-_BEFORE = 40
-
+# Only the first bracket of a line can open a mark, and few signs that are no words before it.
 _POSING = re.compile(
-    r"\[(?=[^\w\n\[]{0,20}(?:user|human|assistant|system|developer|tool|function|"
+    r"^([^\w\n\[]{0,40})\[(?=[^\w\n\[]{0,20}(?:user|human|assistant|system|developer|tool|function|"
     r"result of|calls|reference material)\b)",
-    re.IGNORECASE,
+    re.IGNORECASE | re.MULTILINE,
 )
-
-_WORDS = re.compile(r"[\w\[]")

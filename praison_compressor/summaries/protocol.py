@@ -126,16 +126,11 @@ class SummaryReply:
 class Summarizer(Protocol):
     """Writes summaries: an auxiliary model behind one method.
 
-    One that takes long to get ready may have `async def prepare(self) -> None` too: it is awaited
-    before each call and does not count as the model's time. One that asks several models may have
-    `window_for(model)`, the window of the model named. One that is the agent's own model may
-    have `model`, its name, and `summarize_on_prefix`, which is `summarize` with one keyword more,
-    `tools`: the schemas that the agent's requests carry, of which none may be called.
+    It may have `window`, the input tokens that the model can take (None, or without: any number),
+    or `window_for(model)`, if it asks several. One that is the agent's own model may have `model`,
+    its name, and `takes_tools = True`: `summarize` then has one keyword more, `tools`, the schemas
+    that the agent's requests carry, of which none may be called.
     """
-
-    @property
-    def window(self) -> int | None:
-        """Input tokens the model can take; None: unknown, taken as unlimited."""
 
     async def summarize(
         self,
@@ -153,20 +148,19 @@ class Summarizer(Protocol):
 
 
 def as_summarizer(given: Any) -> Summarizer | None:
-    """A summarizer of our protocol, or an async callable that takes messages and returns text."""
+    """A summarizer of our protocol, or a callable that takes messages and returns text."""
     if given is None or hasattr(given, "summarize"):
         return given  # type: ignore[no-any-return]  # duck-typed by our protocol
-    accepted = _keywords(given)
-    takes_tools = accepted is not None and "tools" in accepted
-    return (_WithTools if takes_tools else _Callable)(given, accepted)
+    return _Callable(given)
 
 
 class _Callable:
     """An async (or plain) callable behind the protocol; it is given the keywords it names."""
 
-    def __init__(self, function: Callable[..., Any], accepted: frozenset[str] | None) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
-        self._accepted = accepted
+        self._accepted = _keywords(function)
+        self.takes_tools = self._accepted is not None and "tools" in self._accepted
 
     @property
     def window(self) -> int | None:
@@ -176,30 +170,14 @@ class _Callable:
     async def summarize(self, messages: list[Message], **given: Any) -> SummaryReply:
         """The answer; `given` as in `Summarizer.summarize`."""
         passed = {k: v for k, v in given.items() if self._accepted is None or k in self._accepted}
-        if _is_async(self._function):
-            answer = self._function(messages, **passed)
-        else:
-            call = functools.partial(self._function, messages, **passed)
-            answer = await asyncio.wrap_future(begin(call))
+        # In a thread, for it may block: of an async one only the making of its coroutine is.
+        call = functools.partial(self._function, messages, **passed)
+        answer = await asyncio.wrap_future(begin(call))
         if inspect.isawaitable(answer):
             answer = await answer
         if isinstance(answer, SummaryReply):
             return answer
         return SummaryReply("" if answer is None else answer)
-
-
-class _WithTools(_Callable):
-    """One that names `tools` can be asked on the agent's live prefix."""
-
-    async def summarize_on_prefix(self, messages: list[Message], **given: Any) -> SummaryReply:
-        """The answer to the agent's own request and one message more."""
-        return await self.summarize(messages, **given)
-
-
-def _is_async(function: Callable[..., Any]) -> bool:
-    """Whether calling it returns at once; what may block must not hold up an event loop."""
-    called = getattr(function, "__call__", None)  # noqa: B004
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
 
 
 def _keywords(function: Callable[..., Any]) -> frozenset[str] | None:

@@ -12,7 +12,6 @@ import functools
 import logging
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
@@ -26,10 +25,10 @@ from ..messages.forks import renewed
 from ..tokens.counter import TokenCounter
 from ..tokens.overflow import overflow_of
 from .litellm_client import kind_of, retry_after
-from .protocol import Summarizer, SummaryReply
+from .protocol import SummaryReply
 from .validation import accept, is_about
 
-__all__ = ["MOST_CALLS", "Asker", "Breaker", "LearnedWindows", "Order", "Spent"]
+__all__ = ["MOST_CALLS", "Asker", "Breaker", "LearnedWindows", "Order"]
 
 logger = logging.getLogger(__name__)
 
@@ -48,26 +47,20 @@ _PASSING = _PASSING_ON_PREFIX | {"provider"}
 
 
 @dataclass
-class Spent:
-    """What the calls for one summary cost so far, rejected texts included."""
-
-    usage: Usage = field(default_factory=Usage)
-    model: str | None = None
-    parts: list[int] = field(default_factory=list)
-    """How many messages each call was shown."""
-    calls: int = MOST_CALLS
-    """Requests that may still be made."""
-
-
-@dataclass(frozen=True)
 class Order:
-    """For whom a model is asked, which one, and how much it may write."""
+    """For whom a model is asked, which one, and what all calls for one summary took so far,
+    rejected texts included."""
 
     session_id: str
-    model: str | None
-    most: int
+    calls: int
+    """Requests that may still be made."""
+    model: str | None = None
+    most: int = 0
     """Tokens at which the provider cuts the answer off."""
-    spent: Spent
+    usage: Usage = field(default_factory=Usage)
+    answered_by: str | None = None
+    parts: list[int] = field(default_factory=list)
+    """How many messages each call was shown."""
 
 
 class Asker:
@@ -76,14 +69,16 @@ class Asker:
     def __init__(
         self,
         config: CompressorConfig,
-        summarizer: Summarizer,
+        summarizer: Any,
         emit: Callable[[Event], None],
         windows: LearnedWindows,
     ) -> None:
-        self._config = config
-        self._summarizer: Any = summarizer
-        self._emit = emit
+        self.config = config
+        self.emit = emit
+        self._summarizer = summarizer
         self._windows = windows
+        self.takes_tools: bool = getattr(summarizer, "takes_tools", False)
+        """Whether the summarizer can be asked on a live prefix."""
 
     def model_of(self, order: Order) -> str | None:
         """The model that answers an order, where it is known before."""
@@ -96,10 +91,6 @@ class Asker:
         else:
             listed = getattr(self._summarizer, "window", None)
         return self._windows.of(self.model_of(order), listed)
-
-    def can_on_prefix(self) -> bool:
-        """Whether the summarizer can be asked on a live prefix."""
-        return hasattr(self._summarizer, "summarize_on_prefix")
 
     async def text(
         self,
@@ -130,39 +121,38 @@ class Asker:
                     sent = tokens.messages(messages) + tokens.tools(tools)
                     self._windows.learn(self.model_of(order), error, sent=sent, most=order.most)
                 failed += 1
-                if error.kind not in passing or failed > self._config.summary_max_retries:
+                if error.kind not in passing or failed > self.config.summary_max_retries:
                     raise
                 wait = error.retry_after if error.retry_after is not None else 0.5 * 2**failed
-                if wait > self._config.timeout_seconds:
+                if wait > self.config.timeout_seconds:
                     raise
                 await asyncio.sleep(wait)
 
     async def _once(self, messages: list[Message], order: Order, tools: Tools | None) -> str:
-        spent = order.spent
-        if spent.calls <= 0:
+        if order.calls <= 0:
             raise SummarizerUnavailable(
                 f"the requests that one compression may make ({MOST_CALLS}) are spent; name an "
                 "auxiliary model that reads more at once",
                 kind="context",
             )
-        spent.calls -= 1
+        order.calls -= 1
         reply = await self._reply(messages, order, tools)
-        spent.usage, spent.model = spent.usage + reply.usage, reply.model or spent.model
+        order.usage, order.answered_by = order.usage + reply.usage, reply.model or order.answered_by
         return await asyncio.to_thread(_accepted, reply, messages)
 
     async def _reply(
         self, messages: list[Message], order: Order, tools: Tools | None
     ) -> SummaryReply:
         """One answer; an event before it, and one after that tells what it took."""
-        if hasattr(self._summarizer, "prepare"):
-            await _in_time(self._summarizer.prepare())
+        seconds = self.config.timeout_seconds
+        given = {"max_tokens": order.most, "model": order.model, "timeout_seconds": seconds}
+        on_prefix = {} if tools is None else {"tools": tools}
         told: dict[str, Any] = {"model": self.model_of(order)}
-        self._emit(Event("model_called", order.session_id, dict(told)))
+        self.emit(Event("model_called", order.session_id, dict(told)))
         began = time.monotonic()
         try:
-            reply = await _in_time(
-                self._answer(messages, order, tools), self._config.timeout_seconds
-            )
+            ask = functools.partial(self._summarizer.summarize, messages, **given, **on_prefix)
+            reply = await _in_time(ask, seconds)
             if not isinstance(reply, SummaryReply):
                 raise SummarizerUnavailable(f"it gave {type(reply).__name__}, not a SummaryReply")
             told |= {**asdict(reply.usage), "model": reply.model or told["model"]}
@@ -172,18 +162,7 @@ class Asker:
             raise
         finally:
             told["seconds"] = time.monotonic() - began
-            self._emit(Event("model_answered", order.session_id, told))
-
-    async def _answer(self, messages: list[Message], order: Order, tools: Tools | None) -> Any:
-        ask = self._summarizer.summarize
-        if tools is not None:
-            ask = functools.partial(self._summarizer.summarize_on_prefix, tools=tools)
-        return await ask(
-            messages,
-            max_tokens=order.most,
-            model=order.model,
-            timeout_seconds=self._config.timeout_seconds,
-        )
+            self.emit(Event("model_answered", order.session_id, told))
 
 
 def _accepted(reply: SummaryReply, asked: list[Message]) -> str:
@@ -194,14 +173,13 @@ def _accepted(reply: SummaryReply, asked: list[Message]) -> str:
 
 
 CLEANING_UP = 2.0
-"""Seconds that work has to end when it is cancelled: to hang up, to give a connection back."""
+"""Seconds that work has to end when it is cancelled: to give a connection back."""
 
 
-async def _in_time(work: Awaitable[T], seconds: float | None = None) -> T:
-    """Await a summarizer's work for at most so many seconds (None: as long as it takes).
+async def _in_time(work: Callable[[], Awaitable[T]], seconds: float) -> T:
+    """Await a summarizer's work for at most so many seconds.
 
-    The work is cancelled where the time is over, and where we are cancelled ourselves; whatever it
-    raises becomes a SummaryError.
+    The work is cancelled where the time is over, and where we are cancelled ourselves.
 
     Raises:
         SummaryError: the work's own, or the reason why it gave nothing.
@@ -217,35 +195,35 @@ async def _in_time(work: Awaitable[T], seconds: float | None = None) -> T:
             # Not `wait_for`: it waits for as long as cancelled work likes to go on.
             await asyncio.wait({task}, timeout=CLEANING_UP)
     if given_up:
-        raise SummarizerUnavailable(f"no answer in {seconds:g} s", kind="timeout")
+        raise SummarizerUnavailable(
+            f"no answer in {seconds:g} s; raise timeout_seconds or use a faster model",
+            kind="timeout",
+        )
     if task.cancelled():
         raise SummarizerUnavailable("the summarizer was cancelled, and not by us")
     ended = task.result()
-    if not isinstance(ended, _Failed):
-        return ended
-    if isinstance(ended.error, SummaryError):
-        raise ended.error
-    words = f"{type(ended.error).__name__}: {ended.error}"
-    kind, wait = kind_of(ended.error), retry_after(ended.error)
-    raise SummarizerUnavailable(words, kind=kind, retry_after=wait) from ended.error
+    if isinstance(ended, SummaryError):
+        raise ended
+    return ended
 
 
-@dataclass(frozen=True)
-class _Failed:
-    error: BaseException
+async def _contained(work: Callable[[], Awaitable[T]]) -> T | SummaryError:
+    """Do the work; return what it raised as a value.
 
-
-async def _contained(work: Awaitable[T]) -> T | _Failed:
-    """Await the work; return what it raised as a value.
-
-    Its SystemExit would end the loop that runs us, its GeneratorExit the caller.
+    Its SystemExit would end the loop that runs us; and who closes this coroutine throws
+    GeneratorExit into it too, which must not come out as another error.
     """
     try:
-        return await work
+        return await work()
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise
+    except SummaryError as error:
+        return error
     except BaseException as error:
-        return _Failed(error)  # not raised: who closes this coroutine throws GeneratorExit too
+        words, kind = f"{type(error).__name__}: {error}", kind_of(error)
+        failure = SummarizerUnavailable(words, kind=kind, retry_after=retry_after(error))
+        failure.__cause__ = error
+        return failure
 
 
 # -------------------------------------------------------------- failing models
@@ -263,39 +241,29 @@ REMEMBERED = 1_024
 """Failures held; the oldest are forgotten, so that a long-lived process does not grow."""
 
 
-@dataclass(frozen=True)
-class _Failure:
-    until: float
-    tokens: int
-    step: int
-
-
 class Breaker:
     """Remembers failures per model and session; thread-safe. `clock` gives seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = renewed(threading.Lock())
-        self._failures: OrderedDict[tuple[str, str | None], _Failure] = OrderedDict()
+        # Until when it rests, the tokens that it failed at, its step in the cooldowns.
+        self._failures: dict[tuple[str, str | None], tuple[float, int, int]] = {}
 
     def allows(self, session_id: str, model: str | None, tokens: int) -> bool:
         """Whether the model may be asked for a segment of that many tokens."""
-        with self._lock:
-            failure = self._failures.get((session_id, model))
-        if failure is None or self._clock() >= failure.until:
-            return True
-        return tokens >= GROWTH * failure.tokens
+        until, before, _ = self._failures.get((session_id, model), (0.0, 0, 0))
+        return self._clock() >= until or tokens >= GROWTH * before
 
     def failed(self, session_id: str, model: str | None, tokens: int, kind: str) -> float:
         """Note a failure; returns the seconds for which the model is left alone."""
         key, now = (session_id, model), self._clock()
         with self._lock:
-            before = self._failures.pop(key, None)
-            step = 0 if before is None else before.step + 1
-            step = min(max(step, FIRST.get(kind, 0)), len(COOLDOWNS) - 1)
-            self._failures[key] = _Failure(now + COOLDOWNS[step], tokens, step)
+            *_, before = self._failures.pop(key, (-1,))
+            step = min(max(before + 1, FIRST.get(kind, 0)), len(COOLDOWNS) - 1)
+            self._failures[key] = (now + COOLDOWNS[step], tokens, step)
             while len(self._failures) > REMEMBERED:
-                self._failures.popitem(last=False)
+                del self._failures[next(iter(self._failures))]
             return COOLDOWNS[step]
 
     def succeeded(self, session_id: str, model: str | None) -> None:
@@ -312,10 +280,9 @@ that says so is about something else, or this model is of no use."""
 
 
 class LearnedWindows:
-    """The windows that refusals told of, by model; thread-safe."""
+    """The windows that refusals told of, by model."""
 
     def __init__(self) -> None:
-        self._lock = renewed(threading.Lock())
         self._learned: dict[str | None, int] = {}
 
     def of(self, model: str | None, listed: int | None) -> int | None:
@@ -323,47 +290,28 @@ class LearnedWindows:
 
         `listed` is what its table says.
         """
-        with self._lock:
-            learned = self._learned.get(model)
-        known = [window for window in (learned, listed) if window is not None]
+        known = [window for window in (self._learned.get(model), listed) if window is not None]
         return min(known, default=None)
 
     def learn(self, model: str | None, error: Exception, *, sent: int, most: int) -> None:
         """Take a smaller window from the refusal of a request that was too long.
 
-        `sent` are the tokens that we counted in it, `most` those that its answer might have.
+        The one that it names, unless the request was within that, or that was known: then room for
+        half of what was sent. `sent` are the tokens that we counted in it, `most` those that its
+        answer might have.
         """
-        window = _told(error, sent, most)
-        if window is None or window < LEAST_WINDOW:
+        refused = overflow_of(error)
+        if refused is None:
             return
-        with self._lock:
-            before = self._learned.get(model)
-            if before is not None and before <= window:
-                return
-            self._learned[model] = window
+        before = self._learned.get(model, sent + most)
+        named, half = refused.window, sent // 2 + most
+        window = named if named is not None and named < min(before, sent + most) else half
+        if not LEAST_WINDOW <= window < before:
+            return
+        self._learned[model] = window
         logger.warning(
             "%s refused a request of %d tokens as too long; its window is now taken as %d tokens",
             model or "the auxiliary model",
             sent,
             window,
         )
-
-
-def _told(error: Exception, sent: int, most: int) -> int | None:
-    """The window that a refusal tells of, in tokens as we count them; None: it is about other
-    things.
-
-    Where it names none, or one that the request was within: room for half of what was sent.
-    """
-    refused = overflow_of(error)
-    if refused is None:
-        return None
-    half = sent // 2 + most
-    window = refused.window
-    if window is None:
-        return half
-    # Models that think are allowed a longer answer than we reckon with.
-    window -= max(0, (refused.answer or 0) - most)
-    if refused.asked is not None and refused.asked > sent:
-        window = window * sent // refused.asked  # it counts more in the same words than we do
-    return window if 0 < window < sent + most else half

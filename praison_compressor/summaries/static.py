@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..facts import Domain, Facts, extract, missing, render
 from ..messages import Message
-from ..messages.forks import renewed
 
 __all__ = ["ADDED", "FactFinder", "carried_on", "repair", "static_summary", "without_added"]
 
@@ -81,7 +78,6 @@ def _carried(previous: Sequence[str], budget_tokens: int, count: Callable[[str],
 def repair(
     summary: str,
     facts: Facts,
-    messages: Sequence[Message] = (),
     *,
     budget_tokens: int,
     count: Callable[[str], int],
@@ -92,20 +88,16 @@ def repair(
 
     Up to `words_of` tokens, where that is more, are for the user's words.
     """
-    known = facts or extract(messages)
-    left = missing(known, summary)
+    left = missing(facts, summary)
     # What the user took back is told though the summary has the words: it has them as if they held.
     lacks = set(left.user)
-    said = tuple(item for item in known.user if item.superseded_by or item in lacks)
-    # The names that it has still tell what the session is about.
-    lacking = replace(left, identifiers=known.identifiers, user=said)
-    room = budget_tokens - count(ADDED) - 2
-    shown = f"{visible}\n{summary}"
+    said = tuple(item for item in facts.user if item.superseded_by or item in lacks)
     body = render(
-        lacking,
-        budget_tokens=room,
+        # The names that it has still tell what the session is about.
+        replace(left, identifiers=facts.identifiers, user=said),
+        budget_tokens=budget_tokens - count(ADDED) - 2,
         count=count,
-        visible=shown,
+        visible=f"{visible}\n{summary}",
         beside_prose=True,
         words_of=words_of,
     )
@@ -141,24 +133,20 @@ REMEMBERED = 4
 
 
 class FactFinder:
-    """Extracts facts, and remembers the newest; thread-safe."""
+    """Extracts facts, and remembers the newest."""
 
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
-        self._lock = renewed(threading.Lock())
-        self._found: deque[tuple[tuple[Message, ...], Facts]] = deque(maxlen=REMEMBERED)
+        self._found: tuple[tuple[tuple[Message, ...], Facts], ...] = ()
 
     def of(self, messages: tuple[Message, ...], references: tuple[str, ...] = ()) -> Facts:
         """What must survive of the messages, which the archive reads by these references."""
         return replace(self._found_in(messages), references=references)
 
     def _found_in(self, messages: tuple[Message, ...]) -> Facts:
-        with self._lock:
-            found = list(self._found)
-        for known, facts in found:
+        for known, facts in self._found:
             if known == messages:
                 return facts
         facts = extract(messages, domain=self._domain)
-        with self._lock:
-            self._found.append((messages, facts))
+        self._found = (*self._found, (messages, facts))[-REMEMBERED:]
         return facts

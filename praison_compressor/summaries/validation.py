@@ -26,36 +26,39 @@ __all__ = ["DOUBTS", "accept", "doubted", "is_about", "ungrounded", "unreserved"
 
 # -------------------------------------------------------------- texts that are no summary
 
-_REFUSAL = re.compile(
-    r"\A\W*(?:i['’]?m sorry|sorry|i (?:can(?:no|['’])t|cannot|am unable|won['’]t|will not)|"
-    r"as an ai|unfortunately,? i|i (?:do not|don['’]t) (?:have|feel)|i['’]m (?:unable|not able))",
-    re.IGNORECASE,
-)
-
-_ERROR = re.compile(
-    r"\A\W*(?:error\b|an? (?:internal |unexpected )?error\b|exception\b|traceback\b|litellm\.|"
-    r"rate limit|internal server error|service unavailable|\d{3} |https? ?\d{3}|"
-    r"too many requests|request timed out)",
-    re.IGNORECASE,
-)
-
-_NO_PROSE = re.compile(r"\s*(?:<!doctype|<html|\{\s*\"(?:error|detail)\")", re.IGNORECASE)
-
-_CALL = re.compile(
-    r"\s*(?:<\|?(?:tool_?call|function_?call|function=|invoke\b|python_tag)|\[TOOL_CALLS\]|"
-    r"(?:```\w*\s*)?[\[{\s]*\"(?:name|function|tool|arguments|tool_calls)\"\s*:)",
-    re.IGNORECASE,
-)
-
-_CUT = frozenset({"length", "max_tokens", "model_length", "incomplete"})
-
-_BLOCKED = frozenset({"content_filter", "refusal", "safety"})
-
 _LONGEST = 1_000_000  # characters: more than any model writes, and not worth the time to read
 
 _LOOP = 20  # times that a text deflates which is the same again and again; a summary's do 4
 
 _SHORT = 400  # characters: a refusal or an error text is short, a summary that mentions one is not
+
+_STOPPED = {
+    **dict.fromkeys(("content_filter", "refusal", "safety"), "refusal"),
+    **dict.fromkeys(("tool_calls", "function_call"), "tool call"),
+    **dict.fromkeys(("length", "max_tokens", "model_length", "incomplete"), "cut off"),
+}
+"""Why an answer that ended for this reason is no summary."""
+
+_REFUSAL = re.compile(
+    r"\W*(?:i['’]?m sorry|sorry|i (?:can(?:no|['’])t|cannot|am unable|won['’]t|will not)|as an ai|"
+    r"unfortunately,? i|i (?:do not|don['’]t) (?:have|feel)|i['’]m (?:unable|not able))",
+    re.IGNORECASE,
+)
+
+_ERROR = re.compile(
+    r"\W*(?:error\b|an? (?:internal |unexpected )?error\b|exception\b|traceback\b|litellm\.|"
+    r"rate limit|internal server error|service unavailable|\d{3} |https? ?\d{3}|"
+    r"too many requests|request timed out)",
+    re.IGNORECASE,
+)
+
+_NO_PROSE = re.compile(r"<!doctype|<html|\{\s*\"(?:error|detail)\"", re.IGNORECASE)
+
+_CALL = re.compile(
+    r"<\|?(?:tool_?call|function_?call|function=|invoke\b|python_tag)|\[TOOL_CALLS\]|"
+    r"(?:```\w*\s*)?[\[{\s]*\"(?:name|function|tool|arguments|tool_calls)\"\s*:",
+    re.IGNORECASE,
+)
 
 
 def accept(reply: SummaryReply, asked: Sequence[Message]) -> str:
@@ -67,15 +70,11 @@ def accept(reply: SummaryReply, asked: Sequence[Message]) -> str:
     """
     if not isinstance(reply.text, (str, type(None))):
         raise SummaryRejected("no text", f"the summarizer gave {type(reply.text).__name__}")
-    if reply.finish_reason in _BLOCKED:
-        raise SummaryRejected("refusal", f"the provider stopped with {reply.finish_reason}")
-    if reply.finish_reason in ("tool_calls", "function_call"):
-        raise SummaryRejected("tool call", "the model called a tool instead of writing")
+    if reply.finish_reason in _STOPPED:
+        raise SummaryRejected(_STOPPED[reply.finish_reason], f"it ended by {reply.finish_reason}")
     if len(reply.text or "") > _LONGEST:
         raise SummaryRejected("too long", f"{len(reply.text)} characters")
     text = _strip_reasoning(_encodable(reply.text or ""))
-    if reply.finish_reason in _CUT:
-        raise SummaryRejected("cut off", f"stopped by {reply.finish_reason}")
     if not re.search(r"\w", text):
         raise SummaryRejected("empty")
     if len(text) <= _SHORT and _REFUSAL.match(text):
@@ -109,8 +108,7 @@ def _is_echo(text: str, asked: Sequence[Message]) -> bool:
         return False
     source = "\n".join(without_summaries(text_of(message)) for message in asked)
     # One word that is not in it is enough, and is found without squeezing a long request.
-    words = sorted(set(squeezed.split(" ")), key=len, reverse=True)
-    return all(word in source for word in words) and squeezed in _squeeze(source)
+    return all(word in source for word in squeezed.split(" ")) and squeezed in _squeeze(source)
 
 
 def _squeeze(text: str) -> str:
@@ -274,10 +272,6 @@ Przepraszam, niestety, ale nie mogę podsumować streścić tej rozmowy, prośby
 抱歉，对不起，我无法不能为您总结概括这段对话内容请求，以下是摘要，好的，作为人工智能助手很遗憾提供帮助
 申し訳ありませんが、申し訳ございません、この会話を要約することはできません。以下は要約です、ご依頼、お手伝い
 죄송합니다, 죄송하지만 이 대화를 요약할 수 없습니다, 요청, 도와드릴 다음은 요약입니다
-ขออภัย ขอโทษ ฉันไม่สามารถสรุปบทสนทนานี้ได้ คำขอ
-Maaf, saya tidak dapat bisa meringkas percakapan ini, permintaan. Xin lỗi, tôi không thể tóm tắt
-cuộc trò chuyện này. Jag kan tyvärr inte sammanfatta denna konversation, samtalet,
-ledsen, beklagar, men
 """,
         whole=True,
     )
@@ -296,13 +290,9 @@ _KINDS = ("hash", "uuid", "url", "email", "id", "file", "number", "symbol")
 """What is looked for, the most harmful first. Folders, paths and dotted names are put together from
 what is known; a path's own file is a name of its own here. Dates are written in many ways."""
 
-_OF_WORDS = ("symbol", "id")
-
 _LINE = re.compile(rf"^{re.escape(DOUBTS)}(.*)$", re.M)
 
 _COUNTED = re.compile(r"\d+-[a-z]+(?:-[a-z]+)*", re.I)  # "a 10-minute wait", "the 8-step plan"
-
-_BETWEEN = re.compile(r"[\W_]+")
 
 _AS_CODE = re.compile(r"`[^`\n]*`|\b\w+\(")
 
@@ -315,15 +305,24 @@ def ungrounded(text: str, brief: Brief, patterns: Mapping[str, str] | None = Non
     """
     kinds = (*(patterns or {}), *_KINDS)
     found = Classifier(patterns).names(text)
-    names = [name for name, kind in found.items() if kind in kinds and _is_made(name, kind, text)]
-    left = _unsaid(names, brief)
-    said = _said_in_words([name for name in left if found[name] in _OF_WORDS], brief)
-    doubts: list[str] = []
+    left = [name for name, kind in found.items() if kind in kinds and _is_made(name, kind, text)]
+    for source, doubts in _sources(brief):
+        plain = source.casefold()
+        left = [n for n in left if n.casefold() in doubts or not _stands(n.casefold(), plain)]
+    words = {name for name in left if found[name] in ("symbol", "id")}
+    for source, doubts in _sources(brief) if words else ():
+        plain = _run_together(source)  # `maxRetries` may be "max retries" there
+        left = [
+            n
+            for n in left
+            if n not in words or n.casefold() in doubts or _run_together(n) not in plain
+        ]
+    made: list[str] = []
     for name in sorted(left, key=lambda name: kinds.index(found[name])):
         # Another spelling, or a part, of what is doubted already is no second doubt.
-        known = name in said or any(name.casefold() in other.casefold() for other in doubts)
-        doubts += [] if known else [name]
-    return doubts
+        if not any(name.casefold() in other.casefold() for other in made):
+            made.append(name)
+    return made
 
 
 def doubted(text: str, names: Iterable[str]) -> str:
@@ -344,30 +343,6 @@ def _is_made(name: str, kind: str, text: str) -> bool:
     return any(name in found.group() for found in _AS_CODE.finditer(text))
 
 
-def _unsaid(names: Iterable[str], brief: Brief) -> list[str]:
-    """Those of the names that no text has."""
-    left = {name: name.casefold() for name in names}
-    for text in map(str.casefold, _known(brief)):
-        left = {name: plain for name, plain in left.items() if not _stands(plain, text)}
-        if not left:
-            break
-    return list(left)
-
-
-def _known(brief: Brief) -> Iterator[str]:
-    """What a model may name: what it was shown first, since most names are from there."""
-    yield from _sources(brief)
-    yield from _texts(brief.originals)
-    yield json.dumps(brief.tools, ensure_ascii=False, default=str)
-
-
-def _said_in_words(names: Sequence[str], brief: Brief) -> set[str]:
-    """Those of the names that some text has in words: `maxRetries` may be "max retries"."""
-    plain = {name: _BETWEEN.sub("", name.casefold()) for name in names}
-    texts = [_BETWEEN.sub("", text.casefold()) for text in _known(brief)] if names else []
-    return {name for name in names if any(plain[name] in text for text in texts)}
-
-
 def _stands(name: str, text: str) -> bool:
     """Whether the text has the name, and not as the end of a longer one."""
     at = text.find(name)
@@ -376,28 +351,19 @@ def _stands(name: str, text: str) -> bool:
     return at >= 0
 
 
-def _sources(brief: Brief) -> Iterator[str]:
-    """The texts that a summary's names can be from: the view's, the originals', the earlier
-    summaries'. What was doubted in one of those is from nowhere."""
-    yield brief.visible
-    yield from _texts(brief.messages)
+def _run_together(text: str) -> str:
+    return re.sub(r"[\W_]+", "", text.casefold())
+
+
+def _sources(brief: Brief) -> Iterator[tuple[str, set[str]]]:
+    """The texts that a summary's names can be from, those that the model was shown first, each with
+    the names that were doubted in it: these are from nowhere."""
+    yield brief.visible, set()
     for text in chain(brief.folded, brief.earlier):
-        yield _without_doubted(text)
-
-
-def _texts(messages: Iterable[Message]) -> Iterator[str]:
-    for message in messages:
-        yield text_of(message)
-        yield str(message.get("name", ""))
+        lines = _LINE.findall(text)
+        yield text, {name.casefold() for line in lines for name in line.split(", ")}
+    for message in chain(brief.messages, brief.originals):
+        yield f"{text_of(message)} {message.get('name', '')}", set()
         for call in tool_calls_of(message):
-            yield f"{call.name} {call.arguments}"
-
-
-def _without_doubted(text: str) -> str:
-    lines = _LINE.findall(text)
-    if not lines:
-        return text
-    own = _LINE.sub("", text)
-    for name in (name for line in lines for name in line.split(", ")):
-        own = re.sub(rf"(?<![\w./-]){re.escape(name)}(?![\w-])", "", own)
-    return own
+            yield f"{call.name} {call.arguments}", set()
+    yield json.dumps(brief.tools, ensure_ascii=False, default=str), set()

@@ -10,7 +10,7 @@ from dataclasses import replace
 from ..config import CompressorConfig
 from ..errors import SummarizerUnavailable, SummaryError, SummaryRejected
 from ..events import Event
-from ..facts import Domain, Facts, coverage
+from ..facts import Facts, coverage
 from ..ledger.outlines import outline
 from ..ledger.segments import Usage
 from ..messages import Message
@@ -20,7 +20,7 @@ from ..view.frame import frame, unframe
 from ..view.masks import MASK, masked_by_policy
 from .drafting import Drafter
 from .protocol import Brief, Summarizer, Written
-from .retries import MOST_CALLS, Asker, Breaker, LearnedWindows, Order, Spent
+from .retries import MOST_CALLS, Asker, Breaker, LearnedWindows, Order
 from .static import FactFinder, repair, static_summary
 from .validation import doubted, ungrounded, unreserved
 
@@ -42,18 +42,18 @@ class SummaryWriter:
         tokens: TokenCounter,
         emit: Callable[[Event], None],
         *,
-        breaker: Breaker | None = None,
-        windows: LearnedWindows | None = None,
-        finder: FactFinder | None = None,
-        on_disk: bool = False,
+        breaker: Breaker,
+        windows: LearnedWindows,
+        finder: FactFinder,
+        on_disk: bool,
     ) -> None:
         self._config = config
-        self._finder = finder or FactFinder(Domain.of(config))
         self._summarizer = summarizer
         self._tokens = tokens
         self._emit = emit
-        self._breaker = breaker or Breaker()
-        self._windows = windows or LearnedWindows()
+        self._breaker = breaker
+        self._windows = windows
+        self._finder = finder
         self._on_disk = on_disk
 
     async def write(
@@ -74,39 +74,37 @@ class SummaryWriter:
         if secrets:
             self._emit(Event("redacted", session_id, {"secrets": secrets}))
         facts = await asyncio.to_thread(self._finder.of, brief.messages, brief.references)
-        spent = Spent(calls=calls)
+        order = Order(session_id, calls)
         for name in self._models(model) if brief.by_model else []:
-            if not spent.calls:
+            if not order.calls:
                 break  # the model before has told why
             if not force and not self._breaker.allows(session_id, name, brief.tokens):
                 self._emit(Event("skipped", session_id, {"model": name, "reason": "cooldown"}))
                 continue
-            left = spent.calls
+            left, order.model = order.calls, name
             try:
-                written = await self._by_model(
-                    brief, facts, Order(session_id, name, 2 * brief.prose, spent)
-                )
+                written = await self._by_model(brief, facts, order)
             except SummaryError as error:
                 # Not of one that was not asked, because those before have spent its calls.
-                if left == calls or spent.calls < left:
-                    self._failed(brief, session_id, name, error)
+                if left == calls or order.calls < left:
+                    self._failed(brief, order, error)
                 continue
             self._breaker.succeeded(session_id, name)
             return written
-        return await asyncio.to_thread(self.static, brief, facts, spent.usage)
+        return await asyncio.to_thread(self.static, brief, facts, order.usage)
 
-    def _failed(
-        self,
-        brief: Brief,
-        session_id: str,
-        model: str | None,
-        error: SummaryError,
-    ) -> None:
+    def _models(self, model: str | None) -> list[str | None]:
+        if self._summarizer is None:
+            return []
+        return [model or self._config.auxiliary_model, *self._config.fallback_models]
+
+    def _failed(self, brief: Brief, order: Order, error: SummaryError) -> None:
         kind = error.kind if isinstance(error, SummarizerUnavailable) else "rejected"
-        rest = self._breaker.failed(session_id, model, brief.tokens, kind)
-        who = model or "the auxiliary model"
+        rest = self._breaker.failed(order.session_id, order.model, brief.tokens, kind)
+        who = order.model or "the auxiliary model"
         logger.warning("no summary from %s, left alone for %g s: %s", who, rest, error)
-        self._emit(Event("fell_back", session_id, {"model": model, "reason": str(error)}))
+        told = {"model": order.model, "reason": str(error)}
+        self._emit(Event("fell_back", order.session_id, told))
 
     def _redacted(self, brief: Brief, model: str | None) -> tuple[Brief, int]:
         """The brief without secrets, and how many it had: neither a summarizer nor a stored summary
@@ -128,11 +126,6 @@ class SummaryWriter:
         )
         return safe, count
 
-    def _models(self, model: str | None) -> list[str | None]:
-        if self._summarizer is None:
-            return []
-        return [model or self._config.auxiliary_model, *self._config.fallback_models]
-
     def again(self, brief: Brief, written: Written, model: str | None) -> Written:
         """The text for a brief of fewer messages, without its price: the model's prose as it is,
         the facts beside it read anew.
@@ -144,8 +137,8 @@ class SummaryWriter:
         if written.method == "static":
             return self.static(brief)
         facts = self._finder.of(brief.messages, brief.references)
-        spent = Spent(model=written.model, parts=list(written.parts))
-        return self._finish(brief, facts, written.prose, spent)
+        rewritten = self._finish(brief, facts, written.prose)
+        return replace(rewritten, model=written.model, parts=written.parts)
 
     # -------------------------------------------------------------- without a model
 
@@ -167,13 +160,12 @@ class SummaryWriter:
                 outline=told,
             )
             message = self._framed(brief, text, "static")
-            size = self._tokens.message(message)
             # Text framed and text alone differ by a token or two at the seams.
-            if size <= brief.room or budget <= 0:
+            over = self._tokens.message(message) - brief.room
+            if over <= 0 or budget <= 0:
                 after = coverage(facts, unframe(message))
-                usage = usage or Usage()
-                return Written(message, "static", usage=usage, after=after, facts=facts)
-            budget -= max(1, size - brief.room)
+                return Written(message, "static", usage=usage or Usage(), after=after, facts=facts)
+            budget -= over
 
     # -------------------------------------------------------------- with a model
 
@@ -183,12 +175,13 @@ class SummaryWriter:
         Raises:
             SummaryError: it writes none that can be used.
         """
-        assert self._summarizer is not None
         asker = Asker(self._config, self._summarizer, self._emit, self._windows)
-        drafter = Drafter(self._config, asker, self._tokens, self._emit)
         masked = await asyncio.to_thread(self._masked, brief)
-        text = unreserved(await drafter.draft(masked, order))
-        return await asyncio.to_thread(self._finish, brief, facts, text, order.spent)
+        text = unreserved(await Drafter(asker, self._tokens).draft(masked, order))
+        written = await asyncio.to_thread(self._finish, brief, facts, text)
+        return replace(
+            written, model=order.answered_by, usage=order.usage, parts=tuple(order.parts)
+        )
 
     def _masked(self, brief: Brief) -> Brief:
         """The brief as a model may see it: outputs whose tool's policy is to mask, as their lines.
@@ -203,28 +196,22 @@ class SummaryWriter:
         has_them = brief.prefix and any(message in brief.prefix.messages for message in whole)
         return replace(brief, shown=shown, prefix=None if has_them else brief.prefix)
 
-    def _finish(self, brief: Brief, facts: Facts, text: str, spent: Spent) -> Written:
-        """The model's text, audited, repaired within the room, and framed.
+    def _finish(self, brief: Brief, facts: Facts, text: str) -> Written:
+        """The model's text, audited, repaired within the room, and framed; without its price.
 
         Raises:
             SummaryRejected: the text does not fit, or is no smaller than its messages.
         """
-        size = self._tokens.message(self._framed(brief, text, "model"))
-        if size > brief.most:
-            raise SummaryRejected("not smaller", f"{size} tokens, there is room for {brief.most}")
         names = ungrounded(text, brief, facts.patterns)
         marked = doubted(text, names)
-        least = self._tokens.message(self._framed(brief, marked, "model"))
-        if least > brief.most:
-            marked, least = text, size
-        message = self._repaired(brief, facts, marked, least)
+        size = self._tokens.message(self._framed(brief, marked, "model"))
+        if size > brief.most:
+            raise SummaryRejected("not smaller", f"{size} tokens, there is room for {brief.most}")
+        message = self._repaired(brief, facts, marked, size)
         return Written(
             message=message,
             method="model",
             prose=text,
-            model=spent.model,
-            usage=spent.usage,
-            parts=tuple(spent.parts),
             before=coverage(facts, text),
             after=coverage(facts, unframe(message)),
             ungrounded=tuple(names),
@@ -234,24 +221,24 @@ class SummaryWriter:
     def _repaired(self, brief: Brief, facts: Facts, text: str, size: int) -> Message:
         """The text, `size` tokens when framed, with the facts that it lacks: within the room, but
         the user's words as if no prose were there, up to what a text may have at most."""
-        bare = self._framed(brief, text, "model")
         budget, words = min(brief.facts, brief.room - size), min(brief.words, brief.most - size)
         while max(budget, words) > 0:
             added = repair(
                 text,
                 facts,
-                brief.messages,
                 budget_tokens=budget,
                 count=self._tokens.text,
                 visible=brief.visible,
                 words_of=words,
             )
+            if not added:
+                break
             message = self._framed(brief, f"{text}\n\n{added}", "model")
             over = self._tokens.message(message) - size - max(budget, words)
-            if over <= 0 or not added:
-                return message if added else bare
+            if over <= 0:
+                return message
             budget, words = budget - over, words - over
-        return bare
+        return self._framed(brief, text, "model")
 
     def _framed(self, brief: Brief, text: str, method: str) -> Message:
         count = len(brief.messages)

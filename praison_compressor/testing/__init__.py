@@ -17,18 +17,14 @@ assert len(provider.requests) == 4
 assert not provider.refused
 ```
 
-`server` listens; `exchange` takes one request and its answer through `protocol` (what a wire
-protocol offers), of which `chat` is OpenAI's chat completions and `checks` what that refuses;
-`models` knows who answers and counts; `replies` are the values that go to and fro; `roles` are
-ready-made models.
+`server` listens, admits and answers; `chat` is OpenAI's chat completions and `checks` what they
+refuse; `models` knows who answers and counts; `replies` are the values that go to and fro; `roles`
+are ready-made models.
 """
 
-from __future__ import annotations
-
-from .checks import check_messages
-from .protocol import Refusal, Rules
-from .replies import Answer, Answerer, Asked, Broken, Call, Failure, Recorded, Reply, Script
-from .roles import Summarizer, Worker, echo
+from .checks import Refusal, Rules, check_messages
+from .replies import Answer, Answerer, Asked, Broken, Call, Failure, Recorded, Reply
+from .roles import Summarizer, Worker
 from .server import LocalProvider
 
 __all__ = [
@@ -43,9 +39,7 @@ __all__ = [
     "Refusal",
     "Reply",
     "Rules",
-    "Script",
     "Summarizer",
     "Worker",
     "check_messages",
-    "echo",
 ]

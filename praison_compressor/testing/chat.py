@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from .checks import PARAMETERS, check_messages, check_tools, missing, overflow
-from .protocol import Refusal, Rules, call_id, openai_error, pieces, sse
-from .replies import JSON, Asked, Failure, Reply, Usage
-
-__all__ = [
-    "ChatCompletions",
-]
+from .checks import PARAMETERS, Refusal, Rules, check_messages, check_tools, missing
+from .replies import JSON, Asked, Call, Failure, Recorded, Reply
 
 
 class ChatCompletions:
-    """The protocol of `/v1/chat/completions`.
-
-    Where a reply had `reasoning_content` it plays a provider such as DeepSeek and takes it back;
-    as long as none had, it is as strict as OpenAI.
-    """
+    """The protocol of `/v1/chat/completions`; another one derives from it and replaces all."""
 
     name = "chat"
     path = "/chat/completions"
-
-    def __init__(self) -> None:
-        self._thinks = False
 
     def check(self, body: JSON, rules: Rules) -> None:
         """Raise Refusal for what the API refuses."""
@@ -35,78 +24,58 @@ class ChatCompletions:
             raise Refusal(f"Unrecognized request argument supplied: {key}")
         if "messages" not in body:
             missing("messages")
-        extra = rules.extra_message_keys | ({"reasoning_content"} if self._thinks else set())
-        check_messages(body["messages"], replace(rules, extra_message_keys=extra))
+        check_messages(body["messages"], rules)
         check_tools(body)
 
-    def asked(self, body: JSON) -> Asked:
-        """Read a request that passed the checks."""
-        return Asked(
-            model=str(body["model"]),
-            messages=list(body["messages"]),
-            tools=list(body.get("tools") or ()),
-            stream=bool(body.get("stream")),
-            max_tokens=body.get("max_completion_tokens") or body.get("max_tokens"),
-            body=body,
+    def read(self, body: JSON) -> tuple[list[JSON], list[JSON], int | None]:
+        """Return the messages, the tools, and the cap on the answer."""
+        cap = body.get("max_completion_tokens") or body.get("max_tokens")
+        return body["messages"], body.get("tools") or [], cap
+
+    def overflow(self, window: int, prompt: int, completion: int) -> Refusal:
+        """Return the refusal of a request over the window; clients parse its words and numbers."""
+        said = f"your messages resulted in {prompt} tokens"
+        if prompt <= window:
+            parts = f"{prompt} in the messages, {completion} in the completion"
+            said = f"you requested {prompt + completion} tokens ({parts})"
+        return Refusal(
+            f"This model's maximum context length is {window} tokens. However, {said}. "
+            "Please reduce the length of the messages.",
+            param="messages",
+            code="context_length_exceeded",
         )
 
-    def overflow(self, window: int, messages: int, tools: int, completion: int) -> Refusal:
-        """Return the refusal of a request that does not fit the window."""
-        return overflow(window, messages, tools, completion)
-
-    def error(self, why: Refusal | Failure) -> JSON:
+    def error(self, why: Failure) -> JSON:
         """Return an error body."""
-        return openai_error(why)
+        names = ("message", "type", "param", "code")
+        return {"error": {name: getattr(why, name) for name in names}}
 
-    def whole(self, reply: Reply, asked: Asked, usage: Usage) -> JSON:
+    def whole(self, reply: Reply, asked: Recorded) -> JSON:
         """Return the body of a reply that is not streamed."""
-        self._thinks = self._thinks or bool(reply.thinking)
-        choice = {
-            "index": 0,
-            "message": _message(reply, asked),
-            "logprobs": None,
-            "finish_reason": reply.finish_reason,
-        }
+        message: JSON = {"role": "assistant", "content": reply.text, "refusal": reply.refusal}
+        if reply.thinking:
+            message["reasoning_content"] = reply.thinking
+        if reply.calls:
+            message["tool_calls"] = _calls(reply, asked)
+        choice = {"index": 0, "message": message, "finish_reason": reply.finish_reason}
         body = _envelope(asked, "chat.completion")
-        return {**body, "choices": [choice], "usage": _usage(usage)}
+        return {**body, "choices": [choice], "usage": _usage(asked)}
 
-    def frames(self, reply: Reply, asked: Asked, usage: Usage) -> Iterator[bytes]:
+    def frames(self, reply: Reply, asked: Recorded) -> Iterator[bytes]:
         """Yield the server-sent events of a streamed reply."""
-        wanted = bool((asked.body.get("stream_options") or {}).get("include_usage"))
-        self._thinks = self._thinks or bool(reply.thinking)
         head = _envelope(asked, "chat.completion.chunk")
-        null = {"usage": None} if wanted else {}
         for delta in _deltas(reply, asked):
-            yield sse({**head, "choices": [_chunk(delta, None)], **null})
-        yield sse({**head, "choices": [_chunk({}, reply.finish_reason)], **null})
-        if wanted:
-            yield sse({**head, "choices": [], "usage": _usage(usage)})
+            yield sse({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+        end = {"index": 0, "delta": {}, "finish_reason": reply.finish_reason}
+        yield sse({**head, "choices": [end]})
+        if (asked.body.get("stream_options") or {}).get("include_usage"):
+            yield sse({**head, "choices": [], "usage": _usage(asked)})
         yield b"data: [DONE]\n\n"
 
 
 def _envelope(asked: Asked, kind: str) -> JSON:
-    return {
-        "id": f"chatcmpl-{asked.number:06d}",
-        "object": kind,
-        "created": 1_700_000_000 + asked.number,
-        "model": asked.model,
-        "service_tier": "default",
-        "system_fingerprint": "fp_local",
-    }
-
-
-def _message(reply: Reply, asked: Asked) -> JSON:
-    message: JSON = {
-        "role": "assistant",
-        "content": reply.text,
-        "refusal": reply.refusal,
-        "annotations": [],
-    }
-    if reply.thinking:
-        message["reasoning_content"] = reply.thinking
-    if reply.calls:
-        message["tool_calls"] = _calls(reply, asked)
-    return message
+    id, created = f"chatcmpl-{asked.number:06d}", 1_700_000_000 + asked.number
+    return {"id": id, "object": kind, "created": created, "model": asked.model}
 
 
 def _calls(reply: Reply, asked: Asked) -> list[JSON]:
@@ -121,13 +90,9 @@ def _calls(reply: Reply, asked: Asked) -> list[JSON]:
 
 
 def _deltas(reply: Reply, asked: Asked) -> Iterator[JSON]:
-    opening: JSON = {"role": "assistant", "content": None if reply.calls else "", "refusal": None}
-    yield opening
-    for key, text in (
-        ("reasoning_content", reply.thinking),
-        ("content", reply.text),
-        ("refusal", reply.refusal),
-    ):
+    yield {"role": "assistant", "content": None if reply.calls else ""}
+    said = {"reasoning_content": reply.thinking, "content": reply.text, "refusal": reply.refusal}
+    for key, text in said.items():
         for piece in pieces(text or ""):
             yield {key: piece}
     for index, call in enumerate(_calls(reply, asked)):
@@ -138,15 +103,27 @@ def _deltas(reply: Reply, asked: Asked) -> Iterator[JSON]:
             yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
 
-def _chunk(delta: JSON, finish: str | None) -> JSON:
-    return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-
-
-def _usage(usage: Usage) -> JSON:
+def _usage(asked: Recorded) -> JSON:
     return {
-        "prompt_tokens": usage.prompt,
-        "completion_tokens": usage.completion,
-        "total_tokens": usage.prompt + usage.completion,
-        "prompt_tokens_details": {"cached_tokens": usage.cached, "audio_tokens": 0},
-        "completion_tokens_details": {"reasoning_tokens": usage.reasoning, "audio_tokens": 0},
+        "prompt_tokens": asked.prompt_tokens,
+        "completion_tokens": asked.completion_tokens,
+        "total_tokens": asked.prompt_tokens + asked.completion_tokens,
+        "prompt_tokens_details": {"cached_tokens": asked.cached_tokens},
     }
+
+
+def sse(payload: Mapping[str, Any], event: str | None = None) -> bytes:
+    """Return one server-sent event."""
+    name = f"event: {event}\n" if event else ""
+    return f"{name}data: {json.dumps(payload, ensure_ascii=False)}\n\n".encode()
+
+
+def pieces(text: str) -> Iterator[str]:
+    """Cut a text as a stream would: a few letters at a time, at most about 64 pieces."""
+    size = max(12, -(-len(text) // 64))
+    return (text[start : start + size] for start in range(0, len(text), size))
+
+
+def call_id(call: Call, asked: Asked, index: int) -> str:
+    """Return the call's own id, or one that no other request to this provider gets."""
+    return call.id or f"call_{asked.number:06d}_{index}"

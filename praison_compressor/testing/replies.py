@@ -1,29 +1,14 @@
-"""What the provider is asked, what it may answer and what it remembers: plain values that know no
-wire format.
-"""
+"""What the provider is asked, what it may answer and what it remembers, in no wire format."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-__all__ = [
-    "Answer",
-    "Answerer",
-    "Asked",
-    "Broken",
-    "Call",
-    "Failure",
-    "Recorded",
-    "Reply",
-    "Script",
-    "Usage",
-    "readable",
-]
-
+from ..messages import text_of
+from ..messages.display import in_words
 
 JSON: TypeAlias = dict[str, Any]
 
@@ -53,15 +38,13 @@ class Reply:
     text: str | None = None
     calls: tuple[Call, ...] = ()
     thinking: str | None = None
-    """Chat: `reasoning_content`; responses: reasoning item; Anthropic: signed thinking block."""
+    """In a chat completion `reasoning_content`."""
 
     refusal: str | None = None
     finish: str | None = None
     """The chat API's word (`stop`, `length`, `tool_calls`, `content_filter`); None: derived."""
 
     delay_seconds: float = 0.0
-    capped: bool = True
-    """Cut at the request's token cap, as real providers do; False plays one that ignores it."""
 
     @property
     def finish_reason(self) -> str:
@@ -79,140 +62,70 @@ class Failure:
     code: str | None = None
     param: str | None = None
     retry_after_seconds: float | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    delay_seconds: float = 0.0
-
-    def all_headers(self) -> dict[str, str]:
-        """Return the headers, `retry-after` among them."""
-        retry = self.retry_after_seconds
-        return {**self.headers, **({} if retry is None else {"retry-after": f"{retry:g}"})}
 
 
 @dataclass(frozen=True)
 class Broken:
-    """A reply that does not arrive whole, although its status says 200."""
+    """A reply that does not arrive: the connection is reset, or stalls after the head; its bytes
+    are no UTF-8, or a proxy's page stands in its place.
+    """
 
     how: Literal["reset", "stall", "invalid_utf8", "not_json"]
-    reply: Reply = field(default_factory=lambda: Reply("This reply never arrives whole."))
-    after: int = 1
-    """Streamed events that still arrive; a reply in one piece arrives half or not at all."""
+    reply: Reply = field(default_factory=lambda: Reply("This reply never arrives."))
 
 
 Answer: TypeAlias = Reply | Failure | Broken
 
 
-@dataclass(frozen=True)
-class Usage:
-    """The tokens of one exchange, as the reply reports them."""
-
-    prompt: int
-    completion: int
-    cached: int = 0
-    reasoning: int = 0
-
-
-@dataclass(frozen=True)
+@dataclass
 class Asked:
-    """One request, after it passed the checks, in the chat API's shape whatever its protocol."""
+    """One request, in the chat API's shape whatever its protocol."""
 
-    model: str
-    messages: list[JSON]
-    tools: list[JSON]
-    stream: bool
-    max_tokens: int | None
-    body: JSON
-    """The request as it came, in its own protocol."""
-
-    number: int = 0
+    number: int
     """1 for the first request to this provider."""
+
+    model: str = ""
+    messages: list[JSON] = field(default_factory=list)
+    tools: list[JSON] = field(default_factory=list)
+    stream: bool = False
+    max_tokens: int | None = None
+    body: JSON = field(default_factory=dict)
+    """The request as it came, in its own protocol."""
 
     @property
     def text(self) -> str:
         """Return all that the model is shown: contents, tool names and their arguments."""
-        return "\n".join(readable(message) for message in self.messages)
+        return "\n".join(map(in_words, self.messages))
 
     @property
     def last_user(self) -> str:
         """Return the newest user message's text, or an empty string."""
-        users = [m for m in self.messages if m.get("role") == "user"]
-        return _content_text(users[-1].get("content")) if users else ""
+        users = [message for message in self.messages if message.get("role") == "user"]
+        return text_of(users[-1]) if users else ""
 
 
 Answerer: TypeAlias = Callable[[Asked], "Answer | str | Awaitable[Answer | str]"]
 
 
-class Script:
-    """Answers from a list, in order; a request too many is answered with a 500 that says so."""
-
-    def __init__(self, answers: Iterable[Answer | str]) -> None:
-        self._left = list(answers)
-
-    @property
-    def left(self) -> int:
-        """Return how many answers were not asked for yet."""
-        return len(self._left)
-
-    def __call__(self, asked: Asked) -> Answer | str:
-        if not self._left:
-            return Failure(500, f"the script has no answer left for request {asked.number}")
-        return self._left.pop(0)
-
-
-async def answer_of(answerer: Answerer, asked: Asked) -> Answer:
-    """Ask, await what needs awaiting, and take a bare string as a reply."""
-    answer = answerer(asked)
-    if asyncio.iscoroutine(answer) or isinstance(answer, Awaitable):
-        answer = await answer
-    return Reply(answer) if isinstance(answer, str) else answer
-
-
-def readable(message: Mapping[str, Any]) -> str:
-    """Return the text of a chat message, its tool calls and their arguments included."""
-    calls = [call.get("function") or call for call in message.get("tool_calls") or ()]
-    if message.get("function_call"):
-        calls.append(message["function_call"])
-    spelled = [f"{call.get('name')} {call.get('arguments')}" for call in calls]
-    return "\n".join([_content_text(message.get("content")), *spelled]).strip()
-
-
-def _content_text(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    return "\n".join(part.get("text") or part.get("refusal") or "" for part in content or ())
-
-
 @dataclass
-class Recorded:
-    """One request as it arrived, and what became of it."""
+class Recorded(Asked):
+    """One request, and what became of it; of one refused unread there is only the body."""
 
-    number: int
-    """1 for the first request to this provider."""
+    path: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    ended_at: float | None = None
+    """Seconds since the provider was made; None while the answer is being made."""
 
-    path: str
-    headers: dict[str, str]
-    at: float
-    """Seconds since the provider started."""
+    protocol: str = "chat"
+    window: int = 0
+    """Of its model, in tokens."""
 
-    protocol: str = ""
-    """`chat`, `responses` or `anthropic`."""
-
-    model: str = ""
-    body: JSON = field(default_factory=dict)
-    """The request as it came, in its own protocol."""
-
-    messages: list[JSON] = field(default_factory=list)
-    """In the chat API's shape, whatever the protocol; as they came where the request was refused
-    before it could be read."""
-
-    tools: list[JSON] = field(default_factory=list)
-    stream: bool = False
     status: int | None = None
     """None while the answer is being made, and when none was sent (reset, cancelled)."""
 
     error: str | None = None
     """The error's message; of a refusal, a planned failure or a mistake in a role."""
 
-    code: str | None = None
     prompt_tokens: int = 0
     """Messages and tools; 0 where the request was refused before it could be counted."""
 
@@ -220,16 +133,11 @@ class Recorded:
     cached_tokens: int = 0
     """Tokens of whole messages that begin an earlier request too: what a prompt cache would hit."""
 
-    window: int = 0
-    """Of its model, in tokens."""
-
     answer: Answer | None = None
     """What the model answered; None where the checks refused the request."""
 
     cancelled: bool = False
     """The client hung up, or the provider stopped, before the answer was whole."""
-
-    ended_at: float | None = None
 
     @property
     def refused(self) -> bool:
@@ -240,8 +148,3 @@ class Recorded:
     def over_window(self) -> bool:
         """Tell whether it had more tokens than its model takes."""
         return self.prompt_tokens > self.window
-
-    @property
-    def text(self) -> str:
-        """Return all that the model was shown."""
-        return "\n".join(readable(message) for message in self.messages)

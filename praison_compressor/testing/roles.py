@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from .replies import JSON, Answer, Asked, Call, Reply
 
-__all__ = [
-    "Summarizer",
-    "Worker",
-    "echo",
-]
 
-
-def echo(asked: Asked) -> Reply:
-    """Answer with the newest user message."""
-    return Reply(asked.last_user)
-
-
+@dataclass
 class Worker:
     """An agent's model: makes `calls` tool calls in each user turn, then answers.
 
@@ -27,44 +18,39 @@ class Worker:
     became of the older messages. Without tools in the request it answers at once.
     """
 
-    def __init__(
-        self,
-        calls: int | Callable[[Asked], int] = 0,
-        *,
-        parallel: int = 1,
-        tool: str | None = None,
-        arguments: Callable[[str, int], Mapping[str, Any]] | None = None,
-        answer: str | Callable[[Asked], str] = "Done.",
-        thinking: str | None = None,
-    ) -> None:
-        """`calls`: rounds of tool calls in a turn, `parallel` calls each; `tool`: None takes them
-        in turn; `arguments(tool, n)`: of the n-th call of the turn, None fills the tool's schema.
-        """
-        self._rounds = calls
-        self._parallel = parallel
-        self._tool = tool
-        self._arguments = arguments
-        self._answer = answer
-        self._thinking = thinking
+    calls: int | Callable[[Asked], int] = 0
+    """Rounds of tool calls in a turn."""
+
+    _: KW_ONLY
+    parallel: int = 1
+    """Calls in a round."""
+
+    tool: str | None = None
+    """None takes them in turn."""
+
+    arguments: Callable[[str, int], Mapping[str, Any]] | None = None
+    """For a tool and the number of the call in its turn; None fills the tool's schema."""
+
+    answer: str | Callable[[Asked], str] = "Done."
 
     def __call__(self, asked: Asked) -> Reply:
         done = _round_of(asked)
-        rounds = self._rounds if isinstance(self._rounds, int) else self._rounds(asked)
+        rounds = self.calls if isinstance(self.calls, int) else self.calls(asked)
         if not asked.tools or done >= rounds:
-            text = self._answer if isinstance(self._answer, str) else self._answer(asked)
-            return Reply(text, thinking=self._thinking)
-        calls = tuple(self._call(asked, done, k) for k in range(self._parallel))
-        return Reply(calls=calls, thinking=self._thinking)
+            text = self.answer if isinstance(self.answer, str) else self.answer(asked)
+            return Reply(text)
+        return Reply(calls=tuple(self._call(asked, done, k) for k in range(self.parallel)))
 
     def _call(self, asked: Asked, done: int, k: int) -> Call:
         tools = [tool["function"] for tool in asked.tools]
-        chosen = [tool for tool in tools if self._tool in (None, tool["name"])]
-        nth = done * self._parallel + k
+        chosen = [tool for tool in tools if self.tool in (None, tool["name"])]
+        nth = done * self.parallel + k
         tool = chosen[nth % len(chosen)]
-        given = self._arguments(tool["name"], nth) if self._arguments else _filled(tool, nth)
+        given = self.arguments(tool["name"], nth) if self.arguments else _filled(tool, nth)
         return Call(tool["name"], given, id=f"call_{asked.number:06d}_{done + 1}_{k}")
 
 
+@dataclass
 class Summarizer:
     """A summarizer's model: repeats the planted facts that it was shown.
 
@@ -72,24 +58,18 @@ class Summarizer:
     own.
     """
 
-    def __init__(
-        self,
-        facts: str | re.Pattern[str] | None = None,
-        *,
-        text: str = "The earlier work went on as planned.",
-        delay_seconds: float = 0.0,
-    ) -> None:
-        self._facts = facts
-        self._text = text
-        self._delay = delay_seconds
+    facts: str | re.Pattern[str] | None = None
+    _: KW_ONLY
+    text: str = "The earlier work went on as planned."
+    delay_seconds: float = 0.0
 
     def __call__(self, asked: Asked) -> Answer:
-        return Reply(self.summary(asked), delay_seconds=self._delay)
+        return Reply(self.summary(asked), delay_seconds=self.delay_seconds)
 
     def summary(self, asked: Asked) -> str:
         """Return the text, and the distinct facts in a request, in order."""
-        shown = re.finditer(self._facts, asked.text) if self._facts is not None else ()
-        return "\n".join(dict.fromkeys([self._text, *(match.group(0) for match in shown)]))
+        shown = re.finditer(self.facts, asked.text) if self.facts is not None else ()
+        return "\n".join(dict.fromkeys([self.text, *(match.group(0) for match in shown)]))
 
 
 def _round_of(asked: Asked) -> int:
@@ -109,11 +89,6 @@ def _filled(tool: JSON, nth: int) -> JSON:
     schema = tool.get("parameters") or {}
     required: Iterable[str] = schema.get("required") or schema.get("properties") or ()
     properties = schema.get("properties") or {}
-    return {name: _value(name, properties.get(name) or {}, nth) for name in required}
-
-
-def _value(name: str, schema: JSON, nth: int) -> Any:
-    if schema.get("enum"):
-        return schema["enum"][nth % len(schema["enum"])]
-    values = {"integer": nth, "number": float(nth), "boolean": True, "array": [], "object": {}}
-    return values.get(schema.get("type", "string"), f"{name}-{nth}")
+    values = {"integer": nth, "number": nth, "boolean": True, "array": [], "object": {}}
+    types = {name: str((properties.get(name) or {}).get("type")) for name in required}
+    return {name: values.get(kind, f"{name}-{nth}") for name, kind in types.items()}

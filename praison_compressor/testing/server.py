@@ -1,27 +1,26 @@
-"""`LocalProvider`: a real HTTP server on a loopback port, in a thread of its own, as a context
-manager.
-"""
+"""`LocalProvider`: a real HTTP server on a loopback port, in a thread of its own."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
+import json
 import threading
+import time
+import traceback
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from aiohttp import web
 
 from ..tokens.counter import TokenCounter
 from .chat import ChatCompletions
-from .exchange import Exchange, Log
-from .models import Answers, Match, Models
-from .protocol import Rules, WireProtocol
-from .replies import Recorded
+from .checks import Refusal, Rules, parse_body
+from .models import Answers, Match, Models, answerer
+from .replies import Asked, Broken, Failure, Recorded
 from .roles import Worker
-
-__all__ = [
-    "LocalProvider",
-]
 
 HOST = "127.0.0.1"
 
@@ -30,14 +29,7 @@ LARGEST_BODY = 1 << 30
 
 
 class LocalProvider:
-    """A strict provider on a free loopback port.
-
-    ```python
-    with LocalProvider(window=8000) as provider:
-        client = openai.OpenAI(base_url=provider.base_url, api_key="any")
-        ...
-    assert not provider.refused
-    ```
+    """A strict provider on a free loopback port, as a context manager.
 
     It speaks OpenAI's chat completions, streamed or not, with and without `/v1`. `answer` is what
     models say that no `route` names: a list of replies, consumed in order, or a callable that gets
@@ -54,21 +46,19 @@ class LocalProvider:
         windows: Mapping[str, int] | None = None,
         rules: Rules | None = None,
         counter: Callable[[str], TokenCounter] = TokenCounter,
-        protocols: Iterable[WireProtocol] = (),
+        protocols: Iterable[ChatCompletions] = (),
     ) -> None:
         """`counter`: for a model's name, what to count its tokens with; `protocols`: what is
         spoken beside chat completions.
         """
-        self.rules = rules or Rules()
-        self._models = Models(
-            Worker() if answer is None else answer,
-            window=window,
-            windows=windows or {},
-            counter=counter,
-        )
+        given = Worker() if answer is None else answer
+        self._models = Models(given, window=window, windows=windows or {}, counter=counter)
         self._protocols = (ChatCompletions(), *protocols)
-        self._log = Log()
-        self._thread: threading.Thread | None = None
+        self._rules = rules or Rules()
+        self._records: list[Recorded] = []
+        self._numbers = itertools.count(1)
+        self._made_at = time.monotonic()
+        self._port: int | None = None
 
     # -- what it answers ---------------------------------------------------------------------------
 
@@ -77,11 +67,11 @@ class LocalProvider:
 
         The newest route that matches wins.
         """
-        self._models.route(match, answer)
+        self._models.routes.append((match, answerer(answer)))
 
     def answer_with(self, answer: Answers) -> None:
         """Set the answers of every model that no route names."""
-        self._models.route(None, answer)
+        self._models.default = answerer(answer)
 
     def set_window(self, tokens: int, model: str | None = None) -> None:
         """Change the window of one model, or of all that have none of their own."""
@@ -95,32 +85,32 @@ class LocalProvider:
     @property
     def requests(self) -> list[Recorded]:
         """Return every request so far, in order of arrival."""
-        return list(self._log.records)
+        return list(self._records)
 
     @property
     def refused(self) -> list[Recorded]:
         """Return the requests that the checks refused."""
-        return [record for record in self.requests if record.refused]
+        return [record for record in self._records if record.refused]
 
     @property
     def over_window(self) -> list[Recorded]:
         """Return the requests that had more tokens than their model takes."""
-        return [record for record in self.requests if record.over_window]
+        return [record for record in self._records if record.over_window]
 
     def for_model(self, name: str) -> list[Recorded]:
         """Return the requests to one model."""
-        return [record for record in self.requests if record.model == name]
+        return [record for record in self._records if record.model == name]
 
     def forget(self) -> None:
         """Empty the record; routes, scripts and numbers go on where they are."""
-        self._log.records.clear()
+        self._records.clear()
 
     # -- its life ----------------------------------------------------------------------------------
 
     @property
     def url(self) -> str:
         """Return the address without a path: what Anthropic's clients want."""
-        if self._thread is None:
+        if self._port is None:
             raise RuntimeError("the provider is not running; use it as a context manager")
         return f"http://{HOST}:{self._port}"
 
@@ -129,10 +119,7 @@ class LocalProvider:
         """Return the address that OpenAI's clients want, ending in `/v1`."""
         return f"{self.url}/v1"
 
-    def start(self) -> LocalProvider:
-        """Start serving, and return when the port is open."""
-        if self._thread is not None:
-            raise RuntimeError("the provider is running already")
+    def __enter__(self) -> LocalProvider:
         self._loop = asyncio.new_event_loop()
         name = "praison-compressor-local-provider"
         self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
@@ -140,35 +127,121 @@ class LocalProvider:
         asyncio.run_coroutine_threadsafe(self._open(), self._loop).result()
         return self
 
-    def stop(self) -> None:
-        """Drop what is still open and free the port; may be called twice."""
-        thread, self._thread = self._thread, None
-        if thread is not None:
-            asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            thread.join()
-            self._loop.close()
-
-    def __enter__(self) -> LocalProvider:
-        return self.start()
-
     def __exit__(self, *error: object) -> None:
-        self.stop()
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._port = None
+        self._loop.close()
 
     async def _open(self) -> None:
         self._closing = asyncio.Event()
         app = web.Application(client_max_size=LARGEST_BODY)
         for protocol in self._protocols:
-            exchange = Exchange(protocol, self._models, self.rules, self._log, self._closing)
-            app.router.add_post(protocol.path, exchange.handle)
-            app.router.add_post(f"/v1{protocol.path}", exchange.handle)
+            handler = partial(self._handle, protocol)
+            app.router.add_post(protocol.path, handler)
+            app.router.add_post(f"/v1{protocol.path}", handler)
         # A client that hangs up must be seen: tests ask whether a cancelled turn let go.
         options: Any = {"handler_cancellation": True, "shutdown_timeout": 0.2, "access_log": None}
         self._runner = web.AppRunner(app, **options)
         await self._runner.setup()
         await web.TCPSite(self._runner, HOST, 0).start()
-        self._port = int(self._runner.addresses[0][1])
+        self._port = self._runner.addresses[0][1]
 
     async def _close(self) -> None:
         self._closing.set()
         await self._runner.cleanup()
+
+    # -- one request -------------------------------------------------------------------------------
+
+    async def _handle(self, protocol: ChatCompletions, request: web.Request) -> web.StreamResponse:
+        record = Recorded(next(self._numbers), path=request.path, headers=dict(request.headers))
+        self._records.append(record)
+        try:
+            self._admit(protocol, record, await request.read())
+            return await self._serve(protocol, request, record)
+        except Refusal as refusal:
+            return _failed(protocol, record, refusal.failure)
+        except asyncio.CancelledError:
+            record.cancelled = True
+            raise
+        except ConnectionError:
+            record.cancelled = True
+            return _hung_up(request)
+        except Exception:
+            # A mistake in a role or in this package: it must be seen, not look like a bad network.
+            return _failed(protocol, record, Failure(500, traceback.format_exc(), "bug"))
+        finally:
+            record.ended_at = time.monotonic() - self._made_at
+
+    def _admit(self, protocol: ChatCompletions, record: Recorded, raw: bytes) -> None:
+        """Read, check and count a request; raise Refusal where a real provider would."""
+        record.protocol = protocol.name
+        body = record.body = parse_body(raw)
+        record.model = str(body.get("model") or "")
+        record.stream = bool(body.get("stream"))
+        record.window = self._models.windows.get(record.model, self._models.window)
+        protocol.check(body, self._rules)
+        record.messages, record.tools, record.max_tokens = protocol.read(body)
+        counter = self._models.counter(record.model)
+        record.prompt_tokens = counter.messages(record.messages) + counter.tools(record.tools)
+        # A cap that alone passes the window is taken as none: clients know larger windows than a
+        # test gives its models.
+        cap = record.max_tokens or 0
+        completion = cap if cap < record.window else 0
+        if record.prompt_tokens + completion > record.window:
+            raise protocol.overflow(record.window, record.prompt_tokens, completion)
+        record.cached_tokens = self._models.cached(record)
+
+    async def _serve(
+        self, protocol: ChatCompletions, request: web.Request, record: Recorded
+    ) -> web.StreamResponse:
+        answer = record.answer = await self._models.answer(record)
+        if isinstance(answer, Failure):
+            return _failed(protocol, record, answer)
+        reply = answer.reply if isinstance(answer, Broken) else answer
+        if reply.delay_seconds:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), reply.delay_seconds)
+                raise ConnectionAbortedError("the provider stops: it must not answer early")
+        record.completion_tokens = self._models.completion(record, reply)
+        if record.stream:
+            body = b"".join(protocol.frames(reply, record))
+        else:
+            body = json.dumps(protocol.whole(reply, record)).encode()
+        if isinstance(answer, Broken):
+            return await self._break(request, record, answer.how, body)
+        record.status = 200
+        return web.Response(body=body, content_type=_type(record), charset="utf-8")
+
+    async def _break(
+        self, request: web.Request, record: Recorded, how: str, body: bytes
+    ) -> web.StreamResponse:
+        if how == "reset":
+            return _hung_up(request)
+        record.status = 200
+        if how == "not_json":
+            return web.Response(text="<html>Bad gateway</html>", content_type="text/html")
+        if how == "invalid_utf8":
+            return web.Response(body=body.replace(b"e", b"\xff"), content_type=_type(record))
+        response = web.StreamResponse(headers={"Content-Type": _type(record)})
+        await response.prepare(request)
+        await self._closing.wait()
+        return _hung_up(request)
+
+
+def _failed(protocol: ChatCompletions, record: Recorded, why: Failure) -> web.Response:
+    record.status, record.error = why.status, why.message
+    retry = why.retry_after_seconds
+    headers = {} if retry is None else {"retry-after": f"{retry:g}"}
+    return web.json_response(protocol.error(why), status=why.status, headers=headers)
+
+
+def _type(asked: Asked) -> str:
+    return "text/event-stream" if asked.stream else "application/json"
+
+
+def _hung_up(request: web.Request) -> web.Response:
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response()

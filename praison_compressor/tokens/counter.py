@@ -9,20 +9,15 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from math import ceil
 from typing import Any
 
 from ..messages import Message, calls_beside
 from ..messages.digests import MessageCache, Seen
-from ..messages.shapes import calls_in, usual_call
 from .encodings import Vocabulary, vocabulary_for
 from .images import image_rule, size_and_detail
-
-__all__ = [
-    "REPLY_TOKENS",
-    "TokenCounter",
-]
 
 logger = logging.getLogger(__name__)
 
@@ -63,9 +58,8 @@ class TokenCounter:
         self._image_rule = image_rule(model)
         self._rules = f"{type(self).__name__} {self.vocabulary.source} {self._image_rule}"
         self._tool_tokens = 7 if self.vocabulary.source.endswith("o200k_base") else 10
-        self._words: dict[str, int] = {}
-        # Threads may take it from each other: what is missing in it is counted by itself.
-        self._ahead: dict[str, int] = {}
+        # Roles and names: a few of them come in every message.
+        self._word = lru_cache(REMEMBERED_WORDS)(self.vocabulary.count)
         self._observed = (0.0, 0.0)
         self._doubted = False
         self._ratio = 1.0
@@ -90,11 +84,11 @@ class TokenCounter:
 
     def text(self, text: str) -> int:
         """Tokens of a text alone."""
-        return self._scaled(self._size(text))
+        return self._scaled(self.vocabulary.count(text))
 
     def texts(self, texts: Sequence[str]) -> list[int]:
-        """`text` for each of them."""
-        return list(map(self._scaled, self.vocabulary.count_all(texts)))
+        """`text` of each of them."""
+        return list(map(self.text, texts))
 
     def message(self, message: Mapping[str, Any]) -> int:
         """Tokens of one message with its frame."""
@@ -110,20 +104,9 @@ class TokenCounter:
 
     def each(self, messages: Iterable[Seen]) -> list[int]:
         """`message` for each of them."""
-        rules, given = self._rules, list(messages)
-        new = [entry for entry in given if rules not in entry.tokens]
-        if len(new) >= MANY_MESSAGES:
-            self._count_together(new)
-        counts = [entry.tokens.get(rules) or self._raw(entry) for entry in given]
+        rules = self._rules
+        counts = [entry.tokens.get(rules) or self._raw(entry) for entry in messages]
         return counts if self._ratio == 1.0 else list(map(self._scaled, counts))
-
-    def _count_together(self, new: Sequence[Seen]) -> None:
-        """Count many messages, their texts all at once."""
-        texts = list({text for entry in new for text in _texts(entry.plain)})
-        self._ahead = dict(zip(texts, self.vocabulary.count_all(texts), strict=True))
-        for entry in new:
-            self._raw(entry)
-        self._ahead = {}
 
     def tools(self, tools: Sequence[Mapping[str, Any]] | None) -> int:
         """Tokens of the tool schemas sent with a request."""
@@ -175,22 +158,9 @@ class TokenCounter:
         if isinstance(name, str) and name:
             tokens += NAME_TOKENS + self._word(name)
         for call in calls_beside(message):
-            tokens += CALL_TOKENS + self._word(call.name) + self._size(call.arguments)
+            tokens += CALL_TOKENS + self._word(call.name) + self.vocabulary.count(call.arguments)
         tokens += self._content(message.get("content"))
         return tokens if message.keys() <= _PLAIN_KEYS else tokens + self._reasoning(message)
-
-    def _size(self, text: str) -> int:
-        known = self._ahead.get(text)
-        return self.vocabulary.count(text) if known is None else known
-
-    def _word(self, text: str) -> int:
-        """Tokens of a role or a name: a few of them come in every message."""
-        known = self._words.get(text)
-        if known is None:
-            if len(self._words) >= REMEMBERED_WORDS:
-                self._words = {}
-            known = self._words[text] = self.vocabulary.count(text)
-        return known
 
     def _reasoning(self, message: Message) -> int:
         """Thinking that is sent back: blocks, or else the same as one text."""
@@ -203,7 +173,7 @@ class TokenCounter:
         if content is None:
             return 0
         if isinstance(content, str):
-            return self._size(content)
+            return self.vocabulary.count(content)
         if isinstance(content, list):
             return sum(map(self._content, content))
         return self._part(content) if isinstance(content, dict) else self._json(content)
@@ -211,9 +181,8 @@ class TokenCounter:
     def _part(self, part: Mapping[str, Any]) -> int:
         kind = part.get("type")
         read = _PARTS.get(kind) if isinstance(kind, str) else None
-        return read(self, part) if read is not None else self._any_part(part)
-
-    def _any_part(self, part: Mapping[str, Any]) -> int:
+        if read is not None:
+            return read(self, part)
         text = part.get("text")
         return self.vocabulary.count(text) if isinstance(text, str) else self._json(part)
 
@@ -288,9 +257,6 @@ class TokenCounter:
 
 EXACT_TOLERANCE = 0.02
 
-MANY_MESSAGES = 256
-"""New at once, above which their texts are counted together, in threads."""
-
 REMEMBERED_WORDS = 1_024
 
 _PLAIN_KEYS = frozenset({"role", "content", "name", "tool_calls", "tool_call_id"})
@@ -317,18 +283,6 @@ _PARTS: dict[str, Callable[[TokenCounter, Mapping[str, Any]], int]] = {
     "tool_use": TokenCounter._tool_use,
     "tool_result": TokenCounter._tool_result,
 }
-
-
-def _texts(message: Any) -> Iterator[str]:
-    """The texts of a message that are counted by themselves, where it has the usual shape."""
-    if type(message) is not dict:
-        return
-    content = message.get("content")
-    if isinstance(content, str):
-        yield content
-    for call in map(usual_call, calls_in(message.get("tool_calls"))):
-        if call is not None:
-            yield call.arguments
 
 
 def _stripped(description: Any) -> str:

@@ -13,12 +13,6 @@ from typing import Any
 
 from .models import bare_names
 
-__all__ = [
-    "ImageRule",
-    "image_rule",
-    "image_size",
-]
-
 Size = tuple[int, int]
 
 UNKNOWN_SIZE: Size = (1024, 1024)
@@ -99,22 +93,12 @@ def image_size(url: Any) -> Size | None:
     data = url.partition("base64,")[2] if url.startswith("data:") else url
     start = data[:_HEADER_CHARS]
     try:
-        return _size_in(base64.b64decode(start[: len(start) // 4 * 4]))
+        found = base64.b64decode(start[: len(start) // 4 * 4])
+        if found.startswith(b"\x89PNG"):
+            return _pair(">II", found, 16)
+        return _jpeg_size(found) if found.startswith(b"\xff\xd8") else None
     except (binascii.Error, ValueError, struct.error, IndexError):
         return None
-
-
-def _size_in(data: bytes) -> Size | None:
-    if data.startswith(b"\x89PNG"):
-        return _pair(">II", data, 16)
-    if data.startswith(b"GIF8"):
-        return _pair("<HH", data, 6)
-    if data.startswith(b"\xff\xd8"):
-        return _jpeg_size(data)
-    if data[8:16] == b"WEBPVP8X":
-        width, height = data[24:27], data[27:30]
-        return int.from_bytes(width, "little") + 1, int.from_bytes(height, "little") + 1
-    return None
 
 
 def _pair(layout: str, data: bytes, offset: int) -> Size:

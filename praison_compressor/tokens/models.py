@@ -15,16 +15,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "GUESSED_WINDOW",
-    "Limits",
-    "bare_names",
-    "cached_input_price",
-    "input_price",
-    "litellm_folder",
-    "model_limits",
-]
-
 logger = logging.getLogger(__name__)
 
 GUESSED_WINDOW = 128_000
@@ -58,15 +48,14 @@ def model_limits(model: str | None, context_window: int | None = None) -> Limits
     """The model's limits: `context_window` if given, else what is registered, else the file.
 
     A name that no table has is tried without its route (`openrouter/anthropic/`), tag, region
-    and date; then by another provider's entry of the same name, which is a guess; then guessed.
+    and date; then guessed, with a warning once for each model.
     """
     known = _known(model)
     if context_window is not None:
         return Limits(context_window, known.output if known else None, "context_window", False)
     if known is None:
-        known = Limits(GUESSED_WINDOW, None, "guess", True)
-    if known.guessed:
-        _warn(model, known.window, known.source)
+        _warn(model)
+        return Limits(GUESSED_WINDOW, None, "guess", True)
     return known
 
 
@@ -91,25 +80,22 @@ def _price(model: str | None, field: str) -> float | None:
 
 
 @lru_cache(maxsize=256)
-def _warn(model: str | None, window: int, source: str) -> None:
+def _warn(model: str | None) -> None:
     """Once per model: the cache is what keeps a long session from repeating it."""
     logger.warning(
-        "the context window of model %r is not known; %d tokens are assumed (%s); "
+        "the context window of model %r is not known; %d tokens are assumed; "
         "set context_window to be sure",
-        model,
-        window,
-        source,
+        *(model, GUESSED_WINDOW),
     )
 
 
 def _known(model: str | None) -> Limits | None:
-    names = list(_names(model))
     for table, source in _tables():
-        for name in names:
+        for name in _names(model):
             limits = _limits(table.get(name), f"{source}: {name}")
             if limits is not None:
                 return limits
-    return _namesake(names)
+    return None
 
 
 def _tables() -> Iterator[tuple[Mapping[str, Any], str]]:
@@ -151,26 +137,6 @@ def _file_table() -> dict[str, dict[str, Any]]:
         for name, entry in table.items()
         if entry.get("mode") in ("chat", "completion", "responses")
     }
-
-
-def _namesake(names: list[str]) -> Limits | None:
-    """The smallest window that some provider gives a model of this name."""
-    for name in names:
-        found = _by_last_part().get(name)
-        if found is not None:
-            return Limits(found[0], None, f"litellm's table: {found[1]}", True)
-    return None
-
-
-@lru_cache(maxsize=1)
-def _by_last_part() -> dict[str, tuple[int, str]]:
-    smallest: dict[str, tuple[int, str]] = {}
-    for name, entry in _file_table().items():
-        window = _positive(entry["max_input_tokens"])
-        last = _dashed(name.rsplit("/", 1)[-1].lower())
-        if window is not None and (last not in smallest or window < smallest[last][0]):
-            smallest[last] = (window, name)
-    return smallest
 
 
 # ---------------------------------------------------------------- names
@@ -219,9 +185,5 @@ def _spellings(name: str) -> Iterator[str]:
             name = shorter
             yield name
     yield name.replace("gpt-35", "gpt-3.5")
-    yield _dashed(name)
-
-
-def _dashed(name: str) -> str:
-    """`claude-sonnet-4.5`, as some routers spell it, is `claude-sonnet-4-5`."""
-    return name.replace(".", "-") if "claude" in name else name
+    if "claude" in name:
+        yield name.replace(".", "-")  # some routers spell it claude-sonnet-4.5

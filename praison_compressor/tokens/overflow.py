@@ -5,11 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = [
-    "Overflow",
-    "overflow_of",
-]
-
 _MARKS = re.compile(
     r"context_length_exceeded|context length|context window|contextwindowexceeded|"
     r"prompt is too long|input is too long|too many (input )?tokens|maximum context|"

@@ -72,7 +72,7 @@ class Budget:
             tail=config.protect_last_n_tokens,
             head=limit // 10 if head is None else head,
             prose=config.summary_target_tokens,
-            facts=_facts_room(target) if facts is None else facts,
+            facts=max(target // 10, min(LEAST_FACTS, target // 8)) if facts is None else facts,
             fold=int(target * config.fold_ratio),
             min_gain=config.min_gain_ratio,
             recent_turns=config.keep_recent_turns or 0,
@@ -86,8 +86,3 @@ class Budget:
         if self.prose is not None:
             return self.prose
         return min(8_000, max(750, source_tokens // 20))
-
-
-def _facts_room(target: int) -> int:
-    """A tenth of the target; what is certain needs room in a small window too."""
-    return max(target // 10, min(LEAST_FACTS, target // 8))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from ..ledger.segments import Segment
 from .layout import Layout
@@ -72,18 +73,12 @@ def spans_of(layout: Layout, tail_start: int, *, fold: bool, thorough: bool) -> 
 
 def _open_stretches(layout: Layout, tail_start: int, fold: bool) -> Iterator[Span]:
     """Runs of messages between head and tail that may be represented, gaps only unless `fold`."""
-    is_open = [ok and index not in layout.kept for index, ok in enumerate(layout.allowed)]
-    for tile in layout.tiles:
-        if tile.segment is not None and not fold:
-            is_open[tile.start : tile.end] = [False] * (tile.end - tile.start)
-    start: int | None = None
-    for index in range(layout.head_end, tail_start + 1):
-        inside = index < tail_start and is_open[index]
-        if inside and start is None:
-            start = index
-        elif not inside and start is not None:
-            yield start, index
-            start = None
+    shut = layout.kept if fold else layout.kept | layout.covered()
+    inside = range(layout.head_end, tail_start)
+    for is_open, run in groupby(inside, lambda i: layout.allowed[i] and i not in shut):
+        if is_open:
+            found = list(run)
+            yield found[0], found[-1] + 1
 
 
 def view_tokens(layout: Layout, start: int, end: int) -> int:

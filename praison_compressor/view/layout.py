@@ -5,7 +5,7 @@ view is read off it.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -19,6 +19,7 @@ __all__ = [
     "arrange",
     "lay",
     "lay_masks",
+    "shown",
 ]
 
 
@@ -37,20 +38,20 @@ class Tile:
 def lay(digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[bool]) -> list[Tile]:
     """Lay summaries along a transcript by position, longest first; gaps are tiles without one.
 
-    A fold is longer than what it replaced; of equally long ones the newest is taken. Shortest or
-    newest first would let the summary of a doubled message take the place of one that covers more.
-    `allowed[i]` says whether message i may be represented at all. Each segment is used once.
+    A fold is longer than what it replaced; of equally long ones the newest is taken. `allowed[i]`
+    says whether message i may be represented at all. Each segment is used once.
     """
+    newest_first = list(reversed(segments))
     starting: dict[str, list[Segment]] = {}
-    for segment in reversed(segments):
+    for segment in sorted(newest_first, key=lambda segment: -len(segment.run)):
         if segment.kind == "summary" and segment.run:
             starting.setdefault(segment.run[0], []).append(segment)
-    for candidates in starting.values():
-        candidates.sort(key=lambda segment: -len(segment.run))
     tiles: list[Tile] = []
     gap = position = 0
     while position < len(digests):
-        found = _match(digests, position, starting.get(digests[position], []), allowed)
+        candidates = starting.get(digests[position], ())
+        fits = (s for s in candidates if _is_at(s, digests, position, allowed))
+        found = next(fits, None)
         if found is None:
             position += 1
             continue
@@ -64,14 +65,9 @@ def lay(digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[b
     return tiles
 
 
-def _match(
-    digests: Sequence[str], at: int, candidates: Sequence[Segment], allowed: Sequence[bool]
-) -> Segment | None:
-    for segment in candidates:
-        end = at + len(segment.run)
-        if end <= len(digests) and tuple(digests[at:end]) == segment.run and all(allowed[at:end]):
-            return segment
-    return None
+def _is_at(segment: Segment, digests: Sequence[str], at: int, allowed: Sequence[bool]) -> bool:
+    end = at + len(segment.run)
+    return tuple(digests[at:end]) == segment.run and all(allowed[at:end])
 
 
 def lay_masks(
@@ -121,13 +117,10 @@ class Layout:
 
     def size(self) -> int:
         """Tokens of the view."""
-        return sum(map(self.tile_tokens, self.tiles))
-
-    def tile_tokens(self, tile: Tile) -> int:
-        """Tokens that the tile takes in the view."""
-        if tile.segment is not None:
-            return tile.segment.tokens
-        return self.span(tile.start, tile.end)
+        return sum(
+            self.span(tile.start, tile.end) if tile.segment is None else tile.segment.tokens
+            for tile in self.tiles
+        )
 
     def span(self, start: int, end: int) -> int:
         """Tokens of a stretch of messages as they stand outside summaries."""
@@ -174,15 +167,9 @@ class Layout:
         `own` is sent in place of the transcript's messages. Rendered ones are copies: a host may
         edit what it sends.
         """
-        own = self.transcript.messages if own is None else own
         stop = len(self.tokens) if end is None else end
-        shown: list[Message] = []
-        at = start
-        for begin, after, segment in self.standing():
-            if start < after and begin < stop:
-                shown += [*own[at:begin], dict(segment.rendered)]
-                at = after
-        return [*shown, *own[at:stop]]
+        found = ((a, b, segment) for a, b, segment in self.standing() if start < b and a < stop)
+        return shown(self.transcript.messages if own is None else own, found, start, stop)
 
     # -------------------------------------------------------------- another ledger
 
@@ -192,6 +179,21 @@ class Layout:
         return arrange(
             self.transcript, self.digests, self.tokens, every, self.head_tokens, self.kept
         )
+
+
+def shown(
+    messages: Sequence[Message],
+    standing: Iterable[tuple[int, int, Segment]],
+    start: int = 0,
+    stop: int | None = None,
+) -> list[Message]:
+    """The messages with, in place of each stretch, what stands for it."""
+    found: list[Message] = []
+    for begin, end, segment in standing:
+        found += [*messages[start:begin], dict(segment.rendered)]
+        start = end
+    found += messages[start:stop]
+    return found
 
 
 def arrange(
@@ -221,23 +223,16 @@ def arrange(
 
 def _allowed(transcript: Transcript, tokens: Sequence[int], head_tokens: int) -> list[bool]:
     """Leading system messages, the task, the newest user message and the newest step stay."""
-    count = len(transcript.messages)
-    allowed = [index >= transcript.leading for index in range(count)]
+    fixed = set(range(transcript.leading))
     users = transcript.users
     if users:
+        fixed |= {*_step_of(users[0], transcript), *_step_of(users[-1], transcript)}
         # A greeting before the task belongs to the first exchange where it fits.
         greeting = range(transcript.leading, users[0])
-        fits = sum(tokens[i] for i in greeting) <= head_tokens
-        for index in [
-            *_step_of(users[0], transcript),
-            *_step_of(users[-1], transcript),
-            *(greeting if fits else ()),
-        ]:
-            allowed[index] = False
+        fixed |= set(greeting) if sum(tokens[i] for i in greeting) <= head_tokens else set()
     if transcript.steps:
-        for index in transcript.steps[-1]:
-            allowed[index] = False
-    return allowed
+        fixed |= set(transcript.steps[-1])
+    return [index not in fixed for index in range(len(transcript.messages))]
 
 
 def _step_of(index: int, transcript: Transcript) -> range:

@@ -47,6 +47,10 @@ class Plan:
     is_short: bool = False
     """It comes under the limit, and not down to the target."""
 
+    def comes_down_to(self, goal: int) -> bool:
+        """Whether summaries make the view as small as that."""
+        return bool(self.jobs) and self.expected <= goal
+
 
 def plan(
     layout: Layout,
@@ -91,8 +95,6 @@ def _plan(
     layout: Layout, budget: Budget, force: bool, masks: Mapping[int, int], by_model: bool
 ) -> Plan | None:
     size, fixed = layout.size(), fixed_tokens(layout)
-    if size <= budget.trigger and not force:
-        return None
     if fixed > budget.limit:
         raise BudgetTooSmall(fixed, budget.limit)
     budget = _above(budget, fixed)
@@ -108,16 +110,12 @@ def _plan(
     least = size
     for goal in (target, (target + budget.limit) // 2, budget.limit):
         found = _summary_plan(layout, budget, goal, by_model)
-        if _comes_down(found, goal):
+        if found.comes_down_to(goal):
             return _if_it_pays(replace(found, is_short=goal > target), size, budget)
         least = min(least, found.expected)
         if size <= budget.limit:
             return None
     raise BudgetTooSmall(least, budget.limit)
-
-
-def _comes_down(found: Plan, goal: int) -> bool:
-    return bool(found.jobs) and found.expected <= goal
 
 
 def _if_it_pays(found: Plan, size: int, budget: Budget) -> Plan | None:
@@ -158,11 +156,6 @@ def _above(budget: Budget, fixed: int) -> Budget:
     return replace(budget, trigger=trigger, target=target)
 
 
-def _between(budget: Budget, share: float) -> int:
-    """That share of the way from the target up to the trigger."""
-    return budget.target + int(share * (budget.trigger - budget.target))
-
-
 # -------------------------------------------------------------- masks
 
 
@@ -171,9 +164,13 @@ MASK_WORTH = 0.75
 (tests/benchmarks/economy.py)."""
 
 MASK_REACH = 0.5
-"""Of the way from the target up to the trigger: where masks that are worth it may end. To take them
-wherever they get under the trigger costs a tenth to a third more tokens in all, because the
-prefix is given up for them again and again (tests/benchmarks/economy.py)."""
+"""Of the way from the target up to the trigger: where masks that are worth it may end. Higher up
+the prefix is given up for them again and again (tests/benchmarks/economy.py)."""
+
+
+def _between(budget: Budget, share: float) -> int:
+    """That share of the way from the target up to the trigger."""
+    return budget.target + int(share * (budget.trigger - budget.target))
 
 
 def _mask_plan(
@@ -315,12 +312,10 @@ def _summary_plan(layout: Layout, budget: Budget, goal: int, by_model: bool) -> 
         way = _Way(layout, budget, goal, by_model, fold, thorough)
         if (fold or way.leaves_summaries()) and (thorough or not is_tight):
             found.append(way.longest(asked, share))
-            if found[-1].tail_start <= enough and _comes_down(found[-1], goal) and way.has_room():
+            if found[-1].tail_start <= enough and found[-1].comes_down_to(goal) and way.has_room():
                 return found[-1]
-    fitting = [made for made in found if _comes_down(made, goal)]
-    if fitting:
-        return min(fitting, key=lambda made: made.tail_start)
-    return min(found, key=lambda made: made.expected)
+    fitting = [made for made in found if made.comes_down_to(goal)]
+    return min(fitting or found, key=lambda m: m.tail_start if fitting else m.expected)
 
 
 @dataclass(frozen=True)

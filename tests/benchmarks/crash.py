@@ -10,21 +10,20 @@ with the same sessions.
 
 from __future__ import annotations
 
-import argparse
+import contextlib
 import multiprocessing
 import os
 import random
 import signal
-import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.compressor import background as flights
 from praison_compressor.ledger.sql.store import SqlStore, open_store
-from tests.helpers.stores import Postgres
+from tests.benchmarks.common import databases, options, show
 from tests.helpers.talks import NAMESPACE, segment, talk
 from tests.helpers.transcripts import session as coding_session
 
@@ -40,14 +39,6 @@ class Outcome:
     lost: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     without_archive: int = 0
-    unacknowledged: int = 0
-    """Commits that were whole although the writer died before it could say so."""
-    seconds: float = 0.0
-
-    @property
-    def sound(self) -> bool:
-        """Whether nothing was lost or damaged."""
-        return not (self.lost or self.faults or self.without_archive)
 
 
 def commit_for_ever(url: str, seed: int, report: Connection) -> None:
@@ -82,14 +73,10 @@ def compress_for_ever(url: str, seed: int, report: Connection) -> None:
         report.send(done.session_id)
 
 
-WRITERS = (commit_for_ever, compress_for_ever)
-
-
 def crash(url: str, kills: int, seed: int = 0, *, every: int = 1) -> Outcome:
     """Kill that many writers; `verify` after each `every`th and at the end."""
     chance = random.Random(seed)
     outcome = Outcome()
-    started = time.monotonic()
     store = open_store(url)
     store.check()
     reported: set[str] = set()
@@ -99,7 +86,6 @@ def crash(url: str, kills: int, seed: int = 0, *, every: int = 1) -> Outcome:
         if number % every == every - 1 or number == kills - 1:
             _look(store, reported, outcome)
     outcome.acknowledged = len(reported)
-    outcome.seconds = time.monotonic() - started
     store.close()
     return outcome
 
@@ -108,7 +94,7 @@ def _killed(url: str, number: int, chance: random.Random) -> set[str]:
     """Start a writer, kill it at some point of its second commit or later; what it reported."""
     receiving, sending = multiprocessing.Pipe(duplex=False)
     context = multiprocessing.get_context("fork")
-    target = WRITERS[number % 4 == 3]
+    target = compress_for_ever if number % 4 == 3 else commit_for_ever
     writer = context.Process(target=target, args=(url, number, sending), daemon=True)
     writer.start()
     sending.close()
@@ -119,11 +105,9 @@ def _killed(url: str, number: int, chance: random.Random) -> set[str]:
     assert writer.pid is not None
     os.kill(writer.pid, signal.SIGKILL)
     writer.join()
-    try:
+    with contextlib.suppress(EOFError):  # the writer is dead: that was all
         while receiving.poll(0):
             reported.add(receiving.recv())
-    except EOFError:
-        pass  # the writer is dead: that was all
     assert writer.exitcode == -signal.SIGKILL, "the writer ended by itself"
     assert reported, "the writer never committed"
     return reported
@@ -135,34 +119,22 @@ def _look(store: SqlStore, reported: set[str], outcome: Outcome) -> None:
     for info in store.sessions(NAMESPACE):
         there |= {epoch.id for epoch in store.lineage(NAMESPACE, info.id)}
         session = store.open(NAMESPACE, info.id)
-        outcome.without_archive += sum(
-            not store.originals(session, entry) for entry in session.entries
-        )
-        outcome.without_archive += not store.transcript(session)
+        archived = [store.originals(session, entry) for entry in session.entries]
+        outcome.without_archive += sum(not kept for kept in (*archived, store.transcript(session)))
     outcome.lost += sorted(reported - there)
-    outcome.unacknowledged = len(there - reported) - len(store.sessions(NAMESPACE))
 
 
 def main() -> None:
-    """Print a table for both databases."""
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--kills", type=int, default=200)
-    options.add_argument("--seed", type=int, default=1)
-    given = options.parse_args()
-    server = Postgres()
-    with tempfile.TemporaryDirectory() as directory:
-        urls = {"sqlite": str(Path(directory) / "ledger.db"), "postgresql": server.empty()}
-        print("database    kills  commits  whole but unsaid  lost  faults  no archive  seconds")
-        for name, url in urls.items():
-            found = crash(url, given.kills, given.seed, every=10)
-            print(
-                f"{name:<10} {found.kills:6} {found.acknowledged:8} {found.unacknowledged:17} "
-                f"{len(found.lost):5} {len(found.faults):7} {found.without_archive:11} "
-                f"{found.seconds:8.1f}"
-            )
-            for line in [*found.lost, *found.faults][:5]:
-                print("   ", line)
-    server.close()
+    given = options(__doc__, kills=200, seed=1)
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        for name, new_url in databases():
+            found = crash(new_url(), given.kills, given.seed, every=10)
+            bad = ("\n".join(lines[:5]) or 0 for lines in (found.lost, found.faults))
+            yield name, found.kills, found.acknowledged, *bad, found.without_archive
+
+    columns = ("database", "kills", "commits", "lost", "faults", "no archive")
+    show("writers killed at random points", columns, rows())
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ that its parent is at work on, and one of its own, through the compressor that i
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import faulthandler
 import functools
@@ -17,19 +16,18 @@ import os
 import random
 import signal
 import sys
-import tempfile
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import astuple, dataclass, fields
 from typing import Any
 
 from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore, Store
 from praison_compressor.ledger.sql.store import SqlStore, open_store
-from tests.helpers.stores import Postgres
+from tests.benchmarks.common import databases, options, show
 from tests.helpers.talks import NAMESPACE
 from tests.helpers.transcripts import session
 
@@ -61,13 +59,15 @@ class Parent:
 
     def __init__(self, store: Store) -> None:
         options: dict[str, Any] = {"context_window": 8_000, "protect_last_n_tokens": 1_000}
-        configs = [
-            CompressorConfig(**options, namespace=NAMESPACE, background=background)
+        self.engines = [
+            ContextCompressor(
+                CompressorConfig(**options, namespace=NAMESPACE, background=background),
+                summarizer=_model,
+                store=store,
+            )
             for background in (False, True)
         ]
-        self.engines = [ContextCompressor(c, summarizer=_model, store=store) for c in configs]
         self.rounds = [0] * WORKERS
-        self.errors: list[BaseException] = []
         self._over = threading.Event()
 
     def name(self, worker: int) -> str:
@@ -83,25 +83,20 @@ class Parent:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Threads that send while the caller forks."""
-        threads = [threading.Thread(target=self._work, args=(n,)) for n in range(WORKERS)]
-        for thread in threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            self._over.set()
-            for thread in threads:
-                thread.join()
+        """Threads that send while the caller forks; what one raises is raised at the end."""
+        with ThreadPoolExecutor(WORKERS) as pool:
+            working = [pool.submit(self._work, number) for number in range(WORKERS)]
+            try:
+                yield
+            finally:
+                self._over.set()
+        for each in working:
+            each.result()
 
     def _work(self, worker: int) -> None:
-        try:
-            while not self._over.is_set():
-                self.send(worker, self.name(worker))
-                self.rounds[worker] += 1
-        except BaseException as error:
-            self.errors.append(error)
-            raise
+        while not self._over.is_set():
+            self.send(worker, self.name(worker))
+            self.rounds[worker] += 1
 
 
 def forked(store: Store, forks: int) -> Forked:
@@ -114,7 +109,6 @@ def forked(store: Store, forks: int) -> Forked:
         for number in range(forks):
             time.sleep(random.uniform(0, 0.1))
             codes.append(in_child(functools.partial(_send, parent, number)))
-    assert not parent.errors, parent.errors
     faults = store.verify() if isinstance(store, SqlStore) else []
     print(*faults, sep="\n", end="\n" if faults else "", file=sys.stderr)
     return Forked(
@@ -123,7 +117,7 @@ def forked(store: Store, forks: int) -> Forked:
         failed=sum(code not in (None, 0) for code in codes),
         rounds=sum(parent.rounds),
         faults=len(faults),
-        seconds=time.monotonic() - started,
+        seconds=round(time.monotonic() - started, 1),
     )
 
 
@@ -163,27 +157,17 @@ def _ended(child: int) -> int | None:
 
 
 def main() -> None:
-    """Print a table."""
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--forks", type=int, default=200)
-    options.add_argument("--stores", nargs="+", default=["memory", "sqlite", "postgresql"])
-    given = options.parse_args()
-    print("store       forks  hung  failed  rounds  faults  seconds", flush=True)
-    for name in given.stores:
-        with tempfile.TemporaryDirectory() as directory:
-            server = Postgres() if name == "postgresql" else None
-            store: Store = MemoryStore()
-            if name != "memory":
-                store = open_store(server.empty() if server else Path(directory) / "ledger.db")
-            found = forked(store, given.forks)
+    given = options(__doc__, forks=200)
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        yield "memory", *astuple(forked(MemoryStore(), given.forks))
+        for name, new_url in databases():
+            store = open_store(new_url())
+            yield name, *astuple(forked(store, given.forks))
             store.close()
-            if server:
-                server.close()
-        print(
-            f"{name:<10} {found.forks:6} {found.hung:5} {found.failed:7} {found.rounds:7} "
-            f"{found.faults:7} {found.seconds:8.1f}",
-            flush=True,
-        )
+
+    columns = ("store", *(column.name for column in fields(Forked)))
+    show("children forked while their parent writes", columns, rows())
 
 
 if __name__ == "__main__":

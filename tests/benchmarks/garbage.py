@@ -1,6 +1,6 @@
 """What is refused as a summary: garbage against real segments, and true summaries against theirs.
 
-    python -m tests.benchmarks.garbage COMPACTIONS.jsonl
+    python -m tests.benchmarks.garbage --file COMPACTIONS.jsonl
 
 One {"pre": messages, "summary": text} a line: what a real model wrote of a real session. True are
 the summaries and each of their numbered sections of 200 characters and more. To reach: no kind of
@@ -9,8 +9,6 @@ garbage taken, no true summary refused.
 
 from __future__ import annotations
 
-import argparse
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +17,7 @@ from typing import Any
 from praison_compressor import SummaryRejected, SummaryReply
 from praison_compressor.summaries.prompts import rendering, request
 from praison_compressor.summaries.validation import accept, is_about
+from tests.benchmarks.common import options, recorded
 from tests.summaries.test_garbage import GARBAGE
 
 SECTION = re.compile(r"^\s*(?:\d+\.|#+) +(?=[A-Z*][^\n]{3,60}$)", re.MULTILINE)
@@ -42,12 +41,7 @@ def parts(summary: str) -> Iterator[str]:
 
 
 def main() -> None:
-    """Print how many of each are taken."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("file", type=Path)
-    rows = [
-        json.loads(line) for line in parser.parse_args().file.open(encoding="utf-8") if line.strip()
-    ]
+    rows = list(recorded(options(__doc__, file=Path).file))
     true = taken = false = 0
     for row in rows:
         asked = request(rendering(row["pre"]), target_tokens=750)

@@ -12,7 +12,6 @@ does not send again. A `+` marks turns that the host began again and again until
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import itertools
@@ -26,31 +25,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from praisonaiagents import ExecutionConfig
+from praisonaiagents import Agent, ExecutionConfig
 
 from praison_compressor import uninstall
 from praison_compressor.testing import LocalProvider, Recorded, Summarizer, Worker
-from tests.benchmarks.wires import unpaired
-from tests.helpers.hosting import (
-    EVERY_PATH,
-    MODES,
-    OPENAI,
-    WINDOW,
-    agent,
-    at_home,
-    context,
-    look_up,
-    numbered,
-    of_agent,
-    reused,
-    turn,
-)
+from tests.benchmarks.common import options, show
+from tests.helpers import hosting
+from tests.helpers.hosting import EVERY_PATH, MODES, OPENAI, WINDOW, of_agent
 from tests.helpers.provider import strict_provider
 
 MOST = 400  # requests of a cell, which needs 122 at most
 LONG = ExecutionConfig(max_iter=500, max_tool_calls_per_turn=5_000)
 PLAIN, LOOP, PARALLEL = SHAPES = ("plain", "loop", "parallel")
 COLUMNS = ("requests", "answers", "refused", "over", "unpaired", "prefix", "least", "summaries")
+MODELS = ("gpt-4o-mini", "gpt-local", "claude-sonnet-4-5")
 
 
 class Talk(NamedTuple):
@@ -59,19 +47,6 @@ class Talk(NamedTuple):
     turns: int
     rounds: int
     parallel: int
-
-
-class Cell(NamedTuple):
-    """The figures of one agent."""
-
-    requests: str
-    answers: str
-    refused: int
-    over: int
-    unpaired: int
-    prefix: str
-    least: str
-    summaries: int
 
 
 def talk(path: str, mode: str, shape: str, asked: Any) -> Talk:
@@ -85,25 +60,32 @@ def talk(path: str, mode: str, shape: str, asked: Any) -> Talk:
     return Talk(6, 1, 6) if one_round else Talk(2, asked.calls // 6, 6)
 
 
-def cell(path: str, mode: str, work: Talk, *, ours: bool) -> Cell:
-    """One agent at its work."""
+@contextlib.contextmanager
+def at_work(
+    path: str, worker: Worker, tools: list[Any], hosts: Any = None
+) -> Iterator[tuple[LocalProvider, Agent]]:
+    """A provider and an agent: ours, or, told by `hosts` what to do, of the host alone."""
     with (
         tempfile.TemporaryDirectory() as folder,
         pytest.MonkeyPatch.context() as patch,
-        strict_provider() as provider,
-        at_home(patch, Path(folder), provider),
+        strict_provider(worker) as provider,
+        hosting.at_home(patch, Path(folder), provider),
     ):
         provider.route("aux", Summarizer(r"L-\d+"))
-        provider.answer_with(
-            Worker(work.rounds, parallel=work.parallel, arguments=numbered, answer="Noted. " * 12)
-        )
-        asked_for = context(provider) if ours else _hosts_own()
-        if not ours:
+        if hosts:
             uninstall()
-        made = agent(
-            provider, path, asked_for, tools=[look_up] if work.rounds else None, execution=LONG
-        )
-        compressed_before: list[int] = []
+        asked = hosts or hosting.context(provider)
+        yield provider, hosting.agent(provider, path, asked, tools=tools or None, execution=LONG)
+
+
+def cell(path: str, mode: str, work: Talk, *, ours: bool) -> tuple[object, ...]:
+    """The figures of one agent at its work."""
+    worker = Worker(
+        work.rounds, parallel=work.parallel, arguments=hosting.numbered, answer="Noted. " * 12
+    )
+    compressed_before: list[int] = []
+    tools = [hosting.look_up] if work.rounds else []
+    with at_work(path, worker, tools, None if ours else _hosts_own()) as (provider, made):
         if ours:
             made.context_compressor.subscribe(
                 lambda event: (
@@ -139,78 +121,100 @@ def _hosts_own() -> dict[str, Any]:
     import litellm
     from praisonaiagents.context.models import OptimizerStrategy
 
-    for name in ("gpt-4o-mini", "openai/gpt-local", "gpt-local", "openai/gpt-4o-mini"):
-        known = litellm.model_cost.get(name, {})
-        litellm.model_cost[name] = {**known, "max_input_tokens": WINDOW}
-    for name in ("claude-sonnet-4-5", "anthropic/claude-sonnet-4-5"):
-        known = litellm.model_cost.get(name, {})
-        litellm.model_cost[name] = {**known, "max_input_tokens": WINDOW}
-    return {
-        "strategy": OptimizerStrategy.SUMMARIZE,
-        "llm_summarize": True,
-        "output_reserve": WINDOW // 4,
-    }
+    for name, prefix in itertools.product(MODELS, ("", "openai/", "anthropic/")):
+        known = litellm.model_cost.get(prefix + name, {})
+        litellm.model_cost[prefix + name] = {**known, "max_input_tokens": WINDOW}
+    strategy = OptimizerStrategy.SUMMARIZE
+    return {"strategy": strategy, "llm_summarize": True, "output_reserve": WINDOW // 4}
 
 
-def _answers(made: Any, mode: str, turns: int) -> int:
+def _answers(made: Agent, mode: str, turns: int) -> int:
     """How many turns had an answer; each is asked for by itself, so that none ends the others."""
     answered = 0
     for number in range(turns):
-        try:
-            (said,) = MODES[mode](made, [turn(number)])
-        except Exception:
-            continue
-        answered += bool(said and said.strip())
+        with contextlib.suppress(Exception):
+            (said,) = MODES[mode](made, [hosting.turn(number)])
+            answered += bool(said and said.strip())
     return answered
 
 
-def _figures(provider: LocalProvider, answers: str, compressed_before: list[int]) -> Cell:
+def _figures(
+    provider: LocalProvider, answers: str, compressed_before: list[int]
+) -> tuple[object, ...]:
+    """The values of `COLUMNS`."""
     sent = of_agent(provider)
     shares = [
-        reused(before, after)
+        100 * hosting.reused(before, after)
         for before, after in itertools.pairwise(sent)
         if not any(before.number <= count < after.number for count in compressed_before)
-        and not _is_a_new_turn(before, after)
+        and not is_dropped(before, after)
     ]
-    return Cell(
-        requests=f"{len(sent)}{'+' if len(sent) >= MOST else ''}",
-        answers=answers,
-        refused=sum(record.status != 200 for record in sent),
-        over=sum(record.over_window for record in sent),
-        unpaired=sum(unpaired(record.protocol, record.body) for record in sent),
-        prefix=f"{100 * statistics.mean(shares):.1f}" if shares else "-",
-        least=f"{100 * min(shares):.1f}" if shares else "-",
-        summaries=len(provider.for_model("aux")),
+    return (
+        f"{len(sent)}{'+' if len(sent) >= MOST else ''}",
+        answers,
+        sum(record.status != 200 for record in sent),
+        sum(record.over_window for record in sent),
+        sum(map(unpaired, sent)),
+        f"{statistics.mean(shares):.1f}" if shares else "-",
+        f"{min(shares):.1f}" if shares else "-",
+        len(provider.for_model("aux")),
     )
 
 
-def _is_a_new_turn(before: Recorded, after: Recorded) -> bool:
+def is_dropped(before: Recorded, after: Recorded) -> bool:
+    """Whether a tool loop has ended between two requests: the host does not send it again."""
     return before.messages[-1]["role"] == "tool" and after.messages[-1]["role"] == "user"
 
 
+def unpaired(record: Recorded) -> int:
+    """How many results have no call before them, and how many calls no result after them."""
+    waiting: list[str] = []
+    orphans = 0
+    for is_call, id in _calls_and_results(record.body.get("messages", record.body.get("input"))):
+        if is_call:
+            waiting.append(id)
+        elif id in waiting:
+            waiting.remove(id)
+        else:
+            orphans += 1
+    return orphans + len(waiting)
+
+
+def _calls_and_results(body: Any) -> Iterator[tuple[bool, str]]:
+    """Ids in their order, of calls and of results, on any of the three wires."""
+    if isinstance(body, list):
+        for part in body:
+            yield from _calls_and_results(part)
+    if not isinstance(body, dict):
+        return
+    kind = body.get("type")
+    result = body.get("tool_call_id") or body.get("tool_use_id")
+    if result or kind == "function_call_output":
+        yield False, result or body["call_id"]
+    elif kind in ("function", "tool_use", "function_call"):
+        yield True, body.get("call_id") or body["id"]
+    else:
+        yield from _calls_and_results(body.get("tool_calls"))
+        yield from _calls_and_results(body.get("content"))
+
+
 def main() -> None:
-    """Print the table, a line as soon as its cell is done."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--path", choices=EVERY_PATH)
-    parser.add_argument("--mode", choices=MODES)
-    parser.add_argument("--shape", choices=SHAPES)
-    parser.add_argument("--turns", type=int, default=24)
-    parser.add_argument("--calls", type=int, default=60)
-    asked = parser.parse_args()
+    given = options(__doc__, path=EVERY_PATH, mode=tuple(MODES), shape=SHAPES, turns=24, calls=60)
     logging.disable(logging.ERROR)
     warnings.simplefilter("ignore")
-    print(f"{'':44}" + "".join(f"{name:>17}" for name in COLUMNS))
-    print(f"{'path':18}{'mode':16}{'shape':10}" + f"{'ours / host':>17}" * len(COLUMNS))
-    for path, mode, shape in itertools.product(
-        [asked.path] if asked.path else EVERY_PATH,
-        [asked.mode] if asked.mode else MODES,
-        [asked.shape] if asked.shape else SHAPES,
-    ):
-        work = talk(path, mode, shape, asked)
-        with contextlib.redirect_stdout(io.StringIO()):  # the host prints its errors
-            both = [cell(path, mode, work, ours=ours) for ours in (True, False)]
-        figures = "".join(f"{f'{ours} / {theirs}':>17}" for ours, theirs in zip(*both, strict=True))
-        print(f"{path:18}{mode:16}{shape:10}{figures}", flush=True)
+
+    def rows() -> Iterator[tuple[str, ...]]:
+        for path, mode, shape in itertools.product(
+            [given.path] if given.path else EVERY_PATH,
+            [given.mode] if given.mode else MODES,
+            [given.shape] if given.shape else SHAPES,
+        ):
+            work = talk(path, mode, shape, given)
+            with contextlib.redirect_stdout(io.StringIO()):  # the host prints its errors
+                both = [cell(path, mode, work, ours=ours) for ours in (True, False)]
+            yield (path, mode, shape, *(f"{a} / {b}" for a, b in zip(*both, strict=True)))
+
+    show("ours / host", ("path", "mode", "shape", *COLUMNS), rows())
 
 
 if __name__ == "__main__":

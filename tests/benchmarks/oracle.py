@@ -11,11 +11,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from praison_compressor import CompressorConfig, ContextCompressor, SummarizerUnavailable
 from praison_compressor.messages import check, text_of
+from tests.benchmarks.common import show
+from tests.helpers.transcripts import call
 
 Message = dict[str, Any]
 FACT = re.compile(r"FACT-[A-Z]+-\d+-\d+")
@@ -40,14 +39,10 @@ def conversation(number: int, turns: int = 38) -> list[Message]:
         ended = f" FACT-TOOL-{number}-{t}" if t < 30 else ""
         first = f" FACT-FIRST-{number}-0" if t == 0 else ""
         again = f" FACT-FIRST-{number}-1" if t == 0 else ""
-        asked = {"name": "search", "arguments": f'{{"query": "topic {number} {t}"}}'}
+        asked = call(f"c{t}", "search", query=f"topic {number} {t}")
         messages += [
             {"role": "user", "content": f"Look into topic {t}.{planted}{first}"},
-            {
-                "role": "assistant",
-                "content": f"I look into it.{again}",
-                "tool_calls": [{"id": f"c{t}", "type": "function", "function": asked}],
-            },
+            {"role": "assistant", "content": f"I look into it.{again}", "tool_calls": [asked]},
             {"role": "tool", "tool_call_id": f"c{t}", "content": _filler(t) + ended},
             {"role": "assistant", "content": f"Topic {t} is looked into; nothing more to it."},
         ]
@@ -73,7 +68,7 @@ async def oracle(messages: list[Message]) -> str:
 
 async def down(messages: list[Message]) -> str:
     """A model that does not answer."""
-    raise SummarizerUnavailable("the model is down", kind="auth")
+    raise SummarizerUnavailable("down", kind="network")
 
 
 def compressor(summarizer: Any) -> ContextCompressor:
@@ -106,22 +101,18 @@ def rounds(summarizer: Any) -> tuple[list[Message], list[Message]]:
 
 
 def main() -> None:
-    """Print the table."""
-    table = Table("system", "first exchange", "user", "tool ends", "valid", "model down")
-    for row in PEERS:
-        table.add_row(*row)
     first, second = rounds(oracle)
-    static, static_second = rounds(down)
-    valid = "yes" if not check(first) else "no"
-    lost = "user {1}, tool {2}".format(*kept(static))
-    table.add_row("praison-compressor", *kept(first), valid, lost)
-    lost = "user {1}, tool {2}".format(*kept(static_second))
-    table.add_row(
-        ".. round 1 after round 2", *kept(second), "yes" if not check(second) else "no", lost
-    )
-    lost = "user {1}, tool {2}".format(*kept(static_second, 2))
-    table.add_row(".. round 2 after round 2", *kept(second, 2), "", lost)
-    Console().print(table)
+    down_first, down_second = rounds(down)
+    ours = []
+    for name, view, static, number in (
+        ("praison-compressor", first, down_first, 1),
+        (".. round 1 after round 2", second, down_second, 1),
+        (".. round 2 after round 2", second, down_second, 2),
+    ):
+        lost = "user {1}, tool {2}".format(*kept(static, number))
+        ours.append((name, *kept(view, number), check(view) == [], lost))
+    columns = ("system", "first exchange", "user", "tool ends", "valid", "model down")
+    show("planted facts that are left", columns, [*PEERS, *ours])
 
 
 if __name__ == "__main__":

@@ -9,23 +9,18 @@ process must end with the same view, and nobody may wait for ever.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import hashlib
-import json
 import multiprocessing
 import os
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from multiprocessing.pool import Pool
 from pathlib import Path
 from typing import Any
 
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.ledger.sql.store import open_store
-from tests.helpers.stores import Postgres
+from tests.benchmarks.common import databases, options, show
 from tests.helpers.talks import NAMESPACE
 from tests.helpers.transcripts import session as coding_session
 
@@ -43,12 +38,6 @@ class Race:
     views: int
     """Different views of one conversation at its end, at most: 1 where all agree."""
     faults: list[str]
-    seconds: float
-
-    @property
-    def sound(self) -> bool:
-        """Whether each segment cost one call and all saw the same."""
-        return self.calls == self.segments and self.views == 1 and not self.faults
 
 
 def race(url: str, processes: int, sessions: int, directory: Path) -> Race:
@@ -57,11 +46,9 @@ def race(url: str, processes: int, sessions: int, directory: Path) -> Race:
     calls.write_text("")
     open_store(url).check()
     jobs = [(url, str(calls), number, sessions) for number in range(processes)]
-    started = time.monotonic()
     context = multiprocessing.get_context("fork")
     with context.Pool(processes) as pool:
-        ends = _all(pool, _converse, jobs)
-    seconds = time.monotonic() - started
+        ends = pool.starmap_async(_converse, jobs).get(timeout=280)
     store = open_store(url)
     entries = [
         entry
@@ -76,16 +63,11 @@ def race(url: str, processes: int, sessions: int, directory: Path) -> Race:
         sessions=len(store.sessions(NAMESPACE)),
         views=views,
         faults=[str(fault) for fault in store.verify()],
-        seconds=seconds,
     )
 
 
-def _all(pool: Pool, work: Callable[..., Any], jobs: Sequence[Any]) -> list[Any]:
-    return pool.starmap_async(work, jobs).get(timeout=280)
-
-
 def _converse(url: str, calls: str, number: int, sessions: int) -> dict[str, str]:
-    """Send every conversation, turn by turn; the digest of each last view."""
+    """Send every conversation, turn by turn; each last view."""
     compressor = ContextCompressor(
         CompressorConfig(context_window=5_000, protect_last_n_tokens=800, namespace=NAMESPACE),
         summarizer=_model(Path(calls)),
@@ -101,10 +83,7 @@ async def _turns(compressor: ContextCompressor, names: Sequence[str]) -> dict[st
         done = await asyncio.gather(
             *(compressor.compress(_conversation(name, 2 * turn), session_id=name) for name in names)
         )
-        views = {
-            name: hashlib.sha256(json.dumps(result.messages).encode()).hexdigest()
-            for name, result in zip(names, done, strict=True)
-        }
+        views = {name: str(one.messages) for name, one in zip(names, done, strict=True)}
     return views
 
 
@@ -124,25 +103,21 @@ def _model(calls: Path) -> Callable[..., Any]:
     return model
 
 
+COLUMNS = ("database", "processes", "calls", "segments", "sessions", "views", "faults")
+
+
 def main() -> None:
-    """Print a table."""
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--processes", type=int, default=8)
-    options.add_argument("--sessions", type=int, default=32)
-    given = options.parse_args()
-    server = Postgres()
-    print("database    processes  sessions  calls  segments  views  faults  seconds")
-    for sessions in (1, given.sessions):
-        for database in ("sqlite", "postgresql"):
-            with tempfile.TemporaryDirectory() as directory:
-                path = Path(directory)
-                url = str(path / "ledger.db") if database == "sqlite" else server.empty()
-                found = race(url, given.processes, sessions, path)
-            print(
-                f"{database:<10} {given.processes:10} {found.sessions:9} {found.calls:6} "
-                f"{found.segments:9} {found.views:6} {len(found.faults):7} {found.seconds:8.1f}"
-            )
-    server.close()
+    given = options(__doc__, processes=8, sessions=32)
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        for name, new_url in databases():
+            for sessions in (1, given.sessions):
+                with tempfile.TemporaryDirectory() as folder:
+                    found = race(new_url(), given.processes, sessions, Path(folder))
+                counts = (found.calls, found.segments, found.sessions, found.views)
+                yield name, given.processes, *counts, len(found.faults)
+
+    show("processes that send the same conversations", COLUMNS, rows())
 
 
 if __name__ == "__main__":

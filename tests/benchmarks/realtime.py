@@ -9,8 +9,8 @@ The same script is run with the memory off and on, alternately: what it adds is 
 
 from __future__ import annotations
 
-import argparse
 import asyncio
+import itertools
 import json
 import statistics
 import sys
@@ -18,13 +18,10 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from praison_compressor.praisonai.realtime import RealtimeAgent
-from tests.helpers.realtime_caller import Caller, model, oracle, value_of
+from tests.benchmarks.common import options, show
+from tests.helpers.realtime_caller import Caller, archived, model, oracle, value_of
 from tests.helpers.realtime_server import Event, Kept, RealtimeServer, Reply
-from tests.helpers.realtime_talk import archived
 
 LOW, HIGH = 20, 60
 PACE_SECONDS = 0.004
@@ -42,7 +39,6 @@ def chatty(items: list[Kept]) -> Reply:
 class Run:
     """One conversation's figures."""
 
-    memory: str
     latencies: list[float] = field(default_factory=list)
     """Seconds from the server's stamp to the callback, of every audio event."""
     bills: list[int] = field(default_factory=list)
@@ -52,7 +48,6 @@ class Run:
     lost: int = 0
     folds: int = 0
     refusals: int = 0
-    seconds: float = 0.0
 
 
 async def serve() -> None:
@@ -97,7 +92,7 @@ class Books:
 
 async def converse(turns: int, marks: dict[str, int]) -> Run:
     """The script, once."""
-    run = Run("on" if marks else "off")
+    run = Run()
 
     def stamp(event: Event) -> None:
         if event["type"] == "response.output_audio.delta":
@@ -106,13 +101,11 @@ async def converse(turns: int, marks: dict[str, int]) -> Run:
     async with Books() as books:
         agent = RealtimeAgent(url=books.url, verbose=False, summarizer=oracle, **marks)
         agent.on_event(stamp)
-        began = time.perf_counter()
         async with Caller(agent) as caller:
             caller.transcribed = bool(marks)
             for turn in range(turns):
                 await caller.script(range(turn, turn + 1))
                 run.sizes.append(len((await books.read())["ids"]))
-            run.seconds = time.perf_counter() - began
             for number in range(PLANTED):
                 fact = f"fact-{number} is {value_of(f'fact-{number}')}"
                 run.known += (await caller.turn(f"What is fact-{number}")) == fact
@@ -131,73 +124,45 @@ def quantile(values: list[float], share: float) -> float:
     return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-async def runs(turns: int, count: int) -> list[Run]:
+COLUMNS = (
+    *("memory", "input tokens", "last response", "items, highest", "lowest after a fold"),
+    *(f"facts of {PLANTED}", "items lost", "folds", "refused", "audio events", "p50 ms", "p99 ms"),
+)
+
+
+def row(memory: str, runs: list[Run]) -> tuple[object, ...]:
+    """The last run's figures, and the times of all."""
+    run = runs[-1]
+    lows = [after for before, after in itertools.pairwise(run.sizes) if after < before]
+    bills = run.bills[:-PLANTED]
+    sizes = sum(bills), bills[-1], max(run.sizes), min(lows, default=0)
+    lost = run.lost if memory == "on" else 0
+    latencies = [latency for each in runs for latency in each.latencies]
+    times = (f"{quantile(latencies, share):.2f}" for share in (0.5, 0.99))
+    return memory, *sizes, run.known, lost, run.folds, run.refusals, len(latencies), *times
+
+
+async def runs(turns: int, count: int) -> tuple[list[Run], list[Run]]:
     """Off and on, alternately, so that the machine's moods meet both."""
-    found = []
+    off, on = [], []
     for _ in range(count):
-        for marks in ({}, {"max_history_items": LOW, "trigger_items": HIGH}):
-            found.append(await converse(turns, marks))
-    return found
-
-
-def show(found: list[Run]) -> None:
-    """Print the table."""
-    table = Table(
-        "memory",
-        "input tokens",
-        "last response",
-        "items, highest",
-        "lowest after a fold",
-        f"facts of {PLANTED}",
-        "items lost",
-        "folds",
-        "refused",
-        "audio events",
-        "p50 ms",
-        "p99 ms",
-        title="a scripted voice conversation with tools and barge-ins",
-    )
-    for name in ("off", "on"):
-        same = [run for run in found if run.memory == name]
-        latencies = [latency for run in same for latency in run.latencies]
-        table.add_row(name, *map(str, figures(same[-1])), *times(latencies))
-    Console(width=160).print(table)
-    off, on = (
-        [quantile(run.latencies, 0.99) for run in found if run.memory == name]
-        for name in ("off", "on")
-    )
-    added = statistics.median(b - a for a, b in zip(off, on, strict=True))
-    print(f"added at p99, median of {len(on)} pairs of runs: {added:+.2f} ms (promised: 5)")
-
-
-def figures(run: Run) -> tuple[int, ...]:
-    """What the table says of a run, but for times."""
-    pairs = zip(run.sizes, run.sizes[1:], strict=False)
-    lows = [after for before, after in pairs if after < before]
-    lost = run.lost if run.memory == "on" else 0
-    last = run.bills[-PLANTED - 1]
-    billed = sum(run.bills[:-PLANTED])
-    lowest = min(lows, default=0)
-    return billed, last, max(run.sizes), lowest, run.known, lost, run.folds, run.refusals
-
-
-def times(latencies: list[float]) -> tuple[str, ...]:
-    """How many, the middle, and the slowest hundredth."""
-    middle, slow = quantile(latencies, 0.5), quantile(latencies, 0.99)
-    return f"{len(latencies)}", f"{middle:.2f}", f"{slow:.2f}"
+        off.append(await converse(turns, {}))
+        on.append(await converse(turns, {"max_history_items": LOW, "trigger_items": HIGH}))
+    return off, on
 
 
 def main() -> None:
-    """Run it."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--turns", type=int, default=200)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = options(__doc__, turns=200, runs=3, serve=False)
     if given.serve:
         asyncio.run(serve())
         return
-    show(asyncio.run(runs(given.turns, given.runs)))
+    off, on = asyncio.run(runs(given.turns, given.runs))
+    title = "a scripted voice conversation with tools and barge-ins"
+    show(title, COLUMNS, [row("off", off), row("on", on)])
+    pairs = zip(off, on, strict=True)
+    added = [quantile(b.latencies, 0.99) - quantile(a.latencies, 0.99) for a, b in pairs]
+    middle = statistics.median(added)
+    print(f"added at p99, median of {len(added)} pairs of runs: {middle:+.2f} ms (promised: 5)")
 
 
 if __name__ == "__main__":

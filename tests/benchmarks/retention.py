@@ -44,9 +44,11 @@ CONFIG = CompressorConfig(head_tokens=0, tool_policies={"*": "summarize"})
 TOKENS = BenchCounter()
 
 
-def static(messages: list[Message], budget: int) -> list[Message]:
+def static(
+    messages: list[Message], budget: int, config: CompressorConfig = CONFIG
+) -> list[Message]:
     """A view of at most `budget` tokens without a model."""
-    ours = ContextCompressor(CONFIG, tokens=TOKENS)
+    ours = ContextCompressor(config, tokens=TOKENS)
     try:
         return ours.compress_sync(messages, target_tokens=budget).messages
     except BudgetTooSmall:  # a newest user message that no summary may replace: it is shortened

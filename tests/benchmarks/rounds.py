@@ -9,20 +9,18 @@ file when its path and the last thing done to it stand on one line, or in a call
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
-
-from rich.console import Console
-from rich.table import Table
 
 from praison_compressor import (
     CompressorConfig,
     CompressResult,
     ContextCompressor,
-    SummarizerUnavailable,
 )
 from praison_compressor.messages import check, text_of
+from tests.benchmarks.common import show
+from tests.benchmarks.oracle import down
+from tests.helpers.transcripts import step
 
 Message = dict[str, Any]
 
@@ -33,7 +31,7 @@ CONSTRAINTS = (
     "Keep Python 3.10 compatibility in all modules.",
     "Do not add dependencies without asking me first.",
 )
-ACTIONS = {"created": "write_file", "edited": "edit_file", "deleted": "bash", "moved": "bash"}
+ACTIONS = ("created", "edited", "deleted", "moved")
 FILES_PER_ACTION = 5
 ROUNDS = 9
 
@@ -47,47 +45,33 @@ def planted_files() -> dict[str, str]:
     }
 
 
-def _call(number: int, name: str, arguments: dict[str, Any], result: str) -> list[Message]:
-    function = {"name": name, "arguments": json.dumps(arguments)}
-    id = f"call_{number}"
-    asked = {"id": id, "type": "function", "function": function}
-    return [
-        {"role": "assistant", "content": None, "tool_calls": [asked]},
-        {"role": "tool", "tool_call_id": id, "content": result},
-    ]
-
-
-def _touch(number: int, path: str, action: str) -> list[Message]:
+def _touch(path: str, action: str) -> list[Message]:
+    id = f"call_{path}"
     if action == "created":
-        given = {"path": path, "content": "def run():\n    return 1\n" * 6}
-        return _call(number, "write_file", given, f"wrote {path}")
+        return step(id, f"wrote {path}", "write_file", path=path, content="return 1\n" * 12)
     if action == "edited":
-        given = {"path": path, "old": "return 1", "new": "return 2"}
-        return _call(number, "edit_file", given, f"edited {path}")
+        return step(id, f"edited {path}", "edit_file", path=path, old="return 1", new="return 2")
     if action == "deleted":
-        return _call(number, "bash", {"command": f"git rm {path}"}, f"rm '{path}'")
+        return step(id, f"rm '{path}'", "bash", command=f"git rm {path}")
     moved = path.replace("src/moved", "lib/moved")
-    return _call(number, "bash", {"command": f"git mv {path} {moved}"}, "")
+    return step(id, "", "bash", command=f"git mv {path} {moved}")
 
 
 def session(rounds: int) -> list[Message]:
     """The whole session up to that round; each round ends with a user message."""
     messages: list[Message] = [{"role": "system", "content": "You are a coding agent."}]
     messages.append({"role": "user", "content": "Port the billing service to the new framework."})
-    number = 0
     for text in CONSTRAINTS:
         messages.append({"role": "user", "content": text})
         messages.append({"role": "assistant", "content": "Understood."})
     for path, action in planted_files().items():
-        number += 1
-        messages += _touch(number, path, action)
+        messages += _touch(path, action)
     for turn in range(rounds * 12):
         messages.append({"role": "user", "content": f"Next, look at step {turn} of the port."})
         for part in range(3):
-            number += 1
             path = f"docs/notes/step_{turn}_{part}.md"
             body = f"Notes of step {turn} part {part}. " + "It works as described here. " * 60
-            messages += _call(number, "read_file", {"path": path}, body)
+            messages += step(f"call_{turn}_{part}", body, path=path)
         messages.append({"role": "assistant", "content": f"Step {turn} needs no change."})
     return messages[:-1]
 
@@ -112,11 +96,6 @@ def _names(line: str, path: str) -> bool:
 async def oracle(messages: list[Message]) -> str:
     """A model that writes prose and keeps no list: what is certain is the audit's to add."""
     return "## Done\nThe port goes on as planned; the steps so far need no change."
-
-
-async def down(messages: list[Message]) -> str:
-    """A model that does not answer."""
-    raise SummarizerUnavailable("down", kind="network")
 
 
 def play(model_in: Callable[[int], Any]) -> tuple[list[CompressResult], ContextCompressor]:
@@ -149,24 +128,20 @@ SETTINGS: dict[str, Callable[[int], Any]] = {
 }
 
 
-def main() -> None:
-    """Print the table."""
-    table = Table("summaries", "round", "tokens", "view", "by", "constraints", "files", "valid")
-    total = len(planted_files())
+def rows() -> Iterator[tuple[object, ...]]:
+    """Every round of every setting."""
     for name, model_in in SETTINGS.items():
         for number, result in enumerate(play(model_in)[0], 1):
             constraints, files = score(result.messages)
-            table.add_row(
-                name,
-                str(number),
-                str(result.tokens_before),
-                str(result.tokens_after),
-                str(result.summary_method),
-                f"{constraints}/{len(CONSTRAINTS)}",
-                f"{files}/{total}",
-                "yes" if not check(result.messages) else "no",
-            )
-    Console(width=120).print(table)
+            kept = f"{constraints}/{len(CONSTRAINTS)}", f"{files}/{len(planted_files())}"
+            sizes = result.tokens_before, result.tokens_after
+            valid = check(result.messages) == []
+            yield name, number, *sizes, result.summary_method, *kept, valid
+
+
+def main() -> None:
+    columns = ("summaries", "round", "tokens", "view", "by", "constraints", "files", "valid")
+    show("what was planted in round 1", columns, rows())
 
 
 if __name__ == "__main__":

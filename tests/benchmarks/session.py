@@ -1,6 +1,6 @@
 """Sixty user turns past the window, real agents, beside the host without us.
 
-    python -m tests.benchmarks.session
+    python -m tests.benchmarks.session [--turns 60]
 
 Counts requests and what the provider refused, calls of the summarizer beside the most that the
 growth of the conversation allows, and how much of the previous request's non-system bytes the
@@ -13,97 +13,33 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import tempfile
+import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
-from praison_compressor import CompressorConfig, TokenCounter, install, uninstall
-from praison_compressor.testing import LocalProvider, Recorded, Summarizer, Worker
+from praison_compressor import CompressorConfig, TokenCounter
+from praison_compressor.testing import Recorded, Worker
 from praison_compressor.view.budget import Budget
-from tests.helpers.hosting import LITELLM, OPENAI, agent, chat, context, numbered, turn
+from tests.benchmarks.common import options, show
+from tests.benchmarks.host_matrix import at_work, is_dropped
+from tests.helpers.hosting import LITELLM, OPENAI, WINDOW, chat, look_up, numbered, reused, turn
 
-TURNS = 60
-WINDOW = 6_000
 WORKERS = {
     "plain": Worker(answer="The ledger is in order; nothing is open. " * 4),
     "3 calls a turn": Worker(calls=3, tool="look_up", arguments=numbered, answer="In order. " * 9),
 }
+COLUMNS = (
+    *("path", "work", "system", "requests", "refused", "over window", "summaries", "at most"),
+    *("prefix kept, mean", "least", "of a loop's last"),
+)
 
 
-@contextmanager
-def environment(provider: LocalProvider) -> Iterator[None]:
-    """The host finds the provider in its environment, and an empty home."""
-    here = Path.cwd()
-    with tempfile.TemporaryDirectory() as home:
-        given = {
-            "HOME": home,
-            "OPENAI_BASE_URL": provider.base_url,
-            "OPENAI_API_BASE": provider.base_url,
-            "OPENAI_API_KEY": "sk-of-the-agent",
-            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-            "PRAISONAI_AUTO_APPROVE": "true",
-            "PRAISONAI_TELEMETRY_DISABLED": "true",
-        }
-        before = {name: os.environ.get(name) for name in given}
-        os.environ.update(given)
-        os.chdir(home)
-        try:
-            yield
-        finally:
-            os.chdir(here)
-            for name, value in before.items():
-                os.environ.pop(name, None)
-                os.environ.update({name: value} if value is not None else {})
-
-
-def run(path: str, shape: str, *, ours: bool) -> list[Recorded]:
+def run(path: str, shape: str, turns: int, hosts: Any) -> list[Recorded]:
     """One conversation; every request that reached the provider."""
-    worker = WORKERS[shape]
-    with LocalProvider(worker, window=WINDOW) as provider, environment(provider):
-        provider.set_window(128_000, "aux")
-        provider.route("aux", Summarizer(r"L-\d{3}"))
-        install() if ours else uninstall()
-        asked: Any = context(provider) if ours else _shipped()
-        tools = [_look_up] if "calls" in shape else None
-        made = agent(provider, path, asked, tools=tools)
-        try:
-            chat(made, [turn(number) for number in range(TURNS)])
-        finally:
-            uninstall()
+    tools = [look_up] if "calls" in shape else []
+    with at_work(path, WORKERS[shape], tools, hosts) as (provider, made):
+        chat(made, [turn(number) for number in range(turns)])
         return list(provider.requests)
-
-
-def _shipped() -> Any:
-    from praisonaiagents.context.models import OptimizerStrategy
-
-    return {"strategy": OptimizerStrategy.SUMMARIZE, "llm_summarize": True}
-
-
-def _look_up(topic: str, part: int) -> str:
-    """Look a topic up.
-
-    Args:
-        topic: what to look up
-        part: which part of it
-    """
-    from tests.helpers.hosting import look_up
-
-    return look_up(topic, part)
-
-
-_look_up.__name__ = "look_up"
-
-
-def body(request: Recorded) -> str:
-    """The request's messages without the system's, as bytes on the wire."""
-    messages = [m for m in request.messages if m.get("role") not in ("system", "developer")]
-    return json.dumps(messages, ensure_ascii=False)[1:-1]
 
 
 def prefix_shares(requests: list[Recorded]) -> list[float]:
@@ -117,83 +53,58 @@ def prefix_shares(requests: list[Recorded]) -> list[float]:
         first = before if before.messages[-1]["role"] == "user" else first
         one = first if is_dropped(before, after) else before
         if one is not None and not _is_compressed(requests, one, after):
-            shares.append(_share(one, after))
+            shares.append(reused(one, after))
     return shares
 
 
 def boundary_shares(requests: list[Recorded]) -> list[float]:
     """Of the last request of each tool loop, the share with which the next turn begins."""
     pairs = list(itertools.pairwise(r for r in requests if r.model != "aux"))
-    return [_share(before, after) for before, after in pairs if is_dropped(before, after)]
-
-
-def is_dropped(before: Recorded, after: Recorded) -> bool:
-    """Whether a tool loop has ended between two requests."""
-    return before.messages[-1]["role"] == "tool" and after.messages[-1]["role"] == "user"
+    return [reused(before, after) for before, after in pairs if is_dropped(before, after)]
 
 
 def _is_compressed(requests: list[Recorded], before: Recorded, after: Recorded) -> bool:
     return any(r.model == "aux" and before.number < r.number < after.number for r in requests)
 
 
-def _share(before: Recorded, after: Recorded) -> float:
-    old, new = body(before), body(after)
-    return _common(old, new) / max(1, len(old))
-
-
-def _common(old: str, new: str) -> int:
-    """How many characters two texts have in common from the beginning."""
-    pairs = zip(old, new, strict=False)
-    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(old), len(new)))
-
-
-def allowed_calls(requests: list[Recorded], path: str) -> int:
+def allowed_calls(requests: list[Recorded]) -> int:
     """One call for each (trigger - target) tokens that the conversation grew by."""
     counter = TokenCounter("gpt-4o-mini")
     budget = Budget.of(CompressorConfig(), WINDOW)
-    main = [r for r in requests if r.model != "aux" and not r.refused]
     seen: dict[str, int] = {}
-    for request in main:
-        for message in request.messages:
+    for request in requests:
+        for message in request.messages if request.model != "aux" and not request.refused else ():
             seen.setdefault(json.dumps(message, sort_keys=True), counter.message(message))
-    grown = sum(seen.values())
-    return grown // (budget.trigger - budget.target)
+    return sum(seen.values()) // (budget.trigger - budget.target)
+
+
+def rows(turns: int) -> Iterator[tuple[object, ...]]:
+    """Each path and shape, ours and the host as shipped."""
+    from praisonaiagents.context.models import OptimizerStrategy
+
+    shipped = {"strategy": OptimizerStrategy.SUMMARIZE, "llm_summarize": True}
+    for path, shape, hosts in itertools.product((OPENAI, LITELLM), WORKERS, (None, shipped)):
+        requests = run(path, shape, turns, hosts)
+        shares, last = prefix_shares(requests) or [0.0], boundary_shares(requests)
+        yield (
+            path,
+            f"{turns} {shape}",
+            "host as shipped" if hosts else "ours",
+            sum(r.model != "aux" for r in requests),
+            sum(r.refused for r in requests),
+            sum(r.over_window for r in requests),
+            sum(r.model == "aux" for r in requests),
+            "" if hosts else allowed_calls(requests),
+            f"{sum(shares) / len(shares):.1%}",
+            f"{min(shares):.1%}",
+            f"{sum(last) / len(last):.1%}" if last else "",
+        )
 
 
 def main() -> None:
-    """Print the table."""
-    table = Table(
-        "path",
-        "turns",
-        "system",
-        "requests",
-        "refused",
-        "over window",
-        "summaries",
-        "at most",
-        "prefix kept, mean",
-        "least",
-        "of a loop's last",
-    )
-    for path, shape in itertools.product((OPENAI, LITELLM), WORKERS):
-        for ours in (True, False):
-            requests = run(path, shape, ours=ours)
-            shares = prefix_shares(requests) or [0.0]
-            last = boundary_shares(requests)
-            table.add_row(
-                path,
-                f"{TURNS} {shape}",
-                "ours" if ours else "host as shipped",
-                str(sum(r.model != "aux" for r in requests)),
-                str(sum(r.refused for r in requests)),
-                str(sum(r.over_window for r in requests)),
-                str(sum(r.model == "aux" for r in requests)),
-                str(allowed_calls(requests, path)) if ours else "",
-                f"{sum(shares) / len(shares):.1%}",
-                f"{min(shares):.1%}",
-                f"{sum(last) / len(last):.1%}" if last else "",
-            )
-    Console(width=160).print(table)
+    given = options(__doc__, turns=60)
+    logging.disable(logging.WARNING)
+    show("real agents past their window", COLUMNS, rows(given.turns))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,6 @@
 
     python -m tests.benchmarks.store                           100 sessions against 1,000
     python -m tests.benchmarks.store --sessions 10000          ... 10,000 (1,000,000 messages)
-    python -m tests.benchmarks.store --corpus FILE.jsonl       bytes on recorded sessions
-    python -m tests.benchmarks.store --roundtrip FILE.jsonl    compressed in stages, restored
 
 Every session archives 100 messages and records a tail of 20 beside them. Times are medians over
 random sessions that the process has not read before, taken in turns from a small and a large store;
@@ -12,31 +10,26 @@ random sessions that the process has not read before, taken in turns from a smal
 
 from __future__ import annotations
 
-import argparse
 import functools
 import json
 import random
 import statistics
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import create_engine, text
 
-from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor
 from praison_compressor.ledger.sql.database import parse
-from praison_compressor.ledger.sql.store import SqlStore, open_store
-from tests.benchmarks.copying import multiply
-from tests.helpers.stores import Postgres
+from praison_compressor.ledger.sql.store import open_store
+from tests.benchmarks.common import DATABASES, databases, options, show
 from tests.helpers.talks import NAMESPACE, segment
 
 Message = dict[str, Any]
 MESSAGES = 100
 TAIL = 20
 SAMPLE = 40
-COMMITTED = 1_000  # sessions beyond which a store is filled with copies
 # Enough different words that an index has something to hold, and some that are everywhere.
 COMMON = "the file test error function return value module build and run with config path".split()
 
@@ -70,10 +63,10 @@ def _texts() -> list[str]:
     return found
 
 
-def fill(store: SqlStore, numbers: Sequence[int]) -> int:
-    """Commit a session per number; the bytes of their transcripts."""
-    size = 0
-    for number in numbers:
+def fill(url: str, sessions: int) -> int:
+    """Commit so many sessions; the bytes of their transcripts."""
+    store, size = open_store(url), 0
+    for number in range(sessions):
         messages = conversation(number)
         size += sum(len(json.dumps(message).encode()) for message in [*messages, *tail(number)])
         half = MESSAGES // 2
@@ -81,18 +74,8 @@ def fill(store: SqlStore, numbers: Sequence[int]) -> int:
         for place, run in enumerate((messages[:half], messages[half:])):
             outline = (*range(place + 1), *tail(number))
             session = store.commit(session, [(segment(run, "A summary. " * 60), run)], outline)
-    return size
-
-
-def filled(url: str, sessions: int) -> int:
-    """Commit so many sessions; PostgreSQL copies what goes beyond the first 1,000 by itself."""
-    times = sessions // COMMITTED if url.startswith("postgresql") and sessions > COMMITTED else 1
-    store = open_store(url)
-    size = fill(store, range(sessions // times))
     store.close()
-    if times > 1:
-        multiply(url, sessions // times, times)
-    return size * times
+    return size
 
 
 class Probe:
@@ -130,132 +113,42 @@ class Probe:
         return done
 
 
-def size_of(url: str, directory: Path) -> int:
+def size_of(url: str) -> int:
     """Bytes that the store takes on the disk."""
-    if url.startswith("postgresql"):
-        engine = create_engine(parse(url))
-        query = (
-            "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c "
-            "WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace"
-        )
-        with engine.connect() as connection:
-            return int(connection.execute(text(query)).scalar_one())
-    return sum(file.stat().st_size for file in directory.iterdir())
+    parsed = parse(url)
+    if parsed.get_backend_name() == "sqlite":
+        file = Path(str(parsed.database))
+        return sum(part.stat().st_size for part in file.parent.glob(f"{file.name}*"))
+    query = (
+        "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c "
+        "WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace"
+    )
+    with create_engine(parsed).connect() as connection:
+        return int(connection.execute(text(query)).scalar_one())
 
 
-def growth(urls: Sequence[str], directories: Sequence[Path], sizes: Sequence[int]) -> None:
-    """Print the times at both sizes, taken in turns so that the machine is as busy for both."""
-    transcripts = []
-    for url, sessions in zip(urls, sizes, strict=True):
-        transcripts.append(filled(url, sessions))
-    stored = [size_of(url, place) for url, place in zip(urls, directories, strict=True)]
-    probes = [Probe(url, sessions) for url, sessions in zip(urls, sizes, strict=True)]
+def growth(new_url: Callable[[], str], sizes: tuple[int, int]) -> Iterator[tuple[object, ...]]:
+    """The times at both sizes, taken in turns so that the machine is as busy for both."""
+    urls = [new_url() for _ in sizes]
+    filled = [fill(url, size) for url, size in zip(urls, sizes, strict=True)]
+    stored = size_of(urls[1]) / filled[1]
+    probes = [Probe(url, size) for url, size in zip(urls, sizes, strict=True)]
     for _ in range(SAMPLE):
         for probe in probes:
             probe.once()
     small, large = probes
-    print(f"{'':<24}{sizes[0]:>10,}{sizes[1]:>12,} sessions   ratio")
     for name, times in small.times.items():
         first, second = statistics.median(times), statistics.median(large.times[name])
-        print(f"{name + ', ms':<24}{first:>10.2f}{second:>12.2f} {second / first:>16.2f}")
-    print(f"bytes stored per byte of transcript: {stored[1] / transcripts[1]:.2f}\n")
-
-
-def corpus(url: str, directory: Path, file: Path) -> None:
-    """Print what recorded sessions take, and that they come back word for word."""
-    store = open_store(url)
-    size = wrong = 0
-    for recorded in _recorded(file):
-        messages = recorded["messages"]
-        size += sum(len(json.dumps(m, ensure_ascii=False).encode()) for m in messages)
-        session = store.open(NAMESPACE, str(recorded["id"]))
-        for start in range(0, len(messages), 40):
-            run = messages[start : start + 40]
-            session = store.commit(session, [(segment(run, "A summary. " * 60), run)])
-        back = [m for e in session.entries for m in store.originals(session, e) or ()]
-        wrong += back != messages
-    faults = store.verify()
-    store.close()
-    print(
-        f"{len(store.sessions(NAMESPACE))} recorded sessions, {size:,} bytes: "
-        f"{size_of(url, directory) / size:.2f} bytes stored per byte, "
-        f"{wrong} sessions came back otherwise, {len(faults)} faults\n"
-    )
-    store.close()
-
-
-def roundtrip(url: str, file: Path) -> None:
-    """Print how many recorded sessions a view restores, compressed in stages by fresh objects."""
-    config = CompressorConfig(
-        context_window=12_000,
-        protect_last_n_tokens=3_000,
-        redact_archive=False,  # with it a key that was said comes back masked
-        namespace=NAMESPACE,
-        store_url=url,
-    )
-    alone = compressed = exact = same = compressions = count = 0
-    for recorded in _recorded(file):
-        name, messages = str(recorded["id"]), recorded["messages"]
-        for share in (0.4, 0.6, 0.8, 1.0):
-            subject = ContextCompressor(config)
-            stage = messages[: round(len(messages) * share)]
-            try:
-                done = subject.compress_sync(stage, session_id=name)
-            except BudgetTooSmall as error:
-                print(f"{name} at {len(stage)} messages: {error}")
-            subject.save(stage, session_id=name)
-            subject.store.close()
-        fresh = ContextCompressor(config)
-        stored = fresh.store.open(NAMESPACE, name)
-        compressed += bool(stored.entries)
-        alone += bool(stored.entries) and fresh.store.transcript(stored) == messages
-        again = fresh.compress_sync(messages, session_id=name)
-        same += again.messages == done.messages
-        exact += fresh.verbatim(again.messages, session_id=name) == messages
-        compressions += len(fresh.store.open(NAMESPACE, name).entries)
-        count += 1
-        fresh.store.close()
-    faults = open_store(url).verify()
-    print(
-        f"{count} recorded sessions, {compressions} segments: {same} resumed with the same view, "
-        f"{exact} restored message for message from their view, {alone} of the {compressed} that "
-        f"were compressed from the store alone, "
-        f"{len(faults)} faults\n"
-    )
-
-
-def _recorded(file: Path) -> Iterator[dict[str, Any]]:
-    for line in file.read_text().split("\n"):
-        if line:
-            yield json.loads(line)
+        yield f"{name}, ms", f"{first:.2f}", f"{second:.2f}", f"{second / first:.2f}"
+    yield "bytes stored per byte of transcript", "", f"{stored:.2f}", ""
 
 
 def main() -> None:
-    """Run on both databases."""
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--small", type=int, default=100)
-    options.add_argument("--sessions", type=int, default=1_000)
-    options.add_argument("--corpus", type=Path)
-    options.add_argument("--roundtrip", type=Path)
-    options.add_argument("--database", choices=["sqlite", "postgresql"])
-    given = options.parse_args()
-    for name in [given.database] if given.database else ["sqlite", "postgresql"]:
-        with tempfile.TemporaryDirectory() as temporary:
-            directories = [Path(temporary) / "small", Path(temporary) / "large"]
-            server = Postgres() if name == "postgresql" else None
-            urls = [
-                server.empty() if server else f"sqlite:///{directory / 'ledger.db'}"
-                for directory in directories
-            ]
-            print(name)
-            if given.roundtrip:
-                roundtrip(urls[0], given.roundtrip)
-            elif given.corpus:
-                corpus(urls[0], directories[0], given.corpus)
-            else:
-                growth(urls, directories, (given.small, given.sessions))
-            if server:
-                server.close()
+    given = options(__doc__, small=100, sessions=1_000, database=DATABASES)
+    sizes = (given.small, given.sessions)
+    columns = ("", *(f"{size:,} sessions" for size in sizes), "ratio")
+    for name, new_url in databases([given.database] if given.database else DATABASES):
+        show(name, columns, growth(new_url, sizes))
 
 
 if __name__ == "__main__":

@@ -9,18 +9,16 @@ the head; a tail below it is red unless the next older step would pass it.
 
 from __future__ import annotations
 
-import argparse
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-
-from rich.console import Console
-from rich.table import Table
 
 from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter
 from praison_compressor.messages import Message, steps
 from praison_compressor.view.budget import Budget
 from praison_compressor.view.frame import is_framed
+from tests.benchmarks.common import options, show
 from tests.helpers.transcripts import session
 
 WINDOWS = (8_000, 12_000, 16_000, 24_000, 32_000, 48_000, 64_000, 96_000, 128_000)
@@ -113,30 +111,23 @@ def twice(window: int, words: int) -> list[Message]:
     return session(2 * window // each + 1, words=words)
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("--words", type=int, default=60, help="thirds of a tool output's words")
-    words = parser.parse_args().words
-    columns = ("window", "by", "asked", "target", "head", "half", "tail", "view", "grown", "view")
-    table = Table(*columns, "calls", title="tail kept and view, once and as the session grows")
+def rows(words: int) -> Iterator[tuple[object, ...]]:
+    """Every window, asked for in every way."""
     for window in WINDOWS:
         messages = twice(window, words)
-        for by_model in (False, True):
-            for asked in ASKED:
-                once = compressed(messages, window, asked, by_model=by_model)
-                grown = compressed(messages, window, asked, by_model=by_model, grows=True)
-                numbers = (once.target, once.head, once.half, once, once.view, grown, grown.view)
-                by = "model" if by_model else "static"
-                table.add_row(
-                    f"{window:,}",
-                    by,
-                    "default" if asked is None else f"{asked:,}",
-                    *(_shown(n) if isinstance(n, Kept) else f"{n:,}" for n in numbers),
-                    str(grown.calls),
-                )
-        table.add_section()
-    Console(width=120).print(table)
+        for by_model, asked in itertools.product((False, True), ASKED):
+            once = compressed(messages, window, asked, by_model=by_model)
+            grown = compressed(messages, window, asked, by_model=by_model, grows=True)
+            how = (window, "model" if by_model else "static", asked or "default")
+            sizes = (once.target, once.head, once.half)
+            yield *how, *sizes, _shown(once), once.view, _shown(grown), grown.view, grown.calls
+        yield ()
+
+
+def main() -> None:
+    given = options(__doc__, words=60)
+    columns = ("window", "by", "asked", "target", "head", "half", "tail", "view", "grown", "view")
+    show("tail kept and view, once and as it grows", (*columns, "calls"), rows(given.words))
 
 
 def _shown(kept: Kept) -> str:

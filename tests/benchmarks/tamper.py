@@ -6,24 +6,22 @@ python -m tests.benchmarks.tamper --every 10     every tenth
 
 from __future__ import annotations
 
-import argparse
 import random
-import tempfile
 from collections import Counter
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 from sqlalchemy import Engine, create_engine, text
 
 from praison_compressor.ledger.sql.database import parse
 from praison_compressor.ledger.sql.store import SqlStore, open_store
-from tests.helpers.stores import Postgres
+from tests.benchmarks.common import databases, options, show
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 
 COLUMNS = {
     "summary": [("entries", "sealed"), ("entries", "kind")],
     "archive": [("messages", "body"), ("messages", "digest")],
-    "transcript": [("transcripts", "body")],
+    "transcript": [("sessions", "transcript")],
     "chain": [
         *(("entries", name) for name in ("epoch", "parent", "commitment", "hash")),
         ("sessions", "id"),
@@ -63,18 +61,14 @@ def tamper(url: str, every: int) -> tuple[Counter[str], list[str]]:
     return flips, unnamed
 
 
-def _key(table: str) -> str:
-    return "session_key" if table == "transcripts" else "key"
-
-
 def _values(engine: Engine, table: str, column: str) -> list[Any]:
-    query = f"SELECT {_key(table)}, {column} FROM compressor_{table} WHERE {column} IS NOT NULL"
+    query = f"SELECT key, {column} FROM compressor_{table} WHERE {column} IS NOT NULL"
     with engine.begin() as connection:
         return list(connection.execute(text(query)).all())
 
 
 def _write(engine: Engine, table: str, column: str, key: int, value: Any) -> None:
-    change = text(f"UPDATE compressor_{table} SET {column} = :value WHERE {_key(table)} = :key")
+    change = text(f"UPDATE compressor_{table} SET {column} = :value WHERE key = :key")
     with engine.begin() as connection:
         connection.execute(change, {"value": value, "key": key})
 
@@ -91,23 +85,14 @@ def flipped(value: Any, place: int, chance: random.Random) -> Any:
 
 
 def main() -> None:
-    """Print a table for both databases."""
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--every", type=int, default=1)
-    given = options.parse_args()
-    server = Postgres()
-    with tempfile.TemporaryDirectory() as directory:
-        urls = {"sqlite": str(Path(directory) / "ledger.db"), "postgresql": server.empty()}
-        print("database    summary  archive  transcript  chain  not named")
-        for name, url in urls.items():
-            flips, unnamed = tamper(url, given.every)
-            print(
-                f"{name:<10} {flips['summary']:8} {flips['archive']:8} {flips['transcript']:11} "
-                f"{flips['chain']:6} {len(unnamed):10}"
-            )
-            for line in unnamed[:5]:
-                print("   ", line)
-    server.close()
+    given = options(__doc__, every=1)
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        for name, new_url in databases():
+            flips, unnamed = tamper(new_url(), given.every)
+            yield name, *(flips[part] for part in COLUMNS), "\n".join(unnamed[:5]) or 0
+
+    show("bits flipped", ("database", *COLUMNS, "not named"), rows())
 
 
 if __name__ == "__main__":

@@ -7,38 +7,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
+from typing import Any
 
 from praison_compressor.messages import check
-from praison_compressor.testing import Failure, LocalProvider, Summarizer
+from praison_compressor.testing import LocalProvider, Summarizer
+from tests.cli.conftest import SESSION
 from tests.cli.test_commands import transcript
-from tests.helpers.command import Run, runner
-
-SESSION = "audit-1"
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", f"sqlite:///{tmp_path / 'ledger.db'}")
-    return runner(monkeypatch, capfd)
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "transcript.json"
-    path.write_text(json.dumps(transcript()))
-    return path
-
-
-@pytest.fixture
-def stored(run: Run, file: Path) -> Path:
-    """The transcript, compressed under a session of the store."""
-    options = ("--window", 8_000, "--session", SESSION, "--out", file.parent / "view.json")
-    done = run("compress", file, *options)
-    assert done.code == 0, done.err
-    return file
-
+from tests.helpers.command import Run
 
 # ---------------------------------------------------------------- mask
 
@@ -76,21 +51,10 @@ def test_eval_shows_what_a_model_forgets_and_what_repair_adds(
     assert done.code == 0, done.err
     (measure,) = done.json["conversations"]
     assert measure["method"] == "model"
-    assert measure["valid"]
-    assert measure["task_kept"]
     assert measure["held_by_model"] < measure["held_repaired"] <= measure["facts"]
     assert 0 < measure["held_static"] <= measure["facts"]
     assert measure["usage"]["prompt_tokens"] > 0
     assert "model alone" in run("eval", file, *model).out
-
-
-def test_eval_says_why_a_model_wrote_nothing(file: Path, run: Run, provider: LocalProvider) -> None:
-    """The conversation is measured with the static summary, and the reason stands below."""
-    provider.answer_with(lambda asked: Failure(401, "no such key"))
-    done = run("eval", file, "--model", "writer", "--api-base", provider.base_url)
-    assert done.code == 0
-    assert "no such key" in done.out
-    assert "static" in done.out
 
 
 def test_eval_lists_what_a_model_made_up(file: Path, run: Run, provider: LocalProvider) -> None:
@@ -106,18 +70,17 @@ def test_eval_lists_what_a_model_made_up(file: Path, run: Run, provider: LocalPr
     assert "Not in the originals, and marked so: made_up_module.py." in compressed.out
 
 
-@pytest.mark.parametrize("command", ["eval", "compress"])
 def test_a_slow_model_is_waited_for_as_long_as_one_says(
-    file: Path, run: Run, provider: LocalProvider, command: str
+    file: Path, run: Run, provider: LocalProvider
 ) -> None:
     """A minute is not enough for a model on a processor, and too much for who is in a hurry."""
     provider.answer_with(Summarizer(text="Some ledgers were audited.", delay_seconds=1.5))
-    options = ("--window", 8_000) if command == "compress" else ()
     model = ("--model", "writer", "--api-base", provider.base_url)
-    assert "no answer in 0.5 s" in run(command, file, *options, *model, "--timeout", 0.5).out
-    assert "no answer" not in run(command, file, *options, *model, "--timeout", 30).out
+    late = run("eval", file, *model, "--timeout", 0.5)
+    assert (late.code, "no answer in 0.5 s" in late.out) == (0, True)
+    assert "no answer" not in run("eval", file, *model, "--timeout", 30).out
     for wrong in (0, "inf", 1e300):
-        assert run(command, file, *options, *model, "--timeout", wrong).code == 2
+        assert run("eval", file, *model, "--timeout", wrong).code == 2
 
 
 def test_eval_needs_something_to_measure(tmp_path: Path, run: Run) -> None:
@@ -132,7 +95,11 @@ def test_eval_needs_something_to_measure(tmp_path: Path, run: Run) -> None:
 # ---------------------------------------------------------------- stored sessions
 
 
-def test_status_says_where_a_session_stands(run: Run, stored: Path) -> None:
+def lines(view: Path) -> list[Any]:
+    return [json.loads(line) for line in view.read_text().splitlines()]
+
+
+def test_status_says_where_a_session_stands(run: Run, view: Path) -> None:
     """Its epoch, how often it was compressed, and how much is archived."""
     found = run("status", SESSION, "--json").json
     assert found["session"] == SESSION
@@ -141,43 +108,41 @@ def test_status_says_where_a_session_stands(run: Run, stored: Path) -> None:
     assert found["epoch"] in run("status", found["epoch"]).out
 
 
-def test_a_fork_shares_what_was_compressed(run: Run, stored: Path) -> None:
+def test_a_fork_shares_what_was_compressed(run: Run, view: Path, file: Path) -> None:
     """`new` opens it once; its segments are its parent's."""
     done = run("new", "audit-2", "--from", SESSION, "--json")
     assert done.json["segments"] == len(run("show", SESSION, "--json").json)
+    forked = run("lineage", SESSION, "--forks").out.splitlines()
+    assert [line for line in forked if line.startswith("    audit-2 ")] != []
+    assert "audit-2" not in run("lineage", SESSION).out
     assert run("new", "audit-2", "--from", SESSION).code == 2
     assert run("new", run("status", SESSION, "--json").json["epoch"], "--from", SESSION).code == 2
     assert run("new", "audit-3", "--from", "nobody").code == 4
-    again = run("compress", stored, "--window", 8_000, "--session", "audit-2", "--json").json
-    assert again["messages"] == json.loads((stored.parent / "view.json").read_text())
+    again = run("compress", file, "--window", 8_000, "--session", "audit-2", "--json").json
+    assert again["messages"] == lines(view)
 
 
-def test_a_session_is_resumed_from_the_store_alone(run: Run, stored: Path) -> None:
+def test_a_session_is_resumed_from_the_store_alone(run: Run, view: Path) -> None:
     """Its view where the whole does not fit, the whole where it does; restored it is the input."""
-    whole = json.loads(stored.read_text())
-    view = json.loads((stored.parent / "view.json").read_text())
-    assert json.loads(run("resume", SESSION, "--window", 8_000).out) == view
+    whole = transcript()
+    assert json.loads(run("resume", SESSION, "--window", 8_000).out) == lines(view)
     assert json.loads(run("resume", SESSION, "--budget", 500_000).out) == whole
-    resumed = stored.parent / "resumed.json"
+    resumed = view.parent / "resumed.json"
     told = run("resume", SESSION, "--window", 8_000, "--out", resumed, "--json").json
-    assert (told["context_status"], told["messages"]) == ("summarized", len(view))
+    assert (told["context_status"], told["messages"]) == ("summarized", len(lines(view)))
     assert json.loads(run("restore", SESSION, "--view", resumed).out) == whole
     assert run("resume", SESSION, "--budget", 1).code == 3
     assert run("resume", "nowhere").code == 4
 
 
-def test_a_whole_session_is_restored_and_shown(run: Run, stored: Path) -> None:
+def test_a_whole_session_is_restored(run: Run, view: Path) -> None:
     """Every message as it came; `--archive` only what was compressed."""
-    whole = json.loads(stored.read_text())
+    whole = transcript()
     assert json.loads(run("restore", SESSION).out) == whole
     archived = json.loads(run("restore", SESSION, "--archive").out)
     assert 0 < len(archived) < len(whole)
     assert all(message in whole for message in archived)
-    assert run("show", SESSION, "--verbatim", "--json").json == whole
-    shown = run("show", SESSION, "--verbatim").out
-    assert f"--- {len(whole) - 1} {whole[-1]['role']}" in shown.splitlines()
-    assert run("show", SESSION, "--verbatim", "--segment", 1).code == 2
-    assert run("restore", SESSION, "--archive", "--view", stored).code == 2
+    assert run("restore", SESSION, "--archive", "--view", view).code == 2
 
 
 # ---------------------------------------------------------------- completion
@@ -197,7 +162,7 @@ def completed(words: str) -> list[str]:
     return done.stdout.split()
 
 
-def test_a_shell_completes_commands_options_and_sessions(run: Run, stored: Path) -> None:
+def test_a_shell_completes_commands_options_and_sessions(run: Run, view: Path) -> None:
     """The sessions are those of the store that the command would read."""
     assert completed("comp") == ["compress"]
     assert "--window" in completed("compress --w")

@@ -35,8 +35,11 @@ def test_the_generated_documentation_is_that_of_the_code() -> None:
 
 
 def test_the_readme_is_read_in_one_go() -> None:
-    """At most 200 lines; the rest is in praison_compressor/docs."""
-    assert len(README.read_text(encoding="utf-8").splitlines()) <= 200
+    """At most 200 lines, with the two commands that install, show and test."""
+    text = README.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 200
+    assert "pip install -e . && praison-compressor demo" in text
+    assert "pip install -e '.[test]' && python -m pytest" in text
 
 
 def test_every_measured_figure_has_its_command() -> None:
@@ -54,16 +57,11 @@ def options() -> Iterator[tuple[str, Any]]:
 
 
 def test_every_command_and_option_explains_itself() -> None:
-    """None is without help, so none is without a line in the reference."""
+    """None is without help, so none is without a line in the reference; all speak JSON."""
     assert [name for name, command in commands().items() if not command.help] == []
     silent = [(name, p.name) for name, p in options() if not getattr(p, "help", None)]
     assert silent == []
-
-
-def test_every_command_speaks_json() -> None:
-    """`--json` everywhere."""
-    with_json = {name for name, parameter in options() if "--json" in parameter.opts}
-    assert with_json == set(commands())
+    assert {name for name, p in options() if "--json" in p.opts} == set(commands())
 
 
 def python_blocks() -> list[str]:
@@ -88,13 +86,6 @@ def test_the_documentations_examples_run(
         exec(compile(code, f"documentation, block {number}", "exec"), {})
     assert provider.refused == []
     assert bool(capsys.readouterr().out.strip()) == ("print(" in code)
-
-
-def test_the_two_commands_are_there() -> None:
-    """One installs and runs the main job, one installs what the tests need and passes them."""
-    text = README.read_text(encoding="utf-8")
-    assert "pip install -e . && praison-compressor demo" in text
-    assert "pip install -e '.[test]' && python -m pytest" in text
 
 
 @pytest.mark.parametrize("page", [README, *sorted(DOCS.glob("*.md"))], ids=lambda page: page.stem)

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.cli.report import render
 from praison_compressor.cli.report.life import Life, life_of_session, life_of_transcript
-from praison_compressor.cli.sessions import family
-from praison_compressor.ledger.segments import Epoch
-from praison_compressor.praisonai.engines import prune
 from praison_compressor.testing import LocalProvider, Summarizer
+from tests.cli.conftest import SESSION
 from tests.cli.test_commands import transcript
-from tests.helpers.command import Run, runner
+from tests.helpers.command import Run
 
-SESSION = "audit-1"
 EVIL = (
     "<script>alert(1)</script><img src=x onerror=alert(2)></pre></details>"
     "\x1b]0;owned\x07{{ 7 * 7 }}"
@@ -61,44 +58,31 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.texts).split())
 
 
-def lived(messages: list[dict[str, object]], **options: object) -> Life:
-    """A transcript lived again in a small window, its tool outputs summarized."""
-    config = CompressorConfig(
-        **{
-            "model": "gpt-4o",
-            "context_window": 8_000,
-            "protect_last_n_tokens": 1_000,
-            "tool_policies": {"*": "summarize"},
-            **options,
-        }
-    )
-    return life_of_transcript(messages, ContextCompressor(config), title="An audit")
+def made(**options: Any) -> ContextCompressor:
+    """A compressor with a small window."""
+    given = {"model": "gpt-4o", "context_window": 8_000, "protect_last_n_tokens": 1_000, **options}
+    return ContextCompressor(CompressorConfig(**given))
 
 
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", f"sqlite:///{tmp_path / 'ledger.db'}")
-    return runner(monkeypatch, capfd)
+def lived(messages: list[dict[str, Any]], **options: Any) -> Life:
+    """A transcript lived again, its tool outputs summarized."""
+    compressor = made(tool_policies={"*": "summarize"}, **options)
+    return life_of_transcript(messages, compressor, title="An audit")
 
 
-def test_the_page_is_complete_in_itself() -> None:
-    """No address, no handler, well-formed, and a policy that forbids the network."""
-    html = render(lived(transcript()))
-    page = Page(html)
-    assert page.open == []
-    assert [address for address in page.addresses if not address.startswith("#")] == []
-    assert page.handlers == []
-    assert "default-src 'none'" in html
-    assert page.tags.count("script") == 3
-
-
-def test_nothing_of_a_transcript_is_markup() -> None:
-    """Tags, templates and control sequences of messages are text on the page."""
+def test_the_page_is_complete_in_itself_and_nothing_of_a_transcript_is_markup() -> None:
+    """No address, no handler, well-formed, a policy that forbids the network; tags, templates and
+    control sequences of messages are text.
+    """
     messages = transcript()
     for message in messages[2:]:
         message["content"] = f"{message['content'] or ''} {EVIL}"
     html = render(lived(messages))
     page = Page(html)
+    assert page.open == []
+    assert [address for address in page.addresses if not address.startswith("#")] == []
+    assert page.handlers == []
+    assert "default-src 'none'" in html
     assert page.tags.count("script") == 3
     assert "img" not in page.tags
     assert "alert(1)" in page.text
@@ -117,6 +101,9 @@ def test_a_life_lived_again_shows_growth_and_cuts() -> None:
     assert len(cuts) == life.compressions > 1
     assert all(life.points[cut].view < life.points[cut - 1].view for cut in cuts)
     assert life.not_sent == sum(wholes) - sum(point.view for point in life.points)
+    assert life.price is not None
+    assert life.not_paid == pytest.approx(life.not_sent * life.price)
+    assert "at the listed price" in Page(render(life)).text
 
 
 def test_a_long_life_is_lived_in_strides_and_says_so() -> None:
@@ -127,16 +114,6 @@ def test_a_long_life_is_lived_in_strides_and_says_so() -> None:
     assert [point.messages for point in life.points[:2]] == [1, 3]
     assert (len(life.points), life.points[-1].messages) == (501, 1_000)
     assert "every 2 steps" in Page(render(life)).text
-
-
-def test_what_was_not_sent_has_its_price() -> None:
-    """The reading model's listed price for an input token, for every token of every request."""
-    life = lived(transcript(40))
-    assert life.price is not None
-    assert life.not_paid == pytest.approx(life.not_sent * life.price)
-    assert life.not_sent > 0
-    assert "at the listed price" in Page(render(life)).text
-    assert "not paid" not in Page(render(lived(transcript(40), model=None))).text
 
 
 def test_every_summary_stands_beside_what_it_stands_for() -> None:
@@ -153,15 +130,6 @@ def test_every_summary_stands_beside_what_it_stands_for() -> None:
     assert all(card.facts for card in standing)
 
 
-def test_the_figures_are_a_table_too() -> None:
-    """Whoever cannot see the chart, or has no mouse, reads the same numbers."""
-    life = lived(transcript())
-    html = render(life)
-    rows = re.findall(r"<tr(?: class=\"hit\")?><td>(\d+)</td>", html)
-    assert [int(row) for row in rows] == list(range(1, len(life.points) + 1))
-    assert 'aria-label="Tokens' in html
-
-
 def test_a_models_own_words_and_what_was_added_are_told_apart(provider: LocalProvider) -> None:
     """The bars show what the model held alone; the addition is marked."""
     provider.answer_with(Summarizer(text="The ledgers balance so far."))
@@ -174,15 +142,8 @@ def test_a_models_own_words_and_what_was_added_are_told_apart(provider: LocalPro
     assert "<ins>" in render(life)
 
 
-def test_a_transcript_that_fits_makes_a_page_too() -> None:
-    """With its growth and nothing else."""
-    life = lived(transcript(2))
-    assert (life.cards, life.compressions) == ((), 0)
-    assert "None." in Page(render(life)).text
-
-
 def test_the_command_writes_a_transcripts_and_a_sessions_page(tmp_path: Path, run: Run) -> None:
-    """By file, or by the id of a stored session."""
+    """By file, or by the id of a stored session; without the words that were forgotten."""
     path, page = tmp_path / "transcript.json", tmp_path / "page.html"
     path.write_text(json.dumps(transcript()))
     options = ("--window", 8_000, "--keep-tokens", 1_000)
@@ -194,53 +155,18 @@ def test_the_command_writes_a_transcripts_and_a_sessions_page(tmp_path: Path, ru
     stored = run("report", SESSION, "--out", page)
     assert stored.code == 0, stored.err
     assert SESSION in Page(page.read_text("utf-8")).text
-    assert run("report", "nobody", "--out", page).code == 4
-    assert run("report", SESSION, "--out", tmp_path / "no" / "such" / "folder.html").code == 2
-
-
-def test_a_forgotten_session_makes_a_page_without_its_words(tmp_path: Path, run: Run) -> None:
-    """Only the links of the chain are counted."""
-    path, page = tmp_path / "transcript.json", tmp_path / "page.html"
-    path.write_text(json.dumps(transcript()))
-    run("compress", path, "--window", 8_000, "--session", SESSION)
-    run("forget", SESSION, "--yes")
+    assert run("new", "the-fork", "--from", SESSION).code == 0
+    assert run("report", SESSION, "--out", page).code == 0
+    family = page.read_text("utf-8").partition('<ol class="family">')[2]
+    assert [f'"{how}"' in family for how in ("began", "compressed", "fork")] == [True] * 3
+    for session in ("the-fork", SESSION):
+        run("forget", session, "--yes")
     assert run("report", SESSION, "--out", page).code == 0
     text = Page(page.read_text("utf-8")).text
     assert "were forgotten" in text
     assert "FACT-3" not in text
-
-
-def test_a_family_is_drawn_with_its_forks_moved_in() -> None:
-    """A session goes on in its column; its fork begins one further in."""
-    epochs = [
-        Epoch("a", None, "a", 0),
-        Epoch("a.1", "a", "a", 1),
-        Epoch("b", "a.1", "b", 2),
-        Epoch("b.1", "b", "b", 3),
-        Epoch("a.2", "a.1", "a", 4),
-    ]
-    drawn = [(line.depth, line.how) for line in family(epochs)]
-    assert drawn == [
-        (0, "began"),
-        (0, "compressed"),
-        (1, "fork"),
-        (1, "compressed"),
-        (0, "compressed"),
-    ]
-
-
-def stored(tmp_path: Path, **options: object) -> ContextCompressor:
-    """A compressor whose ledger is in a file."""
-    config = CompressorConfig(
-        **{
-            "model": "gpt-4o",
-            "context_window": 8_000,
-            "protect_last_n_tokens": 1_000,
-            "store_url": f"sqlite:///{tmp_path / 'ledger.db'}",
-            **options,
-        }
-    )
-    return ContextCompressor(config)
+    assert run("report", "nobody", "--out", page).code == 4
+    assert run("report", SESSION, "--out", tmp_path / "no" / "such" / "folder.html").code == 2
 
 
 @pytest.mark.parametrize("policies", [{}, {"*": "summarize"}], ids=["masks", "summaries"])
@@ -248,63 +174,26 @@ def test_a_stored_sessions_page_is_as_good_as_the_transcripts(
     tmp_path: Path, policies: dict[str, str]
 ) -> None:
     """From the store alone: every request of its life with what was sent, to the token."""
-    made = stored(tmp_path, tool_policies=policies)
-    life = life_of_transcript(transcript(60), made, title="An audit")
-    assert made.save(transcript(60))
-    told = life_of_session(made.store, "default", made.session_id, made.tokens)
-    made.close()
+    ours = made(store_url=f"sqlite:///{tmp_path / 'ledger.db'}", tool_policies=policies)
+    life = life_of_transcript(transcript(60), ours, title="An audit")
+    assert ours.save(transcript(60))
+    told = life_of_session(ours.store, "default", ours.session_id, ours.tokens)
+    ours.close()
     assert life.compressions > 1
     assert told.points == life.points
     assert (told.not_sent, told.not_paid) == (life.not_sent, life.not_paid)
-    begun = {epoch: at for epoch, at in life.requests_of.items() if epoch != made.session_id}
+    begun = {epoch: at for epoch, at in life.requests_of.items() if epoch != ours.session_id}
     assert told.requests_of == begun
     assert "each step of it taken for a request" in Page(render(told)).text
 
 
 def test_a_store_that_has_only_what_was_compressed_says_so(tmp_path: Path) -> None:
     """There is no chart then, and no request is counted; the summaries are there."""
-    made = stored(tmp_path)
-    made.compress_sync(transcript(40), session_id=SESSION)
-    assert made.save(transcript(40)[:3], session_id=SESSION)
-    told = life_of_session(made.store, "default", SESSION, made.tokens)
-    made.close()
+    ours = made(store_url=f"sqlite:///{tmp_path / 'ledger.db'}")
+    ours.compress_sync(transcript(40), session_id=SESSION)
+    assert ours.save(transcript(40)[:3], session_id=SESSION)
+    told = life_of_session(ours.store, "default", SESSION, ours.tokens)
+    ours.close()
     assert (told.points, told.not_sent, told.not_paid) == ((), 0, None)
     assert told.cards or told.masks
     assert "has not the whole transcript" in Page(render(told)).text
-
-
-def test_a_fork_is_in_the_lineage_of_both(tmp_path: Path, run: Run) -> None:
-    """The page of a session shows what was forked from it, and the fork's where it came from."""
-    path, page = tmp_path / "transcript.json", tmp_path / "page.html"
-    path.write_text(json.dumps(transcript()))
-    assert run("compress", path, "--window", 8_000, "--session", SESSION).code == 0
-    assert run("new", "the-fork", "--from", SESSION).code == 0
-    for session in (SESSION, "the-fork"):
-        assert run("report", session, "--out", page).code == 0
-        family = page.read_text("utf-8").partition('<ol class="family">')[2]
-        assert [f'"{how}"' in family for how in ("began", "compressed", "fork")] == [True] * 3
-        assert "<code>the-fork</code>" in family
-
-
-def test_a_compression_of_many_segments_is_one_cut(tmp_path: Path) -> None:
-    """A stored session's chart marks each epoch once, however many outputs it masked."""
-    url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    config = CompressorConfig(
-        model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, store_url=url
-    )
-
-    async def says(messages: list[dict[str, object]]) -> str:
-        return "The ledgers balance so far, row by row, in cents."
-
-    made = ContextCompressor(config, summarizer=says)
-    messages = transcript(40)
-    for message in messages:
-        if message["role"] == "tool":
-            message["content"] *= 12
-    assert prune(made, messages[:100], SESSION) > 2
-    made.compress_sync(messages, session_id=SESSION, target_tokens=3_000, force=True)
-    life = life_of_session(made.store, "default", SESSION, made.tokens)
-    made.close()
-    assert len(life.masks) > life.compressions
-    assert sum(point.compressed for point in life.points) == life.compressions
-    assert "not told by the model" in Page(render(life)).text

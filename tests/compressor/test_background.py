@@ -5,12 +5,8 @@ from __future__ import annotations
 import asyncio
 import copy
 import gc
-import subprocess
-import sys
 import threading
 import weakref
-
-import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore, SummaryReply, Usage
 from praison_compressor.messages import check, digest, text_of
@@ -142,20 +138,6 @@ def test_below_the_soft_mark_nothing_is_begun():
     ours.compress_sync(up_to(ours, 3_900))
     assert ours.background.wait(WAIT)
     assert gate.requests == []
-    ours.close()
-
-
-def test_many_turns_begin_one_summary():
-    """Single flight: turns that come while it is written begin none of their own."""
-    gate = Gate()
-    ours = compressor(gate)
-    messages = session(20)
-    for end in range(len(messages) - 12, len(messages) + 1, 4):
-        ours.compress_sync(messages[:end])
-    assert gate.asked.wait(WAIT)
-    gate.open.set()
-    assert ours.background.wait(WAIT)
-    assert len(gate.requests) == 1
     ours.close()
 
 
@@ -298,49 +280,3 @@ def test_a_compressor_that_is_dropped_takes_its_thread_along():
         thread.join(WAIT)
     assert gone() is None
     assert not threads[0].is_alive()
-
-
-EXIT = """
-import asyncio, concurrent.futures.thread, sys, threading, time
-asked = threading.Event()
-over = threading.Event()
-sys.path.insert(0, {root!r})
-from praison_compressor import CompressorConfig, ContextCompressor
-from tests.helpers.transcripts import session
-
-async def never():
-    await asyncio.sleep(3_600)
-
-async def once_no_thread_can_be_had():
-    while not concurrent.futures.thread._shutdown:
-        await asyncio.sleep(0.001)
-
-async def summarizer(messages):
-    print("asked", flush=True)
-    asked.set()
-    try:
-        await {answers}()
-    finally:
-        over.set()
-    return "Done: the modules so far are in order."
-
-config = CompressorConfig(model="gpt-4o", context_window=8_000, background=True,
-                          protect_last_n_tokens=1_000)
-ours = ContextCompressor(config, summarizer=summarizer)
-ours.compress_sync([m for m in session(90) if m["role"] != "tool" and not m.get("tool_calls")])
-assert asked.wait(30)
-# The interpreter waits for it: what is told too late would not be seen.
-threading.Thread(target=lambda: (over.wait(30), time.sleep(0.5))).start()
-print("ends", flush=True)
-"""
-
-
-@pytest.mark.parametrize("answers", ["never", "once_no_thread_can_be_had"])
-def test_the_interpreter_ends_while_a_summary_is_written(request, answers):
-    """Cancelled within a bound, without a word on the error stream."""
-    code = EXIT.format(root=str(request.config.rootpath), answers=answers)
-    ended = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert ended.stdout.split() == ["asked", "ends"]
-    assert (ended.returncode, ended.stderr) == (0, "")

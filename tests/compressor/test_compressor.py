@@ -109,13 +109,6 @@ def test_what_is_called_is_what_is_reported():
     assert by_child.session_id == result.session_id
 
 
-def test_force_compresses_under_the_trigger():
-    """A person who asks for it now gets it now."""
-    result = compressor(Model()).compress_sync(session(6), force=True)
-    assert result.summary_method == "model"
-    assert result.tokens_after < result.tokens_before
-
-
 def test_lineage_is_a_chain_of_epochs():
     """root -> child -> grandchild, and the stable id leads to the newest."""
     ours = compressor()
@@ -166,16 +159,6 @@ def test_a_fork_shares_the_segments_of_its_parent_and_not_the_other_way_round():
     assert fork.messages == parent.messages
     assert fork.summary_method == "reused"
     assert len(model.requests) == 1
-
-
-def test_a_preview_before_a_fork_leaves_it_a_fork():
-    """A look at a name without its parent does not make it a session of its own."""
-    ours = compressor(Model())
-    messages = session(20)
-    parent = ours.compress_sync(messages, session_id="parent")
-    ours.preview(messages, session_id="fork")
-    fork = ours.compress_sync(messages, session_id="fork", parent_session_id="parent")
-    assert (fork.messages, fork.summary_method) == (parent.messages, "reused")
 
 
 @pytest.mark.parametrize("recall", [False, True])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, SummarizerUnavailable
@@ -47,16 +45,6 @@ def test_a_model_that_is_down_costs_the_turn_nothing():
         assert names == ["started", "model_called", "model_answered", "fell_back", "committed"]
 
 
-def test_a_model_that_hangs_is_left_after_its_time():
-    """`timeout_seconds` bounds one call, whoever makes it."""
-
-    async def hangs(messages):
-        await asyncio.sleep(3_600)
-
-    result = compressor(hangs, timeout_seconds=0.05).compress_sync(session(20))
-    assert result.summary_method == "static"
-
-
 def test_the_next_model_is_tried_before_the_static_summary():
     """`fallback_models` in their order."""
     tried = []
@@ -68,40 +56,3 @@ def test_the_next_model_is_tried_before_the_static_summary():
     ours = compressor(by_name, auxiliary_model="first", fallback_models=("second",))
     assert ours.compress_sync(session(20)).summary_method == "model"
     assert tried == ["first", "first", "second"]
-
-
-class Quoting(Model):
-    """Answers with the beginning of what it is shown: a part may be nothing but values."""
-
-    async def __call__(self, messages):
-        await super().__call__(messages)
-        return text_of(messages[-1]).partition(">\n")[2][:150]
-
-
-def test_one_message_larger_than_the_window_is_split_inside():
-    """No text is too long to be shown whole, where the options say that it is to be."""
-    model = Quoting()
-    model.window = 2_500
-    messages = session(3)
-    messages[3] = {**messages[3], "content": " ".join(f"w{n}" for n in range(2_000))}
-    messages = [*messages[:2], *messages[2:4], *session(8)[2:]]
-    ours = compressor(model, head_tokens=0, shown_message_tokens=50_000)
-    result = ours.compress_sync(messages, target_tokens=2_500)
-    assert result.summary_method == "model"
-    shown = "\n".join(model.requests)
-    assert all(f"w{n}" in shown for n in range(0, 2_000, 97))
-
-
-def test_domain_instructions_reach_the_model_and_tools_do_not():
-    """`summary_instructions` are added; the request is two plain messages."""
-    seen = []
-
-    async def model(messages, **keywords):
-        seen.append((messages, keywords))
-        return "## Done\nyes"
-
-    compressor(model, summary_instructions="Keep every IATA code.").compress_sync(session(20))
-    messages, keywords = seen[0]
-    assert [message["role"] for message in messages] == ["system", "user"]
-    assert "Keep every IATA code." in messages[0]["content"]
-    assert set(keywords) == {"max_tokens", "model", "timeout_seconds"}

@@ -96,27 +96,6 @@ def test_every_lock_of_the_package_is_one_that_a_fork_renews() -> None:
     assert [path for path, text in texts.items() if bare.search(text)] == []
 
 
-def test_what_is_computed_once_holds_no_lock_over_a_fork() -> None:
-    """A child may ask for what is computed once while a thread of its parent computes another's."""
-    computing, go = threading.Event(), threading.Event()
-
-    class Slow:
-        def __init__(self, waits: bool) -> None:
-            self.waits = waits
-
-        @forks.lazy
-        def value(self) -> int:
-            if self.waits:
-                computing.set()
-                go.wait(WAIT)
-            return 1
-
-    with beside(lambda: Slow(True).value):
-        assert computing.wait(WAIT)
-        assert in_child(lambda: Slow(False).value) == 0
-        go.set()
-
-
 def test_a_fork_waits_until_no_thread_is_in_the_database(sql_store: SqlStore) -> None:
     """SQLite's own locks would stay held in the child: it is forked after the transaction."""
     sql_store.check()

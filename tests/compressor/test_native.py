@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter
 from praison_compressor.facts import Facts, extract
 from praison_compressor.messages import text_of
-from praison_compressor.messages.display import in_words
 from praison_compressor.messages.secrets import Redactor
 from praison_compressor.summaries.prompts import rendering
 from praison_compressor.testing import Call, LocalProvider, Reply
@@ -29,7 +28,7 @@ from tests.helpers.native import (
     to_native,
     use,
 )
-from tests.helpers.transcripts import Message, call, step, transcripts
+from tests.helpers.transcripts import Message, transcripts
 
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA"}}
 SESSIONS: dict[str, Any] = {
@@ -99,10 +98,10 @@ def test_a_view_is_itself_and_leads_back(name: str) -> None:
 def told(facts: Facts) -> tuple[object, ...]:
     """What facts say, without where they were read: there results are messages of their own."""
     return (
-        [(f.path, f.action, f.via, f.counts, f.ok) for f in facts.files],
-        [(c.text, c.outcome, c.detail, c.runs) for c in facts.commands],
+        [(f.path, f.action, f.via, f.ok) for f in facts.files],
+        [(c.text, c.outcome, c.detail) for c in facts.commands],
         [said.text for said in facts.user],
-        [(error.text, error.followed) for error in facts.errors],
+        [error.text for error in facts.errors],
         sorted(name.text for name in facts.identifiers),
     )
 
@@ -111,23 +110,8 @@ def told(facts: Facts) -> tuple[object, ...]:
 @given(transcripts(max_turns=4))
 def test_facts_are_the_same_in_both_shapes(messages: list[Message]) -> None:
     """Provider-neutral: files, commands, errors, identifiers, the user's words."""
-    spoken = [m for m in messages if m["role"] != "system"]
+    spoken = [m for m in messages if m["role"] not in ("system", "developer")]
     assert told(extract(to_native(spoken))) == told(extract(spoken))
-
-
-def test_a_result_answers_the_call_that_it_names() -> None:
-    """Two calls at once, their results in another order, and the user's word beside them."""
-    facts = extract(
-        [
-            asks(use("a", "bash", command="pytest -q"), use("b", "bash", command="ruff check")),
-            brings(result("b", "All checks passed!"), result("a", "1 failed"), text("Never push.")),
-        ]
-    )
-    assert {c.text: c.outcome for c in facts.commands} == {
-        "pytest -q": "failed",
-        "ruff check": "ok",
-    }
-    assert [said.text for said in facts.user] == ["Never push."]
 
 
 def test_a_flag_tells_of_a_failure_that_the_words_do_not() -> None:
@@ -141,14 +125,6 @@ def test_a_flag_tells_of_a_failure_that_the_words_do_not() -> None:
     assert [error.text for error in extract(steps).errors] == ["Error: no such stage"]
     unflagged = [steps[0], brings(result("a", "no such stage"))]
     assert extract(unflagged).commands[0].outcome != "failed"
-
-
-def test_a_result_without_a_word_is_one() -> None:
-    """What the call did has been done."""
-    wrote = asks(use("a", "write_file", path="a.py", content="x = 1"))
-    (file,) = extract([wrote, brings(result("a", ""))]).files
-    assert (file.path, file.action) == ("a.py", "created")
-    assert extract([wrote]).files == ()
 
 
 def test_an_orphans_words_are_not_the_users() -> None:
@@ -179,16 +155,6 @@ def test_the_summarizer_is_shown_calls_and_whose_words_are_whose() -> None:
         "[result of bash] (an error)\nboom\n[result of read_file]\nport = 1\n"
         "(1 attachment not shown)\n[user]\nUse port 2.",
     ]
-
-
-def test_a_person_is_shown_calls_in_words() -> None:
-    """Calls and results are no parts that cannot be shown; a picture in a result is one."""
-    assert in_words(asks(text("I look."), use("a", path="a.py"))) == (
-        'I look.\n-> read_file({"path": "a.py"})'
-    )
-    assert in_words(brings(result("a", [text("x"), PICTURE]))) == (
-        "x\n[1 parts that are no text: not shown]"
-    )
 
 
 def test_words_beside_a_result_stay_with_the_call() -> None:
@@ -248,14 +214,6 @@ def test_a_policy_is_asked_for_each_call_of_a_message() -> None:
     assert found.masked == 0
 
 
-def test_tokens_of_a_block_are_counted_once() -> None:
-    """A call counts as much as one beside the content does."""
-    counter = TokenCounter("gpt-4o")
-    words = "lorem ipsum dolor " * 100
-    beside = {"role": "assistant", "content": None, "tool_calls": [call("a", path=words)]}
-    assert counter.message(asks(use("a", path=words))) == counter.message(beside)
-
-
 def test_ids_pair_also_where_secrets_are_masked() -> None:
     """An id that looks like a key is none: masked on one side, it would answer no call."""
     key = "sk-ant-api03-" + "a1B2" * 23 + "-abcdeAA"
@@ -276,11 +234,3 @@ def test_a_result_larger_than_the_window_is_cut() -> None:
     view = shorten(huge, 1_000, counter.messages)
     assert counter.messages(view) <= 1_000
     assert view[2]["content"][0]["tool_use_id"] == "a"
-
-
-def test_search_finds_what_a_call_was_about() -> None:
-    """The archive's words are those of calls and results, in either shape."""
-    from praison_compressor.ledger.words import readable
-
-    (asked, _) = step("a", "x", path="src/app.py")
-    assert set(readable(asks(use("a", path="src/app.py"))).split()) == set(readable(asked).split())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, SummaryReply
-from praison_compressor.testing import Call, Failure, LocalProvider, Reply
+from praison_compressor.testing import Call, LocalProvider, Reply
 from tests.helpers.hosting import ANTHROPIC, LITELLM, agent, at_home, chat, context, look_up, turn
 from tests.helpers.provider import strict_provider
 from tests.helpers.transcripts import session
@@ -87,14 +87,6 @@ def test_the_provider_serves_all_but_the_end_from_its_cache(provider: LocalProvi
     assert sum(result.written[0].parts) == len(result.segments[0].run)
 
 
-def test_the_ordinary_request_is_served_nothing(provider: LocalProvider) -> None:
-    """What the option is measured against: another beginning, no tools, every token paid."""
-    answered(provider)
-    result = compressed(provider, at(provider, summarize_on_prefix=False))
-    assert result.usage.cache_read_tokens == provider.requests[1].cached_tokens == 0
-    assert provider.requests[1].tools == []
-
-
 @pytest.mark.parametrize(
     "refused",
     [Reply(calls=(Call("bash", {"path": "x"}),)), "", "I'm sorry, I can't do that."],
@@ -111,39 +103,7 @@ def test_an_answer_that_is_no_summary_is_asked_for_in_the_ordinary_way(
     assert (first.tools, second.tools) == (TOOLS, [])
     assert result.summary_method == "model"
     assert result.usage.prompt_tokens == first.prompt_tokens + second.prompt_tokens
-    assert ours.breaker.allows(ours.session_id, "openai/gpt-4o", 1)
-
-
-@pytest.mark.parametrize(
-    ("model", "address", "refused"),
-    [("openai/claude-local", "base_url", 0), ("anthropic/claude-sonnet-4-5", "url", 1)],
-)
-def test_marks_that_an_endpoint_refuses_cost_no_summary_on_the_prefix(
-    provider: LocalProvider, model: str, address: str, refused: int
-) -> None:
-    """OpenAI's protocol gets none, whatever the model's name; others are asked again without."""
-
-    def answer(asked: Any) -> Any:
-        marked = "cache_control" in json.dumps(asked.body)
-        return Failure(400, "cache_control: Extra inputs", "invalid_request") if marked else SUMMARY
-
-    provider.answer_with(answer)
-    where = {"auxiliary_api_base": getattr(provider, address), "auxiliary_api_key": "sk-any"}
-    ours = at(provider, model=model, auxiliary_model=model, **where)
-    result = compressed(provider, ours)
-    *before, last = provider.requests[1:]
-    assert (last.status, len(last.tools), len(before)) == (200, len(TOOLS), refused)
-    assert result.summary_method == "model"
-
-
-def test_a_failure_that_may_pass_is_tried_again_on_the_prefix(provider: LocalProvider) -> None:
-    """One refusal for haste costs neither the model's text nor what the cache would have served."""
-    answers: list[Any] = [Failure(429, "slow down", retry_after_seconds=0), SUMMARY]
-    provider.answer_with(lambda asked: answers.pop(0) if ON_PREFIX in asked.last_user else "ok")
-    result = compressed(provider, at(provider, summary_max_retries=1))
-    assert [recorded.tools for recorded in provider.requests[1:]] == [TOOLS, TOOLS]
-    assert result.summary_method == "model"
-    assert result.usage.cache_read_tokens > 0.5 * result.usage.prompt_tokens
+    assert ours._pipeline.writing.breaker.allows(ours.session_id, "openai/gpt-4o", 1)
 
 
 @pytest.mark.parametrize(

@@ -55,22 +55,6 @@ def test_what_would_free_too_little_is_told_once(background: bool) -> None:
     assert told["tokens"] > told["trigger"] == 3_597
 
 
-def test_it_is_told_again_after_the_next_compression() -> None:
-    """What was told is of the view as it was."""
-    events: list[Event] = []
-    ours = compressor(events, min_gain_ratio=0.9)
-    messages = stuck(0)
-    ours.compress_sync(messages, session_id="s")
-    messages += session(20)[1:]  # more than the window takes: done, whatever it gains
-    assert ours.compress_sync(messages, session_id="s").written != ()
-    assert skipped(events) == ["no gain"]
-    for _ in range(7):  # past the trigger at the fifth
-        messages += [{"role": "assistant", "content": "And so. " * 100}]
-        messages += [{"role": "user", "content": "And?"}]
-        assert ours.compress_sync(messages, session_id="s").written == ()
-    assert skipped(events) == ["no gain", "no gain"]
-
-
 def test_a_fixed_part_above_the_trigger_is_told_once_as_an_event_too() -> None:
     """No compression will mend it."""
     events: list[Event] = []
@@ -80,13 +64,6 @@ def test_a_fixed_part_above_the_trigger_is_told_once_as_an_event_too() -> None:
     for _ in range(3):
         ours.compress_sync(messages, session_id="s")
     assert skipped(events) == ["fixed part"]
-
-
-def test_a_request_that_only_reads_tells_nothing() -> None:
-    """It is not the session's turn."""
-    events: list[Event] = []
-    compressor(events, min_gain_ratio=0.9).compress_sync(stuck(1), extends=False)
-    assert events == []
 
 
 @pytest.mark.parametrize("path", PATHS)

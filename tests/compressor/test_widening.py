@@ -33,14 +33,6 @@ def test_what_the_summary_leaves_is_spent_on_the_newest_steps(share):
     assert TOKENS.messages(messages[-newest(result, messages) :]) > 0.5 * target
 
 
-def test_the_tail_stays_under_its_ceiling():
-    """`protect_last_n_tokens` is what was asked for: more of the newest is not wanted."""
-    messages = session(30, words=120)
-    result, target = compressed(messages, 0.5, protect_last_n_tokens=800)
-    assert TOKENS.messages(messages[-newest(result, messages) :]) < 1_500
-    assert result.tokens_after < 0.9 * target
-
-
 def test_the_same_view_comes_again():
     """What was committed is the widened plan: asked once more, nothing is written anew."""
     messages = session(30, words=120)

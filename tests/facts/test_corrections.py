@@ -11,10 +11,10 @@ import pytest
 from praison_compressor.facts import Note, Said, extract
 from praison_compressor.facts.corrections import Stale
 from praison_compressor.facts.extraction import notes
-from praison_compressor.facts.identifiers import Classifier
 from praison_compressor.facts.passages import Passage
 from praison_compressor.summaries.static import repair, static_summary
 from tests.helpers.matters import MATTERS
+from tests.helpers.transcripts import step
 
 
 def spoken(*texts: str) -> tuple[Said, ...]:
@@ -26,38 +26,30 @@ def spoken(*texts: str) -> tuple[Said, ...]:
     ("first", "later", "old"),
     [
         ("Use port 8080.", "No, use port 9090.", ("8080",)),
-        ("Use port 8080.", "Use 9090 instead of 8080.", ("8080",)),
-        ("Use port 8080.", "Use port 9090.", ("8080",)),
         ("Look at part 3 first.", "Look at part 4 first.", ()),
         ("Use port 8080.", "Also use port 9090.", ()),
         ("Use port 8080.", "Use the file src/a.py.", ()),
-        ("Use port 8080.", "No, use port 8080.", ()),
-        ("Write to src/a.py please.", "Actually write to src/b.py please.", ("src/a.py",)),
-        ("Call it \"alpha\".", "Rather call it \"beta\".", ("\"alpha\"",)),
-        ("Fetch https://a.b/c today.", "Sorry, fetch https://a.b/d today.", ("https://a.b/c",)),
-        ("Name it user_id.", "Name it account_id.", ("user_id",)),
-        ("Set DEBUG in the config.", "No, set TRACE in the config.", ("DEBUG",)),
-        ("The timeout is 30s.", "The timeout is 60s.", ("30s",)),
-        ("billing_port = 8080", "billing_port = 9090", ("8080",)),
         ("billing_port = 8080", "shipping_port = 9090", ()),
         ("Deploy v1.2 of billing.", "Actually the weather of Paris has 3 clouds over trees.", ()),
+        ("Use port 8080.", "Actually, limit the retries to 5.", ()),
+        ("Use port 8080.", "No, 5 retries.", ()),
+        ("Use port 8080.", "Change the batch to 5000 rows.", ()),
+        ("Use port 8080 with 3 workers.", "Wait, the title needs 20px.", ()),
+        ("Use port 8080 with 3 workers.", "Change the port to 9090.", ("8080",)),
+        ("Use port 8080 with 3 workers.", "No, 4 workers.", ("3",)),
+        ("Use port 8080 with 3 workers.", "No, port 9090 with 4 workers.", ("8080", "3")),
+        ("Keep Python 3.10.", "No, wait 30s between the calls.", ()),
     ],
 )  # fmt: skip
 def test_a_later_value_replaces_an_earlier_one_of_the_same_matter(
     first: str, later: str, old: tuple[str, ...]
 ) -> None:
-    """A correction that says so, or the very same sentence with another value."""
+    """A correction that says so, or the very same sentence; of two values that of the matter."""
     before, after = spoken(first, later)
     assert before.old_values == old
     assert before.superseded_by == (later if old else None)
     assert before.superseded_at == (1 if old else None)
     assert after.superseded_by is None
-
-
-def test_the_newest_claim_is_the_one_that_is_corrected() -> None:
-    """And what it had replaced stays replaced."""
-    first, second, third = spoken("Use port 8080.", "Use port 9090.", "Use port 7070.")
-    assert (first.old_values, second.old_values, third.old_values) == (("8080",), ("9090",), ())
 
 
 def test_rules_of_the_session_are_known_and_pastes_are_not_words() -> None:
@@ -87,8 +79,7 @@ def test_rules_of_the_session_are_known_and_pastes_are_not_words() -> None:
 )
 def test_sentences_of_one_pattern_are_no_corrections(series):
     """What is named changes, not what it is set to: a false "superseded" would lose a rule."""
-    texts = [series.format(n=n) for n in (1, 2, 3)]
-    said = extract([{"role": "user", "content": text} for text in texts]).user
+    said = spoken(*(series.format(n=n) for n in (1, 2, 3)))
     assert [item.old_values for item in said] == [()] * len(said)
 
 
@@ -233,8 +224,8 @@ def test_of_two_settings_with_equal_values_only_one_is_replaced(
     texts = [f"{kept}\n{changed}"] if together else [kept, changed]
 
     def olds(*later: str) -> dict[str, tuple[str, ...]]:
-        said = [{"role": "user", "content": text} for text in (*texts, *later)]
-        return {item.text: item.old_values for item in extract(said).user if item.old_values}
+        said = spoken(*texts, *later)
+        return {item.text: item.old_values for item in said if item.old_values}
 
     change = f"Change that of {which} to {new}"
     assert olds(change) == {changed: (old,)}
@@ -245,12 +236,7 @@ def test_of_two_settings_with_equal_values_only_one_is_replaced(
 
 def test_a_tools_words_replace_nothing_of_the_users() -> None:
     """What a configuration shows is no correction; what it showed before one is marked as old."""
-    shows = [
-        {"role": "assistant", "content": None, "tool_calls": [
-            {"id": "c", "type": "function",
-             "function": {"name": "read_file", "arguments": '{"path": "conf/service.yaml"}'}}]},
-        {"role": "tool", "tool_call_id": "c", "content": "metrics_target: http://10.0.0.1:9090/metrics"},
-    ]  # fmt: skip
+    shows = step("c", "metrics_target: http://10.0.0.1:9090/metrics", path="conf/service.yaml")
     said = [{"role": "user", "content": "Use port 8080."}]
     assert [item.old_values for item in extract([*said, *shows]).user] == [()]
     before = [{"role": "user", "content": "Use port 9090."}, *shows,
@@ -258,35 +244,6 @@ def test_a_tools_words_replace_nothing_of_the_users() -> None:
     text = static_summary(before, budget_tokens=400, count=count)
     assert told_as_current(text, "9090") == []
     assert "http://10.0.0.1:9090/metrics (superseded: 9090)" in text
-
-
-@pytest.mark.parametrize(
-    ("first", "later"),
-    [
-        ("Use port 8080.", "Actually, limit the retries to 5."),
-        ("Use port 8080.", "No, 5 retries."),
-        ("Use port 8080.", "Change the batch to 5000 rows."),
-        ("Use port 8080 with 3 workers.", "Wait, the title needs 20px."),
-        ("Keep Python 3.10.", "No, wait 30s between the calls."),
-    ],
-)
-def test_a_value_of_another_matter_is_not_replaced(first: str, later: str) -> None:
-    """Whatever the sentence opens with."""
-    said = extract([{"role": "user", "content": text} for text in (first, later)]).user
-    assert [item.old_values for item in said] == [(), ()]
-
-
-def test_of_two_values_in_a_sentence_the_one_of_the_matter_is_replaced() -> None:
-    """The words beside each say which."""
-
-    def olds(later: str) -> tuple[str, ...]:
-        texts = ("Use port 8080 with 3 workers.", later)
-        return extract([{"role": "user", "content": text} for text in texts]).user[0].old_values
-
-    assert olds("Change the port to 9090.") == ("8080",)
-    assert olds("No, 4 workers.") == ("3",)
-    assert olds("No, 9090.") == ("8080",)
-    assert olds("No, port 9090 with 4 workers.") == ("8080", "3")
 
 
 def test_a_summary_that_has_an_old_value_is_told_so() -> None:
@@ -298,12 +255,6 @@ def test_a_summary_that_has_an_old_value_is_told_so() -> None:
     assert "Use port 8080. (superseded later: 8080 no longer holds)" in added
     assert "No, use port 9090." in added
     assert "Always lint" not in added
-
-
-def held(*texts: str) -> dict[str, tuple[str, ...]]:
-    """The user's sentences, each with its values that no longer hold."""
-    facts = extract([{"role": "user", "content": text} for text in texts])
-    return {said.text: said.old_values for said in facts.user if said.old_values}
 
 
 @pytest.mark.parametrize(
@@ -328,7 +279,7 @@ def held(*texts: str) -> dict[str, tuple[str, ...]]:
 )  # fmt: skip
 def test_a_correction_is_one_in_any_of_the_languages(first: str, later: str, old: str) -> None:
     """The older sentence is marked, and printed only so."""
-    assert held(first, later) == {first: (old,)}
+    assert [said.old_values for said in spoken(first, later)] == [(old,), ()]
     told = [{"role": "user", "content": text} for text in (first, later)]
     lines = static_summary(told, budget_tokens=400, count=len).splitlines()
     assert f"- {first} (superseded later: {old} no longer holds)" in lines
@@ -364,47 +315,6 @@ def test_rules_of_the_session(rule: str) -> None:
 def test_decisions_and_open_work(sentence: str, kind: str) -> None:
     """In the words of the assistant."""
     assert [found for found, _ in notes(Passage(0, "assistant", sentence))] == [kind]
-
-
-def test_a_name_that_touches_other_words() -> None:
-    """Is still a name, and the words beside it are none."""
-    assert Classifier().names("文件config/部署.yaml，端口改为9090，调用get_user。") == {
-        "9090": "number",
-        "get_user": "symbol",
-    }
-    assert Classifier().names("修改orders/tests/test_port.py吧") == Classifier().names(
-        "orders/tests/test_port.py"
-    )
-
-
-@pytest.mark.parametrize(
-    "cue",
-    ["No, {}", "Nope, {}", "Actually {}", "Sorry, {}", "Wait, {}", "Correction: {}",
-     "Scratch that, {}", "Rather {}", "Hmm, {}", "Oops, {}", "{} instead", "change it, {}",
-     "switch to that, {}", "I meant {}", "forget it, {}", "make it so, {}", "it should be so: {}",
-     "it is now so: {}", "no longer so, {}", "replace it, {}", "update it, {}", "rename it, {}"],
-)  # fmt: skip
-def test_words_of_correction(cue: str) -> None:
-    """With one of them another sentence of the same matter is replaced."""
-    later = cue.format("the port of billing gets 9090")
-    plain = "the port of billing gets 9090"
-    first = {"role": "user", "content": "The port of billing gets 8080"}
-    assert extract([first, {"role": "user", "content": later}]).user[0].old_values == ("8080",)
-    assert extract([first, {"role": "user", "content": plain}]).user[0].old_values == ()
-
-
-def test_a_correction_must_speak_of_the_same_matter() -> None:
-    """Half of what it speaks of, or so little that it can mean only what was said last."""
-    first = {"role": "user", "content": "The port of billing gets 8080"}
-
-    def old(text: str) -> tuple[str, ...]:
-        return extract([first, {"role": "user", "content": text}]).user[0].old_values
-
-    assert old("No, 9090") == ("8080",)
-    assert old("No, alpha beta 9090") == ("8080",)
-    assert old("No, alpha beta gamma 9090") == ()
-    assert old("No, alpha beta port billing 9090") == ("8080",)
-    assert old("No, alpha beta gamma port billing 9090") == ()
 
 
 def test_a_value_is_stale_before_the_words_that_replaced_it() -> None:

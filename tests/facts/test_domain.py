@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
@@ -11,22 +10,15 @@ from praison_compressor import CompressorConfig, ConfigError, ContextCompressor
 from praison_compressor.facts import Domain, coverage, extract
 from praison_compressor.messages import text_of
 from praison_compressor.summaries.static import repair, static_summary
+from tests.helpers.transcripts import step
 
 
 def count(text):
     return (len(text) + 3) // 4
 
 
-def turn(name, arguments, result="done", call_id="c1"):
-    function = {"name": name, "arguments": json.dumps(arguments)}
-    return [
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [{"id": call_id, "type": "function", "function": function}],
-        },
-        {"role": "tool", "tool_call_id": call_id, "content": result},
-    ]
+def turn(name, arguments):
+    return step("c", "done", name, **arguments)
 
 
 def facts_of(tools, *turns):
@@ -65,8 +57,8 @@ def test_a_rule_can_say_that_a_tool_is_nothing_of_the_kind():
 
 ORDERS = [
     {"role": "user", "content": "Look into the complaint."},
-    *turn("kb", {}, "The parcel of ORD 4417 was returned by the carrier; its label was torn."),
-    *turn("kb", {}, "The parcel of Q-7712 was returned to the sender, see src/lib/parcels.py."),
+    *step("c", "The parcel of ORD 4417 was returned by the carrier; its label was torn.", "kb"),
+    *step("c", "The parcel of Q-7712 was returned to the sender, see src/lib/parcels.py.", "kb"),
 ]
 
 
@@ -104,7 +96,7 @@ def test_the_options_reach_the_summary_in_the_view():
     messages = [{"role": "user", "content": "Go through the sheets."}]
     for number in range(40):
         body = f"Row {number} of ORD {4000 + number} says: " + "nothing to add here. " * 20
-        messages += turn("sheet_fill", {"sheet": f"Costs {number}"}, body)
+        messages += step("c", body, "sheet_fill", sheet=f"Costs {number}")
     view = ContextCompressor(config).compress_sync(messages, target_tokens=2_500).messages
     text = "\n".join(map(text_of, view))
     assert re.search(r"- edited \(sheet_fill\): Costs \d+", text)

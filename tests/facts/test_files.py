@@ -11,23 +11,19 @@ from praison_compressor.facts import FileFact, extract
 from praison_compressor.facts.files import Trail, effects_of
 from praison_compressor.facts.shell import Effect
 from praison_compressor.messages import ToolCall
+from tests.helpers.transcripts import step
 
 
-def turn(name, arguments, result="ok", call_id="c1"):
-    call = {
-        "id": call_id,
-        "type": "function",
-        "function": {"name": name, "arguments": json.dumps(arguments)},
-    }
-    return [
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": call_id, "content": result},
-    ]
+def trail(*calls: tuple[str, dict[str, Any]]) -> dict[str, str]:
+    """The last thing done to each file by these calls."""
+    found = done(*((name, arguments, "ok") for name, arguments in calls))
+    return {path: fact.action for path, fact in found.items()}
 
 
-def trail(*turns):
-    messages = [message for one in turns for message in one]
-    return {item.path: item.action for item in extract(messages).files}
+def done(*steps: tuple[str, dict[str, Any], str]) -> dict[str, FileFact]:
+    """The files after calls with these results."""
+    messages = [m for name, given, result in steps for m in step("c", result, name, **given)]
+    return {fact.path: fact for fact in extract(messages).files}
 
 
 TOOLS = [
@@ -55,10 +51,7 @@ TOOLS = [
         {"command": ["apply_patch", "*** Begin Patch\n*** Add File: src/a.py\n+x"]},
         "created",
     ),
-    ("bash", {"command": "git mv src/a.py src/b.py"}, "moved"),
-    ("bash", {"command": "mv src/a.py src/b.py"}, "moved"),
     ("bash", {"command": "echo hi > src/a.py"}, "created"),
-    ("bash", {"command": "echo hi >> src/a.py"}, "edited"),
     ("bash", {"command": "cat > src/a.py <<'EOF'\nrm src/z.py\nEOF\n"}, "created"),
     ("run_commands", {"commands": ["rm src/a.py"]}, "deleted"),
 ]
@@ -67,20 +60,20 @@ TOOLS = [
 @pytest.mark.parametrize(("name", "arguments", "action"), TOOLS)
 def test_each_usual_vocabulary_is_understood(name, arguments, action):
     """A call's tool name and arguments say what happened to the file."""
-    assert trail(turn(name, arguments))["src/a.py"] == action
+    assert trail((name, arguments))["src/a.py"] == action
 
 
 def test_a_file_has_one_name_however_it_is_spelled():
     """An editor is told the whole path, the shell a part of it; two parts must agree."""
-    edit = turn("Edit", {"file_path": "/repo/src/a.py"})
-    remove = turn("bash", {"command": "rm ./src/a.py"})
+    edit = ("Edit", {"file_path": "/repo/src/a.py"})
+    remove = ("bash", {"command": "rm ./src/a.py"})
     assert trail(edit, remove) == {"/repo/src/a.py": "deleted"}
     assert trail(remove, edit) == {"src/a.py": "edited"}
-    assert trail(edit, turn("bash", {"command": "rm a.py"})) == {
+    assert trail(edit, ("bash", {"command": "rm a.py"})) == {
         "/repo/src/a.py": "edited",
         "a.py": "deleted",
     }
-    assert trail(edit, turn("bash", {"command": "rm /other/src/a.py"})) == {
+    assert trail(edit, ("bash", {"command": "rm /other/src/a.py"})) == {
         "/repo/src/a.py": "edited",
         "/other/src/a.py": "deleted",
     }
@@ -88,8 +81,8 @@ def test_a_file_has_one_name_however_it_is_spelled():
 
 def test_a_name_that_two_files_could_have_is_neithers():
     """Two packages with the same tree: nobody can tell which one the shell means."""
-    one, other = (turn("Edit", {"file_path": f"/repo/{name}/src/a.py"}) for name in ("x", "y"))
-    assert trail(one, other, turn("bash", {"command": "rm src/a.py"})) == {
+    one, other = (("Edit", {"file_path": f"/repo/{name}/src/a.py"}) for name in ("x", "y"))
+    assert trail(one, other, ("bash", {"command": "rm src/a.py"})) == {
         "/repo/x/src/a.py": "edited",
         "/repo/y/src/a.py": "edited",
         "src/a.py": "deleted",
@@ -111,13 +104,8 @@ def call(name: str, /, **arguments: Any) -> ToolCall:
         (call("write_file", FILE_PATH="a.py"), [("a.py", "created", "")]),
         (call("write_file", path="file:///srv/a.py"), [("/srv/a.py", "created", "")]),
         (call("write_file", path="a\nb"), []),
-        (call("write_file", other="a.py"), []),
-        (call("rm", file="a.py"), [("a.py", "deleted", "")]),
-        (call("move", file="a.py"), [("a.py", "moved", "")]),
         (call("mv", source="a.py", to="b.py"), [("a.py", "moved", "b.py")]),
         (call("rename_file", old_path="a.py", new_path="b.py"), [("a.py", "moved", "b.py")]),
-        (call("editor", command="unknown_verb", path="a.py"), [("a.py", "edited", "")]),
-        (call("editor", path="a.py", old_text="x"), [("a.py", "edited", "")]),
         (call("bash", command="rm a.py"), [("a.py", "deleted", "")]),
         (call("bash", commands=["rm a.py", 5, "touch b.py"]), [
             ("a.py", "deleted", ""), ("b.py", "created", ""),
@@ -130,7 +118,12 @@ def call(name: str, /, **arguments: Any) -> ToolCall:
         (call("x", input="*** Update File: a.py\n*** Move to: b.py"), [
             ("a.py", "edited", ""), ("a.py", "moved", "b.py"),
         ]),
-        (ToolCall("c", "apply_patch", "*** Add File: a.py \n+x"), [("a.py", "created", "")]),
+        (call("copy_path", source_path="a", destination_path="b"), [("b", "created", "")]),
+        (call("move_card", **{"from": "todo", "to": "doing"}), []),
+        (call("move_card", **{"from": "in/a.md", "to": "b.md"}), [("in/a.md", "moved", "b.md")]),
+        (call("write_file", path="notes.md", content="--- a/x.py\n+++ b/x.py\n"), [
+            ("notes.md", "created", ""),
+        ]),
     ],
     ids=lambda value: value.name if isinstance(value, ToolCall) else "",
 )  # fmt: skip
@@ -139,40 +132,38 @@ def test_what_a_call_does_to_files(made: ToolCall, done: list[tuple[str, str, st
     assert [(e.path, e.action, e.target) for e in effects_of(made)] == done
 
 
-def touched(*steps: tuple[str, str, bool]) -> dict[str, tuple[str, dict[str, int], bool, int]]:
+def touched(*steps: tuple[str, str, bool]) -> list[tuple[str, str, bool]]:
     """The files after these (path, action, worked) in order."""
-    ledger = Trail()
+    files = Trail()
     for index, (path, action, ok) in enumerate(steps):
         path, _, target = path.partition(">")
-        ledger.add(Effect(path, action, "tool", target), index, ok)
-    return {f.path: (f.action, dict(f.counts), f.ok, f.index) for f in ledger.facts()}
+        files.add(Effect(path, action, "tool", target), index, ok)
+    return [(fact.path, fact.action, fact.ok) for fact in files.facts()]
 
 
-def test_the_last_thing_that_worked_counts() -> None:
+@pytest.mark.parametrize(
+    ("steps", "told"),
+    [
+        ([("read", True), ("edited", True)], ("edited", True)),
+        ([("edited", True), ("read", True)], ("edited", True)),
+        ([("deleted", True), ("read", True)], ("read", True)),
+        ([("edited", False)], ("edited", False)),
+        ([("read", True), ("edited", False)], ("read", True)),
+        ([("edited", False), ("read", True)], ("read", True)),
+    ],
+)
+def test_the_last_thing_that_worked_counts(
+    steps: list[tuple[str, bool]], told: tuple[str, bool]
+) -> None:
     """What failed counts only where nothing else is known; reading does not undo a change."""
-    assert touched(("a", "read", True), ("a", "edited", True)) == {
-        "a": ("edited", {"read": 1, "edited": 1}, True, 1)
-    }
-    assert touched(("a", "edited", True), ("a", "read", True)) == {
-        "a": ("edited", {"edited": 1, "read": 1}, True, 0)
-    }
-    assert touched(("a", "deleted", True), ("a", "read", True))["a"][0] == "read"
-    assert touched(("a", "edited", False)) == {"a": ("edited", {"edited": 0}, False, 0)}
-    assert touched(("a", "read", True), ("a", "edited", False)) == {
-        "a": ("read", {"read": 1}, True, 0)
-    }
-    assert touched(("a", "edited", False), ("a", "read", True))["a"][0] == "read"
+    assert touched(*(("a", *one) for one in steps)) == [("a", *told)]
 
 
 def test_a_moved_file_is_where_it_went() -> None:
     """By its own name in a folder; a move that failed went nowhere."""
-    assert [(p, f[0]) for p, f in touched(("x/a>y/b", "moved", True)).items()] == [
-        ("x/a", "moved"),
-        ("y/b", "created"),
-    ]
-    assert list(touched(("x/a>y/", "moved", True))) == ["x/a", "y/a"]
-    assert list(touched(("x/a>y", "moved", False))) == ["x/a"]
-    assert touched(("y", "read", True), ("x>y", "moved", True))["y"][1] == {"created": 1}
+    both = [("x/a", "moved", True), ("y/a", "created", True)]
+    assert touched(("x/a>y/a", "moved", True)) == touched(("x/a>y/", "moved", True)) == both
+    assert touched(("x/a>y", "moved", False)) == [("x/a", "moved", False)]
 
 
 @pytest.mark.parametrize("end", ["\r", "\x0b", "\x1c", "\x85", "\u2028", "\u2029"])
@@ -190,18 +181,7 @@ def test_a_name_of_several_lines_names_no_file(end: str) -> None:
         for effect in effects_of(made):
             ledger.add(effect, 1)
         assert "user said" not in str(ledger.facts())
-    assert touched((">b.py", "moved", True)) == {}
-
-
-def done(*steps: tuple[str, dict[str, Any], str]) -> dict[str, FileFact]:
-    """The files after calls with these results."""
-    messages: list[dict[str, Any]] = []
-    for number, (name, arguments, result) in enumerate(steps):
-        function = {"name": name, "arguments": json.dumps(arguments)}
-        made = {"id": str(number), "type": "function", "function": function}
-        messages.append({"role": "assistant", "content": None, "tool_calls": [made]})
-        messages.append({"role": "tool", "tool_call_id": str(number), "content": result})
-    return {fact.path: fact for fact in extract(messages).files}
+    assert touched((">b.py", "moved", True)) == []
 
 
 @pytest.mark.parametrize(
@@ -219,24 +199,3 @@ def done(*steps: tuple[str, dict[str, Any], str]) -> dict[str, FileFact]:
 def test_what_came_before_the_failure_happened(command: str, result: str, ok: bool) -> None:
     """A failing test undoes no edit of the same command line; who complains has failed."""
     assert done(("bash", {"command": command}, result))["a.py"].ok is ok
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "found"),
-    [
-        ("copy_path", {"source_path": "a", "destination_path": "b"}, [("b", "created", "")]),
-        ("move_path", {"source_path": "a", "destination_path": "b"}, [("a", "moved", "b")]),
-        ("move_card", {"from": "todo", "to": "doing"}, []),
-        ("move_card", {"from": "in/a.md", "to": "b.md"}, [("in/a.md", "moved", "b.md")]),
-        ("download_file", {"url": "https://a.b/c.zip", "path": "c.zip"},
-         [("c.zip", "created", "")]),
-        ("write_file", {"path": "notes.md", "content": "--- a/x.py\n+++ b/x.py\n"},
-         [("notes.md", "created", "")]),
-    ],
-)  # fmt: skip
-def test_what_names_a_file_and_what_does_not(
-    name: str, arguments: dict[str, Any], found: list[tuple[str, str, str]]
-) -> None:
-    """A list on a board, a city or a field is none; a file's text is not a patch."""
-    made = effects_of(ToolCall("c", name, json.dumps(arguments)))
-    assert [(effect.path, effect.action, effect.target) for effect in made] == found

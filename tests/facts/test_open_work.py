@@ -54,20 +54,14 @@ def test_a_todo_list_is_known_in_every_form() -> None:
     whole = call("x", todos=[{"content": "a", "status": "done"}, {"title": " b  c "}])
     assert listed(whole) == [("a", "done", 0), ("b c", "pending", 0)]
     assert listed(whole, call("x", plan=[{"step": "z"}])) == [("z", "pending", 1)]
-    assert listed(whole, call("x", items=[{"no": "title"}]))[0] == ("a", "done", 0)
-    assert listed(whole, call("x", todos=[]))[0] == ("a", "done", 0)
-    assert listed(ToolCall("c", "todo", "[]")) == []
     boxes = "- [ ] first thing\n* [x] second thing\n- [~] third thing\n- [-] fourth\n- [X] fifth"
     assert [status for _, status, _ in listed(boxes)] == [
         "pending", "completed", "in_progress", "in_progress", "completed",
     ]  # fmt: skip
     assert listed("- [ ] only one") == []
     assert listed(call("update_plan", plan=boxes))[0] == ("first thing", "pending", 0)
-    assert listed(call("update_plan", plan="no boxes")) == []
     ticked = listed("- [ ] first\n- [ ] second", call("TaskUpdate", id=2, status="done"))
     assert ticked == [("first", "pending", 0), ("second", "done", 1)]
-    written = listed(whole, call("TaskUpdate", id=2, status="done"))
-    assert written == [("a", "done", 0), ("b c", "done", 1)]
 
 
 def test_single_items_are_made_and_changed() -> None:
@@ -78,13 +72,8 @@ def test_single_items_are_made_and_changed() -> None:
         ("b", "pending", 1),
     ]
     assert listed(made, call("TaskUpdate", taskId="1", status="done")) == [("a", "done", 1)]
-    assert listed(made, call("TaskUpdate", id=1, title="new")) == [("new", "pending", 1)]
-    assert listed(made, call("TaskUpdate", task_id="7", status="done")) == [("a", "pending", 0)]
-    assert listed(call("add_task", id="k", title="t"), call("task_set", id="k", status="x")) == [
-        ("t", "x", 1)
-    ]
+    assert listed(made, call("TaskUpdate", id="7", status="done")) == [("a", "pending", 0)]
     assert listed(call("TaskGet", title="a")) == []
-    assert listed(call("create_file", title="a")) == []
     assert listed(call("new_todo", text="x" * 400))[0][0] == "x" * 300
 
 
@@ -98,6 +87,4 @@ def test_single_items_are_made_and_changed() -> None:
 )
 def test_lists_of_many_makes(name: str, arguments: dict[str, Any]) -> None:
     """Under whatever key, with whatever spelling of a state."""
-    todos = TodoList()
-    todos.see(call(name, **arguments), 3)
-    assert [(todo.text, todo.status) for todo in todos.todos()] == [("Fix", "in_progress")]
+    assert listed(call(name, **arguments)) == [("Fix", "in_progress", 0)]

@@ -7,9 +7,7 @@ from __future__ import annotations
 import pytest
 
 from praison_compressor.facts import extract
-from praison_compressor.facts.passages import argument_values, call_text, passages
-from praison_compressor.facts.passages import speakers as voices
-from praison_compressor.messages import ToolCall
+from praison_compressor.facts.passages import argument_values, passages, speakers
 
 
 def test_who_said_what() -> None:
@@ -58,25 +56,14 @@ def test_the_values_of_arguments_are_said_in_order() -> None:
     assert list(argument_values(given)) == ["a", "1.5", "x"]
 
 
-def test_a_call_without_arguments_is_its_name() -> None:
-    """Whether a host writes none as nothing or as an empty object."""
-    for arguments in ("", "{}"):
-        assert call_text(ToolCall("c", "ls", arguments)) == "ls"
-    assert call_text(ToolCall("c", "say", "no JSON")) == "say no JSON"
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("<system-reminder>\nUse tabs.\n</system-reminder>\nMake it fast.", "Make it fast."),
-        ("Make it fast.\n\n<environment_details>\nsrc/a.py\n</environment_details>",
-         "Make it fast."),
         ("<task>\nMake it fast.\n</task>\n\n<environment_details>\nx\n</environment_details>",
          "Make it fast."),
         ("<additional_data>\nPath: a.rb\n</additional_data>\n<user_query>\nMake it fast.\n"
          "</user_query>", "Make it fast."),
-        ("<user_query>Make it fast.</user_query>", "Make it fast."),
-        ("<environment_context>\n<cwd>/x</cwd>\n</environment_context>", None),
         ("<system-reminder> that never ends", None),
         ("Is <b>this</b> bold?", "Is <b>this</b> bold?"),
         ("Why does `<system-reminder>` show up?", "Why does `<system-reminder>` show up?"),
@@ -84,13 +71,12 @@ def test_a_call_without_arguments_is_its_name() -> None:
 )  # fmt: skip
 def test_what_hosts_put_round_the_users_words_is_taken_off(text: str, said: str | None) -> None:
     """The rest is the user's, whole."""
-    assert [part for who, part in voices(text) if who == "user"] == ([said] if said else [])
+    assert [part for who, part in speakers(text) if who == "user"] == ([said] if said else [])
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("[execute_command for 'npm test'] Result:\nCommand executed.", "Command executed."),
         ("[read_file for 'a]b.py'] Result:\nalways deploy", "always deploy"),
         ("OBSERVATION:\nalways deploy", "always deploy"),
         ("EXECUTION RESULT of [execute_bash]:\nalways deploy", "always deploy"),
@@ -100,7 +86,7 @@ def test_what_hosts_put_round_the_users_words_is_taken_off(text: str, said: str 
 )  # fmt: skip
 def test_a_tools_answer_in_the_users_role_is_no_word_of_the_user(text: str, told: str) -> None:
     """However it is worded: nothing in it becomes an instruction."""
-    assert list(voices(text)) == [("result", told)]
+    assert list(speakers(text)) == [("result", told)]
     assert extract([{"role": "user", "content": text}]).user == ()
 
 

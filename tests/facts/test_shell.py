@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from praison_compressor.facts.shell import effects, patches, spoken
+from praison_compressor.facts.shell import applies_a_patch, effects, spoken
 
 
 def told(command: str) -> list[tuple[str, str]]:
@@ -16,31 +16,23 @@ def told(command: str) -> list[tuple[str, str]]:
     ("command", "done"),
     [
         ("cat src/a.py", [("src/a.py", "read")]),
-        ("cat README", []),
-        ("sudo time cat a.txt", [("a.txt", "read")]),
-        ("cat a.txt | grep x | head", [("a.txt", "read")]),
         ("cd x && cat a.txt; touch b || rm c\nrmdir d", [
             ("x/a.txt", "read"), ("x/b", "created"), ("x/c", "deleted"), ("x/d", "deleted"),
         ]),
-        ("sleep 1 & cat a.txt", [("a.txt", "read")]),
         ("make 2>&1 | tee out.log", [("out.log", "created")]),
         ("echo x >a.txt", [("a.txt", "created")]),
         ("echo x >> a.txt", [("a.txt", "edited")]),
         ("echo x > /dev/null", []),
-        ("> a.txt", [("a.txt", "created")]),
-        ("mv a b c", [("a>c", "moved"), ("b>c", "moved")]),
-        ("git mv a b", [("a>b", "moved")]),
         ("git rm a.txt", [("a.txt", "deleted")]),
         ("rm -rf build '*.o' $TMP", [("build", "deleted")]),
         ("cp -r a/ b.txt c/", [("c/a", "created"), ("c/b.txt", "created")]),
         ("tee a.txt < b.txt", [("b.txt", "read"), ("a.txt", "created")]),
         ("diff <(sort a) <(sort b)", []),
-        ("echo x >| a.txt", [("a.txt", "created")]),
         ("echo '> a.txt'", []),
+        ("cp $(npm root -g)/a.json b.json", []),
+        ("rm $(git ls-files -d)", []),
         ("grep 'x > y' a.c", [("a.c", "read")]),
-        ("sh run.sh a.txt", []),
         ("timeout 60 sudo rm a.txt", [("a.txt", "deleted")]),
-        ("nice -n 10 rm a.txt", [("a.txt", "deleted")]),
         ("if ! rm a.txt; then touch b.txt; fi", [("a.txt", "deleted"), ("b.txt", "created")]),
         ("rm \\\n  a.txt \\\n  b.txt", [("a.txt", "deleted"), ("b.txt", "deleted")]),
         ("cd src/lib && rm ../a.txt ~/b /c", [
@@ -50,23 +42,12 @@ def told(command: str) -> list[tuple[str, str]]:
         ("(cd src && touch a.txt) && touch b.txt", [
             ("src/a.txt", "created"), ("b.txt", "created"),
         ]),
-        ("cd src; cd lib; touch a.txt", [("src/lib/a.txt", "created")]),
         ("cd src; cd $HOME; touch a.txt", [("a.txt", "created")]),
-        ("((cd a && touch x) && touch y); touch z", [
-            ("a/x", "created"), ("y", "created"), ("z", "created"),
-        ]),
-        ("(cd a; touch x); (cd b; touch y)", [("a/x", "created"), ("b/y", "created")]),
-        ("cp -r a/b/ c/", [("c/b", "created")]),
         ("*** Begin Patch\n*** Update File: a\n rm b.txt\n*** End Patch", []),
         ("grep -n pattern.x src/a.py", [("src/a.py", "read")]),
-        ("grep pattern src", []),
         ("grep \"a|b;c\" a.txt && rm 'x;y'", [("a.txt", "read"), ("x;y", "deleted")]),
-        ("awk '{print}' data.csv", [("data.csv", "read")]),
         ("sed 's/a;b/c/' a.txt", [("a.txt", "read")]),
-        ("sed -i 's/a|b/c/' a.txt", [("a.txt", "edited")]),
-        ("sed -i -f edits.sed a.txt", [("a.txt", "edited")]),
         ("sed -i -e s/a/b/ a.txt b.txt", [("a.txt", "edited"), ("b.txt", "edited")]),
-        ("cat 'my;file.txt'", [("my;file.txt", "read")]),
         ("cat 'unclosed a.txt", [("a.txt", "read")]),
         ("cat > a.txt <<'EOF'\nrm b.txt\nEOF\ncat c.txt", [
             ("a.txt", "created"), ("c.txt", "read"),
@@ -87,24 +68,15 @@ def test_a_shells_script_is_the_command_line(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "found"),
+    ("command", "applies"),
     [
-        ("apply_patch <<'EOF'\n*** Begin Patch\nEOF\nls", ["*** Begin Patch\n"]),
-        ("cd /r && patch -p1 <<E\n--- a/x\n+++ b/x\nE", ["--- a/x\n+++ b/x\n"]),
-        ("git apply - <<'P'\n+++ b/x\nP", ["+++ b/x\n"]),
-        ("*** Begin Patch\n*** Delete File: a", ["*** Begin Patch\n*** Delete File: a"]),
-        ("cat > fix.diff <<'EOF'\n+++ b/x\nEOF", []),
-        ("apply_patch fix.diff", []),
+        ("apply_patch <<'EOF'\n*** Begin Patch\nEOF\nls", True),
+        ("cd /r && patch -p1 <<E\n--- a/x\n+++ b/x\nE", True),
+        ("*** Begin Patch\n*** Delete File: a", True),
+        ("cat > fix.diff <<'EOF'\n+++ b/x\nEOF", False),
+        ("apply_patch fix.diff", False),
     ],
 )
-def test_the_patches_that_a_command_line_applies(command: str, found: list[str]) -> None:
-    """Those written behind it; one that is only saved, or stands in a file, is not seen."""
-    assert patches(command) == found
-
-
-def test_an_effect_names_the_word_that_did_it() -> None:
-    """The program, git with its command, sed with its flag, a redirection alone by its mark."""
-    lines = {"sed -i s/a/b/ x.py": "sed -i", "sed s/a/b/ x.py": "sed", "git rm x.py": "git rm",
-             "> x.py": ">", "echo 1 > x.py": "echo", "/usr/bin/tail x.py": "tail",
-             "rg q x.py": "rg", "mv x.py y": "mv", "cp a x.py": "cp"}  # fmt: skip
-    assert {line: effects(line)[0].via for line in lines} == lines
+def test_what_applies_a_patch(command: str, applies: bool) -> None:
+    """One written behind the command; one that is only saved, or stands in a file, is not seen."""
+    assert applies_a_patch(command) is applies

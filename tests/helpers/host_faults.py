@@ -13,8 +13,6 @@ from importlib.metadata import version
 import pytest
 from packaging.version import Version
 
-__all__ = ["FAULTS", "Fault", "expect"]
-
 
 @dataclass(frozen=True)
 class Fault:
@@ -27,16 +25,6 @@ class Fault:
     """Ids below `tests/`, without parameters for all of a test's."""
     hangs: bool = False
     """Whether a test that meets it may wait for ever, now and then."""
-
-    @property
-    def is_here(self) -> bool:
-        """Whether the installed host has it."""
-        return Version(version("praisonaiagents")) <= Version(self.until)
-
-    def shows_in(self, nodeid: str) -> bool:
-        """Whether that test meets it."""
-        name = nodeid.removeprefix("tests/")
-        return name in self.tests or name.partition("[")[0] in self.tests
 
 
 FAULTS = (
@@ -80,17 +68,11 @@ FAULTS = (
         ),
     ),
     Fault(
-        "takes no model object as llm",
-        "1.7.4",
-        ("praisonai/test_turns.py::test_a_shared_model_object",),
-    ),
-    Fault(
         "has no EncryptedSessionStore",
         "1.7.4",
         (
-            "praisonai/test_sessions_encrypted.py::test_an_encrypted_session_has_an_encrypted_ledger",
-            "praisonai/test_sessions_encrypted.py::test_another_key_is_refused_and_nothing_is_plain",
-            "praisonai/test_sessions_encrypted.py::test_a_plain_url_is_not_used_beside_an_encrypted_session",
+            "praisonai/test_sessions.py::test_an_encrypted_session_has_an_encrypted_ledger",
+            "praisonai/test_sessions.py::test_a_plain_url_is_not_used_beside_an_encrypted_session",
         ),
     ),
     Fault(
@@ -111,9 +93,11 @@ FAULTS = (
 
 def expect(items: Sequence[pytest.Item]) -> None:
     """Mark the collected tests that must fail on the installed host."""
-    here = [fault for fault in FAULTS if fault.is_here]
-    for item in items:
-        for fault in here:
-            if fault.shows_in(item.nodeid):
-                why = f"praisonaiagents <= {fault.until}: {fault.reason}"
-                item.add_marker(pytest.mark.xfail(reason=why, strict=True, run=not fault.hangs))
+    host = Version(version("praisonaiagents"))
+    for fault in FAULTS:
+        why = f"praisonaiagents <= {fault.until}: {fault.reason}"
+        mark = pytest.mark.xfail(reason=why, strict=True, run=not fault.hangs)
+        for item in items if host <= Version(fault.until) else ():
+            name = item.nodeid.removeprefix("tests/")
+            if name in fault.tests or name.partition("[")[0] in fault.tests:
+                item.add_marker(mark)

@@ -18,20 +18,19 @@ def _fails(status: int, message: str, type: str, code: str | None = None, **more
     return lambda text, asked: Failure(status, message, type, code, **more)
 
 
-def _breaks(how: Literal["reset", "stall", "invalid_utf8", "not_json"], after: int) -> Any:
-    return lambda text, asked: Broken(how, Reply(text), after)
+def _breaks(how: Literal["reset", "stall", "invalid_utf8", "not_json"]) -> Any:
+    return lambda text, asked: Broken(how, Reply(text))
 
 
 BEHAVIOURS: dict[str, Callable[[str, Asked], Any]] = {
     "faithful": lambda text, asked: Reply(text),
     "empty": lambda text, asked: Reply(""),
-    "whitespace": lambda text, asked: Reply(" \n\t\n "),
     "refusal": lambda text, asked: Reply(REFUSAL),
     "refusal_field": lambda text, asked: Reply(refusal=REFUSAL),
-    "echo_prompt": lambda text, asked: Reply(asked.text, capped=False),
+    "echo_prompt": lambda text, asked: Reply(asked.text),
     "cut_off": lambda text, asked: Reply(text[: max(1, len(text) // 2)], finish="length"),
     "verbose": lambda text, asked: Reply(
-        text + " and so on" * (10 * (asked.max_tokens or 1_500) // 3), capped=False
+        text + " and so on" * (10 * (asked.max_tokens or 1_500) // 3)
     ),
     "tool_call": lambda text, asked: Reply(calls=(Call("read_file", {"path": "notes.md"}),)),
     "unclosed_reasoning": lambda text, asked: Reply(f"<think>\nLet me see what matters. {text}"),
@@ -44,7 +43,6 @@ BEHAVIOURS: dict[str, Callable[[str, Asked], Any]] = {
         "rate_limit_exceeded",
         retry_after_seconds=0.02,
     ),
-    "rate_limited_bare": _fails(429, "Rate limit reached.", "tokens", "rate_limit_exceeded"),
     "quota": _fails(
         429,
         "You exceeded your current quota, please check your plan and billing details.",
@@ -56,10 +54,10 @@ BEHAVIOURS: dict[str, Callable[[str, Asked], Any]] = {
     "context": _fails(
         400, CONTEXT, "invalid_request_error", "context_length_exceeded", param="messages"
     ),
-    "reset": _breaks("reset", 0),
-    "stall": _breaks("stall", 1),
-    "invalid_utf8": _breaks("invalid_utf8", 1),
-    "not_json": _breaks("not_json", 0),
+    "reset": _breaks("reset"),
+    "stall": _breaks("stall"),
+    "invalid_utf8": _breaks("invalid_utf8"),
+    "not_json": _breaks("not_json"),
 }
 
 

@@ -36,21 +36,31 @@ def brings(*blocks: Message) -> Message:
     return {"role": "user", "content": list(blocks)}
 
 
+class Block:
+    """A client's object, which knows how to write itself down."""
+
+    def __init__(self, **fields: Any) -> None:
+        self._fields = fields
+
+    def model_dump(self, *, exclude_none: bool = False) -> Message:
+        return {k: v for k, v in self._fields.items() if not (exclude_none and v is None)}
+
+
 def to_native(messages: list[Message]) -> list[Message]:
     """The conversation as Anthropic's API is sent it; what the API has elsewhere is left out."""
     native: list[Message] = []
     waiting: list[Message] = []
     for message in messages:
         if message["role"] == "tool":
-            waiting.append(result(message["tool_call_id"], _blocks(message["content"])))
+            waiting.append(result(message["tool_call_id"], _blocks(message.get("content"))))
             continue
         if waiting:
             native.append(brings(*waiting))
             waiting = []
         if message["role"] == "assistant":
-            native.append(asks(*_blocks(message["content"]), *_uses(message)))
+            native.append(asks(*_blocks(message.get("content")), *_uses(message)))
         elif message["role"] == "user":
-            native.append({"role": "user", "content": _blocks(message["content"])})
+            native.append({"role": "user", "content": _blocks(message.get("content"))})
     return [*native, brings(*waiting)] if waiting else native
 
 
@@ -64,14 +74,14 @@ def _uses(message: Message) -> list[Message]:
 def _blocks(content: Any) -> list[Message]:
     if content is None:
         return []
-    return [text(content)] if isinstance(content, str) else [_block(part) for part in content]
+    parts = [text(content)] if isinstance(content, str) else content
+    # As litellm does: the API refuses empty texts.
+    return [_block(part) for part in parts if part["type"] != "text" or part["text"].strip()]
 
 
 def _block(part: Message) -> Message:
-    if part["type"] == "text":
-        return text(part["text"])
     source = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
-    return {"type": "image", "source": source}
+    return part if part["type"] == "text" else {"type": "image", "source": source}
 
 
 def refusal_of(view: Any) -> str | None:
@@ -89,41 +99,36 @@ natives = transcripts().map(to_native)
 
 @st.composite
 def broken_natives(draw: st.DrawFn) -> list[Message]:
-    """A conversation as faulty hosts make them: messages and blocks lost, doubled, moved, mixed."""
-    messages = [dict(message) for message in draw(transcripts(max_turns=4).map(to_native))]
+    """A conversation as faulty hosts make them: messages and blocks lost, doubled, mixed."""
+    messages = draw(transcripts(max_turns=4).map(to_native))
     for _ in range(draw(st.integers(1, 6))):
         at = draw(st.integers(1, max(1, len(messages) - 1)))
-        if at >= len(messages):
-            break
-        _spoil(messages, at, draw)
+        messages[at : at + 1] = [
+            each
+            for message in messages[at : at + 1]
+            for each in _spoilt(message, draw(st.sampled_from(FAULTS)))
+        ]
     return messages
 
 
-def _spoil(messages: list[Message], at: int, draw: st.DrawFn) -> None:
-    fault = draw(
-        st.sampled_from(["drop", "double", "swap", "split", "say", "shuffle", "twin", "odd"])
-    )
-    said = messages[at]["content"]
+FAULTS = ("drop", "double", "split", "say", "shuffle", "twin", "id", "name", "input", "tool_use_id")
+
+
+def _spoilt(message: Message, fault: str) -> list[Message]:
+    """What a faulty host makes of one message."""
+    said = message["content"]
     blocks = [text(said)] if isinstance(said, str) else said
-    if fault == "drop":
-        del messages[at]
-    elif fault == "double":
-        messages.insert(at, dict(messages[at]))
-    elif fault == "swap":
-        other = draw(st.integers(1, len(messages) - 1))
-        messages[at], messages[other] = messages[other], messages[at]
-    elif fault == "split":
-        messages[at : at + 1] = [{**messages[at], "content": [block]} for block in blocks]
-    elif fault == "say":
-        messages.insert(at, {"role": "user", "content": "Hurry up."})
-    elif fault == "shuffle":
-        messages[at] = {**messages[at], "content": [text("And this?"), *reversed(blocks)]}
-    elif fault == "twin":
-        messages[at] = {**messages[at], "content": [*blocks, *blocks]}
-    else:
-        lost = draw(st.sampled_from(["id", "name", "input", "tool_use_id"]))
-        spoilt = [{k: v for k, v in block.items() if k != lost} for block in blocks]
-        messages[at] = {**messages[at], "content": spoilt}
+    hurry = {"role": "user", "content": "Hurry up."}
+    lost = [{k: v for k, v in block.items() if k != fault} for block in blocks]
+    made: dict[str, list[Message]] = {
+        "drop": [],
+        "double": [message, dict(message)],
+        "split": [{**message, "content": [block]} for block in blocks],
+        "say": [hurry, message],
+        "shuffle": [{**message, "content": [text("And this?"), *reversed(blocks)]}],
+        "twin": [{**message, "content": [*blocks, *blocks]}],
+    }
+    return made.get(fault, [{**message, "content": lost}])
 
 
 def session(turns: int, steps: int = 3, parallel: int = 1, words: int = 60) -> list[Message]:

@@ -1,25 +1,33 @@
-"""A scripted person on the line: speaks, runs the tools, interrupts, is cut off and calls again."""
+"""A scripted person on the line to an agent of ours: speaks, runs the tools, interrupts, is cut off
+and calls again; and what tests ask of the conversation afterwards."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import inspect
 import json
 import re
+import threading
 import zlib
 from typing import Any
 
+from praison_compressor import CompressorConfig, MemoryStore
 from praison_compressor.messages import text_of
 from praison_compressor.praisonai.realtime import RealtimeAgent
-from tests.helpers.realtime_server import Event, Kept, Reply, speech
+from tests.helpers.realtime_server import Event, Kept, RealtimeServer, Reply, speech
 
+LOW, HIGH = 12, 30
+TURN = 5  # the most items that one turn of the script adds
+ITEMS = {"max_history_items": LOW, "trigger_items": HIGH}
+SMALL = {"max_history_items": 4, "trigger_items": 8}
+TIGHT = CompressorConfig(context_window=8_000)
+"""A memory of 400 tokens, so that a few turns make a summary."""
 FACT = re.compile(r"(?:fact|order)-\d+ is [a-z]+-\d{4}")
-OPENERS = (
-    "Remember that {} please",
-    "My notes say {} since Monday",
-    "You should know: {} in our house",
-    "By the way, {} and that matters",
-)
 LONG = "and so on with many words that nobody really needs to hear at all " * 3
+
+
+# ------------------------------------------------------------ what is said
 
 
 def value_of(name: str) -> str:
@@ -57,12 +65,15 @@ async def oracle(messages: list[Event]) -> str:
 def line(turn: int) -> str:
     """What the caller says in that turn of the script."""
     if turn < 20:
-        return OPENERS[turn % 4].format(f"fact-{turn} is {value_of(f'fact-{turn}')}")
+        return f"My notes say fact-{turn} is {value_of(f'fact-{turn}')} since Monday"
     if turn % 5 == 0:
         return f"Please look up order-{turn}"
     if turn % 7 == 0:
         return "Tell me a story"
     return f"We are at number {turn} and the weather is fine"
+
+
+# ------------------------------------------------------------ the caller
 
 
 class CutOff(Exception):
@@ -75,7 +86,6 @@ class Caller:
     def __init__(self, agent: RealtimeAgent) -> None:
         self.agent = agent
         self.errors: list[Exception] = []
-        self.answers: list[str] = []
         self.seen: set[str] = set()
         """Every item id that was ever in the conversation."""
         self.transcribed = True
@@ -90,7 +100,7 @@ class Caller:
 
     def _hear(self, event: Event) -> None:
         self._events.put_nowait(event)
-        if event["type"] in ("conversation.item.added", "conversation.item.created"):
+        if event["type"] == "conversation.item.added":
             self.seen.add(event["item"]["id"])
         elif event["type"] == "input_audio_buffer.committed":
             self._untold.add(event["item_id"])
@@ -125,27 +135,21 @@ class Caller:
         if self._loop is not None:
             await asyncio.wait_for(self._loop, 10)
 
-    async def pause(self) -> None:
-        """Stop listening for a moment, and begin again on the same connection."""
-        assert self._loop is not None
-        self._loop.cancel()
-        await asyncio.wait([self._loop])
-        self._loop = asyncio.create_task(self.agent.receive_loop())
-
     async def wait(self, *kinds: str) -> Event:
         """The next event of one of these kinds."""
-        assert self._loop is not None
         while True:
-            getting = asyncio.create_task(self._events.get())
-            await asyncio.wait({getting, self._loop}, return_when="FIRST_COMPLETED", timeout=10)
-            if not getting.done():
-                getting.cancel()
-                raise CutOff(f"while waiting for {kinds}")
-            event = getting.result()
+            event = await self._unless_cut_off(self._events.get(), f"waiting for {kinds}")
             if event["type"] in kinds:
-                return event
+                return event  # type: ignore[no-any-return]
 
-    # ------------------------------------------------------------ talking
+    async def _unless_cut_off(self, coming: Any, what: str) -> Any:
+        assert self._loop is not None
+        waiting = asyncio.create_task(coming)
+        await asyncio.wait({waiting, self._loop}, return_when="FIRST_COMPLETED", timeout=10)
+        if not waiting.done():
+            waiting.cancel()
+            raise CutOff(what)
+        return waiting.result()
 
     async def speak(self, text: str) -> None:
         """Say it, without waiting for more than the item."""
@@ -156,54 +160,30 @@ class Caller:
     async def turn(self, text: str) -> str:
         """Say it and hear the answer out, running the tools it asks for; with its transcript."""
         await self.speak(text)
-        said = await self.answer()
+        said = await self._answer()
         if self.transcribed:
-            await self._told()
+            await self._unless_cut_off(self._all_told.wait(), "waiting for a transcript")
         return said
 
-    async def _told(self) -> None:
-        """All that was said on this line has its transcript."""
-        assert self._loop is not None
-        telling = asyncio.create_task(self._all_told.wait())
-        await asyncio.wait({telling, self._loop}, return_when="FIRST_COMPLETED", timeout=10)
-        if not telling.done():
-            telling.cancel()
-            raise CutOff("while waiting for a transcript")
-
-    async def type(self, text: str) -> str:
-        """The same in writing."""
-        await self.agent.asend_text(text)
-        return await self._rest()
-
-    async def answer(self) -> str:
-        """Ask for a response and hear it out."""
+    async def _answer(self) -> str:
         await self.agent.asend_event({"type": "response.create"})
-        return await self._rest()
-
-    async def _rest(self) -> str:
-        done = await self.wait("response.done")
-        output = done["response"]["output"]
+        output = (await self.wait("response.done"))["response"]["output"]
         calls = [item for item in output if item["type"] == "function_call"]
         for call in calls:
-            await self._run(call)
+            name = json.loads(call["arguments"])["name"]
+            result = {"call_id": call["call_id"], "output": f"{name} is {value_of(name)}"}
+            item: dict[str, Any] = {"type": "function_call_output", **result}
+            await self.agent.asend_event({"type": "conversation.item.create", "item": item})
         if calls:
-            return await self.answer()
-        said = " ".join(part["transcript"] for item in output for part in item["content"])
-        self.answers.append(said)
-        return said
-
-    async def _run(self, call: Event) -> None:
-        name = json.loads(call["arguments"])["name"]
-        result = {"call_id": call["call_id"], "output": f"{name} is {value_of(name)}"}
-        item: dict[str, Any] = {"type": "function_call_output", **result}
-        await self.agent.asend_event({"type": "conversation.item.create", "item": item})
+            return await self._answer()
+        return " ".join(part["transcript"] for item in output for part in item["content"])
 
     async def interrupt(self, text: str, after_ms: int = 600) -> str:
         """Say it and break into the answer once `after_ms` of it could be heard; the item's id."""
         await self.speak(text)
         await self.agent.asend_event({"type": "response.create"})
         for _ in range(2):
-            delta = await self.wait("response.output_audio.delta", "response.audio.delta")
+            delta = await self.wait("response.output_audio.delta")
         await self.agent.asend_event({"type": "response.cancel"})
         await self.wait("response.done")
         await self.agent.truncate_item(delta["item_id"], after_ms)
@@ -214,7 +194,112 @@ class Caller:
         """The scripted conversation: facts, then tools, stories broken off and small talk."""
         for turn in turns:
             said = line(turn)
-            if "story" in said:
-                await self.interrupt(said)
-            else:
-                await self.turn(said)
+            await (self.interrupt(said) if "story" in said else self.turn(said))
+
+
+# ------------------------------------------------------------ a conversation
+
+
+def agent_for(server: RealtimeServer, **options: Any) -> RealtimeAgent:
+    options = {**SMALL, "summarizer": oracle, "verbose": False, **options}
+    return RealtimeAgent(url=server.url, **options)
+
+
+@contextlib.asynccontextmanager
+async def conversation(*, answers=model, server_options=None, **options):
+    """A server, an agent and someone who talks to it."""
+    async with (
+        RealtimeServer(answers, **(server_options or {})) as server,
+        Caller(agent_for(server, **options)) as caller,
+    ):
+        yield server, caller.agent, caller
+
+
+async def small_talk(caller: Caller, turns: int, start: int = 21) -> None:
+    for number in range(start, start + turns):
+        await caller.turn(f"This is sentence number {number}")
+    await caller.agent.settled()
+
+
+async def facts_until(caller: Caller, holds, more: str = "") -> None:
+    """Tell the caller's agent facts, until something holds."""
+    for number in range(60):
+        if holds():
+            return
+        fact = f"fact-{number} is {value_of(f'fact-{number}')}"
+        await caller.turn(f"Remember that {fact} please {more}")
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"never: {inspect.getsource(holds)}")
+
+
+async def until(holds) -> None:
+    """Wait for the server or the agent to come to something."""
+    for _ in range(2000):
+        if holds():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError(f"never: {inspect.getsource(holds)}")
+
+
+def memories(server: RealtimeServer) -> list[str]:
+    """The words of every memory item that the server has now."""
+    return [k.words for k in server.now.items if k.words.startswith("<conversation-summary>")]
+
+
+def memory_ids(server: RealtimeServer) -> list[str]:
+    created = [event["item"] for event in sent(server, "conversation.item.create")]
+    return [item["id"] for item in created if item["id"].startswith("mem_")]
+
+
+def sent(server: RealtimeServer, kind: str) -> list[Event]:
+    return [event for event in server.received if event["type"] == kind]
+
+
+def deletions(server: RealtimeServer) -> list[str]:
+    return [event["item_id"] for event in sent(server, "conversation.item.delete")]
+
+
+def entries(agent: RealtimeAgent):
+    return agent.store.open("default", agent.session_id).entries
+
+
+def all_messages(agent: RealtimeAgent):
+    """Everything that left the window, as the store has it."""
+    return agent.store.transcript(agent.store.open("default", agent.session_id))
+
+
+def archived(agent: RealtimeAgent) -> list[str]:
+    """The ids of all items whose words the store has, once for each time."""
+    return [message["id"] for message in all_messages(agent)]
+
+
+class Slow:
+    """A summarizer that answers when it is told to."""
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+        self.calls = self.running = self.most = 0
+
+    async def __call__(self, messages):
+        self.calls += 1
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            await self.go.wait()
+        finally:
+            self.running -= 1
+        return await oracle(messages)
+
+
+class GatedStore(MemoryStore):
+    """A store whose disk is slow: a commit is written when the gate is opened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = threading.Event()
+        self.writing = False
+
+    def commit(self, session, segments, outline=None):
+        self.writing = True
+        self.gate.wait(10)
+        return super().commit(session, segments, outline)

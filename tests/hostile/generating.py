@@ -1,28 +1,19 @@
 """Transcripts by chance: valid ones, broken ones and hostile ones, from any source of choices.
 
-`Chance` is what `random.Random` is to the seeded runner and the fuzzer's bytes are to atheris.
+`Chance` is `random.Random`, seeded, or Hypothesis' own, which finds the smallest case again.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 Message = dict[str, Any]
-T = TypeVar("T")
-
-
-class Chance(Protocol):
-    """A source of choices."""
-
-    def randint(self, a: int, b: int) -> int:
-        """A whole number from a to b."""
-
-    def choice(self, seq: Sequence[T]) -> T:
-        """One of a sequence."""
+Chance = random.Random
+Say = Callable[[Chance], str]
 
 
 @dataclass(frozen=True)
@@ -53,21 +44,13 @@ BLOBS = (
     "<think>never closed",
     "Error: rate limit exceeded",
     '{"error": {"message": "x"}}',
-    "a" * 700,
-    " " * 300,
-    "\n" * 120,
-    "=-" * 400,
-    "[" * 150,
-    "é" * 333,
-    "9" * 256,
+    *("a" * 700, " " * 300, "\n" * 120, "[" * 150, "é" * 333, "9" * 256),
 )
-NAMES = ("read_file", "bash", "edit", "search", "web_fetch", "todo_write")
 
 
 def text(chance: Chance) -> str:
     """Some words, now and then a blob."""
-    count = chance.randint(1, 6)
-    found = [chance.choice(WORDS) for _ in range(count)]
+    found = [chance.choice(WORDS) for _ in range(chance.randint(1, 6))]
     if chance.randint(0, 9) == 0:
         found.append(chance.choice(BLOBS))
     if chance.randint(0, 11) == 0:
@@ -75,154 +58,102 @@ def text(chance: Chance) -> str:
     return "so " + " ".join(found)
 
 
-def content(chance: Chance) -> Any:
+def content(chance: Chance, say: Say) -> Any:
     """Text, or parts with and without an image."""
     shape = chance.randint(0, 9)
-    if shape < 8:
-        return text(chance)
-    parts: list[Message] = [{"type": "text", "text": text(chance)}]
+    parts: list[Message] = [{"type": "text", "text": say(chance)}]
     if shape == 9:
         parts.append({"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}})
-    return parts
+    return parts if shape >= 8 else parts[0]["text"]
 
 
-def call(chance: Chance, id: str) -> Message:
-    """One tool call with sound arguments."""
-    arguments = {chance.choice(("path", "command", "q")): text(chance)[:60]}
-    function = {"name": chance.choice(NAMES), "arguments": json.dumps(arguments)}
-    return {"id": id, "type": "function", "function": function}
-
-
-def step(chance: Chance) -> list[Message]:
+def tool_step(chance: Chance, say: Say) -> list[Message]:
     """An assistant message with calls, and their results in some order; ids come again later."""
+    from tests.helpers.transcripts import call  # which makes its strategies of this module
+
     first = chance.randint(0, 9)
     ids = [f"call_{first + n}" for n in range(chance.choice((1, 1, 1, 2, 3)))]
-    said = chance.choice((None, None, "", text(chance)))
-    calls = [call(chance, id) for id in ids]
-    results = [{"role": "tool", "tool_call_id": id, "content": text(chance)} for id in ids]
+    names, keys = ("read_file", "bash", "edit", "search", "todo_write"), ("path", "command", "q")
+    calls = [
+        call(id, chance.choice(names), **{chance.choice(keys): say(chance)[:60]}) for id in ids
+    ]
+    results = [{"role": "tool", "tool_call_id": id, "content": say(chance)} for id in ids]
     if chance.randint(0, 1):
         results.reverse()
+    said = chance.choice((None, None, "", say(chance)))
     return [{"role": "assistant", "content": said, "tool_calls": calls}, *results]
 
 
-def valid(chance: Chance) -> list[Message]:
+def valid(chance: Chance, turns: int = 4, say: Say = text) -> list[Message]:
     """A transcript as a host sends it: it ends with a user message or with results."""
     messages: list[Message] = []
     if chance.randint(0, 2):
         role = chance.choice(("system", "system", "developer"))
-        messages.append({"role": role, "content": text(chance)})
-    for _ in range(chance.choice((0, 0, 1, 1, 1, 2, 2, 4))):
-        messages.append({"role": "user", "content": content(chance)})
+        messages.append({"role": role, "content": say(chance)})
+    for _ in range(chance.randint(0, turns)):
+        messages.append({"role": "user", "content": content(chance, say)})
         for _ in range(chance.choice((0, 0, 1, 1, 3))):
-            messages += step(chance)
+            messages += tool_step(chance, say)
         if chance.randint(0, 11) == 0:
-            messages.append({"role": "system", "content": text(chance)})
-        messages.append({"role": "assistant", "content": text(chance)})
-    messages.append({"role": "user", "content": content(chance)})
-    return messages + (step(chance) if chance.randint(0, 1) else [])
+            messages.append({"role": "system", "content": say(chance)})
+        messages.append({"role": "assistant", "content": say(chance)})
+    messages.append({"role": "user", "content": content(chance, say)})
+    return messages + (tool_step(chance, say) if chance.randint(0, 1) else [])
 
 
 # ---------------------------------------------------------------- broken
 
-
-def broken(chance: Chance) -> list[Message]:
-    """As faulty hosts make them: results lost, doubled, moved, contents missing, ids clashing."""
-    messages = valid(chance)
-    for _ in range(chance.randint(1, 5)):
-        index = chance.randint(0, len(messages) - 1)
-        chance.choice(_FAULTS)(chance, messages, index)
-    return messages
-
-
-def _drop(chance: Chance, messages: list[Message], index: int) -> None:
-    del messages[index if len(messages) > 1 else 1 :][:1]
-
-
-def _double(chance: Chance, messages: list[Message], index: int) -> None:
-    messages.insert(chance.randint(0, len(messages)), dict(messages[index]))
-
-
-def _swap(chance: Chance, messages: list[Message], index: int) -> None:
-    other = chance.randint(0, len(messages) - 1)
-    messages[index], messages[other] = messages[other], messages[index]
-
-
-def _setter(key: str, *values: Any) -> Callable[[Chance, list[Message], int], None]:
-    def change(chance: Chance, messages: list[Message], index: int) -> None:
-        messages[index] = {**messages[index], key: chance.choice(values)}
-
-    return change
-
-
-def _lose(chance: Chance, messages: list[Message], index: int) -> None:
-    key = chance.choice(("content", "tool_call_id", "tool_calls"))
-    messages[index] = {k: v for k, v in messages[index].items() if k != key}
-
-
-def _truncate(chance: Chance, messages: list[Message], index: int) -> None:
-    del messages[max(1, index) :]
-
-
-_FAULTS: tuple[Callable[[Chance, list[Message], int], None], ...] = (
-    _drop,
-    _double,
-    _swap,
-    _lose,
-    _truncate,
-    _setter("content", "", None, " \n ", []),
-    _setter("_private", True, {"a": 1}),
-    _setter("tool_call_id", "call_0", "call_1", "", None),
-    _setter("tool_calls", [], None),
+FAULTS: tuple[tuple[str, tuple[Any, ...]], ...] = (
+    ("content", ("", None, " \n ", [])),
+    ("_private", (True, {"a": 1})),
+    ("tool_call_id", ("call_0", "call_1", "", None)),
+    ("tool_calls", ([], None)),
 )
+
+
+def broken(chance: Chance, turns: int = 4, say: Say = text) -> list[Message]:
+    """As faulty hosts make them: results lost, doubled, moved, contents missing, ids clashing."""
+    messages = valid(chance, turns, say)
+    for _ in range(chance.randint(1, 5)):
+        at, other = (chance.randint(0, len(messages) - 1) for _ in range(2))
+        fault = chance.choice(("drop", "double", "swap", "end", "lose", "set", "set", "set"))
+        if fault == "drop" and len(messages) > 1:
+            del messages[at]
+        elif fault == "double":
+            messages.insert(other, dict(messages[at]))
+        elif fault == "swap":
+            messages[at], messages[other] = messages[other], messages[at]
+        elif fault == "end":
+            del messages[max(1, at) :]
+        elif fault == "lose":
+            messages[at] = dict(messages[at])
+            messages[at].pop(chance.choice(("content", "tool_call_id", "tool_calls")), None)
+        else:
+            key, values = chance.choice(FAULTS)
+            messages[at] = {**messages[at], key: chance.choice(values)}
+    return messages
 
 
 # ---------------------------------------------------------------- hostile
 
 ODD: tuple[Any, ...] = (
-    None,
-    "",
-    "x",
-    0,
-    -1,
-    1.5,
-    float("nan"),
-    True,
-    b"bytes\xff",
-    [],
-    {},
-    [None],
-    [[]],
-    [1, "two", None, {"text": 3}],
-    ["a", ["b"]],
-    {"type": "text"},
+    *(None, "", "x", 0, -1, 1.5, float("nan"), True, b"bytes\xff", 10**40, "\ud800", "\x00"),
+    *([], {}, [None], [[]], [1, "two", None, {"text": 3}], ["a", ["b"]], (1, 2), frozenset({"s"})),
+    *(object, {1: "int key", None: "none key"}),
     {"type": "text", "text": None},
-    [{"type": "text", "text": 5}],
     [{"type": None}],
     [{"type": ["list"]}],
     [{"text": "no type"}],
     [{"type": "tool_result", "content": [{"type": "tool_result", "content": "deep"}]}],
-    [{"type": "image_url"}],
     [{"type": "image_url", "image_url": None}],
-    [{"type": "image_url", "image_url": "not a url"}],
     [{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}],
     [{"id": "c", "function": None}],
     [{"id": 3, "function": {"name": 4, "arguments": 5}}],
     [{"id": ["l"], "function": {"name": ["n"], "arguments": ["a"]}}],
     [{"function": {"name": "f", "arguments": "{bad"}}],
-    [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "[1]"}}],
     [{"id": "c", "type": "function", "function": {"name": "f", "arguments": {"a": {"b": [1]}}}}],
     [{"id": "c", "function": {"name": "f", "arguments": "{}"}}] * 2,
-    {"name": "f", "arguments": "{}"},
-    {"name": None},
-    SimpleNamespace(id="o", function=SimpleNamespace(name="f", arguments="{}")),
     [SimpleNamespace(id="o", function=SimpleNamespace(name="f", arguments="{}"))],
-    (1, 2),
-    frozenset({"s"}),
-    object,
-    {1: "int key", None: "none key"},
-    "\ud800",
-    "\x00",
-    10**40,
 )
 KEYS = (
     *("content", "content", "role", "name", "tool_calls", "tool_calls", "tool_call_id"),
@@ -230,19 +161,7 @@ KEYS = (
     *("thinking_blocks", "refusal", "reasoning_details", "audio", "created", "unknown"),
 )
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
-LISTS: tuple[Any, ...] = (
-    None,
-    3,
-    "text",
-    b"b",
-    {},
-    {"role": "user"},
-    [],
-    (),
-    iter(()),
-    [[]],
-    [None],
-)
+LISTS: tuple[Any, ...] = (None, 3, "text", b"b", {}, {"role": "user"}, [], (), iter(()), [[]])
 
 
 def hostile(chance: Chance) -> Any:
@@ -262,11 +181,8 @@ def hostile(chance: Chance) -> Any:
     return messages
 
 
-KINDS: dict[str, Callable[[Chance], Any]] = {"valid": valid, "broken": broken, "hostile": hostile}
-
-
 def case(chance: Chance) -> Case:
     """One case: half of them valid, the rest broken or hostile."""
-    kind = chance.choice(("valid", "valid", "broken", "hostile"))
+    make = chance.choice((valid, valid, broken, hostile))
     target = chance.choice((1, 40, 90, 160, 250, 400, 800, 2_000)) + chance.randint(0, 99)
-    return Case(kind, KINDS[kind](chance), target)
+    return Case(make.__name__, make(chance), target)

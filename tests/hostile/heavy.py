@@ -15,63 +15,40 @@ from typing import Any
 
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.messages import check
-from tests.helpers.transcripts import session, step
+from tests.helpers.transcripts import call, session, step
 
 Message = dict[str, Any]
 MB = 1_000_000
 
 
-def huge(text: str, size: int = 10 * MB) -> Callable[[], list[Message]]:
-    """A session with one result of that many characters in its middle."""
-
-    def make() -> list[Message]:
-        body = text * (size // len(text))
-        messages = session(9)
-        return [*messages[:12], *step("call_huge", body, "bash", command="cat"), *messages[12:]]
-
-    return make
+def among(*messages: Message) -> list[Message]:
+    """A session with these in its middle."""
+    around = session(9)
+    return [*around[:12], *messages, *around[12:]]
 
 
-def huge_by(role: str, text: str) -> Callable[[], list[Message]]:
-    """The same as somebody's own words."""
-
-    def make() -> list[Message]:
-        messages = session(9)
-        said = {"role": role, "content": text * (10 * MB // len(text))}
-        return [*messages[:13], said, *messages[13:]]
-
-    return make
+def huge(text: str, role: str = "tool") -> list[Message]:
+    """A session with ten megabytes of that text in one message."""
+    body = text * (10 * MB // len(text))
+    said = [{"role": role, "content": body}]
+    return among(*(step("call_huge", body, "bash", command="cat") if role == "tool" else said))
 
 
-def tiny(count: int) -> Callable[[], list[Message]]:
+def tiny(count: int) -> list[Message]:
     """So many messages of a few words."""
-
-    def make() -> list[Message]:
-        said = [
-            {"role": role, "content": f"{words} {n}"}
-            for n in range(count // 2)
-            for role, words in (("user", "go on"), ("assistant", "yes, done"))
-        ]
-        last = {"role": "user", "content": "and now?"}
-        return [*session(2), {"role": "assistant", "content": "ok"}, *said, last]
-
-    return make
+    said = [
+        {"role": role, "content": f"{words} {n}"}
+        for n in range(count // 2)
+        for role, words in (("assistant", "yes, done"), ("user", "go on"))
+    ]
+    return [*session(2), *said]
 
 
 def calls(count: int) -> list[Message]:
     """One assistant message with so many parallel calls, their results in reverse."""
-    ids = [f"call_{n}" for n in range(count)]
-    asked = [
-        {"id": i, "type": "function", "function": {"name": "f", "arguments": "{}"}} for i in ids
-    ]
-    answers = [{"role": "tool", "tool_call_id": id, "content": "ok"} for id in reversed(ids)]
-    tail = session(9)[1:]
-    return [
-        *session(2),
-        {"role": "assistant", "content": None, "tool_calls": asked},
-        *answers,
-        *tail,
-    ]
+    asked = [call(f"call_{n}", "f") for n in range(count)]
+    answers = [{"role": "tool", "tool_call_id": c["id"], "content": "ok"} for c in asked[::-1]]
+    return among({"role": "assistant", "content": None, "tool_calls": asked}, *answers)
 
 
 def arguments(depth: int) -> list[Message]:
@@ -82,29 +59,20 @@ def arguments(depth: int) -> list[Message]:
 
 
 LOADS: dict[str, Callable[[], list[Message]]] = {
-    "10 MB of words": huge("lorem ipsum dolor sit amet 42 "),
-    "10 MB without a space": huge("a"),
-    "10 MB of spaces": huge(" "),
-    "10 MB of newlines": huge("\n"),
-    "10 MB of brackets": huge("<[({"),
-    "10 MB of paths": huge("/src/app/main_file.py:42 "),
-    "10 MB of base64": huge("QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo0"),
-    "10 MB of Chinese": huge("漢字仮名交じり文"),
-    "10 MB of errors": huge("Traceback: ValueError: no such file /tmp/x_1.py\n"),
-    "10 MB said by the user": huge_by("user", "Please use port 9090. Never touch src/a_b.py. "),
-    "10 MB in one sentence by the user": huge_by("user", "word and 4242 then "),
-    "10 MB said by the assistant": huge_by("assistant", "I decided so because x_1 = 9090. "),
-    "100,000 tiny messages": tiny(100_000),
-    "1,000,000 tiny messages": tiny(1_000_000),
-    "5,000 parallel calls": lambda: calls(5_000),
+    "10 MB without a space": lambda: huge("a"),
+    "10 MB of errors": lambda: huge("Traceback: ValueError: no such file /tmp/x_1.py\n"),
+    "10 MB said by the user": lambda: huge(
+        "Please use port 9090. Never touch src/a_b.py. ", "user"
+    ),
+    "10 MB in one sentence": lambda: huge("word and 4242 then ", "user"),
+    "100,000 tiny messages": lambda: tiny(100_000),
+    "1,000,000 tiny messages": lambda: tiny(1_000_000),
     "20,000 parallel calls": lambda: calls(20_000),
     "arguments 50,000 levels deep": lambda: arguments(50_000),
 }
 QUICK = (
-    "10 MB without a space",
-    "10 MB of errors",
-    "arguments 50,000 levels deep",
-    "20,000 parallel calls",
+    *("10 MB without a space", "10 MB of errors"),
+    *("arguments 50,000 levels deep", "20,000 parallel calls"),
 )
 """Those that the tests have time for."""
 
@@ -114,24 +82,18 @@ def main(name: str) -> int:
     messages = LOADS[name]()
     made = time.process_time()
     config = CompressorConfig(model="gpt-4o", context_window=16_000, protect_last_n_tokens=2_000)
-    ours = ContextCompressor(config)
-    first = ours.compress_sync(messages)
-    cpu = time.process_time() - made
-    ours.compress_sync(messages)
-    again = time.process_time() - made - cpu
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1_000
+    result = ContextCompressor(config).compress_sync(messages)
     numbers = {
         "load": name,
         "messages": len(messages),
-        "tokens_before": first.tokens_before,
-        "tokens_after": first.tokens_after,
-        "valid": check(first.messages) == [],
-        "cpu_seconds": round(cpu, 1),
-        "cpu_seconds_next_turn": round(again, 2),
-        "peak_mb": peak,
+        "tokens_before": result.tokens_before,
+        "tokens_after": result.tokens_after,
+        "valid": check(result.messages) == [],
+        "cpu_seconds": round(time.process_time() - made, 1),
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1_000,
     }
     print(json.dumps(numbers))
-    return 0 if numbers["valid"] and first.tokens_after < 12_000 else 1
+    return 0 if numbers["valid"] and result.tokens_after < 12_000 else 1
 
 
 if __name__ == "__main__":

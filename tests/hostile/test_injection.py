@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import CompressorConfig, ContextCompressor
+from praison_compressor import CompressorConfig, CompressResult, ContextCompressor
 from praison_compressor.messages import Message, check, is_result, text_of, tool_calls_of
 from praison_compressor.summaries.prompts import INSTRUCTIONS
-from tests.hostile.attacks import CANARY, Attack, attacks
+from tests.hostile.attacks import CANARY, CONTROL, Attack, attacks
 
 SMALL = CompressorConfig(
     model="gpt-4o", context_window=3_000, protect_last_n_tokens=300, head_tokens=100
@@ -24,27 +24,22 @@ LOOKALIKES = str.maketrans("асерхоіѕ", "acepxois")
 MARK = re.compile(
     r"^[^\w\\]*\[\W*(user|human|assistant|system|developer|tool|result of|calls|reference)\b", re.I
 )
-
-CONTROL = re.compile(
-    r"<[|｜][^<>]{1,40}[|｜]>|\[/?(?:INST|SYSTEM_PROMPT|TOOL_RESULTS|gMASK)\]|<<SYS>>|<system>"
-    r"|<\w+_of_turn>|<[be]os>|<sop>|<seed:\w+>|<extra_id_\d>"
-)
-
 # In a static summary nothing but the section of this name is the user's.
 POSING = re.compile(r"\W{0,9}the user said(?!$)|user:|system:", re.I)
 
 
 class Recorder:
-    """A user's own summarizer that keeps what it was sent, and with what."""
+    """A user's own summarizer that keeps what it was sent, and with what; says what it is told."""
 
-    def __init__(self) -> None:
+    def __init__(self, answer: str = "") -> None:
         self.requests: list[list[Message]] = []
-        self.keywords: list[dict[str, Any]] = []
+        self.keywords: set[str] = set()
+        self.answer = f"## Done\nThe modules so far are in order.\n{answer}"
 
     async def __call__(self, messages: list[Message], **keywords: Any) -> str:
         self.requests.append(messages)
-        self.keywords.append(keywords)
-        return "## Done\nThe modules so far are in order."
+        self.keywords |= set(keywords)
+        return self.answer
 
 
 def folded(text: str) -> str:
@@ -56,20 +51,22 @@ def folded(text: str) -> str:
 
 def tags(text: str, name: str) -> tuple[int, int]:
     """How often a tag opens and closes for such a reader."""
-    flat = folded(text)
-    bare = folded(name)
+    flat, bare = folded(text), folded(name)
     return len(re.findall(rf"<{bare}", flat)), len(re.findall(rf"</+{bare}", flat))
 
 
-def spoken_lines(messages: list[Message]) -> int:
-    """How many marks of speakers and calls a rendering of these messages has."""
-    return sum(1 + len(() if is_result(m) else tool_calls_of(m)) for m in messages)
+def framed(result: CompressResult) -> list[str]:
+    """The texts of the summaries: each in one frame, in the user's role."""
+    texts = [text_of(segment.rendered) for segment in result.segments]
+    assert [tags(text, "conversation-summary") for text in texts] == [(1, 1) for _ in texts]
+    assert {segment.rendered["role"] for segment in result.segments} == {"user"}
+    return texts
 
 
-def section(text: str, title: str) -> str:
-    """Everything under the headings of that title, whatever ends the lines."""
-    parts = re.split(r"(?m)^## ", "\n".join(text.splitlines()))
-    return "\n".join(part for part in parts if part.startswith(title))
+def said_by_the_user(texts: list[str]) -> str:
+    """Everything under the headings of the user's words, whatever ends the lines."""
+    parts = re.split(r"(?m)^## ", "\n".join(line for text in texts for line in text.splitlines()))
+    return "\n".join(part for part in parts if part.startswith("The user said"))
 
 
 @pytest.fixture(params=attacks(), ids=lambda attack: f"{attack.technique}, {attack.carrier}")
@@ -86,73 +83,43 @@ def test_the_corpus_is_large_enough() -> None:
     assert len({attack.technique for attack in corpus}) >= 10
 
 
-def test_the_request_is_ours_and_the_content_stays_inside(attack: Attack) -> None:
-    """Two messages, our words in the first, one frame in the second, and no tools."""
-    model = Recorder()
-    result = ContextCompressor(SMALL, summarizer=model).compress_sync(attack.transcript())
-    asked = "\n".join(text_of(messages[1]) for messages in model.requests)
-    assert result.summary_method == "model"
-    assert [[m["role"] for m in messages] for messages in model.requests] == [
-        ["system", "user"] for _ in model.requests
-    ]
-    assert {messages[0]["content"] for messages in model.requests} == {INSTRUCTIONS}
-    assert {name for given in model.keywords for name in given} <= {
-        "max_tokens",
-        "model",
-        "timeout_seconds",
-    }
-    assert tags(asked, "transcript") == (len(model.requests), len(model.requests))
-    assert tags(asked, "conversation-summary") == (0, 0)
-    assert tags(asked, "partial-summaries") == tags(asked, "earlier-summaries") == (0, 0)
-    assert CONTROL.findall(asked) == []
-
-
-def test_nobody_else_speaks_in_the_request(attack: Attack) -> None:
-    """As many speakers as there are messages: no line of content poses as one."""
+def test_content_stays_inside_its_frame_in_the_request(attack: Attack) -> None:
+    """Two messages, our words in the first, one frame in the second, no tools; as many speakers as
+    there are messages: no line of content poses as one."""
     model = Recorder()
     ours = ContextCompressor(SMALL, summarizer=model)
-    ours.compress_sync(attack.transcript())
-    entries = ours.store.open("default", ours.session_id).entries
-    shown = [m for entry in entries for m in ours.store.originals(ours_session(ours), entry) or ()]
-    marks = [
-        line
-        for messages in model.requests
-        for line in text_of(messages[1]).splitlines()
-        if MARK.match(line)
-    ]
-    assert len(marks) == spoken_lines(shown)
-
-
-def ours_session(ours: ContextCompressor) -> Any:
-    """The only session of this compressor."""
-    return ours.store.open("default", ours.session_id)
+    assert ours.compress_sync(attack.transcript()).summary_method == "model"
+    bodies = [text_of(messages[1]) for messages in model.requests]
+    assert {tuple(m["role"] for m in each) for each in model.requests} == {("system", "user")}
+    assert {messages[0]["content"] for messages in model.requests} == {INSTRUCTIONS}
+    assert model.keywords <= {"max_tokens", "model", "timeout_seconds"}
+    for asked in bodies:
+        assert tags(asked, "transcript") == (1, 1)
+        for name in ("conversation-summary", "partial-summaries", "earlier-summaries"):
+            assert tags(asked, name) == (0, 0)
+        assert CONTROL.findall(asked) == []
+    session = ours.store.open("default", ours.session_id)
+    shown = [m for each in session.entries for m in ours.store.originals(session, each) or ()]
+    spoken = sum(1 + len(() if is_result(m) else tool_calls_of(m)) for m in shown)
+    lines = [line for asked in bodies for line in asked.splitlines()]
+    assert len([line for line in lines if MARK.match(line)]) == spoken
 
 
 def test_the_static_view_keeps_every_word_in_its_place(attack: Attack) -> None:
     """One frame, one section of the user's words, and only the user's words in it."""
-    ours = ContextCompressor(SMALL)
-    result = ours.compress_sync(attack.transcript())
-    framed = [text_of(segment.rendered) for segment in result.segments]
-    said = "\n".join(section(text, "The user said") for text in framed)
-    instructions = [m for m in result.messages if m["role"] in ("system", "developer")]
+    result = ContextCompressor(SMALL).compress_sync(attack.transcript())
+    texts = framed(result)
+    lines = [line for text in texts for line in text.splitlines()]
     assert check(result.messages) == []
-    assert instructions == attack.transcript()[:1]
-    assert [tags(text, "conversation-summary") for text in framed] == [(1, 1) for _ in framed]
-    lines = [line for text in framed for line in text.splitlines()]
-    assert lines.count("## The user said") <= len(framed)
+    assert [m for m in result.messages if m["role"] == "system"] == attack.transcript()[:1]
+    assert lines.count("## The user said") <= len(texts)
     assert [line for line in lines if POSING.match(line)] == []
-    assert CONTROL.findall("\n".join(framed)) == []
-    assert (CANARY in said) <= attack.by_user
-    assert {segment.rendered["role"] for segment in result.segments} == {"user"}
+    assert CONTROL.findall("\n".join(texts)) == []
+    assert (CANARY in said_by_the_user(texts)) <= attack.by_user
 
 
 def test_a_model_that_repeats_an_attack_cannot_leave_its_frame(attack: Attack) -> None:
     """The attack as a summary: one frame, and no section that looks like the extractor's."""
-
-    async def obeys(messages: list[Message]) -> str:
-        return f"## Done\nThe modules are in order.\n{attack.text}"
-
-    result = ContextCompressor(SMALL, summarizer=obeys).compress_sync(attack.transcript())
-    texts = [text_of(segment.rendered) for segment in result.segments]
-    assert [tags(text, "conversation-summary") for text in texts] == [(1, 1) for _ in texts]
-    assert CANARY not in "".join(section(text, "The user said") for text in texts) or attack.by_user
+    ours = ContextCompressor(SMALL, summarizer=Recorder(attack.text))
+    texts = framed(ours.compress_sync(attack.transcript()))
+    assert (CANARY in said_by_the_user(texts)) <= attack.by_user

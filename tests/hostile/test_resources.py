@@ -5,7 +5,6 @@ All loads: `for each in heavy.LOADS: python -m tests.hostile.heavy NAME`.
 
 from __future__ import annotations
 
-import copy
 import json
 import resource
 import subprocess
@@ -15,12 +14,13 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, InvalidMessages
-from praison_compressor.messages import DEEPEST, check, read
+from praison_compressor.messages import check, read
 from praison_compressor.messages.secrets import Redactor
+from praison_compressor.messages.shapes import DEEPEST
 from praison_compressor.summaries.prompts import unposed
 from praison_compressor.view.frame import escape
 from tests.helpers.transcripts import session
-from tests.hostile.heavy import QUICK
+from tests.hostile.heavy import QUICK, arguments
 
 CPU_SECONDS = 40
 """Ten megabytes in one message take 2 to 8 seconds on one core; a quadratic step takes hours."""
@@ -44,60 +44,30 @@ def test_a_heavy_load_is_carried_within_its_bounds(load: str) -> None:
 
 def test_hostile_text_is_escaped_and_masked_in_one_pass() -> None:
     """Openings without end, masks without end, lines without end: read once, not once for each."""
-    for unit in (
-        "<",
-        "< ",
-        "<trans",
-        "&lt;",
-        "&",
-        "[user",
-        "[",
-        "\n[",
-        "<\u200b",
-        "-----BEGIN ",
-        "://a:",
-        "token=",
-    ):
+    units = ("<", "< ", "<trans", "&lt;", "&", "[user", "[", "\n[", "<\u200b", "-----BEGIN ")
+    for unit in (*units, "://a:", "token="):
         text = unit * (120_000 // len(unit))
         assert len(unposed(escape(text))) >= len(text)
         assert len(Redactor().text(text)[0]) >= len(text) // 2
 
 
-def nested(depth: int) -> Any:
-    """Lists in lists, as deep as that."""
+@pytest.mark.parametrize("depth", [DEEPEST * 2, 100_000])
+def test_what_is_nested_too_deeply_is_named_not_followed(depth: int) -> None:
+    """Strictly an error with its index; inside a turn it is sent as it came."""
     value: Any = "core"
     for _ in range(depth):
         value = [value]
-    return value
-
-
-@pytest.mark.parametrize("depth", [DEEPEST * 2, 5_000, 100_000])
-def test_what_is_nested_too_deeply_is_named_not_followed(depth: int) -> None:
-    """Strictly an error with its index; inside a turn it is sent as it came."""
     messages = session(3)
-    messages[5] = {**messages[5], "extra": nested(depth)}
+    messages[5] = {**messages[5], "extra": value}
     ours = ContextCompressor(CompressorConfig(model="gpt-4o"))
     with pytest.raises(InvalidMessages, match=r"messages\[5\]: nested deeper"):
         ours.compress_sync(messages)
-    assert [a is b for a, b in zip(ours.best_view(messages), messages, strict=True)] == [
-        True
-    ] * len(messages)
-
-
-def test_a_message_that_contains_itself_ends() -> None:
-    """A cycle is only a very deep message."""
-    message: dict[str, Any] = {"role": "user", "content": "x"}
-    message["self"] = message
-    with pytest.raises(InvalidMessages, match="nested deeper"):
-        read([message])
+    assert all(a is b for a, b in zip(ours.best_view(messages), messages, strict=True))
 
 
 def test_deep_arguments_are_sent_as_text() -> None:
     """JSON that a decoder cannot follow is kept, in a shape that it can."""
-    messages = session(3)
-    deep = '{"a":' * 500 + "1" + "}" * 500
-    messages[2] = copy.deepcopy(messages[2])
-    messages[2]["tool_calls"][0]["function"]["arguments"] = deep
-    sent = read(messages).messages[2]["tool_calls"][0]["function"]["arguments"]
-    assert check(read(messages).messages) == []
-    assert json.loads(sent) == {"arguments": deep}
+    sent = read(arguments(500)).messages
+    text = sent[14]["tool_calls"][0]["function"]["arguments"]
+    assert check(sent) == []
+    assert json.loads(text) == {"arguments": '{"a":' * 500 + "1" + "}" * 500}

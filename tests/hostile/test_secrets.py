@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from praison_compressor import CompressorConfig, ContextCompressor, Event
+from praison_compressor import CompressorConfig, Event
 from praison_compressor.messages import Message, text_of
 from praison_compressor.messages.secrets import Redactor, wants_redaction
 from praison_compressor.testing import LocalProvider, Reply
+from tests.helpers.compressing import Model, compressor
 from tests.helpers.transcripts import session, step
 
 # Put together here, so that no scanner takes this file for a leak.
@@ -51,7 +51,6 @@ LEAKS = [
         "sntrys" + f"_{MIXED[:60]}",
         "sbp" + f"_{HEX[:40]}", "pscale_tkn" + f"_{MIXED[:43]}",
         "xapp" + f"-1-A{CAPITALS[:9]}-{HEX}",
-        f"{MIXED[:14]}.atlasv1." + MIXED[:67],
     )),
     f"AWS_SECRET_ACCESS_KEY={MIXED[:40]}",
     f'{{"SecretAccessKey": "{MIXED[:40]}"}}',
@@ -68,10 +67,6 @@ LEAKS = [
     f"Authorization: token {HEX[:40]}",
     f"Cookie: theme=dark; sessionid={MIXED[:32]}",
     f"curl -s -u admin:{MIXED[:16]} https://example.com/",
-    f"sshpass -p {MIXED[:16]} ssh host",
-    f"mysql -uroot -p{MIXED[:16]} shop",
-    f"machine example.com login me password {MIXED[:16]}",
-    '{"auths": {"r.example.com": {"auth": "dXNlcjpwYXNzd29yZDEyMzQ1Ng=="}}}',
     f"https://b.example.com/k?X-Amz-Date=1&X-Amz-Signature={HEX}&x=1",
     f"https://hooks.slack.com/services/T0123456/B0123456/{MIXED[:24]}",
     f"-----BEGIN RSA PRIVATE KEY-----\n{PEM}\n[the rest was cut off]",
@@ -129,7 +124,7 @@ def test_messages_keep_their_structure() -> None:
     assert secret not in json.dumps(masked)
     assert json.loads(arguments)["command"].startswith("curl -H [secret:github-token:")
     assert masked[1]["tool_call_id"] == "call_1"
-    assert [a is b for a, b in zip(masked[2:], given[2:], strict=True)] == [True] * len(given[2:])
+    assert all(a is b for a, b in zip(masked[2:], given[2:], strict=True))
 
 
 def with_secrets() -> list[Message]:
@@ -151,25 +146,13 @@ def with_secrets() -> list[Message]:
 )
 def test_nothing_secret_goes_to_another_model(options: dict[str, Any]) -> None:
     """Masked in the request and in the summary; the event says how many, never which."""
-    asked: list[str] = []
-    events: list[Event] = []
-
-    async def model(messages: list[Message]) -> str:
-        asked.extend(text_of(message) for message in messages)
-        return "## Done\nThe modules so far are in order."
-
-    config = CompressorConfig(
-        model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000, **options
-    )
-    ours = ContextCompressor(config, summarizer=model, on_event=events.append)
-    result = ours.compress_sync(with_secrets())
-    leaked = [
-        s for s in (*SECRETS.values(), *PIECES) if s in "\n".join(asked) + str(result.messages)
-    ]
+    model, events = Model(), list[Event]()
+    result = compressor(model, events.append, **options).compress_sync(with_secrets())
+    asked = "\n".join(model.requests)
     told = [dict(event.data) for event in events if event.name == "redacted"]
     assert result.summary_method == "model"
-    assert leaked == []
-    assert "[secret:github-token:" in "\n".join(asked)
+    assert [s for s in (*SECRETS.values(), *PIECES) if s in asked + str(result.messages)] == []
+    assert "[secret:github-token:" in asked
     assert [list(numbers) for numbers in told] == [["secrets"]]
     assert told[0]["secrets"] >= len(SECRETS)
     assert [s for s in SECRETS.values() if s in str(events)] == []
@@ -180,13 +163,7 @@ def test_an_auxiliary_model_of_one_call_is_asked_in_that_call_alone(
 ) -> None:
     """Masked, as the option table promises; the next call, which names none, sends it nothing."""
     provider.answer_with(lambda asked: Reply("## Done\nThe modules so far are in order."))
-    config = CompressorConfig(
-        model="gpt-4o",
-        context_window=6_000,
-        protect_last_n_tokens=1_000,
-        auxiliary_api_key="sk-of-the-user",
-    )
-    ours = ContextCompressor(replace(config, auxiliary_api_base=provider.base_url))
+    ours = compressor(auxiliary_api_key="sk-of-the-user", auxiliary_api_base=provider.base_url)
     messages = with_secrets()
     first = ours.compress_sync(messages, auxiliary_model="openai/other", session_id="one")
     assert first.summary_method == "model"
@@ -207,8 +184,7 @@ def test_an_earlier_summary_is_masked_for_another_model() -> None:
         asked.setdefault(model, []).append(text_of(messages[-1]))
         return f"## Done\nThe modules so far are in order, with the token {secret}."
 
-    config = CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)
-    ours = ContextCompressor(config, summarizer=either)
+    ours = compressor(either)
     messages = [*session(6)[:4], {"role": "user", "content": f"Use {secret}"}, *session(40)[4:]]
     ours.compress_sync(messages[:120], session_id="s", force=True)
     result = ours.compress_sync(messages, session_id="s", auxiliary_model="other", force=True)

@@ -6,29 +6,11 @@ import threading
 
 import pytest
 
-from praison_compressor import LedgerConflict, SessionNotFound, Store, Usage
+from praison_compressor import LedgerConflict, SessionNotFound, Store
 from praison_compressor.ledger.segments import GENESIS, verify
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 
 pytest_plugins = ["tests.helpers.stores"]
-
-
-def test_a_new_session_is_empty_and_its_own_tip(store: Store) -> None:
-    """Opening a name nobody has used gives a session without entries."""
-    session = store.open(NAMESPACE, "s")
-    assert (session.tip, session.parent, session.entries) == ("s", None, ())
-    assert session.head_hash == GENESIS
-
-
-def test_a_commit_is_read_back_as_it_was(store: Store) -> None:
-    """Every field of a segment comes back, and the chain verifies."""
-    run = talk(6)
-    written = segment(run)
-    store.commit(store.open(NAMESPACE, "s"), [(written, run)])
-    session = store.open(NAMESPACE, "s")
-    assert [entry.segment for entry in session.entries] == [written]
-    assert session.head_hash == session.entries[-1].hash
-    verify(session.entries, GENESIS)
 
 
 def test_originals_come_back_exactly(store: Store) -> None:
@@ -56,17 +38,6 @@ def test_the_caller_keeps_its_messages(store: Store) -> None:
     assert again == [{"role": "user", "content": [{"type": "text", "text": "before"}]}]
 
 
-def test_the_loser_of_a_race_learns_of_it(store: Store) -> None:
-    """A commit on a tip that moved is refused, writes nothing, and names the session."""
-    run = talk(3)
-    early = store.open(NAMESPACE, "s")
-    store.commit(early, [(segment(run, "winner"), run)])
-    with pytest.raises(LedgerConflict, match="session s"):
-        store.commit(early, [(segment(run, "loser"), run)])
-    texts = [e.segment.rendered["content"] for e in store.open(NAMESPACE, "s").entries]
-    assert texts == ["winner"]
-
-
 def test_of_many_racing_threads_one_wins(store: Store) -> None:
     """Eight threads commit on one tip: one segment is there, seven were told."""
     run = talk(3)
@@ -77,15 +48,16 @@ def test_of_many_racing_threads_one_wins(store: Store) -> None:
         try:
             store.commit(early, [(segment(run), run)])
             outcomes.append("won")
-        except LedgerConflict:
-            outcomes.append("lost")
+        except LedgerConflict as error:
+            outcomes.append(str(error))
 
     threads = [threading.Thread(target=compete) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(outcomes) == ["lost"] * 7 + ["won"]
+    assert (outcomes.count("won"), len(outcomes)) == (1, 8)
+    assert len([said for said in outcomes if "session s: the tip is" in said]) == 7
     assert len(store.open(NAMESPACE, "s").entries) == 1
 
 
@@ -98,19 +70,7 @@ def test_each_commit_opens_a_child_epoch(store: Store) -> None:
     assert [epoch.parent_id for epoch in chain] == [None, *(e.id for e in chain[:-1])]
     assert {store.open(NAMESPACE, e.id).tip for e in chain} == {session.tip}
     assert session.parent == chain[-2].id
-
-
-def test_the_lineage_of_an_epoch_ends_with_it(store: Store) -> None:
-    """An older epoch's lineage does not tell what came later."""
-    committed(store, "s", talk(3, "a"), talk(3, "b"))
-    chain = store.lineage(NAMESPACE, "s")
     assert store.lineage(NAMESPACE, chain[1].id) == chain[:2]
-
-
-def test_an_unknown_session_has_no_lineage(store: Store) -> None:
-    """A name that was never used is an error, not an empty answer."""
-    with pytest.raises(SessionNotFound, match="nobody"):
-        store.lineage(NAMESPACE, "nobody")
 
 
 def test_several_segments_make_one_epoch(store: Store) -> None:
@@ -138,16 +98,6 @@ def test_a_fork_shares_its_parents_entries(store: Store) -> None:
     assert [e.session_id for e in store.lineage(NAMESPACE, "f")] == ["s", "s", "f", "f"]
 
 
-def test_a_fork_does_not_follow_its_parent(store: Store) -> None:
-    """What the parent compresses after the fork is not the fork's."""
-    parent = committed(store, "s", talk(3, "a"))
-    store.open(NAMESPACE, "f", "s")
-    later = talk(3, "b")
-    store.commit(parent, [(segment(later), later)])
-    assert len(store.open(NAMESPACE, "f").entries) == 1
-    assert len(store.lineage(NAMESPACE, "f")) == 3
-
-
 def test_a_fork_of_an_epoch_shares_what_that_epoch_had(store: Store) -> None:
     """Forking the past leaves out what came after it."""
     committed(store, "s", talk(3, "a"), talk(3, "b"))
@@ -173,12 +123,3 @@ def test_namespaces_are_worlds(store: Store) -> None:
     assert store.open("another tenant", "f", "s").entries == ()
     with pytest.raises(SessionNotFound):
         store.lineage("another tenant", session.tip)
-
-
-def test_usage_adds_up_number_by_number() -> None:
-    """Tokens are added by kind, costs where they are known."""
-    one = Usage(1, 20, 300, 4_000, 0.5)
-    assert one + one == Usage(2, 40, 600, 8_000, 1.0)
-    assert (one + Usage(1, 1, 1, 1)).cost == 0.5
-    assert (Usage() + Usage()).cost is None
-    assert Usage() == Usage(0, 0, 0, 0, None)

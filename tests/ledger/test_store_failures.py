@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -12,15 +11,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from praison_compressor import ConfigError, LedgerConflict, LedgerCorrupt, StoreUnavailable
+from praison_compressor import ConfigError, LedgerConflict, StoreUnavailable
 from praison_compressor.ledger.sql import database
 from praison_compressor.ledger.sql.store import SqlStore, open_store
-from tests.helpers.stores import Postgres
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 
 pytest_plugins = ["tests.helpers.stores"]
-
-ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.mark.parametrize(
@@ -38,44 +34,6 @@ def test_a_wrong_url_is_one_clear_error(url: str, said: str) -> None:
         open_store(url)
     assert "hunter2" not in str(caught.value)
     assert "sqlite:///" in str(caught.value)
-
-
-def test_a_stopped_server_is_reached_again(postgres: Postgres) -> None:
-    """While it is down every call says so; afterwards the same object goes on."""
-    store = open_store(postgres.empty())
-    session = committed(store, "s", talk(3, "a"))
-    postgres.stop()
-    try:
-        with pytest.raises(StoreUnavailable):
-            store.open(NAMESPACE, "s")
-        with pytest.raises(StoreUnavailable):
-            store.commit(session, [(segment(talk(3, "b")), talk(3, "b"))])
-    finally:
-        postgres.start()
-    session = store.commit(session, [(segment(talk(3, "b")), talk(3, "b"))])
-    assert len(session.entries) == 2
-    assert store.verify() == []
-    store.close()
-
-
-def test_a_server_restarted_between_two_calls_is_not_noticed(postgres: Postgres) -> None:
-    """A dead connection in the pool is replaced, not reported."""
-    store = open_store(postgres.empty())
-    session = committed(store, "s", talk(3, "a"))
-    postgres.stop()
-    postgres.start()
-    assert store.open(NAMESPACE, "s") == session
-    store.close()
-
-
-def test_a_file_that_is_no_database_is_damaged(tmp_path: Path) -> None:
-    """The file is named and left as it was."""
-    path = tmp_path / "ledger.db"
-    path.write_bytes(b"not a database at all, but long enough to be read as one" * 100)
-    before = path.read_bytes()
-    with pytest.raises(LedgerCorrupt, match=r"ledger\.db is damaged"):
-        open_store(path).open(NAMESPACE, "s")
-    assert path.read_bytes() == before
 
 
 def test_a_torn_file_is_damaged(tmp_path: Path) -> None:
@@ -141,26 +99,6 @@ def test_a_locked_store_is_waited_for_once(
     store.close()
 
 
-def test_a_store_that_was_locked_is_used_again(
-    store_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After the cooldown the same object writes as before."""
-    monkeypatch.setattr(database, "_LOCK_SECONDS", 1)
-    monkeypatch.setattr(database, "_REST", 0.1)
-    store = open_store(store_url)
-    session = committed(store, "s", talk(3, "a"))
-    with locked(store_url), pytest.raises(StoreUnavailable):
-        store.commit(session, [(segment(talk(3, "b")), talk(3, "b"))])
-    time.sleep(1)
-    assert len(store.commit(session, [(segment(talk(3, "b")), talk(3, "b"))]).entries) == 2
-    assert store.verify() == []
-    store.close()
-
-
-def _deleted(path: Path) -> None:
-    path.unlink()
-
-
 def _deleted_with_its_log(path: Path) -> None:
     for file in path.parent.glob(path.name + "*"):
         file.unlink()
@@ -173,7 +111,7 @@ def _another_in_its_place(path: Path) -> None:
     path.with_name("other.db").replace(path)
 
 
-@pytest.mark.parametrize("lose", [_deleted, _deleted_with_its_log, _another_in_its_place])
+@pytest.mark.parametrize("lose", [_deleted_with_its_log, _another_in_its_place])
 def test_a_file_that_went_away_is_made_anew(
     lose: Callable[[Path], None], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -22,6 +22,7 @@ pytest_plugins = ["tests.helpers.stores"]
         ("read_file topic 1", 1),
         ("漢字 result6", 6),
         ("ÜNÏCODE result2", 2),
+        ("hello number3 nonsense", 3),  # no message has all; the rarer word counts for more
     ],
 )
 def test_a_message_is_found_by_its_words(sql_store: SqlStore, query: str, ordinal: int) -> None:
@@ -75,14 +76,6 @@ def test_a_limit_below_one_is_refused(sql_store: SqlStore, limit: int) -> None:
         sql_store.search(NAMESPACE, "hello", limit=limit)
 
 
-def test_any_word_is_enough_where_no_message_has_all(sql_store: SqlStore) -> None:
-    """A query with one wrong word still finds; the rarer word counts for more."""
-    committed(sql_store, "s", talk(8))
-    hits = sql_store.search(NAMESPACE, "hello number3 nonsense", "s")
-    assert hits[0].ordinal == 3
-    assert len(hits) > 1
-
-
 @pytest.mark.parametrize(
     "query", ["", "  ", "!!! ---", '"', "'", "NOT", "zz OR q", "x*", "\\", ":"]
 )
@@ -101,10 +94,8 @@ def test_a_whole_document_is_a_query(sql_store: SqlStore) -> None:
 
 def test_a_phrase_ranks_before_its_words() -> None:
     """Of texts with the same words, the one that has them together comes first."""
-    texts = ["time out of mind", "the time is out", "a connection time out happened"]
-    order = [index for _, index in rank("time out", texts)]
-    assert set(order) == {0, 1, 2}
-    assert order[-1] == 1
+    texts = ["a connection time out happened", "time in, time to go out"]
+    assert [index for _, index in rank("time out", texts)] == [0, 1]
 
 
 def test_a_snippet_shows_the_place() -> None:

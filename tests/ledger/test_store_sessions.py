@@ -1,13 +1,15 @@
-"""Conversations over a database: resumed, forked, restored, served through outages."""
+"""Conversations over a database: forked, and served while the server is away."""
 
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from praison_compressor import CompressorConfig, ContextCompressor, LedgerError
+from praison_compressor.ledger.sql import database
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.messages import check
 from tests.helpers.stores import Postgres
@@ -19,7 +21,6 @@ pytest_plugins = ["tests.helpers.stores"]
 CONFIG = CompressorConfig(
     model="gpt-4o", context_window=5_000, protect_last_n_tokens=800, namespace=NAMESPACE
 )
-Message = dict[str, Any]
 
 
 class Model:
@@ -28,142 +29,51 @@ class Model:
     def __init__(self) -> None:
         self.calls = 0
 
-    async def __call__(self, messages: Sequence[Message]) -> str:
+    async def __call__(self, messages: Sequence[dict[str, Any]]) -> str:
         self.calls += 1
         return f"## Done\nThe modules up to here are in order (summary {self.calls})."
 
 
-def compressor(url: str, model: Model | None = None) -> ContextCompressor:
-    return ContextCompressor(CONFIG, summarizer=model, store=open_store(url))
-
-
-def grown(url: str, turns: int, model: Model | None = None, **options: Any) -> Any:
-    """The last result of a conversation that was sent after every second turn."""
-    subject = compressor(url, model)
-    options.setdefault("session_id", "s")
-    results = [
-        subject.compress_sync(coding_session(count), **options) for count in range(2, turns + 1, 2)
-    ]
-    return results[-1]
-
-
-def test_a_resumed_session_sends_the_same_view_without_a_call(store_url: str) -> None:
-    """A new process finds every summary: same bytes, no model."""
-    before = grown(store_url, 12, Model())
-    fresh = Model()
-    after = compressor(store_url, fresh).compress_sync(coding_session(12), session_id="s")
-    assert json.dumps(after.messages) == json.dumps(before.messages)
-    assert after.context_status == "summarized"
-    assert fresh.calls == 0
-
-
-def test_every_epoch_leads_to_the_newest(store_url: str) -> None:
-    """A caller that kept an old id goes on with the same session, and the chain is whole."""
-    result = grown(store_url, 12, Model())
-    store = open_store(store_url)
-    chain = store.lineage(NAMESPACE, "s")
-    assert chain[-1].id == result.session_id
-    assert len(chain) >= 3
-    model = Model()
-    for epoch in chain:
-        same = compressor(store_url, model).compress_sync(coding_session(12), session_id=epoch.id)
-        assert same.session_id == result.session_id
-    assert model.calls == 0
+def grown(url: str, turns: Sequence[int], model: Model, **options: Any) -> Any:
+    """The last result of a conversation that was sent after each of these turns."""
+    subject = ContextCompressor(CONFIG, summarizer=model, store=open_store(url))
+    return [subject.compress_sync(coding_session(count), **options) for count in turns][-1]
 
 
 def test_a_fork_pays_only_for_what_is_its_own(store_url: str) -> None:
     """The common prefix is not summarized again, and the parent does not notice."""
-    paid = Model()
-    parent = grown(store_url, 12, paid)
-    model = Model()
-    fork = compressor(store_url, model).compress_sync(
-        coding_session(12), session_id="f", parent_session_id="s"
-    )
+    paid, model = Model(), Model()
+    parent = grown(store_url, range(2, 13, 2), paid, session_id="s")
+    fork = grown(store_url, [12], model, session_id="f", parent_session_id="s")
     assert json.dumps(fork.messages) == json.dumps(parent.messages)
     assert model.calls == 0
-    grown(store_url, 16, model, session_id="f")
+    grown(store_url, range(12, 17, 2), model, session_id="f")
     assert 0 < model.calls < paid.calls + 2
     assert open_store(store_url).open(NAMESPACE, "s").tip == parent.session_id
 
 
-def test_a_forgotten_session_is_summarized_anew(store_url: str) -> None:
-    """After `forget` the view is built again from the caller's own transcript."""
-    grown(store_url, 8, Model())
-    store = open_store(store_url)
-    store.forget(NAMESPACE, "s")
-    model = Model()
-    again = compressor(store_url, model).compress_sync(coding_session(8), session_id="s")
-    assert model.calls > 0
-    assert check(again.messages) == []
-    assert store.verify() == []
-
-
-def test_agents_are_answered_while_the_server_is_away(postgres: Postgres) -> None:
-    """PostgreSQL stops and comes back under load: every turn has a view, nothing is doubled."""
-    url = postgres.empty()
-    open_store(url).check()
-    agents = [_Agent(url, f"agent{n}") for n in range(3)]
-    for agent in agents:
-        agent.start()
-    _until(lambda: all(agent.committed >= 1 for agent in agents), agents)
-    postgres.stop()
-    try:
-        seen = [agent.without_store for agent in agents]
-        _until(lambda: all(a.without_store > n for a, n in zip(agents, seen, strict=True)), agents)
-    finally:
-        postgres.start()
-    seen = [agent.committed for agent in agents]
-    _until(lambda: all(a.committed > n for a, n in zip(agents, seen, strict=True)), agents)
-    for agent in agents:
-        agent.stop()
-    store = open_store(url)
-    assert [agent.failure for agent in agents] == [None] * 3
-    assert [agent.invalid for agent in agents] == [0] * 3
-    assert store.verify() == []
-    for agent in agents:
-        runs = [e.segment.run for e in store.open(NAMESPACE, agent.name).entries]
-        assert len(set(runs)) == len(runs)
-
-
-def _until(reached: Callable[[], bool], agents: Sequence[_Agent]) -> None:
-    """Wait; an agent that failed, or two minutes, end the waiting."""
-    clock = threading.Event()
-    for _ in range(2_400):
-        if reached() or any(agent.failure for agent in agents):
-            return
-        clock.wait(0.05)
-    raise AssertionError("the agents did not get there in two minutes")
-
-
-class _Agent(threading.Thread):
-    """Sends a growing conversation turn by turn; without the store, the best view it can get."""
-
-    def __init__(self, url: str, name: str) -> None:
-        super().__init__(name=name, daemon=True)
-        self.compressor = compressor(url)
-        self.committed = self.without_store = self.invalid = 0
-        self.failure: BaseException | None = None
-        self._ended = threading.Event()
-
-    def run(self) -> None:
+def test_an_agent_is_answered_while_the_server_is_away(
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL stops, twice, and comes back: every turn has a view, nothing is doubled."""
+    monkeypatch.setattr(database, "_REST", 0)
+    store = open_store(postgres.empty())
+    ours = ContextCompressor(CONFIG, store=store)
+    ours.compress_sync(coding_session(6), session_id="s")
+    for turns in (9, 14):
+        before = store.open(NAMESPACE, "s")
+        postgres.stop()
         try:
-            turns = 2
-            while not self._ended.wait(0.02):
-                turns += 1
-                self._turn(coding_session(turns, steps=1, words=40))
-        except BaseException as error:
-            self.failure = error
-
-    def _turn(self, messages: list[Message]) -> None:
-        try:
-            done = self.compressor.compress_sync(messages, session_id=self.name)
-            view = done.messages
-            self.committed += done.summary_method == "static"
-        except LedgerError:
-            view = self.compressor.best_view(messages, session_id=self.name)
-            self.without_store += 1
-        self.invalid += bool(check(view))
-
-    def stop(self) -> None:
-        self._ended.set()
-        self.join()
+            with pytest.raises(LedgerError):
+                ours.compress_sync(coding_session(turns), session_id="s")
+            away = ours.best_view(coding_session(turns), session_id="s")
+        finally:
+            postgres.start()
+        assert check(away) == []
+        assert store.open(NAMESPACE, "s") == before
+        done = ours.compress_sync(coding_session(turns), session_id="s")
+        assert (done.summary_method, check(done.messages)) == ("static", [])
+    runs = [entry.segment.run for entry in store.open(NAMESPACE, "s").entries]
+    assert len(set(runs)) == len(runs) >= 3
+    assert store.verify() == []
+    store.close()

@@ -1,19 +1,80 @@
-"""Items of OpenAI's Responses API: refused as messages in words that help, and made messages of."""
+"""Items of OpenAI's Responses API: refused as messages in words that help, made messages of, and
+come back as they were."""
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from praison_compressor import InvalidMessages
 from praison_compressor.facts import extract
-from praison_compressor.messages import read
+from praison_compressor.messages import check, read, steps
 from praison_compressor.messages.responses import to_items, to_messages
 from tests.helpers.command import runner
 from tests.helpers.compressing import compressor
+from tests.helpers.native import Block
 from tests.helpers.transcripts import Message
+
+texts = st.text(min_size=1, max_size=20).filter(str.strip)
+ids = st.integers(0, 10_000).map(lambda n: f"call_{n}")
+
+
+@st.composite
+def tool_steps(draw: st.DrawFn) -> list[Message]:
+    """An answer of reasoning, words and calls, and their outputs."""
+    names = draw(st.lists(ids, min_size=1, max_size=4, unique=True))
+    items = draw(st.lists(st.just({"type": "reasoning", "id": "rs_1", "summary": []}), max_size=1))
+    items += [{"role": "assistant", "content": draw(texts)}] * draw(st.integers(0, 1))
+    items += [
+        {"type": "function_call", "call_id": i, "name": draw(texts), "arguments": "{}"}
+        for i in names
+    ]
+    return items + [
+        {"type": "function_call_output", "call_id": i, "output": draw(texts)} for i in names
+    ]
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> list[Message]:
+    """Items as the host builds them from a conversation."""
+    items: list[Message] = []
+    for _ in range(draw(st.integers(1, 5))):
+        items.append({"role": "user", "content": draw(texts)})
+        for step in draw(st.lists(tool_steps(), max_size=2)):
+            items += step
+        items.append({"role": "assistant", "content": draw(texts)})
+    return [*items, {"role": "user", "content": draw(texts)}]
+
+
+@given(requests(), st.none() | texts)
+def test_items_come_back_as_they_were(items: list[Message], words: str | None) -> None:
+    """What nobody changed is sent byte for byte as the host built it."""
+    before = copy.deepcopy(items)
+    assert to_items(to_messages(words, items)) == (words, items)
+    assert items == before
+
+
+@given(requests())
+def test_items_are_a_valid_conversation(items: list[Message]) -> None:
+    """Every call is followed by its results within one step."""
+    messages = to_messages("Keep the books.", items)
+    assert check(messages) == []
+    calls = [m for m in messages if m.get("tool_calls")]
+    assert sum(len(s) > 1 for s in map(list, steps(messages))) == len(calls)
+
+
+def test_images_are_translated_both_ways() -> None:
+    """`input_image` and `image_url` are one thing."""
+    image = {"type": "input_image", "image_url": "data:image/png;base64,AA", "detail": "low"}
+    items = [{"role": "user", "content": [{"type": "input_text", "text": "Look."}, image]}]
+    (message,) = to_messages(None, items)
+    assert message["content"][1]["image_url"] == {"url": image["image_url"], "detail": "low"}
+    assert to_items([message]) == (None, items)
 
 
 def called(id: str, path: str, output: str) -> list[Message]:
@@ -37,11 +98,11 @@ def items(turns: int) -> list[Message]:
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_an_item_is_no_message_and_the_refusal_says_what_to_do(at: int) -> None:
     """Which it is, where it stands, and who converts it."""
-    given = items(1)
+    before = items(1)
     with pytest.raises(InvalidMessages) as caught:
-        read([given[0], given[at]])
+        read([before[0], before[at]])
     assert caught.value.index == 1
-    assert given[at]["type"] in str(caught.value)
+    assert before[at]["type"] in str(caught.value)
     assert "praison_compressor.messages.responses: to_messages" in str(caught.value)
 
 
@@ -57,31 +118,21 @@ def test_the_command_says_so_too(
     assert "to_messages" in said
 
 
-class Item:
-    """A client's object."""
-
-    def __init__(self, fields: Message) -> None:
-        self._fields = fields
-
-    def model_dump(self, *, exclude_none: bool = False) -> Message:
-        return {k: v for k, v in self._fields.items() if not (exclude_none and v is None)}
-
-
 def test_items_are_compressed_by_way_of_messages() -> None:
     """Two lines do it, whatever is an object of the client's: items go in, items come out; no call
     without its reasoning and its output."""
-    given = items(14)
-    objects = [item if "role" in item else Item({**item, "status": None}) for item in given]
-    assert to_messages(None, objects) == to_messages(None, given)
+    before = items(14)
+    objects = [item if "role" in item else Block(**item, status=None) for item in before]
+    assert to_messages(None, objects) == to_messages(None, before)
     ours = compressor()
     messages = to_messages("Be brief.", objects)
     view = ours.compress_sync(messages).messages
     instructions, sent = to_items(view)
     assert instructions == "Be brief."
-    assert len(sent) < len(given)
+    assert len(sent) < len(before)
     kinds = [item.get("type") for item in sent]
     calls = [at for at, kind in enumerate(kinds) if kind == "function_call"]
     around = {(kinds[at - 1], kinds[at + 1]) for at in calls}
     assert around == {("reasoning", "function_call_output")}
-    assert to_items(ours.verbatim(view)) == ("Be brief.", given)
+    assert to_items(ours.verbatim(view)) == ("Be brief.", before)
     assert [fact.path for fact in extract(messages).files] == [f"src/{t}.py" for t in range(14)]

@@ -80,18 +80,6 @@ def test_the_environment_asks(here: None, monkeypatch: pytest.MonkeyPatch) -> No
     assert made(None).context_compressor is None
 
 
-def test_a_users_own_manager_is_left_alone(here: None) -> None:
-    """A subclass of the host's manager knows its own mind."""
-
-    class Mine(ContextManager):  # type: ignore[misc]
-        pass
-
-    mine = Mine(config=ManagerConfig(strategy=SUMMARIZE))
-    agent = made(mine)
-    assert agent.context_manager is mine
-    assert agent.context_compressor is None
-
-
 def test_asking_later_and_taking_it_back(here: None) -> None:
     """The manager that is set counts, whatever `context=` said before."""
     agent = made("summarize")
@@ -143,53 +131,37 @@ OPTIONS = {
 }
 
 
+HOSTS = {
+    "compact_threshold": 0.7,
+    "output_reserve": 500,
+    "keep_recent_turns": 3,
+    "protected_tools": ["read"],
+    "tool_policies": {"grep*": "summarize"},
+}
+
+
 @pytest.mark.parametrize("how", ["dictionary", "ours"])
 def test_options_reach_the_compressor(here: None, how: str) -> None:
-    """By a dictionary and by our context alike."""
+    """By a dictionary and by our context alike, before the defaults of the installation; the
+    host's own fields count, its threshold as our trigger."""
+    install({"auxiliary_model": "other", "fold_ratio": 0.3})
+    given = {**OPTIONS, **HOSTS}
     asked = (
-        {"strategy": "summarize", **OPTIONS}
-        if how == "dictionary"
-        else CompressorContext(**OPTIONS)
+        {"strategy": "summarize", **given} if how == "dictionary" else CompressorContext(**given)
     )
-    agent = made(asked, llm="gpt-4o")
-    config = agent.context_compressor.engine().config
+    config = made(asked, llm="gpt-4o").context_compressor.engine().config
     assert {name: getattr(config, name) for name in OPTIONS} == OPTIONS
-    assert config.model == "gpt-4o"
-
-
-def test_the_hosts_own_fields_are_honoured(here: None) -> None:
-    """Its threshold is our trigger; its reserve and turns count where they are not its defaults."""
-    asked = ContextConfig(
-        strategy=SUMMARIZE, compact_threshold=0.7, output_reserve=500, keep_recent_turns=3
-    )
-    config = made(asked).context_compressor.config
+    assert (config.model, config.fold_ratio) == ("gpt-4o", 0.3)
     assert (config.trigger_ratio, config.output_reserve, config.keep_recent_turns) == (0.7, 500, 3)
-    config = made(ContextConfig(strategy=SUMMARIZE)).context_compressor.config
-    assert (config.trigger_ratio, config.output_reserve, config.keep_recent_turns) == (
-        0.8,
-        None,
-        None,
-    )
+    assert config.tool_policies == {"read": "keep", "grep*": "summarize"}
 
 
-def test_protected_tools_are_kept(here: None) -> None:
-    """The host's list of tools whose outputs stay, by whichever spelling, beside our policies."""
-    asked = CompressorContext(protected_tools=["read"], tool_policies={"grep*": "summarize"})
-    policies = {"read": "keep", "grep*": "summarize"}
-    assert made(asked).context_compressor.config.tool_policies == policies
-    given = {"protected_tools": ["read"], "tool_policies": {"grep*": "summarize"}}
-    asked_so = made({"strategy": "summarize", **given})
-    assert asked_so.context_compressor.config.tool_policies == policies
-
-
-SOME = {"protected_tools": ["read"], "tool_policies": "keep_some"}
-
-
-def test_defaults_of_the_installation(here: None) -> None:
-    """They hold where an agent says nothing, and never over what it says."""
-    install({"auxiliary_model": "aux", "protect_last_n_tokens": 77})
-    config = made({"strategy": "summarize", "protect_last_n_tokens": 99}).context_compressor.config
-    assert (config.auxiliary_model, config.protect_last_n_tokens) == ("aux", 99)
+def test_what_cannot_work_is_an_error_at_once_and_no_key_is_shown() -> None:
+    """Our context is checked where it is made, and is printed in logs."""
+    with pytest.raises(ConfigError, match="target_ratio"):
+        CompressorContext(target_ratio=7)
+    assert "sk-secret" not in repr(CompressorContext(auxiliary_api_key="sk-secret"))
+    uninstall()
 
 
 @pytest.mark.parametrize(
@@ -207,26 +179,3 @@ def test_a_bad_option_in_a_dictionary_ends_no_turn(
     config = made({"strategy": "summarize", **given}).context_compressor.config
     assert config == CompressorConfig(model=config.model, recall=False)
     assert named in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("given", "named"), [({"target_ratio": 7}, "target_ratio"), (SOME, "keep_some")]
-)
-def test_a_bad_option_in_our_context_is_an_error_at_once(given: Any, named: str) -> None:
-    """The constructor says what is wrong, before any turn."""
-    with pytest.raises(ConfigError, match=named):
-        CompressorContext(**given)
-
-
-def test_the_key_is_not_shown() -> None:
-    """A context is printed in logs; its key is not."""
-    assert "sk-secret" not in repr(CompressorContext(auxiliary_api_key="sk-secret"))
-    uninstall()
-
-
-def test_the_session_is_the_agents_own(here: None) -> None:
-    """The agent's session id where it has one, else a random one that no other agent shares."""
-    named = made("summarize", memory={"session_id": "books-7"})
-    assert named.context_compressor.session_id == "books-7"
-    one, two = made("summarize"), made("summarize")
-    assert one.context_compressor.session_id != two.context_compressor.session_id

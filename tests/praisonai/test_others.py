@@ -147,12 +147,6 @@ def test_a_teams_context_reaches_who_says_nothing(host: LocalProvider) -> None:
     outgrows_its_window(members["Ben"], host)
 
 
-@pytest.mark.parametrize("asked", ["sliding_window", None, True])
-def test_a_team_that_does_not_ask(host: LocalProvider, asked: Any) -> None:
-    """Another strategy, or none, gives its members nothing of ours."""
-    assert of_team(host, asked, Ann={})["Ann"].context_compressor is None
-
-
 @pytest.mark.parametrize("path", PATHS)
 def test_the_recall_tools(host: LocalProvider, path: str) -> None:
     """With `recall=True` the agent can look up what was compressed, word for word."""

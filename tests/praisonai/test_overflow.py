@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from praisonaiagents import ExecutionConfig
 
-from praison_compressor.praisonai import requests as roles
 from praison_compressor.testing import (
     Asked,
     Failure,
@@ -21,7 +20,6 @@ from praison_compressor.testing import (
 from tests.helpers.hosting import (
     ANTHROPIC,
     EVERY_PATH,
-    LITELLM,
     MODES,
     PATHS,
     agent,
@@ -102,17 +100,6 @@ def test_a_refusal_without_numbers_halves_the_window(host: LocalProvider, path: 
     assert made.context_compressor.engine().config.context_window == 3_000
 
 
-def test_room_for_an_answer_is_not_counted_as_words(host: LocalProvider) -> None:
-    """A refusal that adds both says how many tokens the words were: counts stay right."""
-    local = {"base_url": host.base_url, "api_key": "sk", "max_tokens": 1_500}
-    made = agent(host, LITELLM, context(host), llm={"model": "openai/gpt-local", **local})
-    for n in range(12):
-        assert made.chat(turn(n)) is not None
-    assert refused_views(host) == 1
-    assert "1500 in the completion" in host.refused[0].error
-    assert made.context_compressor.status().tokens == of_agent(host)[-1].prompt_tokens
-
-
 def test_room_for_an_answer_that_nobody_asked_for(host: LocalProvider) -> None:
     """litellm asks Claude for thousands of tokens: what they leave for the words is learned."""
     host.set_window(8_000)
@@ -124,32 +111,6 @@ def test_room_for_an_answer_that_nobody_asked_for(host: LocalProvider) -> None:
     room = 8_000 - of_agent(host)[0].body["max_tokens"]
     config = made.context_compressor.engine().config
     assert config.context_window - config.output_reserve == room
-
-
-@pytest.mark.parametrize("path", PATHS)
-def test_a_second_refusal_ends_the_turn_as_the_host_does(host: LocalProvider, path: str) -> None:
-    """One retry, not a loop: what no view can satisfy is the host's to report."""
-    host.answer_with(
-        lambda asked: Failure(
-            400, "Too long.", "invalid_request_error", code="context_length_exceeded"
-        )
-    )
-    made = agent(host, path, context(host))
-    with_error: list[Any] = []
-    try:
-        with_error.append(made.chat(turn(0)))
-    except Exception as error:  # the host raises or answers None, by path
-        with_error.append(error)
-    assert len(with_error) == 1
-    assert len(of_agent(host)) <= 12
-
-
-def test_other_errors_are_not_retried(host: LocalProvider) -> None:
-    """A bad request is the caller's business."""
-    host.answer_with(lambda asked: Failure(400, "Unknown parameter: 'x'.", "invalid_request_error"))
-    made = agent(host, LITELLM, context(host))
-    made.chat(turn(0))
-    assert made.context_compressor.engine().config.context_window == 6_000
 
 
 # ---------------------------------------------------------------- strict chat templates
@@ -171,28 +132,3 @@ def test_a_template_that_wants_roles_in_turns(
         assert made.context_compressor.context_status == "summarized"
         assert refused_views(host) == 1
         assert "alternate" in host.refused[0].error
-
-
-def test_what_is_joined() -> None:
-    """Neighbours of one role, as text or as parts; never a step with tools."""
-    step = [
-        {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": {}}]},
-        {"role": "tool", "tool_call_id": "c", "content": "r"},
-    ]
-    image = {"type": "image_url", "image_url": {"url": "data:,"}}
-    messages = [
-        {"role": "system", "content": "s"},
-        {"role": "user", "content": "a"},
-        {"role": "user", "content": "b"},
-        *step,
-        {"role": "assistant", "content": "c"},
-        {"role": "user", "content": "d"},
-        {"role": "user", "content": [image]},
-    ]
-    assert roles.alternating(messages) == [
-        messages[0],
-        {"role": "user", "content": "a\n\nb"},
-        *step,
-        messages[5],
-        {"role": "user", "content": [{"type": "text", "text": "d"}, image]},
-    ]

@@ -95,25 +95,6 @@ def test_options_from_the_hosts_file(elsewhere: Path) -> None:
     ]
 
 
-BAD_OPTION = """
-    plugins.enable(["praison-compressor"], {"praison-compressor": {"target_ratio": 7}})
-"""
-IN_CODE = """
-    from praison_compressor import install
-    install()
-    plugins.enable(["praison-compressor"])
-    plugins.disable(["praison-compressor"])
-"""
-
-
-@pytest.mark.parametrize("script", [BAD_OPTION, IN_CODE])
-def test_it_works_with_its_defaults(elsewhere: Path, script: str) -> None:
-    """Where a value cannot work, which is logged; and where `install()` was called in code, which
-    means it, whatever the plugin's switch says."""
-    script = f"    from praisonaiagents import plugins{script}    {ONE}"
-    assert told(elsewhere, script) == DEFAULT
-
-
 def test_it_can_be_switched_off_and_on_again(elsewhere: Path) -> None:
     """The host tells no plugin that it was disabled: it is asked at each turn."""
     script = """
@@ -130,10 +111,3 @@ def test_it_can_be_switched_off_and_on_again(elsewhere: Path) -> None:
     """
     said = told(elsewhere, script, PRAISONAI_PLUGINS="praison-compressor")
     assert said == [True, False, "ContextManager", True]
-
-
-def test_the_environments_strategy(elsewhere: Path) -> None:
-    """With the plugin on, `PRAISONAI_CONTEXT_STRATEGY` is enough for `context=True`."""
-    script = "print(json.dumps([asked(True), asked(None)]))"
-    environment = {"PRAISONAI_PLUGINS": "true", "PRAISONAI_CONTEXT_STRATEGY": "summarize"}
-    assert told(elsewhere, script, **environment) == [DEFAULT, None]

@@ -35,25 +35,6 @@ def test_equal_words_have_equal_digests_on_both_apis() -> None:
     assert [*map(digest, read.messages)] == [*map(digest, CONVERSATION)]
 
 
-def test_a_summary_is_sent_as_the_hosts_builder_would(  # the view, not the conversation
-) -> None:
-    """Our items for a view are those that the host's own builder makes of the same messages."""
-    llm = LLM(model="openai/gpt-4o-mini", api_key="sk")
-    view = [CONVERSATION[0], {"role": "user", "content": "[summary]"}, *CONVERSATION[2:]]
-    built = llm._build_responses_params(view)
-    written = RESPONSES.write(llm._build_responses_params(CONVERSATION), view)
-    assert written["input"] == built["input"]
-    assert written["instructions"] == built["instructions"]
-
-
-def test_what_goes_on_from_a_stored_response_is_left_alone() -> None:
-    """It carries only what is new: there is no conversation in it to compress."""
-    assert RESPONSES.read({"model": "m", "input": "x", "previous_response_id": "r"}) is None
-    assert RESPONSES.read({"model": "m", "input": "x", "conversation": "c"}) is None
-    assert RESPONSES.read({"model": "m", "input": [object()]}) is None
-    assert CHAT.read({"model": "m", "prompt": "x"}) is None
-
-
 def test_parameters_are_not_touched() -> None:
     """Writing makes new parameters; tools, schema and the caller's own dictionary stay.
 
@@ -68,19 +49,3 @@ def test_parameters_are_not_touched() -> None:
     assert written == {**before, "messages": CONVERSATION[-1:], "extra_body": body}
     written = CHAT.write(params, CONVERSATION[-1:], ("stream_options",))
     assert written == {**before, "messages": CONVERSATION[-1:]}
-
-
-def test_what_else_a_request_needs_is_read() -> None:
-    """Tools, the answer's length and its schema, in both APIs' words."""
-    form = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}}}
-    tools = [{"type": "function", "function": {"name": "f"}}]
-    chat = CHAT.read(
-        {"model": "m", "messages": [], "tools": tools, "max_tokens": 5, "response_format": form}
-    )
-    assert chat is not None
-    assert (chat.model, chat.tools, chat.output_tokens) == ("m", tools, 5)
-    assert "json_schema" in chat.schema
-    words = RESPONSES.read({"model": "m", "input": "Hi", "max_output_tokens": 7, "text": form})
-    assert words is not None
-    assert (words.messages, words.output_tokens) == ([{"role": "user", "content": "Hi"}], 7)
-    assert "json_schema" in words.schema

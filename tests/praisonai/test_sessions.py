@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from praisonaiagents.session import get_default_session_store
+from praisonaiagents.session import HierarchicalSessionStore, get_default_session_store
 
 from praison_compressor import MemoryStore
 from praison_compressor.ledger.sql.database import default_path
 from praison_compressor.ledger.sql.store import SqlStore, open_store
+from praison_compressor.messages import content_digest
 from praison_compressor.praisonai import requests as conversation
+from praison_compressor.praisonai import sessions as mirror
 from praison_compressor.testing import LocalProvider, Worker
 from tests.helpers.hosting import (
     MODES,
@@ -30,7 +32,16 @@ from tests.helpers.hosting import (
     reused,
     turn,
 )
-from tests.helpers.kept_sessions import SESSION, TURNS, kept, rights, summaries_asked, talk
+from tests.helpers.kept_sessions import (
+    SESSION,
+    TURNS,
+    bytes_kept,
+    kept,
+    rights,
+    summaries_asked,
+    talk,
+    use_as_default,
+)
 
 OTHER_PROCESS = """
 import sys
@@ -51,12 +62,6 @@ print(made.context_compressor.context_status, made.context_compressor.last_resul
 
 
 # ---------------------------------------------------------------- where it is
-
-
-def test_the_data_directory_is_the_tests_own(host: LocalProvider, tmp_path: Path) -> None:
-    """Nothing here may write to the data of whoever runs the tests."""
-    assert tmp_path in default_path().parents
-    assert Path(get_default_session_store().session_dir).is_relative_to(tmp_path)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -99,47 +104,7 @@ def test_a_named_store_comes_before_the_default(
     assert not default_path().exists()
 
 
-def test_a_directory_that_cannot_be_written_costs_no_compression(
-    host: LocalProvider, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The default place is nobody's wish: where it fails, the ledger is in memory and says so."""
-    default_path().parent.parent.mkdir(parents=True, exist_ok=True)
-    default_path().parent.write_text("a file where the directory should be")
-    compressor = talk(kept(host))
-    assert isinstance(compressor.ledger, MemoryStore)
-    assert len([r for r in caplog.records if "stays in memory" in r.getMessage()]) == 1
-
-
-def test_a_database_adapter_is_no_reason_to_write_here(host: LocalProvider) -> None:
-    """`db=` may be another machine's."""
-
-    class Elsewhere:
-        def on_agent_start(self, **_: Any) -> list[Any]:
-            return []
-
-    made = kept(host)
-    made._db = Elsewhere()
-    assert isinstance(made.context_compressor.ledger, MemoryStore)
-
-
 # ---------------------------------------------------------------- resumed
-
-
-@pytest.mark.parametrize(("path", "mode"), [(path, m) for path in PATHS for m in ("chat", "achat")])
-def test_the_next_agent_of_that_session_goes_on(host: LocalProvider, path: str, mode: str) -> None:
-    """The same summaries, word for word, and no call of the summarizer, whatever it is asked by."""
-    before = talk(kept(host, path)).last_result
-    asked = summaries_asked(host)
-    again = kept(host, path)
-    again._init_session_store()  # the host restores a session in `chat` only
-    MODES[mode](again, ["And the next one?"])
-    assert summaries_asked(host) == asked > 0
-    after = again.context_compressor.last_result
-    assert after.summary_method == "reused"
-    assert after.segments == before.segments
-    assert after.session_id == before.session_id
-    # The view of the last turn is what this one begins with; the host writes its own prompt.
-    assert of_agent(host)[-1].messages[1 : len(before.messages)] == before.messages[1:]
 
 
 @pytest.mark.parametrize("history", [False, True])
@@ -210,40 +175,142 @@ def test_any_window_of_the_conversation_is_the_conversation(
     assert conversation.carries_conversation(made, sent) == carried
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_an_agent_takes_up_a_session_that_its_host_has_forgotten(
-    host: LocalProvider, path: str, tmp_path: Path
+# ---------------------------------------------------------------- encrypted
+
+
+def encrypted(store: Any) -> Any:
+    """The host's wrapper around a store, with a new key."""
+    from praisonaiagents.session.encrypted_store import EncryptedSessionStore, generate_session_key
+
+    return EncryptedSessionStore(store, key=generate_session_key())
+
+
+def test_an_encrypted_session_has_an_encrypted_ledger(
+    host: LocalProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From our store alone: its history and its view, and nobody is asked for a summary."""
-    told = str(tmp_path / "told.db")
-    first = agent(host, path, context(host, store_url=told))
-    before = talk(first).last_result
-    asked = summaries_asked(host)
-    again = agent(host, path, context(host, store_url=told))
-    compressor = again.context_compressor
-    assert compressor.resume(before.session_id) == first.context_compressor.session_id
-    assert len(again.chat_history) < TURNS
-    again.chat("And the next one?")
-    assert summaries_asked(host) == asked > 0
-    assert compressor.last_result.segments == before.segments
-    assert compressor.last_result.session_id == before.session_id
-    compressor.new_session()
-    compressor.resume(before.session_id, 100_000)
-    said = [m["content"] for m in again.chat_history if m["role"] == "user"]
-    assert said == [turn(n) for n in range(len(said))] != []
+    """With the host's key: not a word of the conversation is plain in any file, and the host's
+    store reads the child that shows a compression."""
+    plain = get_default_session_store()
+    wrapped = use_as_default(monkeypatch, encrypted(plain))
+    compressor = talk(kept(host))
+    assert "ledger-encrypted.db" in compressor.status().store
+    assert not default_path().exists()
+    written = bytes_kept()
+    assert len(written) > 10_000
+    assert b"the parser reads each line" not in written
+    assert b"L-001" not in written
+    child = compressor.ledger.lineage("default", SESSION)[-1].id
+    assert "L-001" in wrapped.get_session(child).messages[0].content
+    assert "L-001" not in plain.get_session(child).messages[0].content
+    archived = compressor.ledger.archived("default", SESSION)
+    assert turn(1) in [m["content"] for m in archived]  # the first turn is head, never compressed
 
 
-def test_an_agents_last_words_can_be_saved(host: LocalProvider, tmp_path: Path) -> None:
-    """Turns since the last compression are in the store once it is told to, and resuming the
-    session that the agent is in does not put an older state back."""
-    told = str(tmp_path / "told.db")
-    made = agent(host, OPENAI, context(host, store_url=told))
+def test_a_plain_url_is_not_used_beside_an_encrypted_session(
+    host: LocalProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that has been plain until now is refused, and gets not a word."""
+    told = tmp_path / "told.db"
+    open_store(told).check()
+    store = get_default_session_store()
+    use_as_default(monkeypatch, encrypted(store))
+    compressor = talk(kept(host, asked=context(host, store_url=str(told))))
+    assert isinstance(compressor.ledger, MemoryStore)
+    assert open_store(told).sessions("default") == []
+
+
+def test_a_cipher_that_we_cannot_use_keeps_the_ledger_in_memory(
+    host: LocalProvider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another's encrypted store has no key for us: refused by name, never plain beside it."""
+
+    class VaultEncryptedStore(HierarchicalSessionStore):
+        """Somebody's own."""
+
+    store = VaultEncryptedStore(get_default_session_store().session_dir)
+    use_as_default(monkeypatch, store)
+    compressor = talk(kept(host))
+    assert isinstance(compressor.ledger, MemoryStore)
+    assert not default_path().exists()
+    assert "VaultEncryptedStore" in caplog.text
+
+
+# ---------------------------------------------------------------- in the host's own store
+
+
+@pytest.mark.parametrize("mode", ["chat", "achat"])
+def test_the_host_sees_the_child_sessions(host: LocalProvider, mode: str) -> None:
+    """By its own API (parent, list, search, export), each once; of `achat` it keeps nothing else
+    itself, and of `chat` every word of every turn as before."""
+    made = kept(host)
+    MODES[mode](made, [turn(n) for n in range(TURNS)])
+    compressor = made.context_compressor
+    store = get_default_session_store()
+    tree = HierarchicalSessionStore(store.session_dir)
+    chain = [e.id for e in compressor.ledger.lineage("default", SESSION)]
+    assert [tree.get_parent(one) for one in chain[1:]] == chain[:-1] != []
+    listed = {each["session_id"] for each in store.list_sessions()}
+    assert set(chain) <= listed
+    for one in (SESSION, chain[-1]):
+        assert store.get_session(one).metadata["lineage_id"] == SESSION
+    exported = tree.export_session(chain[-1])
+    assert exported["parent_id"] == chain[-2]
+    assert exported["messages"][0]["role"] == "system"
+    assert "L-001" in exported["messages"][0]["content"]
+    assert [hit.session_id in chain for hit in store.search("L-001")] == [True]
+    said = [m["content"] for m in store.get_chat_history(SESSION) if m["role"] == "user"]
+    assert said == ([turn(n) for n in range(TURNS)] if mode == "chat" else [])
+    kept(host).chat("And the next one?")  # no compression: no child
+    assert {each["session_id"] for each in store.list_sessions()} == listed
+
+
+def test_a_failing_mirror_harms_nothing(
+    host: LocalProvider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A host store that cannot be written is said once; the view is the same."""
+    expected = talk(kept(host, session="sound")).last_result.messages
+
+    def full(self: Any, *_: Any, **__: Any) -> str:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(HierarchicalSessionStore, "create_session", full)
+    compressor = talk(kept(host), TURNS)
+    assert compressor.last_result.messages == expected
+    said = [r for r in caplog.records if r.name == mirror.__name__]
+    assert len(said) == 1
+    assert isinstance(compressor.ledger, SqlStore)
+
+
+# ---------------------------------------------------------------- forgotten
+
+
+def children(compressor: Any) -> list[str]:
+    """The ids of the session's epochs."""
+    return [e.id for e in compressor.ledger.lineage("default", SESSION)[1:]]
+
+
+def test_a_forgotten_session_is_gone_from_the_hosts_mirror_too(host: LocalProvider) -> None:
+    """Its summaries are in no file of ours, and in no child of the host's; its own is named."""
+    made = kept(host)
     compressor = talk(made)
-    made.chat("One more thing.")
-    history = list(made.chat_history)
-    compressor.resume(compressor.session_id)
-    assert made.chat_history == history
-    assert compressor.save() == 1
-    session = compressor.ledger.open("default", compressor.session_id)
-    said = [m["content"] for m in compressor.ledger.transcript(session) if m["role"] == "user"]
-    assert said == [*(turn(n) for n in range(TURNS)), "One more thing."]
+    store = get_default_session_store()
+    mirrored = [child for child in children(compressor) if store.session_exists(child)]
+    done = compressor.forget()
+    assert list(done.mirrored) == mirrored != []
+    assert [store.session_exists(child) for child in mirrored] == [False] * len(mirrored)
+    assert done.erased.sessions == (SESSION,)
+    (left,) = done.left
+    assert f"the host's own session {SESSION}" in left
+    assert compressor.ledger.verify() == []
+
+
+def test_a_forgotten_message_is_gone_from_the_hosts_mirror_too(host: LocalProvider) -> None:
+    """A child may repeat it, as a summary or word for word: none is left that could."""
+    made = kept(host)
+    compressor = talk(made)
+    store = get_default_session_store()
+    (told,) = [m for m in compressor.ledger.archived("default", SESSION) if m["content"] == turn(2)]
+    done = compressor.forget(content_digest(told))
+    assert done.erased.messages == 1
+    assert len(done.mirrored) > 0
+    assert [c for c in children(compressor) if store.session_exists(c)] == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import logging
 import threading
@@ -11,7 +10,6 @@ from typing import Any
 import litellm
 import pytest
 from praisonaiagents import Agent
-from praisonaiagents.compaction import ContextCompactor
 from praisonaiagents.llm.llm import LLM
 
 from praison_compressor.praisonai import agents
@@ -102,21 +100,6 @@ def test_threads_do_not_meet(host: LocalProvider, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_tasks_do_not_meet(host: LocalProvider, path: str) -> None:
-    """The same on one event loop, where the host's agents share one OpenAI client."""
-    host.set_window(100_000)
-    one = named(host, path, "Ann", context(host, context_window=3_000))
-    other = named(host, path, "Ben")
-
-    async def run() -> None:
-        for n in range(20):
-            await asyncio.gather(one.achat(turn(n)), other.achat(turn(n)))
-
-    asyncio.run(run())
-    check_only_these_are_compressed(host, Ann=True, Ben=False)
-
-
-@pytest.mark.parametrize("path", PATHS)
 def test_interleaved_streams_do_not_meet(host: LocalProvider, path: str) -> None:
     """Two streams read in turns, and between their chunks nobody's turn is running."""
     host.set_window(100_000)
@@ -148,50 +131,6 @@ def test_a_stream_that_ends_early_leaves_no_turn(host: LocalProvider, path: str)
         stream.throw(KeyError("stop"))
     assert agents.current() is None
     assert made.chat(turn(2)) is not None
-
-
-def test_a_shared_model_object(host: LocalProvider) -> None:
-    """Two agents on one `LLM` object: the turn decides, not the object."""
-    host.set_window(100_000)
-    shared = LLM(model="openai/gpt-local", base_url=host.base_url, api_key="sk-shared")
-    one = named(
-        host, LITELLM, "Ann", context(host, context_window=3_000), llm=shared, base_url=None
-    )
-    other = named(host, LITELLM, "Ben", llm=shared, base_url=None)
-    for n in range(20):
-        one.chat(turn(n))
-        other.chat(turn(n))
-    check_only_these_are_compressed(host, Ann=True, Ben=False)
-
-
-def test_a_request_that_does_not_extend_the_conversation(host: LocalProvider) -> None:
-    """What a tool asks the agent's own model is made to fit, and moves no session on."""
-    made = named(host, LITELLM, "Ann", context(host))
-    answers = []
-
-    def classify(topic: str) -> str:
-        """Classify.
-
-        Args:
-            topic: what
-        """
-        words = "Which kind is this? " + turn(99, words=500)
-        answers.append(made.llm_instance.get_response(words, verbose=False, stream=False))
-        return "a kind"
-
-    made.tools = [classify]
-    host.answer_with(Worker(lambda asked: 1 if asked.tools else 0, answer="Noted."))
-    before = made.context_compressor.engine().store.open(
-        "default", made.context_compressor.session_id
-    )
-    assert made.chat(turn(0)) == "Noted."
-    after = made.context_compressor.engine().store.open(
-        "default", made.context_compressor.session_id
-    )
-    assert answers == ["Noted."]
-    assert after.tip == before.tip
-    assert host.for_model("aux") == []
-    assert host.refused == []
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -248,23 +187,3 @@ def test_what_is_not_the_conversation_is_made_to_fit_and_said(
     assert (sent.messages[-1]["content"] == asked) == (words == 300 or window > WINDOW)
     assert host.refused == []
     assert len([r for r in caplog.records if "not recorded" in r.getMessage()]) == 1
-
-
-@pytest.mark.parametrize(("ours", "counts"), [(True, False), (False, True)])
-def test_the_hosts_own_compaction_does_not_even_count(
-    host: LocalProvider, monkeypatch: pytest.MonkeyPatch, ours: bool, counts: bool
-) -> None:
-    """On 1.7.4 and 1.7.10 it counts with encodings that tiktoken downloads; not for ours."""
-    counted: list[str] = []
-    original = ContextCompactor.estimate_tokens
-
-    def estimate_tokens(self: Any, text: str) -> int:
-        counted.append(text)
-        return original(self, text)
-
-    monkeypatch.setattr(ContextCompactor, "estimate_tokens", estimate_tokens)
-    host.set_window(100_000)
-    host.answer_with(Worker(2, arguments=numbered, answer="Noted."))
-    made = named(host, LITELLM, "Ann", context(host) if ours else None, tools=[look_up])
-    assert made.chat(turn(0)) == "Noted."
-    assert bool(counted) is counts

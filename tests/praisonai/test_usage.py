@@ -11,13 +11,14 @@ import litellm
 import pytest
 
 from praison_compressor import TokenCounter, uninstall
-from praison_compressor.testing import Asked, Failure, LocalProvider, Reply, Worker
+from praison_compressor.testing import Asked, Failure, LocalProvider, Reply, Summarizer, Worker
 from tests.helpers.hosting import (
     ANTHROPIC,
     EVERY_PATH,
     LITELLM,
     MODES,
     OPENAI,
+    PATHS,
     achat,
     agent,
     at_home,
@@ -141,31 +142,6 @@ def test_a_key_that_a_provider_refuses_by_its_name_is_left_out(
 
 
 @BOTH
-def test_the_usage_of_a_request_that_is_sent_again_is_learned(
-    twice: LocalProvider, mode: Any
-) -> None:
-    """The first request of an agent is refused, without a number; its tighter view tells them."""
-
-    def answer(asked: Asked) -> Reply | Failure:
-        if asked.model != "aux" and len(asked.text) > 8_000:
-            return Failure(400, "Input is too long for requested model.", "invalid_request_error")
-        return Reply("In order.")
-
-    twice.answer_with(answer)
-    twice.set_window(100_000)
-    made = agent(twice, LITELLM, context(twice, context_window=12_000))
-    for number in range(40):
-        made.chat_history.append({"role": "user", "content": turn(number)})
-        made.chat_history.append({"role": "assistant", "content": "Noted."})
-    assert mode(made, [turn(40)]) == ["In order."]
-    sent = [r for r in twice.requests if r.model != "aux"]
-    # Older hosts send a refused request three times.
-    assert len({json.dumps(r.messages) for r in sent if r.status == 400}) == 1
-    assert [r.status for r in sent][-1] == 200
-    assert off_by(made, twice) < 0.02
-
-
-@BOTH
 def test_what_summaries_cost_is_in_the_agents_cost_summary(host: LocalProvider, mode: Any) -> None:
     """Tokens and dollars of the auxiliary model count against the agent's budget as its own do."""
     summary = "Done. The ledgers L-001 to L-008 were looked after, one by one, in their order."
@@ -217,3 +193,50 @@ def test_claude_requests_carry_marks_where_its_provider_caches(host: LocalProvid
     marks = [body.count('"cache_control"') for body in bodies]
     assert 1 <= min(marks) <= max(marks) <= 4
     assert marks[-1] > marks[0]
+
+
+# ---------------------------------------------------------------- in the background
+
+
+TURNS = 24
+ANSWER = ("Noted. " * 12).strip()
+
+
+def settled(made: Any) -> bool:
+    """Whether nothing is written in the background any more."""
+    return bool(made.context_compressor.engine().background.wait(60))
+
+
+def test_what_the_background_cost_outlives_a_window_that_was_wrong(host: LocalProvider) -> None:
+    """It is finished while a request is on its way that is then refused as too long: the result of
+    the smaller window bears its price."""
+    asked, finished = asyncio.Event(), asyncio.Event()
+    writes = Summarizer(r"L-\d+")
+
+    async def write(given: Asked) -> Any:
+        await asyncio.wait_for(asked.wait(), 60)
+        return writes(given)
+
+    async def answer(given: Asked) -> Any:
+        engine = made.context_compressor.engine()
+        if finished.is_set() or not host.for_model("aux"):
+            return ANSWER
+        asked.set()
+        assert await asyncio.to_thread(engine.background.wait, 60)
+        finished.set()
+        refusal = "This model's maximum context length is 5500 tokens."
+        return Failure(400, refusal, "invalid_request_error", code="context_length_exceeded")
+
+    host.route("aux", write)
+    host.answer_with(answer)
+    made = agent(host, PATHS[0], context(host, background=True))
+    paid = []
+    for number in range(TURNS):
+        assert made.chat(turn(number)).strip() == ANSWER
+        paid.append(made.context_compressor.last_result.usage.prompt_tokens)
+        if finished.is_set():
+            break
+    assert made.context_compressor.engine().config.context_window <= 5_500
+    assert sum(paid[:-1]) == 0
+    assert paid[-1] == host.for_model("aux")[0].prompt_tokens > 0
+    assert settled(made)

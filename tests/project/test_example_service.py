@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from praison_compressor.ledger.sql.store import open_store
-from praison_compressor.testing import Asked, LocalProvider, Reply, Summarizer
+from praison_compressor.testing import LocalProvider, Reply, Summarizer
 from tests.helpers.stores import Postgres
+from tests.project.test_examples import EXAMPLES, environment_of, is_summary
 
 pytest_plugins = ["tests.helpers.stores"]
 
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 WINDOW = 4_000
 SESSION = "shop-1"
 CALLERS = 6
-
-
-def is_summary(asked: Asked) -> bool:
-    return "working memory of an AI agent" in str(asked.messages[0].get("content"))
 
 
 def free_port() -> int:
@@ -41,15 +36,10 @@ def free_port() -> int:
 def service(database: str, provider: LocalProvider, log: Path) -> Iterator[str]:
     """The service with two workers; yields its address."""
     port = free_port()
-    environment = {
-        **{k: v for k, v in os.environ.items() if not k.startswith(("PRAISON", "OPENAI"))},
-        "PYTHONPATH": str(EXAMPLES.parent),
+    environment = environment_of(provider) | {
         "DATABASE_URL": database,
-        "OPENAI_BASE_URL": provider.base_url,
-        "OPENAI_API_KEY": "sk",
         "CONTEXT_WINDOW": str(WINDOW),
         "SUMMARY_MODEL": "openai/aux",
-        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     }
     command = [sys.executable, "-m", "uvicorn", "--app-dir", str(EXAMPLES)]
     command += ["fastapi_service:create_app", "--factory", "--workers", "2", "--port", str(port)]
@@ -69,11 +59,10 @@ def wait_for(address: str, running: subprocess.Popen[bytes], log: Path) -> None:
     while True:
         assert running.poll() is None, log.read_text()
         assert time.monotonic() < deadline, log.read_text()
-        try:
+        with suppress(httpx.HTTPError):
             httpx.get(f"{address}/openapi.json").raise_for_status()
             return
-        except httpx.HTTPError:
-            time.sleep(0.2)
+        time.sleep(0.2)
 
 
 def say(address: str, number: int) -> dict[str, Any]:

@@ -10,13 +10,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
-from praison_compressor.testing import Asked, Call, LocalProvider, Reply, Script, Summarizer
+from praison_compressor.testing import Asked, Call, LocalProvider, Reply, Summarizer, Worker
 from tests.helpers.hosting import at_home
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -44,6 +44,17 @@ def home(
         yield provider
 
 
+def environment_of(provider: LocalProvider) -> dict[str, str]:
+    """What an example's own process is told: where its models are."""
+    return {
+        **{k: v for k, v in os.environ.items() if not k.startswith(("PRAISON", "OPENAI"))},
+        "PYTHONPATH": str(EXAMPLES.parent),
+        "OPENAI_BASE_URL": provider.base_url,
+        "OPENAI_API_KEY": "sk",
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    }
+
+
 def is_summary(asked: Asked) -> bool:
     return "working memory of an AI agent" in str(asked.messages[0].get("content"))
 
@@ -66,15 +77,13 @@ def project(folder: Path) -> Path:
 
 def repairs() -> Iterator[Reply]:
     """What a coding agent's model does: tests, reading, the repair, tests again."""
-    steps: list[tuple[str, dict[str, Any]]] = [("list_files", {}), ("run_tests", {})]
-    steps += [("read_file", {"path": f"shop/page_{number}.py"}) for number in range(10)]
-    steps += [
-        ("read_file", {"path": "shop/total.py"}),
-        ("replace_text", {"path": "shop/total.py", "old": "sum(cents) - 1", "new": "sum(cents)"}),
-        ("run_tests", {}),
-    ]
-    for number, (tool, arguments) in enumerate(steps):
-        yield Reply(calls=(Call(tool, arguments, id=f"call_{number}"),))
+    repair = {"path": "shop/total.py", "old": "sum(cents) - 1", "new": "sum(cents)"}
+    reading = [f"shop/{name}.py" for name in (*(f"page_{n}" for n in range(10)), "total")]
+    steps = [Call("list_files", {}), Call("run_tests", {})]
+    steps += [Call("read_file", {"path": path}) for path in reading]
+    steps += [Call("replace_text", repair), Call("run_tests", {})]
+    for number, call in enumerate(steps):
+        yield Reply(calls=(replace(call, id=f"call_{number}"),))
     yield Reply("total() took one cent off.")
 
 
@@ -83,7 +92,7 @@ def test_the_coding_agent_repairs_a_project_larger_than_its_window(
 ) -> None:
     """The bug is repaired, no request is refused, and the whole transcript would not have fit."""
     folder = project(tmp_path / "project")
-    home.answer_with(Script(repairs()))
+    home.answer_with(list(repairs()))
     module = example("coding_agent")
     agent = module.coding_agent(folder, context_window=WINDOW, protect_last_n_tokens=1_500)
 
@@ -118,23 +127,6 @@ def texts(folder: Path) -> Path:
     return folder
 
 
-class Researcher:
-    """A model that reads three volumes for a question, and answers from what it is shown."""
-
-    def __init__(self) -> None:
-        self.question = 0
-
-    def __call__(self, asked: Asked) -> Reply:
-        # The newest result alone says how far it is: older ones may be summarized.
-        ids = [str(message.get("tool_call_id") or "") for message in asked.messages]
-        newest = next((int(i.removeprefix("volume_")) for i in reversed(ids) if i), -1)
-        number = max(newest + 1, 3 * self.question)
-        if number < 3 * self.question + 3:
-            call = Call("read_text", {"name": f"vol{number}.txt"}, id=f"volume_{number}")
-            return Reply(calls=(call,))
-        return Reply("Permits " + ", ".join(sorted(set(re.findall(r"FACT-\d+", asked.text)))))
-
-
 def test_the_research_agent_tells_when_its_conversation_was_compressed(
     home: LocalProvider, tmp_path: Path
 ) -> None:
@@ -146,13 +138,19 @@ def test_the_research_agent_tells_when_its_conversation_was_compressed(
         protect_last_n_tokens=1_000,
         auxiliary_api_base=home.base_url,
     )
-    model = Researcher()
-    home.answer_with(model)
-    told: list[str | None] = []
+    part, told = 0, list[str | None]()
+    home.answer_with(
+        Worker(
+            calls=3,
+            tool="read_text",
+            arguments=lambda _, n: {"name": f"vol{3 * part + n}.txt"},
+            answer=lambda asked: " ".join(re.findall(r"FACT-\d+", asked.text)),
+        )
+    )
     agent.context_compressor.subscribe(lambda event: told.append(module.tell(event)))
     answers = []
-    for model.question in range(3):
-        answers.append(agent.chat(f"Which permits are in part {model.question}?"))
+    for part in range(3):
+        answers.append(agent.chat(f"Which permits are in part {part}?"))
 
     assert [record.error for record in home.refused] == []
     assert "FACT-1000" in answers[0]
@@ -211,14 +209,9 @@ def test_the_yaml_example_needs_no_python(provider: LocalProvider, tmp_path: Pat
     (site / "METADATA").write_text("Metadata-Version: 2.1\nName: praison-compressor\nVersion: 0\n")
     entry = "praison-compressor = praison_compressor.praisonai.plugin:plugin"
     (site / "entry_points.txt").write_text(f"[praisonai.plugins]\n{entry}\n")
-    environment = {
-        **{k: v for k, v in os.environ.items() if not k.startswith(("PRAISON", "OPENAI"))},
-        "PYTHONPATH": os.pathsep.join([str(site.parent), str(EXAMPLES.parent)]),
-        "HOME": str(tmp_path),
-        "OPENAI_BASE_URL": provider.base_url,
-        "OPENAI_API_KEY": "sk",
-        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    }
+    environment = environment_of(provider)
+    environment["PYTHONPATH"] = os.pathsep.join([str(site.parent), str(EXAMPLES.parent)])
+    environment["HOME"] = str(tmp_path)
     command = [sys.executable, "-c", RUN_WORKFLOW]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -232,14 +225,9 @@ def test_the_yaml_example_needs_no_python(provider: LocalProvider, tmp_path: Pat
 def test_every_example_is_tested_and_named_in_the_readme() -> None:
     """No example lies about untested, and none is hidden."""
     names = {path.stem for path in EXAMPLES.glob("*.py")}
-    tests = "\n".join(
-        path.read_text("utf-8") for path in Path(__file__).parents[1].rglob("test_*.py")
-    )
+    paths = Path(__file__).parents[1].rglob("test_*.py")
+    tests = "\n".join(path.read_text("utf-8") for path in paths)
     readme = (EXAMPLES.parent / "README.md").read_text("utf-8")
-    run = {
-        name
-        for name in names
-        if f'example("{name}")' in tests or f'/ "{name}.py"' in tests or f"{name}:" in tests
-    }
-    assert names - run == set()
+    forms = ('example("{}")', '/ "{}.py"', "{}:")
+    assert [n for n in names if not any(form.format(n) in tests for form in forms)] == []
     assert {name for name in names if f"examples/{name}.py" not in readme} == set()

@@ -66,30 +66,20 @@ def test_the_wheel_has_every_file_of_the_package_and_nothing_else(
 
 def test_the_sdist_can_be_tested(built: tuple[Path, Path]) -> None:
     """Package, tests, examples, and what a reader looks for first."""
-    _, sdist = built
-    with tarfile.open(sdist) as archive:
+    with tarfile.open(built[1]) as archive:
         tops = {name.split("/")[1] for name in archive.getnames() if "/" in name}
-    wanted = {PACKAGE, "tests", "examples", "README.md", "CHANGELOG.md", "LICENSE"}
-    assert wanted <= tops
+    assert tops >= {PACKAGE, "tests", "examples", "README.md", "CHANGELOG.md", "LICENSE"}
 
 
 def test_an_index_would_take_both(built: tuple[Path, Path]) -> None:
-    """`twine check --strict`: the description renders, the metadata are sound."""
+    """`twine check --strict`: the description renders, the metadata are sound and say extras."""
     said = run(sys.executable, "-m", "twine", "check", "--strict", *built, cwd=built[0].parent)
     assert said.count("PASSED") == 2
-
-
-def test_the_metadata_say_what_the_package_is(built: tuple[Path, Path]) -> None:
-    """Name, version, Python, license, extras."""
-    wheel, _ = built
-    with zipfile.ZipFile(wheel) as archive:
+    with zipfile.ZipFile(built[0]) as archive:
         (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
         metadata = Parser().parsestr(archive.read(name).decode())
-    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
-    assert metadata["Name"] == "praison-compressor"
-    assert f"## [{metadata['Version']}]" in changelog
+    assert f"## [{metadata['Version']}]" in (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert metadata["Requires-Python"] == ">=3.10"
-    assert metadata["License-Expression"] == "MIT"
     extras = set(metadata.get_all("Provides-Extra") or ())
     assert extras == {"otel", "postgres", "realtime", "redact", "test"}
 
@@ -118,17 +108,18 @@ def test_the_wheel_works_in_an_environment_of_its_own(
     built: tuple[Path, Path], tmp_path: Path
 ) -> None:
     """It imports, compresses, offers its plugin to the host and its command to a shell."""
-    wheel, _ = built
     home = tmp_path / "venv"
     venv.create(home, with_pip=False, symlinks=True)
-    python = home / ("Scripts" if os.name == "nt" else "bin") / "python"
+    python = home / "bin" / "python"
     run(
         *(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index"),
-        *("--quiet", "--disable-pip-version-check", wheel),
+        *("--quiet", "--disable-pip-version-check", built[0]),
         cwd=tmp_path,
     )
     # After its own packages the environment finds this one's, which has the package as well.
-    paths = {"PYTHONPATH": os.pathsep.join([own(python, tmp_path), sysconfig.get_path("purelib")])}
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    own = run(python, "-c", code, cwd=tmp_path).strip()
+    paths = {"PYTHONPATH": os.pathsep.join([own, sysconfig.get_path("purelib")])}
     told = json.loads(run(python, "-c", TRY, cwd=tmp_path, **paths).splitlines()[-1])
     assert Path(told["where"]).is_relative_to(home)
     assert told["version"][0] == told["version"][1]
@@ -141,9 +132,3 @@ def test_the_wheel_works_in_an_environment_of_its_own(
     transcript.write_text(json.dumps([{"role": "user", "content": "Count."}]))
     run(command, "report", transcript, "--out", page, cwd=tmp_path, **paths)
     assert "uPlot" in page.read_text("utf-8")
-
-
-def own(python: Path, folder: Path) -> str:
-    """Where an environment keeps its packages."""
-    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    return run(python, "-c", code, cwd=folder).strip()

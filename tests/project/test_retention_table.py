@@ -2,47 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
-import pytest
-
 from tests.benchmarks import retention
-from tests.benchmarks.retention_table import average, bench_of, interval, shown, told_of
+from tests.benchmarks.retention_table import average, told_of
 
 
 def rows(*values):
     return [{"name": name, "deep": value} for name, value in values]
 
 
-def test_a_missing_file_is_named_and_so_is_a_missing_benchmark(tmp_path):
-    """One line with the path, no traceback."""
-    command = [sys.executable, "-m", "tests.benchmarks.retention_table", "--file"]
-    absent = subprocess.run([*command, "no/such.jsonl"], capture_output=True, text=True)
-    assert absent.returncode != 0
-    assert absent.stderr.startswith("no/such.jsonl: no such file")
-    sessions = tmp_path / "sessions" / "some.jsonl"
-    sessions.parent.mkdir()
-    sessions.write_text("")
-    with pytest.raises(SystemExit, match=r"--bench names the benchmark's folder"):
-        bench_of(sessions, None)
-
-
-def test_an_interval_is_of_conversations_not_of_cuts():
-    """Many cuts of one conversation are not many conversations; the same seed, the same numbers."""
-    one = rows(*[("a", 0.9)] * 40, ("b", 0.1))
-    low, high = interval(one, "deep")
-    assert low == pytest.approx(0.1)
-    assert high == pytest.approx(0.9)
-    assert interval(one, "deep") == (low, high)
-    assert interval(rows(("a", 0.9), ("a", 0.2)), "deep") is None
-
-
 def test_a_cut_without_the_measure_does_not_count():
     """Nothing was needed there: neither a hit nor a miss."""
     found = rows(("a", None), ("b", 0.5), ("c", 1.0))
     assert average(found, "deep") == 0.75
-    assert shown(rows(("a", None)), "deep") == "-"
+    assert average(rows(("a", None)), "deep") is None
 
 
 def test_the_oracle_is_told_what_will_be_needed_and_keeps_it():

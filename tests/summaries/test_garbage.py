@@ -90,26 +90,12 @@ TALKS = {
         "Serrure du bureau de Lyon : badge 4471 bloqué, appeler le gardien Moreau avant 18 heures.",
         "Badge 4471 for the Lyon office is blocked; call Moreau before 18 h, the safe is shut.",
     ),
-    "Spanish": (
-        "No puedo reservar el hotel en Sevilla, lo siento, la tarjeta fue rechazada otra vez.",
-        "El hotel Alcázar acepta transferencia: 340 euros antes del viernes, referencia AX-9921.",
-        "Entonces haz la transferencia y pide una habitación tranquila para la conversación.",
-        "Hotel Alcázar en Sevilla: tarjeta rechazada, transferencia de 340 euros, AX-9921.",
-        "The card was refused; 340 euros go to the Alcázar in Sevilla by transfer, AX-9921.",
-    ),
     "Russian": (
         "Извините, но сервер печати в Казани не отвечает с утра, посмотрите журнал.",
         "В журнале ошибка 0x6d9: служба остановлена после обновления, диск полон на 98 процентов.",
         "Очистите диск и запустите службу, потом напишите Ольге про этот разговор.",
         "Сервер печати в Казани: ошибка 0x6d9, диск полон на 98 процентов; очистить, запустить.",
         "Print server: error 0x6d9, the disk is 98 percent full; clean it and start the service.",
-    ),
-    "Arabic": (
-        "أعتذر، لكن شاحنة الدواء لم تصل إلى مستودع الرباط، هل يمكنك معرفة السبب؟",
-        "الشاحنة 7714 متوقفة في طنجة لأن شهادة التبريد انتهت؛ درجة الحرارة 12 بدل 8.",
-        "جدد شهادة التبريد واتصل بالسائق حسن قبل المساء.",
-        "شاحنة الدواء 7714 متوقفة في طنجة: شهادة التبريد انتهت، والسائق حسن ينتظر.",
-        "Truck 7714 is held because its cooling certificate ended: 12 degrees instead of 8.",
     ),
     "Hindi": (
         "मुझे खेद है, जयपुर की दुकान का बिल गलत छपा है, कृपया देखें।",
@@ -124,20 +110,6 @@ TALKS = {
         "请联系李伟解锁账号，然后盘点三号货架的电池库存。",
         "成都仓库账号 wh_0317 密码过期被锁定，联系管理员李伟解锁，之后盘点电池库存。",
         "The account wh_0317 was locked, its password had ended; it lasts 90 days now.",
-    ),
-    "Japanese": (
-        "申し訳ありませんが、大阪工場の温度計が表示されません。確認してください。",
-        "温度計 TM-204 の電池が切れています。交換用の電池は倉庫の棚 17 にあります。",
-        "電池を交換して、佐藤さんに報告してください。この会話も残してください。",
-        "大阪工場の温度計 TM-204 は電池切れ。棚 17 の電池に交換し、佐藤さんに報告する。",
-        "Thermometer TM-204 has an empty battery; a new one is on shelf 17.",
-    ),
-    "Korean": (
-        "죄송하지만 부산 창고의 카메라가 꺼져 있어요. 이유를 알려 주세요.",
-        "카메라 CX-55의 전원 어댑터가 고장났습니다. 새 어댑터는 30일에 도착합니다.",
-        "어댑터가 오면 김민수 씨가 교체하고 영상을 저장해 주세요.",
-        "부산 창고의 카메라 CX-55는 전원 어댑터 고장. 새 어댑터는 30일 도착, 김민수 씨가 교체.",
-        "Camera CX-55 needs a new power adapter, which comes on the 30th.",
     ),
     "Thai": (
         "ขออภัย ตู้เย็นที่สาขาเชียงใหม่เสีย ช่วยตรวจสอบด้วย",

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from praison_compressor import SummaryRejected, SummaryReply
 from praison_compressor.messages import text_of
 from praison_compressor.summaries.prompts import merge_request, rendering, request, unposed
 from praison_compressor.summaries.validation import accept
-from praison_compressor.view.frame import escape, frame, is_framed, unframe
+from praison_compressor.view.frame import frame, is_framed, unframe
 from tests.helpers.transcripts import call
 
 ASKED = request(["[user]\nplease fix the parser in src/app.py " * 20], target_tokens=200)
@@ -35,27 +33,6 @@ def test_the_frame_says_what_it_is_and_gives_the_text_back():
     assert not is_framed({"role": "user", "content": "hello"})
 
 
-def test_a_static_summary_says_that_no_model_wrote_it():
-    """The reader may weigh it."""
-    assert "without a model" in frame("x", count=1, method="static")
-
-
-def test_recall_is_named_only_where_it_exists():
-    """A tool that is not there must not be asked for."""
-    assert "archive" not in frame("x", count=1, method="model")
-    named = frame("x", count=1, method="model", reference="s2", recall=True)
-    assert 'read_conversation_archive("s2")' in named
-
-
-@given(st.text(max_size=40), st.sampled_from(["conversation-summary", "Conversation-Summary"]))
-def test_no_text_closes_the_frame(text, tag):
-    """Closing and opening tags of ours inside are defused, however they are written."""
-    inside = f"{text}</{tag}>{text}< /{tag} >{text}<{tag}>"
-    framed = frame(inside, count=1, method="model")
-    assert framed.lower().count("</conversation-summary>") == 1
-    assert framed.endswith("</conversation-summary>")
-
-
 @pytest.mark.parametrize(
     ("text", "left"),
     [
@@ -72,22 +49,6 @@ def test_no_text_closes_the_frame(text, tag):
 def test_only_what_opens_a_line_poses_as_a_mark(text, left):
     """Signs may stand before it, at most forty; a word, or another bracket, may not."""
     assert unposed(text) == left
-
-
-@pytest.mark.parametrize(
-    ("text", "left"),
-    [
-        ("&lt;/transcript>", "&amp;lt;/transcript>"),
-        ("&#0060 / transcript", "&amp;#0060 / transcript"),
-        ("&#X3C;Partial_Summaries", "&amp;#X3C;Partial_Summaries"),
-        ("&ltr transcript", "&ltr transcript"),
-        ("a && transcript < 3", "a && transcript < 3"),
-        ("&<transcript>", "&&lt;transcript>"),
-    ],
-)
-def test_tags_whose_bracket_is_spelled_out_are_defused(text, left):
-    """An ampersand that opens nothing stays."""
-    assert escape(text) == left
 
 
 def test_the_request_shows_everything_as_data():
@@ -117,14 +78,8 @@ def test_earlier_summaries_are_context_or_are_carried_on():
     """Additive: not to be repeated; folded: everything that still matters is to be carried on."""
     beside = request(["x"], target_tokens=1, earlier=["OLD"])[1]["content"]
     rolled = request(["x"], target_tokens=1, earlier=["OLD"], rolled=True)[1]["content"]
-    assert "do not repeat" in beside
-    assert "carry on everything" in rolled
-    assert "OLD" in beside
-    assert "OLD" in rolled
-
-
-def test_a_merge_shows_all_parts_and_the_domain_has_its_say():
-    """Part by part, in order; the domain's instructions stand with ours."""
+    assert "do not repeat" in beside.partition("OLD")[0]
+    assert "carry on everything" in rolled.partition("OLD")[0]
     system, user = merge_request(["first", "second"], target_tokens=100, extra="Keep codes.")
     assert user["content"].index("first") < user["content"].index("second")
     assert "Keep codes." in system["content"]
@@ -154,19 +109,6 @@ def test_a_merge_shows_all_parts_and_the_domain_has_its_say():
 def test_what_is_no_summary_is_refused(text, finish, reason):
     """Each kind by its name, so that the event and the log can say it."""
     assert refused(text, finish) == reason
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "## Errors and fixes\nError: rate limit exceeded, fixed by waiting",
-        "## Done\nThe user said: I'm sorry, I cannot come. The meeting is moved.",
-        "The parser in src/app.py was fixed.",
-    ],
-)
-def test_a_summary_that_mentions_such_things_is_taken(text):
-    """Only a text that is nothing else is refused."""
-    assert accept(SummaryReply(text, finish_reason="stop"), ASKED) == text
 
 
 def test_a_summary_may_be_carried_on_as_it_was():
@@ -207,10 +149,13 @@ def test_a_summary_may_be_carried_on_as_it_was():
             "Wrote `<think>` out; also `</think>`.\nkept",
         ),
         ("a\n```\n<think>\n```\nkept", "a\n```\n<think>\n```\nkept"),
+        ("## Errors and fixes\nError: rate limit exceeded",) * 2,
+        ("## Done\nThe user said: I'm sorry, I cannot come. The meeting is moved.",) * 2,
     ],
 )
 def test_reasoning_and_fences_are_stripped(text, left):
-    """Closed, unclosed, half open, of every usual name; what stands in backticks is no tag."""
+    """Closed, unclosed, half open, of every usual name; what stands in backticks is no tag, and
+    a text that only mentions an error or a refusal is none."""
     assert accept(SummaryReply(text), ASKED) == left
 
 

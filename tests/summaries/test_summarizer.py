@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import logging
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
-from praison_compressor import ConfigError, SummarizerUnavailable
-from praison_compressor.summaries import litellm_client as summarizer_module
+from praison_compressor import (
+    CompressorConfig,
+    ContextCompressor,
+    Event,
+    SummarizerUnavailable,
+)
 from praison_compressor.summaries.litellm_client import (
     HONOURS_API_BASE,
     THINKING_TOKENS,
@@ -24,7 +24,7 @@ from praison_compressor.summaries.litellm_client import (
 )
 from praison_compressor.testing import Failure, LocalProvider, Reply
 from tests.helpers.misbehaving import Misbehaving
-from tests.helpers.silent import PATIENCE_SECONDS, Silent, Trickling
+from tests.helpers.transcripts import session
 
 REQUEST = [{"role": "system", "content": "Summarize."}, {"role": "user", "content": "transcript"}]
 
@@ -51,26 +51,10 @@ async def failure(summarizer: LiteLLMSummarizer, **options: Any) -> SummarizerUn
 # ---------------------------------------------------------------- what is sent
 
 
-async def test_the_answer_comes_with_its_usage(provider: LocalProvider) -> None:
-    """Text, finish reason and the tokens that the provider counted come back."""
-    provider.answer_with([Reply("What happened.")])
-    reply = await at(provider).summarize(REQUEST, max_tokens=100, timeout_seconds=10)
-    sent = provider.requests[0]
-    assert (reply.text, reply.finish_reason, reply.model) == (
-        "What happened.",
-        "stop",
-        "local-model",
-    )
-    assert reply.usage.prompt_tokens == sent.prompt_tokens > 0
-    assert reply.usage.completion_tokens == sent.completion_tokens > 0
-
-
 async def test_only_what_a_summary_needs_is_sent(provider: LocalProvider) -> None:
-    """A hard cap, no sampling, no stream and no tools, whatever settings the host hands over."""
+    """A hard cap, no sampling and no stream, whatever settings the host hands over."""
     provider.answer_with([Reply("ok")])
-    tools = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
-    extra: dict[str, Any] = {"tools": tools, "tool_choice": "auto", "max_tokens": 9, "stream": True}
-    extra["extra_headers"] = {"X-Team": "red"}
+    extra: dict[str, Any] = {"max_tokens": 9, "stream": True, "extra_headers": {"X-Team": "red"}}
     await at(provider, extra=extra).summarize(REQUEST, max_tokens=100, timeout_seconds=10)
     assert provider.requests[0].headers["X-Team"] == "red"
     assert provider.requests[0].body == {
@@ -81,7 +65,7 @@ async def test_only_what_a_summary_needs_is_sent(provider: LocalProvider) -> Non
     }
 
 
-async def test_a_price_is_reported_where_litellm_has_one(provider: LocalProvider) -> None:
+async def test_the_answer_comes_with_its_usage_and_price(provider: LocalProvider) -> None:
     """The cost is a number for a priced model and None for one that nobody sells."""
     provider.answer_with([Reply("ok"), Reply("ok")])
     priced = await at(provider, "gpt-4o-mini").summarize(REQUEST, max_tokens=9, timeout_seconds=10)
@@ -89,6 +73,9 @@ async def test_a_price_is_reported_where_litellm_has_one(provider: LocalProvider
     assert priced.usage.cost is not None
     assert priced.usage.cost > 0
     assert own.usage.cost is None
+    assert (own.text, own.finish_reason, own.model) == ("ok", "stop", "local-model")
+    assert own.usage.prompt_tokens == provider.requests[1].prompt_tokens > 0
+    assert own.usage.completion_tokens == provider.requests[1].completion_tokens > 0
 
 
 @pytest.mark.parametrize(
@@ -111,47 +98,30 @@ async def test_a_given_endpoint_is_reached(
     assert [request.model for request in provider.requests] == [arrives_as]
 
 
-class Listener:
-    """An endpoint of no protocol at all: it only tells who came."""
-
-    def __init__(self) -> None:
-        self.bodies: list[bytes] = []
-
-
-@contextlib.contextmanager
-def listener() -> Iterator[tuple[str, Listener]]:
-    heard = Listener()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            heard.bodies.append(self.rfile.read(int(self.headers.get("content-length", 0))))
-            self.send_response(404)
-            self.send_header("content-length", "0")
-            self.end_headers()
-
-        def log_message(self, *args: Any) -> None:
-            """Nothing on the terminal of whoever runs the tests."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1", heard
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
 _PARTICULAR = {"bedrock": "anthropic.claude-3-haiku-20240307-v1:0", "anthropic": "claude-haiku-4-5"}
 
 
 @pytest.mark.parametrize("name", sorted(HONOURS_API_BASE))
 async def test_each_listed_provider_sends_to_the_given_endpoint(name: str) -> None:
     """The list holds only providers of litellm's that really send the transcript to api_base."""
-    with listener() as (url, heard):
+    heard: list[bytes] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        heard.append(await request.read())
+        return web.Response(status=404)
+
+    async with TestServer(_application(answer)) as server:
         model = f"{name}/{_PARTICULAR.get(name, 'some-model')}"
-        await failure(LiteLLMSummarizer(model, api_base=url, api_key="key"))
-    assert len(heard.bodies) == 1
-    assert b"transcript" in heard.bodies[0]
+        await failure(LiteLLMSummarizer(model, api_base=str(server.make_url("/v1")), api_key="key"))
+    assert len(heard) == 1
+    assert b"transcript" in heard[0]
+
+
+def _application(answer: Any) -> web.Application:
+    """An endpoint of no protocol at all: it only tells who came."""
+    application = web.Application()
+    application.router.add_post("/{path:.*}", answer)
+    return application
 
 
 async def test_a_provider_that_may_go_elsewhere_is_refused(provider: LocalProvider) -> None:
@@ -159,14 +129,6 @@ async def test_a_provider_that_may_go_elsewhere_is_refused(provider: LocalProvid
     error = await failure(at(provider, "replicate/org/name"))
     assert "nothing was sent" in str(error)
     assert provider.requests == []
-
-
-async def test_the_model_of_a_call_comes_first(provider: LocalProvider) -> None:
-    """A model named for one call replaces the summarizer's own in that call."""
-    provider.answer_with([Reply("ok")])
-    reply = await at(provider).summarize(REQUEST, max_tokens=9, model="other", timeout_seconds=10)
-    assert reply.model == "other"
-    assert [request.model for request in provider.requests] == ["other"]
 
 
 async def test_a_thinking_model_gets_room_to_think(provider: LocalProvider) -> None:
@@ -232,64 +194,22 @@ async def test_each_failure_has_its_kind(behaviour: Any, kind: str) -> None:
         error = await failure(at(provider))
         assert error.kind == kind
         assert error.__cause__ is not None
+        assert error.retry_after == {"rate_limited": 0.02}.get(behaviour)
         # Retries are the compressor's: one call is one request.
         assert len(provider.requests) == 1
 
 
-async def test_the_wait_that_a_provider_asks_for_is_passed_on() -> None:
-    """Retry-After comes back with the error."""
-    with LocalProvider(Misbehaving("rate_limited")) as provider:
-        assert (await failure(at(provider))).retry_after == 0.02
-
-
-async def test_nobody_there_is_a_network_failure() -> None:
-    """A closed port is told apart from a provider's own failure."""
-    error = await failure(LiteLLMSummarizer("x", api_base="http://127.0.0.1:1/v1"))
-    assert error.kind == "network"
-
-
 async def test_a_slow_answer_is_given_up() -> None:
-    """No answer in time is a timeout that names the option to turn."""
+    """No answer in time is a timeout, and the reason names the option to turn."""
+    events: list[Event] = []
     with LocalProvider(Misbehaving("stall")) as provider:
-        error = await failure(at(provider), timeout_seconds=0.3)
-    assert error.kind == "timeout"
-    assert "timeout_seconds" in str(error)
-
-
-async def test_nobody_goes_on_waiting_for_a_slow_answer() -> None:
-    """A provider that holds the line with blanks is left all the same, not only no longer heard."""
-    with Trickling() as server:
-        summarizer = LiteLLMSummarizer("local-model", api_base=server.url)
-        with pytest.raises(SummarizerUnavailable, match="timeout_seconds"):
-            await summarizer.summarize(REQUEST, max_tokens=9, timeout_seconds=0.3)
-        assert await asyncio.to_thread(server.left.wait, PATIENCE_SECONDS)
-
-
-@pytest.mark.parametrize("name", sorted(HONOURS_API_BASE))
-async def test_a_cancelled_request_is_dropped(name: str) -> None:
-    """Whatever client litellm has for a provider: who cancels the call ends what was asked."""
-    model = f"{name}/{_PARTICULAR.get(name, 'some-model')}"
-    with Silent() as server:
-        summarizer = LiteLLMSummarizer(model, api_base=server.url, api_key="key")
-        asking = asyncio.create_task(
-            summarizer.summarize(REQUEST, max_tokens=9, timeout_seconds=600)
-        )
-        assert await asyncio.to_thread(server.asked.wait, PATIENCE_SECONDS)
-        asking.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asking
-        assert await asyncio.to_thread(server.left.wait, PATIENCE_SECONDS)
-
-
-async def test_without_a_provider_nothing_is_sent() -> None:
-    """A bare unknown name and no endpoint: litellm knows no way, and says so."""
-    assert (await failure(LiteLLMSummarizer("no-such-model"))).kind == "provider"
-
-
-def test_a_model_without_a_name_is_a_configuration_error() -> None:
-    """An empty name is refused before anything else happens."""
-    with pytest.raises(ConfigError):
-        LiteLLMSummarizer("")
+        assert (await failure(at(provider), timeout_seconds=0.3)).kind == "timeout"
+        config = CompressorConfig(timeout_seconds=0.3, token_floor=0)
+        ours = ContextCompressor(config, summarizer=at(provider), on_event=events.append)
+        result = await ours.compress(session(9), target_tokens=1_500)
+    assert result.summary_method == "static"
+    (told,) = [event.data["reason"] for event in events if event.name == "fell_back"]
+    assert "timeout_seconds" in told
 
 
 @pytest.mark.parametrize(
@@ -314,44 +234,11 @@ async def test_odd_answers_are_handed_on_as_they_are(
 # ---------------------------------------------------------------- where it runs
 
 
-def test_loops_may_come_and_go(provider: LocalProvider, caplog: pytest.LogCaptureFixture) -> None:
-    """One summarizer serves many event loops, with nothing left behind in a closed one."""
-    provider.answer_with([Reply(str(n)) for n in range(3)])
-    summarizer = at(provider)
-    with caplog.at_level(logging.WARNING):
-        texts = [
-            asyncio.run(summarizer.summarize(REQUEST, max_tokens=9, timeout_seconds=10)).text
-            for _ in range(3)
-        ]
-    assert texts == ["0", "1", "2"]
-    assert caplog.records == []
-
-
-async def test_the_loop_is_free_while_the_model_writes(provider: LocalProvider) -> None:
-    """Two summaries asked for together are written together."""
-    waiting: list[str] = []
-    met = threading.Event()
-
-    async def meet(asked: Any) -> Reply:
-        waiting.append(asked.model)
-        if len(waiting) == 2:
-            met.set()
-        await asyncio.get_running_loop().run_in_executor(None, met.wait, 10)
-        return Reply("met" if met.is_set() else "alone")
-
-    provider.answer_with(meet)
-    summarizer = at(provider)
-    replies = await asyncio.gather(
-        *(summarizer.summarize(REQUEST, max_tokens=9, timeout_seconds=20) for _ in range(2))
-    )
-    assert [reply.text for reply in replies] == ["met", "met"]
-
-
 def test_the_window_is_that_of_the_model_that_is_asked() -> None:
     """By the table, by the name given for a call, or as it was corrected."""
-    assert LiteLLMSummarizer("gpt-4o").window == 128_000
+    assert LiteLLMSummarizer("gpt-4o").window_for() == 128_000
     assert LiteLLMSummarizer("gpt-4o").window_for("gpt-4") == 8_192
-    assert LiteLLMSummarizer("my-own", context_window=16_000).window == 16_000
+    assert LiteLLMSummarizer("my-own", context_window=16_000).window_for() == 16_000
 
 
 def test_importing_it_imports_no_litellm_and_leaves_no_variable() -> None:
@@ -368,13 +255,3 @@ assert not {k for k in changed if k.startswith("LITELLM_LOCAL")}, changed
 """
     environment = {k: v for k, v in os.environ.items() if not k.startswith("LITELLM")}
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)
-
-
-def test_an_answer_without_choices_has_its_price() -> None:
-    """It holds no text, and is counted all the same."""
-    litellm = summarizer_module._litellm()
-    usage = litellm.Usage(prompt_tokens=900, completion_tokens=80, total_tokens=980)
-    response = litellm.ModelResponse(model="gpt-4o-mini", usage=usage)
-    response.choices = []
-    reply = summarizer_module._reply(litellm, "gpt-4o-mini", response)
-    assert (reply.text, reply.usage.prompt_tokens, reply.usage.completion_tokens) == ("", 900, 80)

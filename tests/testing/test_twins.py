@@ -6,11 +6,10 @@ import json
 from typing import Any
 
 import httpx
-import litellm
 import openai
 import pytest
 
-from praison_compressor.testing import Call, LocalProvider, Reply, Rules, Worker
+from praison_compressor.testing import Call, LocalProvider, Reply, Rules
 from tests.helpers.provider import strict_provider
 
 USER: Any = {"role": "user", "content": "hi"}
@@ -51,13 +50,10 @@ def post(provider: LocalProvider, path: str, **body: Any) -> httpx.Response:
 MESSAGES = [
     ([], "at least one message is required"),
     ([{"role": "assistant", "content": "yes"}, USER], 'first message must use the "user" role'),
-    ([{"role": "system", "content": "s"}, USER], 'Unexpected role "system"'),
     ([USER, {"role": "tool", "content": "s"}], 'Unexpected role "tool"'),
     ([{**USER, "_summary": 1}], "messages.0._summary: Extra inputs are not permitted"),
     ([{"role": "user", "content": ""}], "must have non-empty content"),
-    ([{"role": "user", "content": " \n"}], "non-whitespace text"),
     ([say({"type": "text", "text": "a", "id": 1})], "text.id: Extra inputs are not permitted"),
-    ([say({"type": "image_url"})], "Input tag 'image_url' found"),
     ([say(USE)], "Input tag 'tool_use' found"),
     ([USER, does({**USE, "id": "a.b"})], "should match pattern"),
     ([USER, does({**USE, "input": "{}"})], "should be a valid dictionary"),
@@ -67,7 +63,6 @@ MESSAGES = [
     ([USER, STEP, say(RESULT, RESULT)], "must have a single result"),
     ([USER, does(USE, USE), say(RESULT)], "ids must be unique"),
     ([USER, STEP, say({"type": "text", "text": "w"}, RESULT)], "must come before"),
-    ([USER, does({"type": "text", "text": "so "})], "cannot end with trailing whitespace"),
     ([USER, does({"type": "thinking", "thinking": "hm"}), USER], "thinking.signature"),
     (
         [USER, does({"type": "thinking", "thinking": "hm", "signature": "x"}), USER],
@@ -78,29 +73,24 @@ INPUTS = [
     ([], "empty array"),
     ([{"type": "thought"}], "Invalid value: 'thought'."),
     ([{**USER, "_summary": 1}], "Unknown parameter: 'input[0]._summary'."),
-    ([{"role": "tool", "content": "y"}], "Invalid value: 'tool'."),
     ([{"role": "user", "content": None}], "array of objects or string"),
     ([say({"type": "text", "text": "hi"})], "Invalid value: 'text'."),
     ([USER, {"type": "function_call", "name": "read", "arguments": "{}"}], "'input[1].call_id'."),
     ([USER, {**CALL, "arguments": {}}, OUTPUT], "expected a string, but got an object"),
     ([USER, OUTPUT], "No tool call found for function call output with call_id call_1."),
     ([USER, CALL], "No tool output found for function call call_1."),
-    ([USER, CALL, USER, OUTPUT], "No tool output found"),
     ([USER, CALL, CALL, OUTPUT], "Duplicate function call"),
     ([USER, {"type": "reasoning", "id": "r", "summary": []}, USER], "required following item"),
-    ([USER, {"type": "item_reference", "id": "msg_9"}], "Item with id 'msg_9' not found."),
 ]
 REFUSED = [
     *(("messages", {"messages": messages}, said) for messages, said in MESSAGES),
     ("messages", {"max_tokens": 0}, "greater than or equal to 1"),
     ("messages", {"n": 1}, "n: Extra inputs are not permitted"),
-    ("messages", {"tools": [{"function": {}}]}, "tools.0.custom.name: Field required"),
+    ("messages", {"tools": [{"function": {}}]}, "tools.0.custom.name: String should match"),
     ("messages", {"system": [MARK] * 3, "messages": [say(MARK, MARK)]}, "A maximum of 4 blocks"),
-    ("messages", {"thinking": THINKING, "max_tokens": 9}, "greater than `thinking.budget_tokens`"),
     *(("responses", {"input": given}, said) for given, said in INPUTS),
     ("responses", {"input": "hi", "max_tokens": 3}, "Unknown parameter: 'max_tokens'."),
     ("responses", {"input": "hi", "tools": [{"type": "function"}]}, "'tools[0].name'."),
-    ("responses", {"input": "hi", "previous_response_id": "r"}, "with id 'r' not found"),
 ]
 
 
@@ -110,7 +100,7 @@ def test_what_the_api_refuses_is_refused(
 ) -> None:
     """In the API's words, and on record as refused."""
     reply = post(provider, path, **body)
-    assert reply.status_code in (400, 404)
+    assert reply.status_code == 400
     assert said in reply.json()["error"]["message"]
     assert provider.refused == provider.requests
 
@@ -188,14 +178,6 @@ def test_a_call_and_its_reasoning_item_stay_together(provider: LocalProvider) ->
     assert "without its required following item" in alone.text
 
 
-def test_a_previous_response_stands_for_its_conversation(provider: LocalProvider) -> None:
-    """`previous_response_id` brings back input and output."""
-    provider.answer_with(["blue", "still blue"])
-    first = post(provider, "responses", input="my colour?").json()
-    post(provider, "responses", input="sure?", previous_response_id=first["id"])
-    assert provider.requests[1].text == "my colour?\nblue\nsure?"
-
-
 # ---------------------------------------------------------------- answers
 def test_the_window_is_enforced_in_each_apis_words() -> None:
     """System prompt and instructions count."""
@@ -225,35 +207,3 @@ def test_streams_hold_thinking_text_and_calls(provider: LocalProvider) -> None:
         final = stream.get_final_response()
     assert "".join(deltas) == text
     assert [item.type for item in final.output] == ["reasoning", "message", "function_call"]
-
-
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(
-    ("model", "address", "path"),
-    [
-        ("anthropic/claude-sonnet-4-5", "url", "/v1/messages"),
-        ("openai/responses/gpt-5", "base_url", "/v1/responses"),
-    ],
-)
-def test_litellm_holds_a_tool_loop(
-    provider: LocalProvider, model: str, address: str, path: str, stream: bool
-) -> None:
-    """A call, its result, the answer: what litellm makes of each API is accepted."""
-    provider.answer_with(Worker(calls=1, answer="It works."))
-    tool = {"type": "function", "function": {"name": "read", "parameters": PARAMETERS}}
-
-    def ask(messages: list[Any]) -> Any:
-        where = {"api_base": getattr(provider, address), "api_key": "any"}
-        reply = litellm.completion(
-            model=model, messages=messages, tools=[tool], stream=stream, **where
-        )
-        whole = litellm.stream_chunk_builder(list(reply)) if stream else reply
-        return whole.choices[0].message
-
-    (call,) = ask([USER]).tool_calls
-    function = {"name": call.function.name, "arguments": call.function.arguments}
-    calls = [{"id": call.id, "type": "function", "function": function}]
-    result = {"role": "tool", "tool_call_id": call.id, "content": "ok"}
-    answer = ask([USER, {"role": "assistant", "content": None, "tool_calls": calls}, result])
-    assert answer.content == "It works."
-    assert {record.path for record in provider.requests} == {path}

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 import tiktoken
@@ -19,10 +17,8 @@ from tiktoken_ext import openai_public
 from praison_compressor import TokenCounter
 from praison_compressor.tokens import encodings
 from praison_compressor.tokens.encodings import (
-    BETWEEN,
     EXACT_CHARS,
     PIECE_CHARS,
-    Tiktoken,
     Vocabulary,
     pieces,
     vocabulary_for,
@@ -80,65 +76,7 @@ def test_any_text_is_counted_as_tiktoken_counts_it(
     assert ours.count(text) == len(encoding.encode_ordinary(text))
 
 
-@settings(max_examples=30)
-@given(texts=st.lists(ANY_TEXT, max_size=40))
-def test_many_texts_have_the_counts_of_each(ours: Vocabulary, texts: list[str]) -> None:
-    """All at once, in their order, however they are shared out."""
-    assert ours.count_all(texts) == list(map(ours.count, texts))
-
-
-def test_many_texts_may_have_long_ones_among_them(ours: Vocabulary) -> None:
-    """What is too long to be counted at once is cut there too, and stays in its place."""
-    long = "xyzzy" * 16_000
-    assert ours.count(long) != ours.count_piece(long)
-    texts = [long, *ODD, long + "\ud83d", *ODD[::-1], long]
-    assert ours.count_all(texts) == list(map(ours.count, texts))
-
-
-def test_where_no_thread_can_be_had_the_asker_counts(
-    monkeypatch: pytest.MonkeyPatch, ours: Vocabulary
-) -> None:
-    """A system at its limit of threads, or an interpreter about to end, refuses them."""
-    texts = [prose(8_000, seed) for seed in range(10)] * 4
-
-    def refuse(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    expected = ours.count_all(texts)
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    assert ours.count_all(texts) == expected == list(map(ours.count, texts))
-
-
-def test_no_two_tokens_have_a_separator_between_them(ours: Vocabulary) -> None:
-    """So that it can be looked for among their bytes."""
-    own: Any = ours.count_piece
-    encoding = own._encoding
-    low, high = divmod(encoding.encode(BETWEEN, allowed_special="all")[0], 1 << 16)[::-1]
-    assert encoding.n_vocab < 4 << 16
-    assert (low % 256 >= 4, low // 256 >= 4, high < 4) == (True, True, True)
-
-
-def test_texts_counted_in_one_go_do_not_run_into_each_other(ours: Vocabulary) -> None:
-    """Not what stands between them either, whole or in halves, nor a half of a pair."""
-    halves = [BETWEEN[:4], BETWEEN[4:], BETWEEN[:-1], BETWEEN[1:]]
-    texts = ["a", "", "b c", *halves, "  ", "\n", " d"]
-    for more in ([], [BETWEEN], [f"x{BETWEEN}y"], ["\ud83d"]):
-        found = ours.count_all([*texts, *more, *texts])
-        assert found == list(map(ours.count, [*texts, *more, *texts]))
-
-
-def test_a_tiktoken_without_its_inner_entry_counts_one_by_one(ours: Vocabulary) -> None:
-    """What is no promise of the library may go: it costs time, and no count."""
-    own: Any = ours.count_piece
-
-    class Another:
-        encode_ordinary = staticmethod(own._encoding.encode_ordinary)
-
-    texts = ["def f(x):", "", BETWEEN, "你好"]
-    assert Tiktoken(Another()).all(texts) == list(map(ours.count, texts))
-
-
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_cutting_a_long_text_changes_no_count(
     encoding: tiktoken.Encoding, ours: Vocabulary, seed: int
 ) -> None:
@@ -171,25 +109,22 @@ def test_a_text_beyond_any_window_is_sampled() -> None:
 
 def test_special_tokens_and_lone_surrogates_are_ordinary_text() -> None:
     """What a user pastes is counted, never refused."""
-    for model in ("gpt-4o", "claude-sonnet-4-5"):
-        counter = TokenCounter(model)
-        assert counter.text("<|endoftext|>") > 3
-        assert counter.text("half a pair: \ud83d") > 3
+    counter = TokenCounter("gpt-4o")
+    assert counter.text("<|endoftext|>") > 3
+    assert counter.text("half a pair: \ud83d") > 3
 
 
 # ---------------------------------------------------------------- which vocabulary
 
-O200K = ["gpt-4o", "gpt-4o-mini-2024-07-18", "chatgpt-4o-latest", "gpt-4.1-nano", "gpt-4.5-preview"]
-O200K += ["gpt-5", "gpt-5.1-codex", "o1", "o1-mini", "o3-mini", "o4-mini-2025-04-16", "gpt-oss-20b"]
-O200K += ["openai/gpt-4o", "azure/gpt-4.1", "openrouter/openai/o3", "ft:gpt-4o-2024-08-06:org::id"]
-O200K += ["gpt-4o-2099-01-01", "GPT-4o", "openai/responses/gpt-5-mini"]
-CL100K = ["gpt-4", "gpt-4-0613", "gpt-4-32k", "gpt-4-turbo-2024-04-09", "gpt-4-1106-preview"]
-CL100K += ["gpt-3.5-turbo", "gpt-3.5-turbo-16k", "azure/gpt-35-turbo", "openai/gpt-4"]
-CL100K += ["ft:gpt-3.5-turbo-0125:org::id", "openrouter/openai/gpt-4-turbo"]
-OTHER = ["gemini/gemini-2.5-pro", "ollama/llama3", "olmo-1", "o", "azure/my-deployment", "", None]
+O200K = """gpt-4o gpt-4o-mini-2024-07-18 chatgpt-4o-latest gpt-4.1-nano gpt-4.5-preview gpt-5
+gpt-5.1-codex o1 o3-mini o4-mini-2025-04-16 gpt-oss-20b openai/gpt-4o azure/gpt-4.1 GPT-4o
+openrouter/openai/o3 ft:gpt-4o-2024-08-06:org::id gpt-4o-2099-01-01 openai/responses/gpt-5-mini"""
+CL100K = """gpt-4 gpt-4-0613 gpt-4-32k gpt-4-turbo-2024-04-09 gpt-3.5-turbo-16k azure/gpt-35-turbo
+openai/gpt-4 ft:gpt-3.5-turbo-0125:org::id openrouter/openai/gpt-4-turbo"""
+OTHER = ["gemini/gemini-2.5-pro", "ollama/llama3", "olmo-1", "o", "claude-sonnet-4-5", "", None]
 SOURCES = [
-    *((model, "o200k_base", True) for model in O200K),
-    *((model, "cl100k_base", True) for model in CL100K),
+    *((model, "o200k_base", True) for model in O200K.split()),
+    *((model, "cl100k_base", True) for model in CL100K.split()),
     *((model, "estimate by o200k_base", False) for model in OTHER),
 ]
 
@@ -203,49 +138,27 @@ def test_each_model_is_counted_by_its_vocabulary(
     assert (counter.source, counter.exact) == (source, exact)
 
 
-@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "openrouter/anthropic/claude-opus-4.5"])
-def test_claude_is_estimated_by_its_published_vocabulary(model: str) -> None:
-    """litellm's Claude vocabulary counts, and is not called exact for newer models."""
-    counter = TokenCounter(model)
-    assert "Claude" in counter.source
-    assert not counter.exact
-    assert counter.text("Hello, world") == 3
-
-
-def forget_vocabularies() -> None:
-    """As in a process that has counted nothing yet."""
-    for loaded in (encodings._by_tiktoken, encodings._by_tokenizers):
-        loaded.cache_clear()  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize("model", ["gpt-4o", "claude-sonnet-4-5"])
 def test_without_any_vocabulary_there_is_still_a_count(
-    model: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A litellm without its files: an estimate that says so, rather a few too many than too few."""
-    forget_vocabularies()
+    encodings._by_tiktoken.cache_clear()
     monkeypatch.setattr(encodings, "litellm_folder", lambda: Path("nowhere"))
     monkeypatch.setattr("tiktoken.registry.ENCODINGS", {})
-    counter = TokenCounter(model)
-    forget_vocabularies()
+    counter = TokenCounter("gpt-4o")
+    encodings._by_tiktoken.cache_clear()
+    assert counter.source == "estimate from the number of bytes"
     assert not counter.exact
-    assert "estimate" in counter.source
     assert "carries no" in caplog.text
     assert 2 <= counter.text("Hello, world") <= 6
 
 
-@pytest.mark.parametrize("model", ["gpt-4o", "claude-sonnet-4-5"])
-def test_threads_that_ask_together_share_one_vocabulary(model: str) -> None:
+def test_threads_that_ask_together_share_one_vocabulary() -> None:
     """Twenty agents that begin at once do not each read and keep 40 MB of their own."""
-    forget_vocabularies()
-    together = threading.Barrier(8)
-
-    def ask(_: int) -> object:
-        together.wait(20)
-        return vocabulary_for(model).count_piece
-
+    encodings._by_tiktoken.cache_clear()
     with ThreadPoolExecutor(8) as threads:
-        assert len(set(threads.map(ask, range(8)))) == 1
+        loaded = threads.map(vocabulary_for, ["gpt-4o"] * 8)
+        assert len({each.count_piece for each in loaded}) == 1
 
 
 def test_importing_and_counting_disturbs_nobody(tmp_path: Path) -> None:

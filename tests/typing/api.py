@@ -64,42 +64,33 @@ def stored(ours: ContextCompressor, messages: list[Message]) -> tuple[list[Messa
 
 
 def construct() -> ContextCompressor:
-    config = CompressorConfig(
-        model="gpt-4o",
-        context_window=8_000,
-        protect_last_n_tokens=1_000,
-        fallback_models=("a", "b"),
-        tool_policies={"read_*": "mask"},
-    )
-    config = CompressorConfig.from_mapping({"model": "gpt-4o"})
+    options = {"fallback_models": ("a", "b"), "tool_policies": {"read_*": "mask"}}
+    config = CompressorConfig.from_mapping(options)
+    config = CompressorConfig(model="gpt-4o", context_window=8_000, fallback_models=("a",))
     names: tuple[str, ...] = CompressorConfig.names()
     store: Store = MemoryStore()
-    summarizer: Summarizer = Mine()
+    tokens, telemetry = TokenCounter("gpt-4o"), Telemetry()
     print(names)
+    given: Summarizer = Mine()
     return ContextCompressor(
         config,
-        summarizer=summarizer,
+        summarizer=given,
         store=store,
-        tokens=TokenCounter("gpt-4o"),
+        tokens=tokens,
         on_event=listener,
-        telemetry=Telemetry(),
+        telemetry=telemetry,
     )
 
 
 def ask_first(compressor: ContextCompressor, messages: Sequence[Message]) -> bool:
     preview: Preview = compressor.preview(messages, session_id="research-42", target_tokens=4_000)
     parts: tuple[Part, ...] = preview.parts
-    for part in parts:
-        row: tuple[str, int, int, int, str] = (
-            part.name,
-            part.messages,
-            part.tokens_before,
-            part.tokens_after,
-            part.why,
-        )
-        print(row)
+    rows: list[tuple[str, int, int, int, str]] = [
+        (part.name, part.messages, part.tokens_before, part.tokens_after, part.why)
+        for part in parts
+    ]
     fates: dict[int, str] = dict(preview.fates())
-    print(fates, preview.would_write, preview.facts)
+    print(rows, fates, preview.would_write, preview.facts)
     return preview.would_compress
 
 

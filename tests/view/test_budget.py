@@ -28,23 +28,6 @@ def test_prose_grows_with_the_segment_where_no_length_is_asked_for() -> None:
     assert Budget.exactly(CompressorConfig(summary_target_tokens=321), 9_000).prose_for(1) == 321
 
 
-def test_outputs_are_kept_for_half_the_target_or_the_tail_whichever_is_less() -> None:
-    """`mask_keep_recent_tokens` names another size."""
-    assert Budget.exactly(CompressorConfig(protect_last_n_tokens=700), 1_000).mask_recent == 500
-    assert Budget.exactly(CompressorConfig(protect_last_n_tokens=300), 1_000).mask_recent == 300
-    named = CompressorConfig(mask_keep_recent_tokens=0)
-    assert Budget.exactly(named, 1_000).mask_recent == 0
-
-
-def test_a_size_that_is_asked_for_is_window_trigger_and_target() -> None:
-    """And says that it was asked for."""
-    exact = Budget.exactly(CompressorConfig(head_tokens=5, keep_recent_turns=4), 1_000)
-    assert (exact.limit, exact.trigger, exact.target) == (1_000, 1_000, 1_000)
-    assert (exact.head, exact.recent_turns, exact.exact) == (5, 4, True)
-    assert not Budget.of(CompressorConfig(), 9_000).exact
-    assert Budget.of(CompressorConfig(), 9_000).recent_turns == 0
-
-
 def test_a_window_that_is_exactly_taken_has_no_room() -> None:
     """One token of room is a budget, none is an error with the sum that was needed."""
     config = CompressorConfig(output_reserve=600)

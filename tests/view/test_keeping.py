@@ -57,13 +57,6 @@ def test_where_no_number_is_enough_all_yield() -> None:
         planned_for(layout, 150, 150, 150)
 
 
-def test_what_has_yielded_is_kept_no_more() -> None:
-    """A summary that stands for it may be folded with its neighbours, and is never cut."""
-    layout = keeping(laid(TALK, (5, 11, 400)), 8)
-    found = plan(layout, budget(6_000, 5_000, 2_000, fold=100))
-    assert summarized(found) == [(2, 32)]
-
-
 # ---------------------------------------------------------------- a whole conversation
 
 
@@ -98,28 +91,6 @@ def test_the_newest_kept_outputs_stay_over_a_long_conversation() -> None:
             after.append((result.tokens_after, len(newest)))
     assert 2 <= len(after) <= 5
     assert [(size, count) for size, count in after if size < 10_000 or count < 25] == []
-
-
-def test_kept_outputs_between_others_cost_one_call_of_the_model() -> None:
-    """They divide the middle: the largest stretch is told by the model, the others by facts."""
-    asked = []
-
-    async def counting(messages: list[dict[str, Any]]) -> str:
-        asked.append(messages)
-        return await model(messages)
-
-    options: dict[str, Any] = {"protect_last_n_tokens": 1_000, "context_window": 16_000}
-    options["tool_policies"] = {"alpha": "keep", "ask_*": "summarize"}
-    config = CompressorConfig(model="gpt-4o", **options)
-    messages = outputs(41)
-    kept = [step(f"k_{t}", f"The expert said {t}.", name="alpha") for t in range(10)]
-    for t in reversed(range(10)):  # every four turns, before the user speaks
-        messages[16 * t + 17 : 16 * t + 17] = kept[t]
-    result = ContextCompressor(config, summarizer=counting).compress_sync(messages)
-    assert len(asked) == 1
-    assert len(result.written) >= 5
-    assert [text.method for text in result.written].count("model") == 1
-    assert [m for pair in kept for m in pair if m not in result.messages] == []
 
 
 def is_valid(ours: ContextCompressor, messages: list[dict[str, Any]]) -> bool:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import copy
 import itertools
-import threading
 
 import pytest
 
-from praison_compressor import CompressorConfig, ConfigError, ContextCompressor, MemoryStore
+from praison_compressor import CompressorConfig, ConfigError, ContextCompressor
 from praison_compressor.ledger.sql.store import open_store
-from praison_compressor.messages import check, steps, text_of
-from praison_compressor.view.masks import kept_steps, mask_lines, maskable, policy_of
+from praison_compressor.messages import check, text_of
+from praison_compressor.view.masks import mask_lines, maskable, policy_of
 from tests.helpers.transcripts import step
 
 
@@ -73,18 +72,6 @@ def test_a_mask_quotes_the_tool_not_the_host_below_it(note, options):
     assert all(note[:10] not in text_of(line) for line in lines)
 
 
-def test_what_only_looks_like_a_note_is_the_tools():
-    """In the middle of an output, or without a paragraph of its own."""
-    messages = outputs(20)
-    for message in messages:
-        if message["role"] == "tool":
-            message["content"] += "\n\n[loop-guard] is documented here\n\nsee also:\n[loop-guard] x"
-    ours = ContextCompressor(config(), summarizer=Model())
-    lines = masks_of(ours.compress_sync(messages).messages)
-    assert lines
-    assert all(text_of(line).count("[loop-guard] x") == 2 for line in lines)
-
-
 # ---------------------------------------------------------------- masked first
 
 
@@ -124,16 +111,6 @@ def test_a_recorded_mask_stays_and_the_prefix_with_it():
     assert steady == [True] * len(steady) != []
     assert held == [True] * len(held)
     assert max(view.masked for view in views) >= 10
-
-
-def test_masks_lead_back_to_the_transcript():
-    """view -> verbatim gives the originals, and a masked view compressed again is itself."""
-    ours = ContextCompressor(config(), summarizer=Model())
-    messages = outputs(20)
-    before = copy.deepcopy(messages)
-    view = ours.compress_sync(messages).messages
-    assert ours.verbatim(view) == messages == before
-    assert ours.compress_sync(view).messages == view
 
 
 def test_equal_lines_lead_back_to_their_own_originals():
@@ -278,41 +255,6 @@ def test_a_summary_is_written_from_the_lines_of_what_a_policy_masks(policies, li
     counted = [model.requests[0].count(words) for words in ("[masked] read_file", LONG)]
     assert counted == ([read, 0] if lines else [0, read])
     assert ours.verbatim(result.messages) == messages
-
-
-def test_kept_outputs_stay_verbatim_while_the_window_takes_them():
-    """Policy "keep": the others go, the kept tool's outputs stand as they were."""
-    messages = [*outputs(3, name="ask_expert")[:-2], *outputs(16)[1:]]
-    ours = ContextCompressor(config(tool_policies={"ask_*": "keep"}), summarizer=Model())
-    view = ours.compress_sync(messages).messages
-    kept = [m for m in messages if m["role"] == "tool"][:2]
-    assert [message for message in kept if message not in view] == []
-    assert masks_of(view) != []
-    assert len(kept_steps(messages, steps(messages), config(tool_policies="keep_all"))) == 36
-
-
-def test_masking_that_frees_little_is_not_done():
-    """A prefix is not given up for a few tokens."""
-    messages = [*outputs(2, words=40)]
-    messages += [
-        {"role": "assistant", "content": "word " * 4_850},
-        {"role": "user", "content": "?"},
-    ]
-    options = {"mask_above_tokens": 50, "mask_keep_recent_tokens": 0, "target_ratio": 1.0}
-    ours = ContextCompressor(config(**options, head_tokens=0), summarizer=Model("no " * 9_000))
-    assert ours.compress_sync(messages).masked == 0
-
-
-def test_threads_record_their_masks_once():
-    """The others find them: one epoch, not four."""
-    store = MemoryStore()
-    ours = ContextCompressor(config(), summarizer=Model(), store=store)
-    threads = [threading.Thread(target=ours.compress_sync, args=(outputs(20),)) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(store.lineage("default", ours.session_id)) == 2
 
 
 def test_what_a_host_hangs_on_a_message_does_not_stop_its_mask(tmp_path):

@@ -78,26 +78,6 @@ def test_a_small_window_keeps_a_quarter_for_the_answer_and_never_compresses_belo
     assert budget.trigger == budget.limit
 
 
-def test_reserve_and_tools_that_leave_nothing_are_reported_with_the_numbers():
-    """A window that tool schemas fill is an error before any plan."""
-    with pytest.raises(BudgetTooSmall, match="9000") as caught:
-        Budget.of(CompressorConfig(output_reserve=1_000), window=8_000, overhead=8_000)
-    assert caught.value.budget == 8_000
-
-
-def test_the_newest_user_message_stays_in_a_long_tool_loop():
-    """It is the question being answered: what lies before and after it is summarized around it."""
-    messages = [*session(6), *session(10)[2:]]
-    asked = {"role": "user", "content": "the question being answered " * 5}
-    loop = [m for m in session(12)[2:] if m["role"] in ("assistant", "tool")]
-    messages = [*messages, {"role": "assistant", "content": "ok"}, asked, *loop]
-    layout = lay_out(messages)
-    found = plan(layout, exactly(2_000))
-    assert found is not None
-    position = messages.index(asked)
-    assert [job.end <= position or job.start > position for job in found.jobs] == [True, True]
-
-
 def test_a_recorded_segment_is_not_planned_again():
     """Only what is not represented yet becomes a job."""
     messages = session(30)

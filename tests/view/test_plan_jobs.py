@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from praison_compressor import BudgetTooSmall
 from praison_compressor.view.jobs import SMALLEST_SUMMARY, view_tokens
@@ -19,41 +16,6 @@ FRAME = 400
 
 
 # ---------------------------------------------------------------- what a stretch takes
-
-
-sketches = st.lists(st.integers(1, 900), min_size=4, max_size=12).map(
-    lambda sizes: "s10 u20 " + " ".join(f"a{size}" for size in sizes)
-)
-
-
-@given(sketches, st.data())
-def test_stretches_take_together_what_the_view_has(sketch: str, data: st.DataObject) -> None:
-    """Cut at any places that split no summary, the pieces add up to the view."""
-    count = len(sketch.split())
-    start = data.draw(st.integers(2, count - 2))
-    end = data.draw(st.integers(start + 2, count))
-    masked = data.draw(st.integers(2, count - 1))
-    layout = laid(sketch, (start, end, 33), (masked, masked + 1, 1))
-    represented = {i for t in layout.tiles if t.segment for i in range(t.start + 1, t.end)}
-    places = sorted({0, count, *data.draw(st.lists(st.integers(0, count)))} - represented)
-    pieces = [view_tokens(layout, a, b) for a, b in itertools.pairwise(places)]
-    assert sum(pieces) == layout.size()
-
-
-def test_what_stands_in_the_view_is_told_in_order() -> None:
-    """Summaries and masks, not a mask within a summary."""
-    layout = laid("s10 u20 a100 a100 a100 c5 r90 c5 r90 a40", (2, 5, 60), (6, 7, 9), (8, 9, 9))
-    covered = replace(layout, replaced={**layout.replaced, 3: layout.replaced[6]})
-    assert [(start, end) for start, end, _ in covered.standing()] == [(2, 5), (6, 7), (8, 9)]
-    assert [segment.kind for *_, segment in covered.standing()] == ["summary", "mask", "mask"]
-
-
-def test_half_a_summary_takes_nothing() -> None:
-    """A stretch that covers a summary in part could not replace it."""
-    layout = laid("s10 u20 a100 a100 a100 a7 a8", (2, 5, 60))
-    assert view_tokens(layout, 2, 5) == 60
-    assert view_tokens(layout, 3, 6) == view_tokens(layout, 5, 6) == 7
-    assert view_tokens(layout, 2, 4) == view_tokens(layout, 3, 5) == 0
 
 
 # ---------------------------------------------------------------- jobs
@@ -205,22 +167,6 @@ def test_a_line_as_long_as_its_output_is_no_mask() -> None:
     """It must be shorter, by a token at least."""
     made = found(laid(OUTPUTS), budget(9_000, 3_000, 2_500), masks={3: 1_000, 5: 999, 7: 50})
     assert made.masks == (5, 7)
-
-
-def test_the_newest_outputs_are_not_masked() -> None:
-    """`mask_recent` newest tokens keep theirs, and so does what stands in a summary or a mask."""
-    recent = budget(9_000, 3_000, 2_500, mask_recent=30 + 40 + 1_010)
-    assert found(laid(OUTPUTS), recent, masks={3: 50, 5: 60, 7: 70}).masks == (3, 5)
-    layout = laid(OUTPUTS, (2, 4, 90), (5, 6, 60))
-    made = found(layout, budget(9_000, 1_000, 1_000), masks={3: 50, 5: 60, 7: 70})
-    assert made.masks == (7,)
-
-
-def test_what_stays_whole_is_not_masked() -> None:
-    """The newest step, and the first one where it belongs to the head."""
-    layout = laid("s10 u20 c10 r1000 c10 r1000 u30 c10 r1000", head=1_030)
-    made = found(layout, budget(9_000, 3_000, 2_500), masks={3: 50, 5: 60, 8: 70})
-    assert made.masks == (5,)
 
 
 def test_without_room_under_the_target_the_limit_is_what_counts() -> None:

@@ -6,7 +6,6 @@ it is shown, the summarizer's takes notes. No key, no network.
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import os
 import re
@@ -14,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from ...messages import Message, text_of
 from ...summaries.prompts import INSTRUCTIONS
@@ -163,6 +163,18 @@ class Sent:
     refused: str | None
 
     @property
+    def numbers(self) -> dict[str, Any]:
+        """What a table or a program is told of it."""
+        return {
+            "number": self.number,
+            "transcript_messages": len(self.whole),
+            "transcript_tokens": self.tokens_whole,
+            "sent_messages": len(self.view),
+            "sent_tokens": self.tokens,
+            "cached_tokens": self.cached,
+        }
+
+    @property
     def done(self) -> str | None:
         """What this request is the first to show: "masked", "summarized", or None for nothing."""
         if self.before == self.view:
@@ -172,9 +184,9 @@ class Sent:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A turn: what was said, what the agent answered, and the requests it took."""
+    """A turn: what the user said, what the agent answered, and the requests it took."""
 
-    turn: Turn
+    user: str
     answer: str
     sent: list[Sent]
 
@@ -191,14 +203,22 @@ class Demo:
         """Sent to the summarizer's model so far."""
 
     def turns(self) -> Iterator[Outcome]:
-        """Hold the conversation."""
-        with LocalProvider(answer, window=WINDOW) as provider, _alone_with(provider):
+        """Hold the conversation, in an environment that knows no other provider."""
+        with LocalProvider(answer, window=WINDOW) as provider:
             provider.route(lambda asked: _asks_for_summary(asked.messages), take_notes)
-            agent = self._agent()
-            for turn in SCRIPT:
-                provider.forget()
-                said = str(agent.chat(turn.user))
-                yield Outcome(turn, said, list(self._sent(agent, provider.requests)))
+            address = dict.fromkeys(("OPENAI_BASE_URL", "OPENAI_API_BASE"), provider.base_url)
+            with mock.patch.dict(os.environ, {**OFFLINE, **address}), unlogged():
+                # Imported here: the host reads the environment when it is first imported.
+                from ...praisonai import uninstall
+
+                try:
+                    agent = self._agent()
+                    for turn in SCRIPT:
+                        provider.forget()
+                        said = str(agent.chat(turn.user))
+                        yield Outcome(turn.user, said, list(self._sent(agent, provider.requests)))
+                finally:
+                    uninstall()
 
     def _agent(self) -> Any:
         from praisonaiagents import Agent, ExecutionConfig
@@ -233,13 +253,14 @@ class Demo:
             whole = engine.verbatim(view, session_id=compressor.session_id)
             last = self._last
             before = whole if last is None else [*last.view, *whole[len(last.whole) :]]
+            beside = record.prompt_tokens - count(view)
             self._last = Sent(
                 number=1 if last is None else last.number + 1,
                 whole=whole,
                 before=before,
                 view=view,
-                tokens_whole=record.prompt_tokens + count(whole) - count(view),
-                tokens_before=record.prompt_tokens + count(before) - count(view),
+                tokens_whole=count(whole) + beside,
+                tokens_before=count(before) + beside,
                 tokens=record.prompt_tokens,
                 cached=record.cached_tokens,
                 refused=record.error if record.refused else None,
@@ -251,8 +272,6 @@ def _asks_for_summary(messages: Sequence[Message]) -> bool:
     return text_of(messages[0]).startswith(INSTRUCTIONS[:60])
 
 
-# ---------------------------------------------------------------- surroundings
-
 OFFLINE = {
     # The host and litellm would otherwise ask the network for prices and send telemetry.
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
@@ -263,24 +282,3 @@ OFFLINE = {
     "no_proxy": "127.0.0.1,localhost",
     "OPENAI_API_KEY": "none-needed",
 }
-
-
-@contextlib.contextmanager
-def _alone_with(provider: LocalProvider) -> Iterator[None]:
-    """An environment that knows no other provider, and a host that keeps its log to itself."""
-    address = dict.fromkeys(("OPENAI_BASE_URL", "OPENAI_API_BASE"), provider.base_url)
-    ours = {**OFFLINE, **address}
-    before = {name: os.environ.get(name) for name in ours}
-    os.environ.update(ours)
-    try:
-        with unlogged():
-            yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
-        # Imported here: the host reads the environment when it is first imported.
-        from ...praisonai import uninstall
-
-        uninstall()

@@ -31,9 +31,9 @@ from ..options import (
     window_of,
 )
 from ..sessions import family
-from ..terminal import Answer, number, progress, unlogged
+from ..terminal import Answer, number, unlogged
 from ..transcripts import put, read_one
-from .life import Life, Point, life_of_session, life_of_transcript
+from .life import Life, life_of_session, life_of_transcript
 
 
 @command
@@ -69,22 +69,18 @@ def report(
             # Not the user's store: a report leaves no session behind.
             compressor = ContextCompressor(config, store=MemoryStore())
             messages = read_one(what, conversation)
-            with progress("request") as update:
-                life = life_of_transcript(
-                    messages, compressor, title=Path(what).name, on_request=update
-                )
+            life = life_of_transcript(messages, compressor, title=Path(what).name)
         else:
             with place.open() as store:
                 life = life_of_session(store, place.namespace, what, TokenCounter(for_model))
     put(out, render(life), source=what if is_file else "-")
-    last = life.points[-1] if life.points else Point(0, 0, 0)
     value = {
         "out": out,
         "compressions": life.compressions,
         "summaries": len(life.cards),
         "masks": len(life.masks),
-        "tokens_whole": last.whole,
-        "tokens_view": last.view,
+        "tokens_whole": life.last.whole,
+        "tokens_view": life.last.view,
         "tokens_not_sent": life.not_sent,
     }
     return Answer(value, [f"Written to {out}; compressions: {number(life.compressions)}"])
@@ -104,7 +100,7 @@ def render(life: Life) -> str:
     template = environment.from_string(_part("templates/page.html"))
     return template.render(
         life=life,
-        last=life.points[-1] if life.points else Point(0, 0, 0),
+        last=life.last,
         largest=max((point.view for point in life.points), default=0),
         columns=_columns(life),
         standing=[card for card in life.cards if card.standing],

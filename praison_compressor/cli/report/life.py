@@ -5,12 +5,14 @@ Read from a store, or found by sending a transcript again as it grew.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...compressor.context_compressor import ContextCompressor
+from ...errors import SessionNotFound
 from ...facts import coverage, extract
 from ...ledger.segments import Entry, Epoch, Segment, Store, Usage
 from ...messages import Message, content_digest, read, text_of
@@ -45,15 +47,12 @@ class Point:
     compressed: bool = False
 
 
-@dataclass(frozen=True)
-class Fact:
-    """One kind of fact in a segment, and how many of them its text holds."""
+class Fact(NamedTuple):
+    """One kind of fact in a segment: how many its text holds, and in the model's own words."""
 
     kind: str
     alone: int
-    """In the model's own words."""
     held: int
-    """With what a program added."""
     total: int
 
 
@@ -62,7 +61,9 @@ class Card:
     """One entry of the ledger beside what it stands for."""
 
     number: int
-    entry: Entry
+    segment: Segment
+    epoch: str
+    """The epoch that it opened."""
     standing: bool
     """Whether it is in the view now; a later summary may have taken its place."""
     text: str
@@ -71,16 +72,6 @@ class Card:
     messages: Sequence[Message]
     """What it stands for."""
     facts: tuple[Fact, ...]
-
-    @property
-    def segment(self) -> Segment:
-        """The run of messages and what stands for it."""
-        return self.entry.segment
-
-    @property
-    def epoch(self) -> str:
-        """The epoch that it opened."""
-        return self.entry.epoch
 
     def originals(self) -> Iterator[tuple[str, str]]:
         """Role and text of each message, where it is in the view.
@@ -114,6 +105,11 @@ class Life:
     """The request at which each epoch began."""
 
     @property
+    def last(self) -> Point:
+        """The last request; nothing where none is known."""
+        return self.points[-1] if self.points else Point(0, 0, 0)
+
+    @property
     def compressions(self) -> int:
         """How often something was compressed."""
         return len({card.epoch for card in (*self.cards, *self.masks)})
@@ -135,63 +131,27 @@ class Life:
         return self.price * self.not_sent if self.price and self.points else None
 
 
-# ---------------------------------------------------------------- a transcript, sent again
+# ---------------------------------------------------------------- where it is read from
 
 
 def life_of_transcript(
-    messages: Sequence[Any],
-    compressor: ContextCompressor,
-    *,
-    title: str,
-    on_request: Callable[[int, int], None] = lambda done, total: None,
+    messages: Sequence[Any], compressor: ContextCompressor, *, title: str
 ) -> Life:
     """The transcript sent as it grew, step by step, through the compressor.
-
-    `on_request` hears after each request how many of how many there were.
 
     Raises:
         CompressorError: as `ContextCompressor.compress`.
     """
     session = compressor.session_id
-    points: list[Point] = []
-    epochs = {session: 1}
     ends, stride = request_ends(messages)
-    for number, end in enumerate(ends, 1):
-        done = compressor.compress_sync(messages[:end], session_id=session)
-        is_new = done.session_id not in epochs
-        points.append(Point(end, done.tokens_before, done.tokens_after, is_new))
-        epochs.setdefault(done.session_id, number)
-        on_request(number, len(ends))
-    told = Life("", "")
-    if len(epochs) > 1:  # a store knows no session that was never compressed
-        told = _collected(compressor.store, compressor.config.namespace, session)
+    for end in ends:
+        compressor.compress_sync(messages[:end], session_id=session)
     every = f", every {stride} steps" if stride > 1 else ""
-    return replace(
-        told,
-        title=title,
-        note=f"The transcript, sent again as it grew{every}, with these options.",
-        points=tuple(points),
-        requests_of=epochs,
-        price=input_price(compressor.config.model),
-    )
-
-
-def request_ends(messages: Sequence[Message]) -> tuple[list[int], int]:
-    """Where requests would have been sent: after each step, or after every so many of them.
-
-    The second value is how many. A message that was put in as a repair ends no step.
-    """
-    transcript = read(messages)
-    ends = []
-    for step in transcript.steps:
-        origins = [o for o in (transcript.origins[index] for index in step) if o is not None]
-        if origins:
-            ends.append(max(origins) + 1)
-    stride = max(1, -(-len(ends) // MOST_POINTS))
-    return sorted({*ends[::stride], len(messages)}), stride
-
-
-# ---------------------------------------------------------------- a stored session
+    note = f"The transcript, sent again as it grew{every}, with these options."
+    told = Life("", "")
+    with contextlib.suppress(SessionNotFound):  # what was never compressed is not stored
+        told = _collected(compressor.store, compressor.config.namespace, session)
+    return _drawn(replace(told, title=title, note=note), messages, compressor.tokens)
 
 
 def life_of_session(store: Store, namespace: str, session_id: str, tokens: TokenCounter) -> Life:
@@ -201,14 +161,35 @@ def life_of_session(store: Store, namespace: str, session_id: str, tokens: Token
         LedgerError: the store cannot be read, or has no such session.
     """
     told = _collected(store, namespace, session_id)
-    told = replace(told, note=ARCHIVED, price=input_price(tokens.model))
     messages = store.transcript(store.open(namespace, session_id))
+    lengths = [card.segment.transcript_length for card in (*told.cards, *told.masks)]
+    if not 0 < max(lengths, default=0) <= len(messages):
+        return replace(told, note=ARCHIVED, price=input_price(tokens.model))
+    return _drawn(replace(told, note=WHOLE), messages, tokens)
+
+
+def request_ends(messages: Sequence[Message]) -> tuple[list[int], int]:
+    """Where requests would have been sent: after each step, or after every so many of them.
+
+    The second value is how many. A message that was put in as a repair ends no step.
+    """
+    transcript = read(messages)
+    steps = ([transcript.origins[index] for index in step] for step in transcript.steps)
+    given = ([origin for origin in step if origin is not None] for step in steps)
+    ends = [max(origins) + 1 for origins in given if origins]
+    stride = max(1, -(-len(ends) // MOST_POINTS))
+    return sorted({*ends[::stride], len(messages)}), stride
+
+
+# ---------------------------------------------------------------- its size over time
+
+
+def _drawn(told: Life, messages: Sequence[Message], tokens: TokenCounter) -> Life:
+    """The life with its points, and the price of what was not sent."""
     cards = sorted((*told.cards, *told.masks), key=lambda card: card.number)
-    longest = max((card.segment.transcript_length for card in cards), default=0)
-    if not 0 < longest <= len(messages):
-        return told
     points, begun = _curve(messages, cards, tokens)
-    return replace(told, note=WHOLE, points=tuple(points), requests_of=begun)
+    price = input_price(tokens.model)
+    return replace(told, points=tuple(points), requests_of=begun, price=price)
 
 
 def _curve(
@@ -287,4 +268,4 @@ def _card(number: int, entry: Entry, stands: bool, messages: Sequence[Message]) 
             Fact(kind_in_words(kind), alone.by_kind.get(kind, (0, 0))[0], *of_all)
             for kind, of_all in held.by_kind.items()
         )
-    return Card(number, entry, stands, text.strip(), added.strip(), messages, facts)
+    return Card(number, segment, entry.epoch, stands, text.strip(), added.strip(), messages, facts)

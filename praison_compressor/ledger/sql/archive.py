@@ -8,7 +8,7 @@ import hmac
 import json
 import secrets
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, delete, insert, select, text
@@ -60,11 +60,11 @@ class Packer:
         if binascii.crc32(packed).to_bytes(4, "big") != checksum:
             raise LedgerCorrupt("its bytes were changed (the checksum disagrees)")
         if self._codec is not None:
-            packed = _decrypted(self._codec.decrypt, packed)
-        try:
-            return zlib.decompress(packed)
-        except zlib.error as error:
-            raise LedgerCorrupt(f"it cannot be decompressed: {error}") from error
+            try:
+                packed = self._codec.decrypt(packed)
+            except Exception as error:  # of the caller's object, which raises what it likes
+                raise LedgerCorrupt("it cannot be decrypted: the key does not fit") from error
+        return zlib.decompress(packed)
 
     def name(self, digest: str) -> bytes:
         """By which a message of that content digest is archived: algorithm and raw bytes."""
@@ -75,14 +75,6 @@ class Packer:
         return algorithm.encode() + b":" + raw
 
 
-def _decrypted(decrypt: Callable[[bytes], bytes], token: bytes) -> bytes:
-    # A codec is the caller's object and raises what it likes.
-    try:
-        return decrypt(token)
-    except Exception as error:
-        raise LedgerCorrupt("it cannot be decrypted: the key does not fit") from error
-
-
 def dump(message: Mapping[str, Any] | Sequence[Any]) -> bytes:
     """One line of JSON, in the order of the caller's keys."""
     text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
@@ -90,13 +82,8 @@ def dump(message: Mapping[str, Any] | Sequence[Any]) -> bytes:
 
 
 def load(line: bytes) -> Message:
-    """The message of a line."""
-    try:
-        message = json.loads(line.decode("utf-8", "surrogatepass"))
-    except ValueError as error:
-        raise LedgerCorrupt("a line of it is not JSON") from error
-    if not isinstance(message, dict):
-        raise LedgerCorrupt("a line of it is not a message")
+    """The message of a line, of what `Packer.unpack` has found unchanged."""
+    message: Message = json.loads(line.decode("utf-8", "surrogatepass"))
     return message
 
 
@@ -124,9 +111,7 @@ def new_pepper(codec: Codec | None) -> bytes:
 
 
 def packer_of(pepper: bytes, codec: Codec | None, place: str, *, plain_too: bool) -> Packer:
-    """The packer of a store that keeps this pepper, which proves the key as well.
-
-    `plain_too`: a store that is not encrypted stays so, whatever the codec."""
+    """The packer of a store that keeps this pepper, which proves the key as well."""
     if not pepper and (codec is None or plain_too):
         return Packer()
     if not pepper:
@@ -138,9 +123,8 @@ def packer_of(pepper: bytes, codec: Codec | None, place: str, *, plain_too: bool
     try:
         return Packer(codec, Packer(codec).unpack(pepper))
     except LedgerCorrupt as error:
-        raise StoreUnavailable(
-            f"{place} is encrypted with another key than the one given"
-        ) from error
+        said = f"{place} is encrypted with another key than the one given"
+        raise StoreUnavailable(said) from error
 
 
 # ---------------------------------------------------------------- originals
@@ -234,6 +218,10 @@ class Archive:
             if self.indexed:
                 _remove_words(self.connection, self.get(some))
             self.connection.execute(delete(messages).where(messages.c.key.in_(some)))
+        if self.indexed and is_sqlite(self.connection):
+            # FTS5 keeps removed words until its index is merged into one piece.
+            merge = "INSERT INTO compressor_search(compressor_search) VALUES ('optimize')"
+            self.connection.exec_driver_sql(merge)
 
 
 def batches(items: Iterable[T]) -> Iterator[list[T]]:
@@ -276,11 +264,3 @@ def _words_of(connection: Connection, found: Mapping[int, Message]) -> list[dict
     listed = {key: words(readable(message)) for key, message in found.items()}
     join = " ".join if is_sqlite(connection) else list
     return [{"key": key, "words": join(each)} for key, each in listed.items()]
-
-
-def optimize_index(connection: Connection) -> None:
-    """Merge the index into one piece: FTS5 keeps removed words until then."""
-    if is_sqlite(connection):
-        connection.exec_driver_sql(
-            "INSERT INTO compressor_search(compressor_search) VALUES ('optimize')"
-        )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from sqlalchemy import Connection, Row, exc, select, text
+from sqlalchemy import Connection, Row, Select, select
 
 from ...errors import LedgerCorrupt
 from ...messages import content_digest
@@ -30,18 +30,17 @@ class Fault:
 
 def audit(archive: Archive, namespace: str | None, session_id: str | None) -> list[Fault]:
     """The faults of the whole store, of a namespace, or of one session."""
-    query = select(sessions).order_by(sessions.c.key)
+    query: Select[Any] = select(*(sessions.c[name] for name in ("key", "namespace", "id")))
     if namespace is not None:
         query = query.where(sessions.c.namespace == namespace)
     if session_id is not None:
         query = query.where(sessions.c.id == session_id)
     faults = list(_file_faults(archive.connection))
-    for row in archive.connection.execute(query).all():
+    for row in archive.connection.execute(query.order_by(sessions.c.key)).all():
         faults += session_faults(archive, row)
     if session_id is None:
         faults += _lost_entries(archive.connection)
         faults += _archive_faults(archive, namespace)
-        faults += _index_faults(archive.connection) if archive.indexed else ()
     return faults
 
 
@@ -174,8 +173,7 @@ def _archive_faults(archive: Archive, namespace: str | None) -> Iterator[Fault]:
     if namespace is not None:
         keys = keys.where(messages.c.namespace == namespace)
     for some in batches(archive.connection.execute(keys).scalars()):
-        query = select(messages).where(messages.c.key.in_(some)).order_by(messages.c.key)
-        for row in archive.connection.execute(query):
+        for row in archive.connection.execute(select(messages).where(messages.c.key.in_(some))):
             if (said := _fault_of_message(archive, row)) is not None:
                 yield Fault(f"archived message {row.key}", said)
     for key in archive.connection.execute(unlinked).scalars():
@@ -188,22 +186,3 @@ def _fault_of_message(archive: Archive, row: Row[Any]) -> str | None:
     except LedgerCorrupt as error:
         return f"it cannot be read: {error}"
     return None if archive.packer.name(digest) == bytes(row.digest) else "its content was changed"
-
-
-def _index_faults(connection: Connection) -> Iterator[Fault]:
-    if is_sqlite(connection):
-        try:
-            connection.exec_driver_sql(
-                "INSERT INTO compressor_search(compressor_search) VALUES ('integrity-check')"
-            )
-        except exc.OperationalError:
-            raise  # it is locked: that is no damage
-        except exc.DatabaseError as error:
-            yield Fault("the full-text index", f"it is damaged: {error.orig}")
-        return
-    query = text(
-        "SELECT m.key FROM compressor_messages m LEFT JOIN compressor_search f "
-        "ON f.message_key = m.key WHERE f.message_key IS NULL"
-    )
-    for key in connection.execute(query).scalars():
-        yield Fault(f"archived message {key}", "it is not in the full-text index")

@@ -113,7 +113,7 @@ class Database:
         # threads some would wait too long. Only one of a process asks it.
         self._writing = renewed(threading.Lock())
         self._engine: Engine | None = None
-        self._packer = Packer()  # the store's own, once it was reached
+        self.packer = Packer()  # the store's own, once it was reached
         self._file: tuple[int, int] | None = None
         # By kind of transaction: until when it is refused, and in which words.
         self._rests: dict[str, tuple[float, str]] = {}
@@ -132,14 +132,6 @@ class Database:
     def is_sqlite(self) -> bool:
         """Whether the store is one file of this machine."""
         return self.url.get_backend_name() == "sqlite"
-
-    def is_there(self) -> bool:
-        """Whether its file was made already; of a server it is not asked."""
-        return not self.is_sqlite or os.path.exists(str(self.url.database))
-
-    def check(self) -> None:
-        """Reach the store; a new one gets its tables."""
-        self.read(lambda archive: archive.connection.execute(text("SELECT 1")))
 
     def read(self, work: Callable[[Archive], T]) -> T:
         """The outcome of work that only reads."""
@@ -184,7 +176,7 @@ class Database:
         with undivided, self._ready().connect() as connection:
             connection = connection.execution_options(begin=begin)
             with connection.begin():
-                return work(Archive(connection, self._packer))
+                return work(Archive(connection, self.packer))
 
     def _ready(self) -> Engine:
         with self._lock:
@@ -232,7 +224,7 @@ class Database:
         engine = _sqlite(self.url) if self.is_sqlite else _postgresql(self.url)
         try:
             with engine.connect() as connection:
-                self._packer = self._packer_of(connection)
+                self.packer = self._packer_of(connection)
             self._file = _identity(self.url)
         except BaseException:
             engine.dispose()

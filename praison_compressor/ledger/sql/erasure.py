@@ -15,10 +15,11 @@ from sqlalchemy import CTE, ColumnElement, Connection, delete, select, text, upd
 
 from ...errors import SessionNotFound, StoreUnavailable
 from ...messages import content_digest, is_system
-from .archive import Archive, batches, optimize_index
+from ..segments import Outline
+from .archive import Archive, batches
 from .database import Database
 from .schema import entries, epochs, is_sqlite, leases, links, messages, sessions
-from .sessions import drop_transcript, remove_message, require, standing
+from .sessions import literals, outline, record, require, standing
 
 logger = logging.getLogger(__name__)
 
@@ -55,11 +56,12 @@ def erase_session(archive: Archive, namespace: str, target: str) -> Erased:
     )
     holders = _holders(connection, linked)
     gone = linked - set(holders)
-    _remove(archive, gone)
-    kept = drop_transcript(archive, row.key)
+    archive.remove(gone)
+    kept = literals(outline(archive, row.key) or ())
+    record(archive, row.key, None)
     # Every session of an agent has its system prompt: no sign of this one.
     said = {content_digest(message) for message in kept if not is_system(message)}
-    others = {*forks, *holders.values(), *_transcripts_with(archive, namespace, said)}
+    others = {*forks, *holders.values(), *_recorded_with(archive, namespace, said)}
     _stale(connection, [row.key, *forks])
     return Erased(
         segments=tombs,
@@ -75,19 +77,20 @@ def erase_message(archive: Archive, namespace: str, target: str) -> Erased:
     connection = archive.connection
     _exclusive(connection)
     key = _message_key(archive, namespace, target)
-    keeping = _transcripts_with(archive, namespace, {target})
+    keeping = _recorded_with(archive, namespace, {target})
     if key is None and not keeping:
         raise SessionNotFound(f"no stored message {target} in namespace {namespace!r}")
-    for session_key in keeping:
-        remove_message(archive, session_key, target)
+    for session_key, recorded in keeping.items():
+        kept = [i for i in recorded if isinstance(i, int) or content_digest(i) != target]
+        record(archive, session_key, tuple(kept))
     covering = entries.c.key.in_(select(links.c.entry_key).where(links.c.message_key == key))
     later = _and_later(namespace, covering)
-    touched = keeping | _sessions_of(connection, later)
+    touched = {*keeping, *_sessions_of(connection, later)}
     is_later = entries.c.key.in_(select(later.c.key))
     tombs = _bury(connection, is_later & (covering | (entries.c.kind == "summary")))
     if key is not None:
         connection.execute(delete(links).where(links.c.message_key == key))
-        _remove(archive, [key])
+        archive.remove([key])
     _stale(connection, touched)
     names = _names(connection, touched)
     return Erased(segments=tombs, messages=1, sessions=names, still_in=())
@@ -149,24 +152,20 @@ def _holders(connection: Connection, keys: Iterable[int]) -> dict[int, int]:
     return found
 
 
-def _transcripts_with(archive: Archive, namespace: str, digests: Collection[str]) -> set[int]:
-    """Keys of the sessions whose recorded transcript itself holds one of the messages."""
+def _recorded_with(
+    archive: Archive, namespace: str, digests: Collection[str]
+) -> dict[int, Outline]:
+    """The recorded transcripts, by session, that themselves hold one of the messages."""
     return {
-        session.key
-        for session, said in (standing(archive, namespace) if digests else ())
-        if any(content_digest(message) in digests for message in said)
+        session.key: recorded
+        for session, recorded in (standing(archive, namespace) if digests else ())
+        if any(content_digest(message) in digests for message in literals(recorded))
     }
 
 
 def _names(connection: Connection, keys: Iterable[int]) -> tuple[str, ...]:
     query = select(sessions.c.id).where(sessions.c.key.in_(list(keys)))
     return tuple(sorted(connection.execute(query).scalars()))
-
-
-def _remove(archive: Archive, keys: Iterable[int]) -> None:
-    archive.remove(keys)
-    if archive.indexed:
-        optimize_index(archive.connection)
 
 
 def _stale(connection: Connection, keys: Iterable[int]) -> None:
@@ -177,7 +176,7 @@ def _stale(connection: Connection, keys: Iterable[int]) -> None:
 
 
 # ---------------------------------------------------------------- freed pages
-_REWRITTEN = ("entries", "messages", "links", "search", "transcripts")
+_REWRITTEN = ("entries", "messages", "links", "search", "sessions")
 _PATIENCE = 10.0
 """Seconds for transactions that may still read what was forgotten; a backup takes longer."""
 _PAUSE = 0.05

@@ -13,16 +13,12 @@ from ...errors import LedgerConflict, LedgerCorrupt, LedgerError, StoreUnavailab
 _DAMAGED = (
     "malformed",
     "not a database",
-    "database corruption",
     "invalid page",
-    "could not decode",
     "no such table",
-    "undefinedtable",
 )
 _REMEDIES = (
     ("disk is full", "the disk is full; free some space"),
     ("no space left", "the disk is full; free some space"),
-    ("disk i/o error", "the disk cannot be read or written"),
     ("readonly", "it is read-only; make the file and its directory writable"),
     ("read-only", "it is read-only; write to the primary server"),
     ("unable to open", "it cannot be opened; check that the path exists and is writable"),
@@ -47,10 +43,6 @@ def translated(where: str) -> Iterator[None]:
         raise LedgerConflict(f"{where}: another writer was first ({_short(error)})") from error
     except SQLAlchemyError as error:
         raise _translation(where, error) from error
-    except UnicodeEncodeError as error:
-        # Names and notes only: messages are stored as bytes.
-        said = f"{where} cannot hold {error.object[:60]!r}: no text in UTF-8"
-        raise LedgerError(f"{said}; name it otherwise") from error
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise StoreUnavailable(f"{where}: {reason}; check the path and its rights") from error
@@ -60,10 +52,8 @@ def is_transient(error: BaseException) -> bool:
     """Whether the same work may succeed at once: a dead connection, a deadlock's victim."""
     if not isinstance(error, DBAPIError):
         return False
-    return error.connection_invalidated or getattr(error.orig, "sqlstate", None) in (
-        "40001",
-        "40P01",
-    )
+    state = getattr(error.orig, "sqlstate", None)
+    return error.connection_invalidated or state in ("40001", "40P01")
 
 
 def _translation(where: str, error: SQLAlchemyError) -> LedgerError:

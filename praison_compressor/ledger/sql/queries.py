@@ -11,7 +11,7 @@ from ...messages import Message, content_digest
 from ..words import Hit, Place, hits, holds, readable, words
 from .archive import Archive
 from .schema import entries, epochs, is_sqlite, links, messages, sessions
-from .sessions import NEWEST, chain, require, standing
+from .sessions import NEWEST, chain, literals, require, standing
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class SessionInfo:
     updated: float
 
 
-def sessions_of(connection: Connection, namespace: str, limit: int | None) -> list[SessionInfo]:
+def sessions_of(connection: Connection, namespace: str) -> list[SessionInfo]:
     """The sessions of a namespace, the last used first."""
     root, tip = epochs.alias("root"), epochs.alias("tip")
     compressions = (
@@ -54,7 +54,6 @@ def sessions_of(connection: Connection, namespace: str, limit: int | None) -> li
         .join(tip, tip.c.key == NEWEST)
         .where(sessions.c.namespace == namespace)
         .order_by(tip.c.key.desc())
-        .limit(limit)
     )
     return [SessionInfo(*row) for row in connection.execute(query)]
 
@@ -98,8 +97,8 @@ def search(
         if not archived_only:
             everything += [
                 (session.id, message)
-                for session, said in standing(archive, namespace, row and row.key)
-                for message in said
+                for session, recorded in standing(archive, namespace, row and row.key)
+                for message in literals(recorded)
                 if holds(readable(message), wanted, every=every)
             ]
         for place, message in everything:

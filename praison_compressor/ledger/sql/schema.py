@@ -3,7 +3,7 @@
 A session is its epochs. Each epoch names the head of its chain of entries, an entry the hash of the
 one before it; sessions that were forked share entries. Everything that says who said what is in
 four columns (`entries.sealed`, with salt, segment and archive digest together, so that forgetting
-one forgets all; `messages.body`, `messages.digest`, `transcripts.body`) and in the full-text index.
+one forgets all; `messages.body` and `.digest`, `sessions.transcript`) and in the full-text index.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ sessions = Table(
     Column("id", Text, nullable=False),
     # Counts what was forgotten: snapshots that were read before are stale.
     Column("edits", Integer, nullable=False, default=0),
+    # The whole transcript as it was last recorded: what no segment holds, and segments' places.
+    Column("transcript", LargeBinary),
     UniqueConstraint("namespace", "id"),
 )
 
@@ -117,14 +119,6 @@ links = Table(
     sqlite_with_rowid=False,
 )
 
-# The whole transcript as it was last recorded: what no segment holds, and the segments' places.
-transcripts = Table(
-    _PREFIX + "transcripts",
-    metadata,
-    Column("session_key", _Key, ForeignKey(sessions.c.key), primary_key=True, autoincrement=False),
-    Column("body", LargeBinary, nullable=False),
-)
-
 leases = Table(
     _PREFIX + "leases",
     metadata,
@@ -136,7 +130,7 @@ leases = Table(
 )
 
 # ---------------------------------------------------------------- what a dialect needs besides
-_CONTENT = (entries.c.sealed, messages.c.body, messages.c.digest, transcripts.c.body)
+_CONTENT = (entries.c.sealed, messages.c.body, messages.c.digest, sessions.c.transcript)
 _STATEMENTS = {
     "sqlite": (
         # The words come ready made: "ascii" leaves everything but spaces alone.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Connection, Row, case, delete, func, select
+from sqlalchemy import Connection, Row, Select, case, func, select, update
 
 from ...errors import LedgerCorrupt, SessionNotFound
-from ...messages import Message, content_digest
+from ...messages import Message
 from ..segments import (
     FORGOTTEN,
     GENESIS,
@@ -19,10 +19,10 @@ from ..segments import (
     Segment,
     Session,
     Usage,
-    earlier_outline,
+    at_length,
 )
 from .archive import Archive, Packer, dump, load
-from .schema import entries, epochs, inserting, sessions, transcripts
+from .schema import entries, epochs, sessions
 
 # ---------------------------------------------------------------- sessions and epochs
 _named, _tip, _at = (epochs.alias(name) for name in ("named", "tip", "at"))
@@ -35,9 +35,9 @@ NEWEST = (
 )
 """The key of a session's tip."""
 
-_FIND = (
+_FIND: Select[Any] = (
     select(
-        sessions,
+        *(sessions.c.key, sessions.c.namespace, sessions.c.id, sessions.c.edits),
         _tip.c.id.label("tip"),
         _tip.c.parent_id.label("tip_parent"),
         _tip.c.head,
@@ -174,39 +174,26 @@ def _text(value: Any) -> str:
 # segments between them. It moves on with the session, so that it is no part of the hashed chain.
 
 
-def record(archive: Archive, session_key: int, recorded: Outline) -> None:
+def record(archive: Archive, session_key: int, recorded: Outline | None) -> None:
     """Record the outline in the place of the one before."""
-    lines = [str(i).encode() if isinstance(i, int) else dump(i) for i in recorded]
-    values = {"body": archive.packer.pack(b"\n".join(lines))}
-    archive.connection.execute(
-        inserting(archive.connection, transcripts)
-        .values(session_key=session_key, **values)
-        .on_conflict_do_update(index_elements=[transcripts.c.session_key], set_=values)
-    )
+    lines = [str(i).encode() if isinstance(i, int) else dump(i) for i in recorded or ()]
+    body = None if recorded is None else archive.packer.pack(b"\n".join(lines))
+    change = update(sessions).where(sessions.c.key == session_key).values(transcript=body)
+    archive.connection.execute(change)
 
 
-def inherit_transcript(archive: Archive, session_key: int, base: Row[Any]) -> None:
-    """Give a fork the transcript of its base as it was in the epoch that is meant."""
-    recorded = outline(archive, base.key)
-    if recorded is not None and base.at_head != base.head:
-        recorded = _earlier(archive, base, recorded)
-    if recorded is not None:
-        record(archive, session_key, recorded)
-
-
-def _earlier(archive: Archive, base: Row[Any], recorded: Outline) -> Outline | None:
-    rows = chain(archive.connection, base.namespace, base.head)
-    place = next((n for n, row in enumerate(rows) if row.hash == base.at_head), None)
-    if place is None:
-        return None
-    length = unsealed(archive.packer, rows[place]).segment.transcript_length
-    originals = archive.of_entries([row.key for row in rows])
-    return earlier_outline(recorded, place + 1, length, lambda n: originals[rows[n].key])
+def inherited_transcript(archive: Archive, base: Row[Any]) -> Outline | None:
+    """The transcript of a fork's base as it was in the epoch that is meant."""
+    if base.at_head == base.head:
+        return outline(archive, base.key)
+    rows = chain(archive.connection, base.namespace, base.at_head)
+    length = unsealed(archive.packer, rows[-1]).segment.transcript_length if rows else 0
+    return at_length(whole_transcript(archive, base) or (), length)
 
 
 def outline(archive: Archive, session_key: int) -> Outline | None:
     """What was recorded of a session; None where nothing was."""
-    query = select(transcripts.c.body).where(transcripts.c.session_key == session_key)
+    query = select(sessions.c.transcript).where(sessions.c.key == session_key)
     body = archive.connection.execute(query).scalar()
     return None if body is None else _unpacked(archive.packer, body)
 
@@ -232,38 +219,21 @@ def whole_transcript(archive: Archive, row: Row[Any]) -> list[Message] | None:
     return found
 
 
-def literals(recorded: Outline) -> Iterator[Message]:
+def literals(recorded: Outline) -> list[Message]:
     """The messages that stand in an outline themselves."""
-    return (item for item in recorded if not isinstance(item, int))
+    return [item for item in recorded if not isinstance(item, int)]
 
 
 def standing(
     archive: Archive, namespace: str, session_key: int | None = None
-) -> Iterator[tuple[Row[Any], Sequence[Message]]]:
-    """Sessions, that one or all of a namespace, the last used first, with the messages that no
-    entry of theirs holds: a transcript's first and newest."""
+) -> Iterator[tuple[Row[Any], Outline]]:
+    """Sessions, that one or all of a namespace, the last used first, with what was recorded."""
     query = (
-        select(sessions, transcripts.c.body)
-        .join(transcripts, transcripts.c.session_key == sessions.c.key)
-        .where(sessions.c.namespace == namespace)
+        select(sessions)
+        .where(sessions.c.namespace == namespace, sessions.c.transcript.is_not(None))
         .order_by(NEWEST.desc())
     )
     if session_key is not None:
         query = query.where(sessions.c.key == session_key)
     for row in archive.connection.execute(query):
-        yield row, list(literals(_unpacked(archive.packer, row.body)))
-
-
-def remove_message(archive: Archive, session_key: int, digest: str) -> None:
-    """Take a message out of a session's recorded transcript."""
-    recorded = outline(archive, session_key) or ()
-    kept = tuple(i for i in recorded if isinstance(i, int) or content_digest(i) != digest)
-    record(archive, session_key, kept)
-
-
-def drop_transcript(archive: Archive, session_key: int) -> list[Message]:
-    """Remove what was recorded of a session; the messages that stood there."""
-    recorded = outline(archive, session_key) or ()
-    query = delete(transcripts).where(transcripts.c.session_key == session_key)
-    archive.connection.execute(query)
-    return list(literals(recorded))
+        yield row, _unpacked(archive.packer, row.transcript)

@@ -51,16 +51,8 @@ _MOST = 256
 
 
 class SqlStore:
-    """A ledger in a database; thread-safe, safe after a fork, one for many sessions.
-
-    `url` is a path, `sqlite:///path`, `postgresql://…`, or None for a file in the platform's
-    data directory. With a `codec` every payload is encrypted, and a search reads the messages
-    of its session instead of an index; `plain_too` lets a store that is not encrypted stay so.
-    With `mask_secrets` keys and tokens are masked in all that is written: originals, summaries,
-    transcripts and index.
-
-    Raises:
-        StoreUnavailable: the URL cannot be read; the store itself is reached at first use.
+    """A ledger in a database, as `open_store` makes it; thread-safe, safe after a fork, one for
+    many sessions. `plain_too` lets a store that is not encrypted stay so, whatever the codec.
     """
 
     def __init__(
@@ -83,7 +75,7 @@ class SqlStore:
 
     def is_there(self) -> bool:
         """Whether its file was made already; of a server it is not asked."""
-        return self._database.is_there()
+        return not self._database.is_sqlite or os.path.exists(str(self._database.url.database))
 
     def check(self) -> None:
         """Reach the store; a new one gets its tables.
@@ -91,7 +83,7 @@ class SqlStore:
         Raises:
             StoreUnavailable: it cannot be reached, or another version wrote it.
         """
-        self._database.check()
+        self._database.read(lambda a: None)
 
     def close(self) -> None:
         """Close its connections; a later call would open new ones."""
@@ -168,9 +160,9 @@ class SqlStore:
 
     # -------------------------------------------------------------- for people
 
-    def sessions(self, namespace: str, limit: int | None = None) -> list[SessionInfo]:
+    def sessions(self, namespace: str) -> list[SessionInfo]:
         """The sessions of a namespace, the last used first."""
-        return self._database.read(lambda a: sessions_of(a.connection, namespace, limit))
+        return self._database.read(lambda a: sessions_of(a.connection, namespace))
 
     def namespaces(self) -> list[str]:
         """The namespaces that have sessions."""
@@ -221,10 +213,7 @@ class SqlStore:
         return replace(done, pages_cleared=self.clear_pages())
 
     def clear_pages(self) -> bool:
-        """Clear the pages that `forget` freed; False where a reader or missing rights kept them.
-
-        `forget` does it itself; this is for those that could not then.
-        """
+        """Clear the pages that a `forget` could not; False where something keeps them still."""
         return reclaim(self._database)
 
     def export(self, namespace: str, session_id: str) -> dict[str, Any]:
@@ -301,8 +290,9 @@ def open_store(
 ) -> SqlStore:
     """The store at a path, `sqlite:///path` or `postgresql://…`; None: the platform's directory.
 
-    With a `codec` it is encrypted or refused. With a `key` (Fernet) it is encrypted if it is new or
-    was so before; a plain one stays plain. Without `mask_secrets` keys and tokens are archived too.
+    With a `codec` it is encrypted or refused, and a search reads messages instead of an index. With
+    a `key` (Fernet) it is encrypted if it is new or was so before; a plain one stays plain. With
+    `mask_secrets` keys and tokens are masked in all that is written.
 
     Raises:
         StoreUnavailable: the URL cannot be read; the store itself is reached at first use.

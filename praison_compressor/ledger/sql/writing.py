@@ -21,7 +21,7 @@ from ...messages.secrets import Redactor, masks_in
 from ..segments import Entry, Outline, Segment, Session, archive_digest, seal
 from .archive import Archive
 from .schema import entries, epochs, inserting, leases, sessions
-from .sessions import find, inherit_transcript, record, sealed
+from .sessions import find, inherited_transcript, record, sealed
 
 # ---------------------------------------------------------------- masking
 Recorded = tuple[Segment, list[Message]]
@@ -150,17 +150,16 @@ def create(archive: Archive, namespace: str, session_id: str, parent_id: str | N
     connection = archive.connection
     base = find(connection, namespace, parent_id) if parent_id not in (None, session_id) else None
     named = {"namespace": namespace, "id": session_id}
-    connection.execute(inserting(connection, sessions).on_conflict_do_nothing(), [named])
-    query = select(sessions.c.key).where(
-        sessions.c.namespace == namespace, sessions.c.id == session_id
-    )
-    key = connection.execute(query).scalar_one()
+    insertion = inserting(connection, sessions).values(named).on_conflict_do_nothing()
+    key = connection.execute(insertion.returning(sessions.c.key)).scalar()
+    if key is None:
+        return
     root: dict[str, Any] = {**named, "session_key": key, "parent_id": parent_id}
     if base is not None:
         root |= {"base_key": base.at_key, "head": base.at_head}
-    connection.execute(inserting(connection, epochs).on_conflict_do_nothing(), [root])
+    connection.execute(insert(epochs).values(root))
     if base is not None:
-        inherit_transcript(archive, key, base)
+        record(archive, key, inherited_transcript(archive, base))
 
 
 # ---------------------------------------------------------------- leases

@@ -6,8 +6,10 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 
-from praison_compressor.testing.protocol import Refusal, Rules, call_id, pieces, sse
-from praison_compressor.testing.replies import JSON, Asked, Failure, Reply, Usage
+from praison_compressor.testing import Asked, Failure, Recorded, Refusal, Reply, Rules
+from praison_compressor.testing.chat import ChatCompletions, call_id, pieces, sse
+from praison_compressor.testing.checks import check_alternation
+from praison_compressor.testing.replies import JSON
 
 from .anthropic_checks import (
     check_cache_marks,
@@ -30,7 +32,7 @@ MODIFIED = (
 )
 
 
-class Anthropic:
+class Anthropic(ChatCompletions):
     """The protocol of `/v1/messages`; it remembers the thinking that it signed."""
 
     name = "anthropic"
@@ -50,22 +52,17 @@ class Anthropic:
         self._check_thinking(body)
         check_tools(body)
         check_cache_marks(body)
+        if rules.alternate:
+            check_alternation(self.read(body)[0])
 
-    def asked(self, body: JSON) -> Asked:
+    def read(self, body: JSON) -> tuple[list[JSON], list[JSON], int | None]:
         system = body.get("system")
         head = [{"role": "system", "content": _chat_content(system)}] if system else []
         messages = [chat for message in body["messages"] for chat in _chat_messages(message)]
-        return Asked(
-            model=str(body["model"]),
-            messages=[*head, *messages],
-            tools=[_chat_tool(tool) for tool in body.get("tools") or ()],
-            stream=bool(body.get("stream")),
-            max_tokens=body["max_tokens"],
-            body=body,
-        )
+        tools = [_chat_tool(tool) for tool in body.get("tools") or ()]
+        return [*head, *messages], tools, body["max_tokens"]
 
-    def overflow(self, window: int, messages: int, tools: int, completion: int) -> Refusal:
-        prompt = messages + tools
+    def overflow(self, window: int, prompt: int, completion: int) -> Refusal:
         if prompt > window:
             return Refusal(f"prompt is too long: {prompt} tokens > {window} maximum")
         return Refusal(
@@ -73,30 +70,30 @@ class Anthropic:
             f"{window}, decrease input length or `max_tokens` and try again"
         )
 
-    def error(self, refusal: Refusal | Failure) -> JSON:
+    def error(self, why: Failure) -> JSON:
         """Return an error body; its type follows from the status alone."""
-        kind = ERROR_TYPES.get(refusal.status, "api_error")
-        error = {"type": kind, "message": refusal.message}
+        kind = ERROR_TYPES.get(why.status, "api_error")
+        error = {"type": kind, "message": why.message}
         return {"type": "error", "error": error, "request_id": "req_local"}
 
-    def whole(self, reply: Reply, asked: Asked, usage: Usage) -> JSON:
+    def whole(self, reply: Reply, asked: Recorded) -> JSON:
         return {
             "id": f"msg_{asked.number:06d}",
             "type": "message",
             "role": "assistant",
             "model": asked.model,
             "content": self._issue(reply, asked),
-            "stop_reason": _stop_reason(reply),
+            "stop_reason": STOP_REASONS.get(reply.finish_reason, "end_turn"),
             "stop_sequence": None,
-            "usage": _usage(usage),
+            "usage": _usage(asked),
         }
 
-    def frames(self, reply: Reply, asked: Asked, usage: Usage) -> Iterator[bytes]:
-        for event in self._events(reply, asked, usage):
+    def frames(self, reply: Reply, asked: Recorded) -> Iterator[bytes]:
+        for event in self._events(reply, asked):
             yield sse(event, event["type"])
 
-    def _events(self, reply: Reply, asked: Asked, usage: Usage) -> Iterator[JSON]:
-        whole = self.whole(reply, asked, usage)
+    def _events(self, reply: Reply, asked: Recorded) -> Iterator[JSON]:
+        whole = self.whole(reply, asked)
         begun = {**whole, "content": [], "stop_reason": None}
         begun["usage"] = {**whole["usage"], "output_tokens": 1}
         yield {"type": "message_start", "message": begun}
@@ -218,19 +215,12 @@ def _chat_tool(tool: JSON) -> JSON:
 
 
 def _blocks(reply: Reply, asked: Asked) -> list[JSON]:
-    said = reply.text or reply.refusal
-    blocks: list[JSON] = [{"type": "text", "text": said}] if said else []
+    blocks: list[JSON] = [{"type": "text", "text": reply.text}] if reply.text else []
     for index, call in enumerate(reply.calls):
         input = json.loads(call.encoded())
         id = call_id(call, asked, index)
         blocks.append({"type": "tool_use", "id": id, "name": call.name, "input": input})
     return blocks
-
-
-def _stop_reason(reply: Reply) -> str:
-    if reply.refusal:
-        return "refusal"
-    return STOP_REASONS.get(reply.finish_reason, "end_turn")
 
 
 def _pieces_of(block: JSON) -> tuple[JSON, list[JSON]]:
@@ -247,10 +237,10 @@ def _pieces_of(block: JSON) -> tuple[JSON, list[JSON]]:
     return {"type": "thinking", "thinking": "", "signature": ""}, deltas
 
 
-def _usage(usage: Usage) -> JSON:
+def _usage(asked: Recorded) -> JSON:
     return {
-        "input_tokens": usage.prompt - usage.cached,
+        "input_tokens": asked.prompt_tokens - asked.cached_tokens,
         "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": usage.cached,
-        "output_tokens": usage.completion,
+        "cache_read_input_tokens": asked.cached_tokens,
+        "output_tokens": asked.completion_tokens,
     }

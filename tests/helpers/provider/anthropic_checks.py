@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
-from praison_compressor.testing.protocol import Refusal, Rules
+from praison_compressor.testing import Refusal, Rules
 from praison_compressor.testing.replies import JSON
 
 PARAMETERS = frozenset(
@@ -44,8 +43,6 @@ def check_parameters(body: JSON) -> None:
     _known(body, PARAMETERS, "")
     if not isinstance(body["max_tokens"], int) or body["max_tokens"] < 1:
         raise Refusal("max_tokens: Input should be greater than or equal to 1")
-    if thinks(body) and body["thinking"].get("budget_tokens", 0) >= body["max_tokens"]:
-        raise Refusal("`max_tokens` must be greater than `thinking.budget_tokens`.")
 
 
 def _known(value: Mapping[str, Any], allowed: Collection[str], where: str) -> None:
@@ -76,16 +73,12 @@ def check_messages(messages: Any, rules: Rules) -> None:
     if not _list(messages, "messages"):
         raise Refusal("messages: at least one message is required")
     for index, message in enumerate(messages):
-        _check_message(message, index, last=index == len(messages) - 1, rules=rules)
-    roles = [message["role"] for message in messages]
-    if roles[0] != "user":
+        _check_message(message, f"messages.{index}", rules)
+    if messages[0]["role"] != "user":
         raise Refusal('messages: first message must use the "user" role')
-    if rules.alternate:
-        _check_alternation(roles)
 
 
-def _check_message(message: Any, index: int, *, last: bool, rules: Rules) -> None:
-    where = f"messages.{index}"
+def _check_message(message: Any, where: str, rules: Rules) -> None:
     if not isinstance(message, dict):
         raise Refusal(f"{where}: Input should be a valid dictionary")
     role = message.get("role")
@@ -94,24 +87,18 @@ def _check_message(message: Any, index: int, *, last: bool, rules: Rules) -> Non
             f'messages: Unexpected role "{role}". Allowed roles are "user" or "assistant".'
         )
     _known(message, {"role", "content"} | rules.extra_message_keys, f"{where}.")
-    _check_content(message.get("content"), role, where, last=last)
+    _check_content(message.get("content"), role, where)
 
 
-def _check_content(content: Any, role: str, where: str, *, last: bool) -> None:
+def _check_content(content: Any, role: str, where: str) -> None:
     if content is None:
         raise Refusal(f"{where}.content: Field required")
-    if not content and not (last and role == "assistant"):
-        raise Refusal(
-            f"{where}: all messages must have non-empty content except for the optional final "
-            "assistant message"
-        )
+    if not content:
+        raise Refusal(f"{where}: all messages must have non-empty content")
     if isinstance(content, str):
-        content = [{"type": "text", "text": content}] if content else []
+        content = [{"type": "text", "text": content}]
     for index, block in enumerate(_list(content, f"{where}.content")):
         _check_block(block, BLOCKS_OF[role], f"{where}.content.{index}")
-    final = content[-1] if content and last and role == "assistant" else {}
-    if final.get("text", "") != final.get("text", "").rstrip():
-        raise Refusal("messages: final assistant content cannot end with trailing whitespace")
 
 
 def _check_block(block: Any, allowed: Sequence[str], where: str) -> None:
@@ -157,15 +144,6 @@ def _check_result(block: JSON, where: str) -> None:
             _check_block(part, ("text", "image", "document"), f"{where}.content.{index}")
     elif not isinstance(content, (str, type(None))):
         raise Refusal(f"{where}.content: Input should be a valid string or list")
-
-
-def _check_alternation(roles: Sequence[str]) -> None:
-    for before, after in pairwise(roles):
-        if before == after:
-            raise Refusal(
-                'messages: roles must alternate between "user" and "assistant", but found multiple '
-                f'"{after}" roles in a row'
-            )
 
 
 def merged(messages: Sequence[JSON]) -> list[JSON]:
@@ -227,17 +205,10 @@ def _refuse_unanswered(ids: Sequence[str], index: int) -> None:
 def check_tools(body: JSON) -> None:
     """Refuse tools that are not declared as the API wants them."""
     for index, tool in enumerate(_list(body.get("tools") or [], "tools")):
-        if not isinstance(tool, dict) or tool.get("type", "custom") != "custom":
-            continue
         where = f"tools.{index}.custom"
-        for key in ("name", "input_schema"):
-            if key not in tool:
-                raise Refusal(f"{where}.{key}: Field required")
-        if not re.fullmatch(r"[a-zA-Z0-9_-]{1,128}", str(tool["name"])):
-            raise Refusal(f"{where}.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'")
-        if not isinstance(tool["input_schema"], dict):
-            raise Refusal(f"{where}.input_schema: Input should be a valid dictionary")
-        if tool["input_schema"].get("type") != "object":
+        if not IDENTIFIER.fullmatch(tool.get("name", "")):
+            raise Refusal(f"{where}.name: String should match pattern '^[a-zA-Z0-9_-]+$'")
+        if (tool.get("input_schema") or {}).get("type") != "object":
             raise Refusal(f"{where}.input_schema.type: Input should be 'object'")
 
 

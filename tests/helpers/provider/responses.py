@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from praison_compressor.testing import Asked, Recorded, Refusal, Reply, Rules
+from praison_compressor.testing.chat import ChatCompletions, call_id, pieces, sse
 from praison_compressor.testing.checks import check_alternation, known_keys, missing
-from praison_compressor.testing.protocol import (
-    Refusal,
-    Rules,
-    call_id,
-    openai_error,
-    pieces,
-    sse,
-)
-from praison_compressor.testing.replies import JSON, Asked, Failure, Reply, Usage
+from praison_compressor.testing.replies import JSON
 
 from .responses_checks import (
     PARAMETERS,
@@ -24,46 +18,35 @@ from .responses_checks import (
 )
 
 
-class Responses:
-    """The protocol of `/v1/responses`; it remembers what it issued, to know it again."""
+class Responses(ChatCompletions):
+    """The protocol of `/v1/responses`; it remembers which reasoning an item was issued with."""
 
     name = "responses"
     path = "/responses"
 
     def __init__(self) -> None:
-        self._items: dict[str, JSON] = {}
         self._reasoning_of: dict[str, str] = {}
         """Item id -> the id of the reasoning item it was issued with."""
-        self._conversations: dict[str, list[JSON]] = {}
-        """Response id -> the items that a `previous_response_id` stands for."""
 
     def check(self, body: JSON, rules: Rules) -> None:
         if not body.get("model"):
             missing("model")
         known_keys(body, PARAMETERS, "")
         check_input(body, rules)
-        items = self._all_items(body)
-        check_pairs(items)
-        self._check_reasoning(items)
-        if rules.alternate:
-            roles = [item["role"] for item in items if item.get("type", "message") == "message"]
-            check_alternation([role for role in roles if role in ("user", "assistant")])
+        check_pairs(_items(body))
+        self._check_reasoning(_items(body))
         check_tools(body)
+        if rules.alternate:
+            check_alternation(self.read(body)[0])
 
-    def asked(self, body: JSON) -> Asked:
-        items = self._all_items(body)
+    def read(self, body: JSON) -> tuple[list[JSON], list[JSON], int | None]:
         system = body.get("instructions")
         head = [{"role": "system", "content": system}] if system else []
-        return Asked(
-            model=str(body["model"]),
-            messages=[*head, *_chat_messages(items)],
-            tools=[_chat_tool(tool) for tool in body.get("tools") or ()],
-            stream=bool(body.get("stream")),
-            max_tokens=body.get("max_output_tokens"),
-            body=body,
-        )
+        tools = [_chat_tool(tool) for tool in body.get("tools") or ()]
+        messages = [*head, *_chat_messages(_items(body))]
+        return messages, tools, body.get("max_output_tokens")
 
-    def overflow(self, window: int, messages: int, tools: int, completion: int) -> Refusal:
+    def overflow(self, window: int, prompt: int, completion: int) -> Refusal:
         return Refusal(
             "Your input exceeds the context window of this model. Please adjust your input and "
             "try again.",
@@ -71,26 +54,23 @@ class Responses:
             code="context_length_exceeded",
         )
 
-    def error(self, why: Refusal | Failure) -> JSON:
-        return openai_error(why)
-
-    def whole(self, reply: Reply, asked: Asked, usage: Usage) -> JSON:
+    def whole(self, reply: Reply, asked: Recorded) -> JSON:
         output = self._issue(reply, asked)
-        body = _envelope(asked, "incomplete" if reply.finish == "length" else "completed")
-        return {**body, "output": output, "usage": _usage(usage)}
+        body = _envelope(asked, "completed")
+        return {**body, "output": output, "usage": _usage(asked)}
 
-    def frames(self, reply: Reply, asked: Asked, usage: Usage) -> Iterator[bytes]:
-        for number, event in enumerate(self._events(reply, asked, usage)):
+    def frames(self, reply: Reply, asked: Recorded) -> Iterator[bytes]:
+        for number, event in enumerate(self._events(reply, asked)):
             yield sse({**event, "sequence_number": number}, event["type"])
 
-    def _events(self, reply: Reply, asked: Asked, usage: Usage) -> Iterator[JSON]:
-        whole = self.whole(reply, asked, usage)
+    def _events(self, reply: Reply, asked: Recorded) -> Iterator[JSON]:
+        whole = self.whole(reply, asked)
         begun = {**_envelope(asked, "in_progress"), "output": [], "usage": None}
         yield {"type": "response.created", "response": begun}
         yield {"type": "response.in_progress", "response": begun}
         for index, item in enumerate(whole["output"]):
             yield from _item_events(item, index)
-        yield {"type": f"response.{whole['status']}", "response": whole}
+        yield {"type": "response.completed", "response": whole}
 
     # -- what it issued ----------------------------------------------------------------------------
 
@@ -98,37 +78,9 @@ class Responses:
         output = _output(reply, asked)
         reasoning = next((item["id"] for item in output if item["type"] == "reasoning"), None)
         for item in output:
-            self._items[item["id"]] = item
             if reasoning and item["id"] != reasoning:
                 self._reasoning_of[item["id"]] = reasoning
-        self._conversations[_id("resp", asked)] = [*self._all_items(asked.body), *output]
         return output
-
-    def _all_items(self, body: JSON) -> list[JSON]:
-        """Return the conversation so far: what is remembered, then what is sent."""
-        given = body.get("input") or []
-        if isinstance(given, str):
-            given = [{"type": "message", "role": "user", "content": given}]
-        return [*self._remembered(body), *(self._resolved(item) for item in given)]
-
-    def _remembered(self, body: JSON) -> list[JSON]:
-        previous = body.get("previous_response_id")
-        if previous is None:
-            return []
-        if previous not in self._conversations:
-            raise Refusal(
-                f"Previous response with id '{previous}' not found.",
-                param="previous_response_id",
-                code="previous_response_not_found",
-            )
-        return self._conversations[previous]
-
-    def _resolved(self, item: JSON) -> JSON:
-        if item.get("type") != "item_reference":
-            return item
-        if item["id"] not in self._items:
-            raise Refusal(f"Item with id '{item['id']}' not found.", param="input", status=404)
-        return self._items[item["id"]]
 
     def _check_reasoning(self, items: Sequence[JSON]) -> None:
         """Refuse a call without the reasoning it came from, and reasoning that lost its call."""
@@ -144,6 +96,11 @@ class Responses:
                     param="input",
                 )
         check_reasoning_is_followed(items)
+
+
+def _items(body: JSON) -> list[JSON]:
+    given = body["input"]
+    return [{"role": "user", "content": given}] if isinstance(given, str) else given
 
 
 def _chat_messages(items: Sequence[JSON]) -> list[JSON]:
@@ -207,7 +164,7 @@ def _envelope(asked: Asked, status: str) -> JSON:
         "created_at": 1_700_000_000 + asked.number,
         "status": status,
         "error": None,
-        "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
+        "incomplete_details": None,
         "model": asked.model,
         "parallel_tool_calls": True,
         "tool_choice": asked.body.get("tool_choice", "auto"),
@@ -220,29 +177,16 @@ def _output(reply: Reply, asked: Asked) -> list[JSON]:
     if reply.thinking:
         summary = [{"type": "summary_text", "text": reply.thinking}]
         output.append({"id": _id("rs", asked), "type": "reasoning", "summary": summary})
-        if "reasoning.encrypted_content" in (asked.body.get("include") or ()):
-            output[0]["encrypted_content"] = f"sealed-{asked.number:06d}"
-    if reply.text is not None or reply.refusal is not None:
-        output.append(_message_item(reply, asked))
+    if reply.text is not None:
+        part = {"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []}
+        said = {"status": "completed", "role": "assistant", "content": [part]}
+        output.append({"id": _id("msg", asked), "type": "message", **said})
     status = "completed"
     for index, call in enumerate(reply.calls):
         ids = {"id": _id("fc", asked, index), "call_id": call_id(call, asked, index)}
         called = {"name": call.name, "arguments": call.encoded(), "status": status}
         output.append({"type": "function_call", **ids, **called})
     return output
-
-
-def _message_item(reply: Reply, asked: Asked) -> JSON:
-    part: JSON = {"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []}
-    if reply.refusal is not None:
-        part = {"type": "refusal", "refusal": reply.refusal}
-    return {
-        "id": _id("msg", asked),
-        "type": "message",
-        "status": "incomplete" if reply.finish == "length" else "completed",
-        "role": "assistant",
-        "content": [part],
-    }
 
 
 def _item_events(item: JSON, index: int) -> Iterator[JSON]:
@@ -259,13 +203,12 @@ def _item_events(item: JSON, index: int) -> Iterator[JSON]:
 
 def _text_events(item: JSON, place: JSON) -> Iterator[JSON]:
     part = item["content"][0]
-    key, event = ("text", "output_text") if "text" in part else ("refusal", "refusal")
     place = {**place, "content_index": 0}
-    yield {"type": "response.content_part.added", **place, "part": {**part, key: ""}}
-    logprobs: JSON = {"logprobs": []} if key == "text" else {}
-    for piece in pieces(part[key]):
-        yield {"type": f"response.{event}.delta", **place, "delta": piece, **logprobs}
-    yield {"type": f"response.{event}.done", **place, key: part[key], **logprobs}
+    yield {"type": "response.content_part.added", **place, "part": {**part, "text": ""}}
+    name = "response.output_text"
+    for piece in pieces(part["text"]):
+        yield {"type": f"{name}.delta", **place, "delta": piece, "logprobs": []}
+    yield {"type": f"{name}.done", **place, "text": part["text"], "logprobs": []}
     yield {"type": "response.content_part.done", **place, "part": part}
 
 
@@ -288,11 +231,11 @@ def _call_events(item: JSON, place: JSON) -> Iterator[JSON]:
     yield {"type": f"{name}.done", **place, **done}
 
 
-def _usage(usage: Usage) -> JSON:
+def _usage(asked: Recorded) -> JSON:
     return {
-        "input_tokens": usage.prompt,
-        "input_tokens_details": {"cached_tokens": usage.cached},
-        "output_tokens": usage.completion,
-        "output_tokens_details": {"reasoning_tokens": usage.reasoning},
-        "total_tokens": usage.prompt + usage.completion,
+        "input_tokens": asked.prompt_tokens,
+        "input_tokens_details": {"cached_tokens": asked.cached_tokens},
+        "output_tokens": asked.completion_tokens,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": asked.prompt_tokens + asked.completion_tokens,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from praison_compressor.testing import Refusal, Rules
 from praison_compressor.testing.checks import (
     a_string,
     an_array,
@@ -12,15 +13,13 @@ from praison_compressor.testing.checks import (
     bad_value,
     check_function,
     check_parts,
-    check_text,
+    filled,
     json_object_text,
     known_keys,
     missing,
     wrong_type,
 )
-from praison_compressor.testing.protocol import Refusal, Rules
-
-JSON = dict[str, Any]
+from praison_compressor.testing.replies import JSON
 
 PARAMETERS = frozenset(
     "background conversation context_management include input instructions max_output_tokens "
@@ -34,14 +33,12 @@ ITEMS = {
     "function_call": {"type", "call_id", "name", "arguments", "id", "status", "namespace"},
     "function_call_output": {"type", "call_id", "output", "id", "status"},
     "reasoning": {"type", "id", "summary", "content", "encrypted_content", "status"},
-    "item_reference": {"type", "id"},
 }
 REQUIRED = {
     "message": ("role", "content"),
     "function_call": ("call_id", "name", "arguments"),
     "function_call_output": ("call_id", "output"),
     "reasoning": ("id", "summary"),
-    "item_reference": ("id",),
 }
 INPUT_PARTS = {
     "input_text": {"type", "text"},
@@ -57,10 +54,10 @@ OUTPUT_PARTS = {
 def check_input(body: JSON, rules: Rules) -> None:
     """Refuse an input that is neither a text nor a list of sound items."""
     given = body.get("input")
-    if given is None and not body.get("previous_response_id"):
+    if given is None:
         missing("input")
     if isinstance(given, str):
-        check_text(given, "input")
+        filled(given, "input")
         return
     for index, item in enumerate(an_array(given, "input")):
         _check_item(an_object(item, f"input[{index}]"), f"input[{index}]", rules)
@@ -89,7 +86,7 @@ def _check_item(item: JSON, path: str, rules: Rules) -> None:
 
 def _check_content(content: Any, allowed: dict[str, set[str]], path: str) -> None:
     if isinstance(content, str):
-        check_text(content, path)
+        filled(content, path)
     elif isinstance(content, list):
         check_parts(content, allowed, path)
     else:
@@ -138,4 +135,4 @@ def check_tools(body: JSON) -> None:
     for index, tool in enumerate(body.get("tools") or ()):
         where = f"tools[{index}]"
         if a_string(tool, "type", where) == "function":
-            check_function(tool, where, known=frozenset({"type"}))
+            check_function(tool, where)

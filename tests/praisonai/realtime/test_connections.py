@@ -5,26 +5,27 @@ from __future__ import annotations
 import asyncio
 import random
 
-from praison_compressor import CompressorConfig, MemoryStore
-from praison_compressor.ledger.segments import verify
+from praison_compressor import CompressorConfig
 from praison_compressor.messages import text_of
 from praison_compressor.view.frame import unframe
-from tests.helpers.realtime_caller import FACT, Caller, line, model, value_of
-from tests.helpers.realtime_server import RealtimeServer
-from tests.helpers.realtime_talk import (
+from tests.helpers.realtime_caller import (
+    FACT,
     SMALL,
-    TIGHT,
+    Caller,
     GatedStore,
     agent_for,
     all_messages,
     archived,
     conversation,
-    entries,
+    line,
     memories,
     memory_ids,
+    model,
     small_talk,
     until,
+    value_of,
 )
+from tests.helpers.realtime_server import RealtimeServer
 
 
 async def test_a_reconnect_tells_the_memory_and_the_live_window():
@@ -126,21 +127,3 @@ async def test_a_disconnect_during_a_commit_loses_and_doubles_nothing():
         assert memories(server) == [agent.memory]
         assert {*archived(agent), *agent.items} == caller.seen - {*memory_ids(server)}
         assert len(archived(agent)) == len({*archived(agent)} - {*agent.items})
-
-
-async def test_two_agents_of_one_session_do_not_disturb_each_other():
-    """Each remembers what it heard, whoever commits first, and the chain verifies."""
-    store = MemoryStore()
-    one = {"store": store, "session_id": "shared", "config": TIGHT}
-    async with (
-        conversation(**one) as (_, agent, caller),
-        conversation(**one) as (__, other, second),
-    ):
-        for turn in range(10):
-            await asyncio.gather(caller.turn(line(turn)), second.turn(line(turn + 10)))
-        await agent.settled()
-        await other.settled()
-        verify(entries(agent))
-        known = agent.memory + other.memory
-        assert all(f"fact-{n} is {value_of(f'fact-{n}')}" in known for n in (0, 1, 2, 10, 11, 12))
-        assert caller.errors == second.errors == []

@@ -8,8 +8,10 @@ import pytest
 
 from praison_compressor import CompressorConfig
 from praison_compressor.messages import text_of
-from tests.helpers.realtime_caller import FACT, LONG, Caller, line, value_of
-from tests.helpers.realtime_talk import (
+from tests.helpers.realtime_caller import (
+    FACT,
+    LONG,
+    Caller,
     GatedStore,
     Slow,
     agent_for,
@@ -17,9 +19,11 @@ from tests.helpers.realtime_talk import (
     archived,
     conversation,
     facts_until,
+    line,
     memories,
     small_talk,
     until,
+    value_of,
 )
 
 

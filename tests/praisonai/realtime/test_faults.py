@@ -6,7 +6,7 @@ import pytest
 
 from praison_compressor import MemoryStore, StoreUnavailable
 from praison_compressor.praisonai.realtime import RealtimeAgent
-from tests.helpers.realtime_talk import (
+from tests.helpers.realtime_caller import (
     SMALL,
     archived,
     conversation,
@@ -104,19 +104,6 @@ async def test_no_server_is_an_answer_not_an_exception():
     assert agent.items == ()
 
 
-async def test_a_callback_that_fails_does_not_end_the_conversation():
-    """The error callbacks are told; the next turn is answered."""
-
-    def broken(sound):
-        raise ValueError("no loudspeaker")
-
-    async with conversation() as (_, agent, caller):
-        agent.on_audio(broken)
-        await caller.turn("Hello")
-        assert await caller.turn("Hello again") == "All right, go on."
-        assert {str(error) for error in caller.errors} == {"no loudspeaker"}
-
-
 @pytest.mark.parametrize("delta", ["abc", "%%%%", "Gespräch", 5])
 async def test_a_piece_of_audio_that_is_no_base64_is_skipped_and_said(delta, caplog):
     """Nothing of it is played, the error callbacks are told, the next turn is answered."""
@@ -129,12 +116,3 @@ async def test_a_piece_of_audio_that_is_no_base64_is_skipped_and_said(delta, cap
         assert len(caller.errors) == 1
         assert b"".join(played)
         assert "skipped" in caplog.text
-
-
-async def test_an_error_of_the_servers_reaches_the_user():
-    """What the user's own event caused is reported as the host reports it."""
-    async with conversation() as (_server, agent, caller):
-        await agent.delete_item("no-such-item")
-        await caller.wait("error")
-        await until(lambda: len(caller.errors) == 1)
-        assert "does not exist" in str(caller.errors[0])

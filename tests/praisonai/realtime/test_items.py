@@ -23,7 +23,6 @@ from praison_compressor.praisonai.realtime.items import (
     heard,
     messages_of,
 )
-from praison_compressor.praisonai.realtime.keeper import deletions
 from praison_compressor.praisonai.realtime.memory import choose
 
 
@@ -264,19 +263,6 @@ def test_a_fold_takes_the_old_and_splits_nothing(items, low, more):
     answered = {item.call_id for item in chosen if item.type == "function_call_output"}
     calls = [item for item in chosen if item.type == "function_call"]
     assert all(item.call_id in answered or item.sequence < overdue for item in calls)
-
-
-@settings(max_examples=60)
-@given(conversations())
-def test_every_item_is_deleted_once_and_an_output_before_its_call(items):
-    """The deletions cover what was folded, pairs in one breath."""
-    folded = list(items)
-    together = deletions(folded)
-    flat = [item.id for group in together for item in group]
-    assert sorted(flat) == sorted(item.id for item in folded)
-    for group in together:
-        kinds = [item.type for item in group]
-        assert kinds in ([kinds[0]], ["function_call_output", "function_call"])
 
 
 @settings(max_examples=60)

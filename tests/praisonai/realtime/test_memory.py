@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from praison_compressor.ledger.segments import verify
-from tests.helpers.realtime_caller import value_of
-from tests.helpers.realtime_talk import (
+from tests.helpers.realtime_caller import (
     TIGHT,
     Slow,
     archived,
@@ -61,38 +58,6 @@ async def test_the_memory_quotes_then_summarizes_and_verifies():
         assert {*archived(agent), *agent.items} == caller.seen - {*memory_ids(server)}
 
 
-@pytest.mark.parametrize("answer", ["<think>nothing but thoughts</think>", None])
-async def test_without_a_usable_text_the_static_summary_stands_in(answer):
-    """Empty, only reasoning, or no model at all: facts and words, never an empty memory."""
-
-    async def useless(messages):
-        return answer
-
-    options = {"summarizer": useless if answer is not None else None, "config": TIGHT}
-    async with conversation(**options) as (server, agent, caller):
-        await facts_until(caller, lambda: agent.segments)
-        await agent.settled()
-        assert {segment.method for segment in agent.segments} == {"static"}
-        assert "without a model" in agent.memory
-        assert f"fact-0 is {value_of('fact-0')}" in agent.memory
-        assert f"fact-1 is {value_of('fact-1')}" in agent.memory
-        assert memories(server) == [agent.memory]
-
-
-async def test_items_that_say_nothing_are_not_deleted():
-    """Where there is nothing to say of the items, they stay."""
-
-    def mute(items):
-        return [("say", "")]
-
-    async with conversation(answers=mute, summarizer=None) as (server, agent, caller):
-        for _ in range(6):
-            await caller.turn("...")
-        await agent.settled()
-        assert agent.memory == ""
-        assert deletions(server) == []
-
-
 async def test_the_memory_is_data():
     """Reasoning is stripped, and no text can close the frame that says it is no instruction."""
 
@@ -141,6 +106,6 @@ async def test_a_fold_is_cancelled_at_disconnect():
         await facts_until(caller, lambda: slow.running)
         before, live = agent.memory, agent.items
         await caller.hang_up()
-        assert (slow.cancelled, slow.running) == (1, 0)
+        assert (slow.calls, slow.running) == (1, 0)
         assert (agent.memory, agent.items) == (before, live)
         assert agent.segments == ()

@@ -1,0 +1,39 @@
+"""The command as it is run, and a transcript in a file and in a store."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_commands import transcript
+from tests.helpers.command import Run, runner
+
+SESSION = "audit-1"
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    """The command with a store in a folder of the test's own, found by the environment."""
+    monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", f"sqlite:///{tmp_path / 'ledger.db'}")
+    # `forget` looks into the sessions of the host too: not into those of whoever runs the tests.
+    monkeypatch.setenv("PRAISONAI_HOME", str(tmp_path / "praisonai"))
+    return runner(monkeypatch, capfd)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A transcript."""
+    path = tmp_path / "transcript.json"
+    path.write_text(json.dumps(transcript()))
+    return path
+
+
+@pytest.fixture
+def view(run: Run, file: Path) -> Path:
+    """Its view, of a session that is in the store."""
+    out = file.parent / "view.jsonl"
+    done = run("compress", file, "--window", 8_000, "--session", SESSION, "--out", out)
+    assert done.code == 0, done.err
+    return out

@@ -1,0 +1,199 @@
+"""Each message by itself: as a provider takes it, the caller's own wherever that can be sent."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from praison_compressor import InvalidMessages
+from praison_compressor.messages import check, read, to_plain, tool_calls_of
+from tests.helpers.native import Block
+from tests.helpers.transcripts import step
+
+USER = {"role": "user", "content": "hello"}
+
+
+def call(id: Any = "a", name: Any = "run", arguments: Any = "{}", **more: Any) -> dict[str, Any]:
+    """A tool call as OpenAI writes it."""
+    function = {"name": name, "arguments": arguments}
+    return {"id": id, "type": "function", "function": function, **more}
+
+
+def calling(*calls: Any, **more: Any) -> dict[str, Any]:
+    """An assistant message that makes these calls."""
+    return {"role": "assistant", "content": None, "tool_calls": list(calls), **more}
+
+
+def sent(*messages: Any) -> list[dict[str, Any]]:
+    """The messages as they may be sent."""
+    return list(read(list(messages)).messages)
+
+
+@pytest.mark.parametrize(
+    ("messages", "index"),
+    [
+        ("text", None),
+        (None, None),
+        ({"role": "user"}, None),
+        ([USER, 7], 1),
+        ([USER, "x"], 1),
+        ([USER, USER, {"role": "robot", "content": "x"}], 2),
+        ([{"content": "x"}], 0),
+        ([{"role": ["user"], "content": "x"}], 0),
+    ],
+)
+def test_what_is_no_transcript_is_refused_with_its_index(messages: Any, index: Any) -> None:
+    """The error says where and what was expected."""
+    with pytest.raises(InvalidMessages) as caught:
+        read(messages)
+    assert caught.value.index == index
+    assert "expected" in str(caught.value)
+
+
+def test_what_can_be_sent_is_the_callers_own_message() -> None:
+    """Not a copy: the host's marks on it stay where the host put them."""
+    custom = {"id": "c", "type": "custom", "custom": {"name": "grep", "input": "a b"}}
+    messages = [
+        {"role": "system", "content": "s"},
+        {"role": "user", "content": "u", "name": "ann"},
+        calling(call()),
+        {"role": "tool", "tool_call_id": "a", "content": "", "name": "run"},
+        {"role": "assistant", "content": [{"type": "image_url", "image_url": {}}]},
+        calling(custom),
+        {"role": "tool", "tool_call_id": "c", "content": "done"},
+    ]
+    assert [a is b for a, b in zip(sent(*messages), messages, strict=True)] == [True] * 7
+    assert tool_calls_of(messages[5])[0][:2] == ("c", "grep")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("", "(empty)"),
+        (" \n", "(empty)"),
+        (None, "(empty)"),
+        ([], "(empty)"),
+        ([None], "(empty)"),
+        ([{"type": "text", "text": " "}], "(empty)"),
+        (["a", 5], [{"type": "text", "text": "a"}, {"type": "text", "text": "5"}]),
+        (
+            [{"type": "text", "text": ""}, {"type": "text", "text": "b"}],
+            [{"type": "text", "text": "b"}],
+        ),
+        ([{"text": "no type"}], [{"type": "text", "text": "no type"}]),
+        ({"type": "text", "text": "one"}, [{"type": "text", "text": "one"}]),
+        (7, "7"),
+    ],
+)
+def test_content_that_no_provider_takes_becomes_text_or_goes(content: Any, expected: Any) -> None:
+    """What can be read of it is kept; an empty text block is refused, so it goes."""
+    assert sent({"role": "user", "content": content})[0]["content"] == expected
+    assert check([{"role": "user", "content": content}]) == ["messages[0]"]
+
+
+def test_nothing_beside_a_call_is_no_empty_list() -> None:
+    """`content: []` beside calls is refused as an empty array."""
+    asked, answer = step("a", "ok")
+    assert sent({**asked, "content": []}, answer)[0]["content"] is None
+
+
+def test_private_keys_and_keys_of_other_roles_never_leave() -> None:
+    """Keys that begin with an underscore are refused by providers; only an assistant calls."""
+    assert sent({**USER, "_summary": True}) == [USER]
+    assert sent({**USER, "tool_calls": [call()], "function_call": {"name": "f"}, "x": 1}) == [
+        {**USER, "x": 1}
+    ]
+    assert sent({**USER, "tool_call_id": "a"}) == [USER]
+
+
+@pytest.mark.parametrize("odd", [None, 3, "text", {"a": 1}, SimpleNamespace(id="x")])
+def test_calls_that_are_no_list_call_nothing(odd: Any) -> None:
+    """Whatever a host puts in `tool_calls`, reading it ends, and the view is valid."""
+    said = {"role": "assistant", "content": "hm"}
+    assert sent(USER, {**said, "tool_calls": odd}) == [USER, said]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("not json", '{"arguments": "not json"}'),
+        ("[1]", '{"arguments": "[1]"}'),
+        (" ", "{}"),
+        ({"q": "ü"}, '{"q": "ü"}'),
+        (None, "{}"),
+    ],
+)
+def test_arguments_become_one_json_object_that_loses_nothing(arguments: Any, expected: str) -> None:
+    """A model cuts them off or misquotes them; a host parses them."""
+    broken = {"id": "a", "function": {"arguments": arguments, "more": 1}, "index": 3}
+    (mended,) = sent(calling(broken))[0]["tool_calls"]
+    function = {"name": "unnamed", "arguments": expected, "more": 1}
+    assert mended == {"id": "a", "type": "function", "function": function, "index": 3}
+
+
+def test_a_call_without_an_id_gets_one_by_what_it_calls() -> None:
+    """The same every time, so that its digest holds; another call has another."""
+    one, same, other = (
+        sent(calling(call(None, arguments=text)))[0]["tool_calls"][0]["id"]
+        for text in ('{"a": 1}', '{"a": 1}', '{"a": 2}')
+    )
+    assert re.fullmatch(r"call_[0-9a-f]{16}", one)
+    assert one == same != other
+
+
+def test_the_older_shape_of_a_call_becomes_the_newer() -> None:
+    """`function_call` and its result by name, as OpenAI had them before tools."""
+    older = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": {}}}
+    answer = {"role": "function", "name": "f", "content": "done"}
+    asked, got, after = sent(older, answer, USER)
+    (made,) = asked["tool_calls"]
+    assert made["function"] == {"name": "f", "arguments": "{}"}
+    assert got == {"role": "tool", "name": "f", "content": "done", "tool_call_id": made["id"]}
+    assert after == USER
+
+
+def test_objects_become_plain_values() -> None:
+    """Models at any depth, attributes, bytes, strings of a host's own kind, classes by name."""
+
+    class Role(str):
+        pass
+
+    given = Block(
+        role=Role("user"),
+        name=None,
+        content=[Block(type="text", text="x"), (1, 2.5, True, None)],
+        data=b"\xff\x41",
+        extra=SimpleNamespace(a=1, _hidden=2),
+        kind=int,
+        number={3: 4},
+    )
+    plain = {
+        "role": "user",
+        "content": [{"type": "text", "text": "x"}, [1, 2.5, True, None]],
+        "data": "\ufffdA",
+        "extra": {"a": 1},
+        "kind": "<class 'int'>",
+        "number": {"3": 4},
+    }
+    assert to_plain(given) == plain
+    assert type(to_plain(given)["role"]) is str
+    with pytest.raises(InvalidMessages, match="a list"):
+        to_plain([1])
+
+
+def test_a_hundred_levels_are_read_and_one_more_is_not() -> None:
+    """The same depth wherever it is measured: in reading and in arguments."""
+    least, most = ({"deep": functools.reduce(lambda v, _: [v], range(n), [])} for n in (98, 101))
+    assert sent({**USER, **least})
+    with pytest.raises(InvalidMessages, match="100 levels") as caught:
+        sent(USER, {**USER, **most})
+    assert caught.value.index == 1
+    for deep, kept in ((least, True), (most, False)):
+        text = json.dumps(deep)
+        (told,) = sent(calling(call(arguments=text)))[0]["tool_calls"]
+        assert (told["function"]["arguments"] == text) is kept

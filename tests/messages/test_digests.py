@@ -1,0 +1,202 @@
+"""Digests, by which a message is found again and archived; the cache of what is known of each."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from praison_compressor.messages import content_digest, digest, to_plain
+from praison_compressor.messages.digests import SPARE, MessageCache, canonical, is_bare
+from tests.helpers.transcripts import broken_transcripts
+
+USER = {"role": "user", "content": "hello"}
+
+
+def call(arguments: str = "{}") -> dict[str, Any]:
+    function = {"name": "run", "arguments": arguments}
+    tool_calls = [{"id": "a", "type": "function", "function": function}]
+    return {"role": "assistant", "content": None, "tool_calls": tool_calls}
+
+
+def test_a_digest_that_was_stored_is_the_digest_of_the_message_for_ever() -> None:
+    """Worked out once: another one would make every ledger lose its summaries."""
+    plain = {"role": "user", "content": "grüße 漢字 \ud800", "name": "ann"}
+    calls = {**call('{"x": 1}'), "reasoning_content": "thought"}
+    stored = [digest(plain), content_digest(plain), digest(calls), content_digest(calls)]
+    assert [one.removeprefix("sha256:")[:16] for one in stored] == [
+        *("ca4f34fdbb80023b", "ca4f34fdbb80023b", "8684e1f9f0e415a9", "dfcc883ba8322c12")
+    ]
+
+
+@pytest.mark.parametrize(
+    "key", ["id", "cache_control", "timestamp", "created_at", "created", "index", "_private"]
+)
+def test_what_only_marks_a_message_does_not_change_which_it_is(key: str) -> None:
+    """It is found again without it; the archive tells the two apart."""
+    marked = {**USER, key: "x"}
+    assert digest(marked) == digest(USER)
+    assert content_digest(marked) != content_digest(USER)
+    assert digest({**USER, "other": "x"}) != digest(USER)
+
+
+def test_values_that_say_nothing_do_not_change_which_it_is() -> None:
+    """None, an empty list and an empty mapping are as good as no key; False and 0 are not."""
+    assert {digest({**USER, "audio": nothing}) for nothing in (None, [], {})} == {digest(USER)}
+    others = {digest({**USER, "audio": something}) for something in (False, 0, "")}
+    assert len(others - {digest(USER)}) == 3
+
+
+def test_text_alone_is_the_same_as_one_text_part_and_nothing_else_is() -> None:
+    """Two parts, another key in the part, another type: another message."""
+    text = {"type": "text", "text": "hello"}
+    marked = {**text, "cache_control": {"type": "ephemeral"}}
+    for content in ([text], [marked], (text,)):
+        assert digest({"role": "user", "content": content}) == digest(USER)
+    for content in ([text, text], [{**text, "lang": "en"}], [{**text, "type": "input_text"}], text):
+        assert digest({"role": "user", "content": content}) != digest(USER)
+
+
+def test_cache_marks_are_left_out_at_any_depth() -> None:
+    """They move from turn to turn."""
+    mark = {"cache_control": {"type": "ephemeral"}}
+    marked = {**USER, "x": [{**mark, "y": {**mark, "z": 2}}]}
+    assert digest(marked) == digest({**USER, "x": [{"y": {"z": 2}}]})
+
+
+def test_call_ids_reasoning_and_arguments_are_in_the_digest() -> None:
+    """They are sent, so a change of one is a change."""
+    other_id = [{**call()["tool_calls"][0], "id": "b"}]
+    thinking = [{"type": "thinking", "thinking": "hm", "signature": "s"}]
+    others = [call("[]"), {**call(), "tool_calls": other_id}, {**call(), "reasoning_content": "hm"}]
+    others.append({**call(), "thinking_blocks": thinking})
+    assert len({digest(each) for each in [call(), *others]}) == 5
+
+
+@given(broken_transcripts())
+def test_a_bare_message_is_digested_as_any_other(messages: Any) -> None:
+    """Plain text has one digest of two meanings: both are what the long way gives."""
+    for message in map(to_plain, messages):
+        sealed = json.dumps(message, sort_keys=True, separators=(",", ":")).encode("ascii")
+        assert content_digest(message) == "sha256:" + hashlib.sha256(sealed).hexdigest()
+        assert not is_bare(message) or canonical(message) == message
+
+
+# ---------------------------------------------------------------- what is known of each
+
+leaves = st.none() | st.booleans() | st.integers(-2, 2) | st.floats(-2, 2) | st.text(max_size=3)
+values = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=8,
+)
+messages = st.dictionaries(st.sampled_from(["role", "content", "name", "x"]), values, min_size=1)
+
+
+@given(messages, messages)
+def test_two_messages_are_one_only_if_they_are_equal(one: Any, other: Any) -> None:
+    """What the cache calls the same has the same digests, numbers and booleans told apart."""
+    cache = MessageCache()
+    first, second = cache(one), cache(other)
+    assert first.content_digest == content_digest(one)
+    assert second.content_digest == content_digest(other)
+    assert (first is second) <= (content_digest(one) == content_digest(other))
+
+
+@given(messages)
+def test_a_rebuilt_message_is_found_again(message: Any) -> None:
+    """A host that makes new dictionaries every turn pays for no digest twice."""
+    cache = MessageCache()
+    assert cache(copy.deepcopy(message)) is cache(message)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda m: m.update(content="edited"),
+        lambda m: m.pop("tool_calls"),
+        lambda m: m["tool_calls"][0]["function"].update(arguments="[]"),
+        lambda m: m["tool_calls"].append({"id": "2"}),
+    ],
+)
+def test_an_edit_in_place_is_noticed(edit: Any) -> None:
+    """The same object with other content is another message, at any depth."""
+    message, cache = call(), MessageCache()
+    before = cache(message).digest
+    assert cache(message).digest == before
+    edit(message)
+    assert cache(message).digest == digest(message) != before
+
+
+@pytest.mark.parametrize(("old", "new"), [(1, True), (1, 1.0), (0.0, -0.0), (0, False)])
+def test_numbers_that_python_calls_equal_are_told_apart(old: Any, new: Any) -> None:
+    """1, True and 1.0 are three values to a provider."""
+    message: dict[str, Any] = {"role": "user", "content": [{"type": "x", "value": old}]}
+    cache = MessageCache()
+    before = cache(message)
+    message["content"][0]["value"] = new
+    assert cache(message) is not before
+    assert cache(message).digest == digest(message)
+
+
+def test_objects_inside_a_message_are_read_by_value() -> None:
+    """Tool calls as a client's objects: found again by content, and their edits are noticed."""
+    function = SimpleNamespace(name="run", arguments="{}")
+    message = {**call(), "tool_calls": [SimpleNamespace(id="a", function=function)]}
+    cache = MessageCache()
+    assert cache(message).digest == cache(call()).digest
+    function.arguments = "[]"
+    assert cache(message).digest == cache(call("[]")).digest
+
+
+@pytest.mark.parametrize("bounds", [{"max_messages": 10}, {"max_chars": 60}])
+def test_it_is_bounded(bounds: Any) -> None:
+    """However many messages pass, at most twice the bound are held, and the one in use is."""
+    cache = MessageCache(**bounds)
+    used = {"role": "u", "content": "kept"}
+    first = cache(used)
+    for n in range(1000):
+        assert cache({"role": "u", "content": str(n)}).plain["content"] == str(n)
+        assert cache(used) is first
+    assert cache.size <= 20
+    assert len(cache._by_id) <= 20
+
+
+def test_the_longest_transcript_fits() -> None:
+    """One larger than the bound would be read anew, whole, at every look."""
+    cache = MessageCache(max_messages=10)
+    talk = [{"role": "user", "content": f"message {n}"} for n in range(500)]
+    known = cache.all(talk)
+    assert all(a is b for a, b in zip(known, cache.all([dict(m) for m in talk]), strict=True))
+
+
+def test_objects_are_not_held_for_ever() -> None:
+    """A host that makes new dictionaries of old contents for every request leaves few of them."""
+    cache = MessageCache()
+    for _ in range(50):
+        cache.all([{"role": "user", "content": f"message {number}"} for number in range(100)])
+    assert cache.size == 100
+    assert len(cache._by_id) <= 2 * 100 + SPARE
+
+
+def test_threads_may_share_it() -> None:
+    """Every thread gets the right answer while others fill and turn over the same cache."""
+    cache = MessageCache(max_messages=50)
+    wrong: list[str] = []
+
+    def work(seed: int) -> None:
+        for n in range(300):
+            content = str((n * seed) % 170)
+            if cache({"role": "user", "content": content}).plain["content"] != content:
+                wrong.append(content)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, (3, 5, 7, 11)))
+    assert wrong == []

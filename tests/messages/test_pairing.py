@@ -1,0 +1,254 @@
+"""Lists of messages: calls and results brought together, as OpenAI and as Anthropic have them."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from praison_compressor.messages import (
+    ORPHAN_OPENS,
+    ToolCall,
+    check,
+    digest,
+    is_tools_text,
+    read,
+    steps,
+    text_of,
+    tool_calls_of,
+)
+from praison_compressor.messages.pairing import NO_RESULT
+from praison_compressor.testing import Refusal, Rules, check_messages
+from tests.helpers import native
+from tests.helpers.native import Block, asks, brings, text, use
+from tests.helpers.transcripts import Message, broken_transcripts, call, step, transcripts
+
+USER: Message = {"role": "user", "content": "go"}
+PICTURE: Message = {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}
+
+
+def calling(*calls: Message) -> Message:
+    """An assistant message that makes these calls, in OpenAI's shape."""
+    return {"role": "assistant", "content": None, "tool_calls": list(calls)}
+
+
+def result(id: str, content: Any = "done", **more: Any) -> Message:
+    """The result of the call with that id, in OpenAI's shape."""
+    return {"role": "tool", "tool_call_id": id, "content": content, **more}
+
+
+def refusal_of_openai(messages: Any) -> str | None:
+    """What the strict provider says to these messages; None: it takes them."""
+    # Others than OpenAI take pictures in results: of these the text is looked at.
+    said = [{**m, "content": text_of(m)} if m["role"] == "tool" else m for m in messages]
+    try:
+        check_messages(said, Rules())
+    except Refusal as refusal:
+        return refusal.message
+    return None
+
+
+SHAPES = {
+    "openai": (transcripts(), broken_transcripts(), refusal_of_openai),
+    "anthropic": (
+        native.natives,
+        native.broken_natives(),
+        lambda messages: native.refusal_of([*messages, USER]),
+    ),
+}
+shapes = pytest.mark.parametrize("shape", SHAPES)
+
+
+@shapes
+@given(data=st.data())
+def test_a_valid_transcript_is_read_as_it_is(shape: str, data: st.DataObject) -> None:
+    """Nothing is repaired that a provider would take: the very same dictionaries come back."""
+    valid, _, refusal_of = SHAPES[shape]
+    messages = data.draw(valid)
+    got = read(messages)
+    assert check(messages) == []
+    assert all(a is b for a, b in zip(got.messages, messages, strict=True))
+    assert got.repaired == 0
+    assert refusal_of(got.messages) is None
+
+
+@shapes
+@given(data=st.data())
+def test_a_faulty_transcript_becomes_valid_and_loses_nothing(
+    shape: str, data: st.DataObject
+) -> None:
+    """Whatever a host drops, doubles, moves or mixes, a strict provider takes the view; reading it
+    again changes nothing; every message of the caller is in it once, and stays as it was."""
+    _, broken, refusal_of = SHAPES[shape]
+    messages = data.draw(broken)
+    before = copy.deepcopy(messages)
+    got = read(messages)
+    assert refusal_of(got.messages) is None
+    assert read(got.messages).messages == got.messages
+    assert sorted(o for o in got.origins if o is not None) == list(range(len(messages)))
+    assert messages == before
+
+
+@shapes
+@given(data=st.data())
+def test_no_step_parts_a_call_from_its_result(shape: str, data: st.DataObject) -> None:
+    """Steps cover the list in order; each alone, between a user's words, is a conversation."""
+    valid, _, refusal_of = SHAPES[shape]
+    messages = data.draw(valid)
+    atoms = steps(messages)
+    assert [index for atom in atoms for index in atom] == list(range(len(messages)))
+    for atom in atoms:
+        assert refusal_of([USER, *messages[atom.start : atom.stop], USER]) is None
+
+
+def test_steps_and_the_messages_in_front_are_told() -> None:
+    """A call with all results that follow is one step, everything else a step alone."""
+    plain = [USER, calling(call("a"), call("b")), result("a"), result("b"), USER, result("c")]
+    assert steps(plain) == [range(1), range(1, 4), range(4, 5), range(5, 6)]
+    system, developer = {"role": "system", "content": "s"}, {"role": "developer", "content": "d"}
+    assert [read([system, developer, *rest]).leading for rest in ([], [USER, system])] == [2, 2]
+    assert read([USER, system]).leading == read([]).leading == 0
+    assert read(message for message in [USER, USER]).messages == (USER, USER)
+
+
+# ---------------------------------------------------------------- results as messages
+
+
+def test_a_missing_result_gets_a_stub_in_the_shape_of_its_call() -> None:
+    """At the end of its step, and in front of what the user says next."""
+    transcript = read([calling(call("a"), call("b"), call("c")), result("b"), USER])
+    assert transcript.origins == (0, 1, None, None, 2)
+    assert transcript.repaired == 2
+    assert transcript.messages[2] == result("a", NO_RESULT)
+    assert transcript.steps == (range(4), range(4, 5))
+    messages = [USER, asks(use("a"), use("b")), brings(native.result("b"), text("and?"))]
+    got = read(messages)
+    assert got.messages[2:] == (brings(native.result("a", NO_RESULT)), messages[2])
+    assert got.steps == (range(1), range(1, 4))
+
+
+def test_three_calls_with_one_id_get_three_ids_and_their_results_in_order() -> None:
+    """Names that every provider takes; the caller's own are left alone."""
+    given = [calling(call("x"), call("x"), call("x"), call("y"))]
+    given += [result("x", "first"), result("x", "second"), result("x", "third"), result("y", "own")]
+    messages = read(given).messages
+    ids = [told.id for told in tool_calls_of(messages[0])]
+    assert (len(set(ids)), ids[0], ids[3]) == (4, "x", "y")
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", id) for id in ids)
+    answers = {m["tool_call_id"]: m["content"] for m in messages[1:]}
+    assert [answers[id] for id in ids] == ["first", "second", "third", "own"]
+    assert given[0]["tool_calls"][1]["id"] == "x"
+
+
+def test_results_find_their_calls_whatever_their_order_and_names() -> None:
+    """By id first of all, by name where there is no id, each once, the first that came first."""
+    calls = [call("a"), call("b", "bash"), {**call("c"), "id": None}]
+    results = [
+        result("b", "of b"),
+        {"role": "tool", "name": "read_file", "content": "first without id"},
+        {"role": "tool", "content": "second without id"},
+        result("x", "of nobody"),
+    ]
+    got = read([USER, calling(*calls), *results]).messages
+    said = [message["content"] for message in got if message["role"] == "tool"]
+    assert said == ["of b", "first without id", "second without id"]
+    assert got[-1]["content"] == f"{ORPHAN_OPENS}\nof nobody"
+
+
+def test_an_orphan_says_whose_result_it_was() -> None:
+    """By the name of its tool, where that is a name."""
+    given = [result("x", name="grep"), result("y"), result("z", name=["grep"])]
+    named, nameless, odd = read(given).messages
+    assert named == {"role": "user", "content": f"{ORPHAN_OPENS} (grep)\ndone"}
+    assert nameless == odd == {"role": "user", "content": f"{ORPHAN_OPENS}\ndone"}
+
+
+# ---------------------------------------------------------------- results as blocks
+
+
+def test_calls_are_read_from_blocks() -> None:
+    """Whatever the shape, a call is an id, a name and JSON; one in both shapes is one call."""
+    block = asks(text("I look."), use("a", path="x"), use("b", "bash"))
+    expected = (ToolCall("a", "read_file", '{"path": "x"}'), ToolCall("b", "bash", "{}"))
+    assert tool_calls_of(block) == expected
+    assert [told.id for told in tool_calls_of({**block, "tool_calls": [call("a")]})] == ["a", "b"]
+    assert tool_calls_of(brings(use("a"))) == ()
+
+
+def test_a_result_without_a_call_becomes_text_beside_the_users() -> None:
+    """Its words and pictures stay, it is no tool_result any more, nor the user's word."""
+    lost = brings(native.result("gone", [text("42 rows"), PICTURE]), text("thanks"))
+    view = read([USER, asks(text("Hm.")), lost]).messages
+    assert view[2]["content"] == [text(f"{ORPHAN_OPENS}\n42 rows"), PICTURE, text("thanks")]
+    assert is_tools_text(view[2])
+
+
+def test_a_result_behind_text_moves_to_the_front() -> None:
+    """Providers refuse text before results, in one message and across neighbouring ones."""
+    behind = brings(text("by the way"), native.result("a"))
+    view = read([USER, asks(use("a")), behind]).messages
+    assert view[2]["content"] == [native.result("a"), text("by the way")]
+    for asked, answer in (step("a", "late"), [asks(use("a")), brings(native.result("a"))]):
+        assert read([USER, asked, USER, answer]).origins == (0, 1, 3, 2)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_two_calls_with_one_id_are_told_apart_and_so_are_their_results(together: bool) -> None:
+    """Ids are made unique within a step; results are taken in order, in one message or two."""
+    blocks = [native.result("a", "one"), native.result("a", "two")]
+    messages = [brings(*blocks)] if together else [brings(block) for block in blocks]
+    got = read([USER, asks(use("a", path="1"), use("a", path="2")), *messages]).messages
+    ids = [told.id for told in tool_calls_of(got[1])]
+    brought = [block for message in got[2:] for block in message["content"]]
+    assert len(set(ids)) == 2
+    assert [(b["tool_use_id"], b["content"]) for b in brought] == [(ids[0], "one"), (ids[1], "two")]
+
+
+def test_results_in_several_messages_stand_in_front_of_all_words() -> None:
+    """The API joins neighbours: what holds more than results comes last, and only one may."""
+    gone = brings(native.result("a"), native.result("gone", "x"))
+    got = read([USER, asks(use("a"), use("b")), gone, brings(native.result("b"))])
+    assert got.origins == (0, 1, 3, 2)
+    assert got.messages[3]["content"] == [native.result("a"), text(f"{ORPHAN_OPENS}\nx")]
+    first = brings(native.result("a"), text("one"))
+    second = brings(native.result("b", "rows"), text("two"))
+    view = read([USER, asks(use("a"), use("b")), first, second]).messages
+    assert view[2:4] == (brings(native.result("b", NO_RESULT)), first)
+    assert view[4] == brings(text(f"{ORPHAN_OPENS}\nrows"), text("two"))
+
+
+@pytest.mark.parametrize(
+    ("block", "mended"),
+    [
+        ({"type": "tool_use", "id": "a", "name": "f", "input": '{"x": 1}'}, use("a", "f", x=1)),
+        ({"type": "tool_use", "id": "a", "name": "", "input": {}}, use("a", "unnamed")),
+        ({"type": "tool_use", "id": "a", "name": "f"}, use("a", "f")),
+    ],
+)
+def test_a_call_that_the_api_refuses_is_mended(block: Message, mended: Message) -> None:
+    """Input as text, or none; a name is needed."""
+    messages = [USER, asks(block), brings(native.result("a"))]
+    assert check(messages) == ["messages[1]"]
+    assert read(messages).messages[1] == asks(mended)
+
+
+def test_only_what_the_user_says_makes_a_turn() -> None:
+    """Messages with results alone are none; one with words beside them is."""
+    results = brings(native.result("a")), brings(native.result("b"), text("use port 9090"))
+    assert read([USER, asks(use("a")), results[0], asks(use("b")), results[1]]).users == (0, 4)
+
+
+def test_a_clients_objects_are_blocks() -> None:
+    """`{"role": "assistant", "content": response.content}`, as the vendor's guide has it."""
+    said = Block(type="text", text="I look.", citations=None)
+    called = Block(type="tool_use", id="a", name="read_file", input={"path": "x"})
+    objects = {"role": "assistant", "content": [said, called]}
+    got = read([USER, objects, brings(native.result("a"))])
+    assert got.messages[1] == asks(text("I look."), use("a", path="x"))
+    assert got.steps == (range(1), range(1, 3))
+    marked = brings(native.result("a", cache_control={"type": "ephemeral"}))
+    assert digest(marked) == digest(brings(native.result("a")))
