@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from ..compressor.context_compressor import ContextCompressor
+from ..config import CompressorConfig
+from ..ledger.passages import lines_of, passages, terms
+from ..ledger.references import HOW, Reference, parse
 from ..ledger.segments import Entry, Epoch, Segment, Session, Usage
+from ..ledger.words import Hit
 from ..messages import text_of
-from ..messages.display import excerpt, when
+from ..messages.display import excerpt, in_words, one_line, when
 from ..summaries.prompts import rendering
 from ..tokens.models import input_price
 from ..view.frame import unframe
@@ -97,19 +102,50 @@ def family(epochs: Iterable[Epoch]) -> Iterator[Relative]:
 def show(
     session: SessionId,
     place: Place,
-    segment: Annotated[int | None, option("--segment", "N", "This one's text, from 1.")] = None,
-    originals: Annotated[bool, flag("--originals", "With --segment: what it stands for.")] = False,
+    reference: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[REFERENCE]",
+            help="s2 (an outline), s2.14 (a message), s2.14:900-940 (lines of it).",
+        ),
+    ] = None,
+    full: Annotated[bool, flag("--full", "With s2: its text, and all that it stands for.")] = False,
 ) -> Answer:
-    """Show what a session's ledger holds: its segments, or one of them in full."""
+    """Show what a session's ledger holds: its segments, or what a reference names, word for word.
+
+    References are those that summaries, `search` and `report` print. A long message comes in
+    parts, each with the reference to go on by; `s2 --full` has everything at once.
+    """
     with place.open() as store:
         found = existing(store, place.namespace, session)
         entries = found.entries
-        if segment is None:
+        if reference is None:
+            if full:
+                raise Unusable("--full: of which segment? Name it, as s2")
             return _segments(session, entries)
-        if not 1 <= segment <= len(entries):
-            raise Unusable(f"{session}: no segment {segment}, there are {len(entries)}")
-        entry = entries[segment - 1]
-        return _segment(segment, entry, store.originals(found, entry) if originals else None)
+        named = _named(session, reference, entries)
+        entry = entries[named.segment - 1]
+        if entry.forgotten or (full and named.message is None):
+            return _segment(named.segment, entry, store.originals(found, entry))
+        if full:
+            raise Unusable(f"{reference} --full: it goes with a segment, s{named.segment}")
+        config = CompressorConfig(namespace=place.namespace)
+        text = ContextCompressor(config, store=store).read(reference, session_id=session)
+    return Answer({"session": session, "reference": str(named), "text": text}, [text])
+
+
+def _named(session: str, reference: str, entries: Sequence[Entry]) -> Reference:
+    """What a reference names, where the session has it."""
+    named = parse(reference)
+    if named is None:
+        raise Unusable(f"{one_line(reference)!r} is no reference; {HOW}")
+    if not 1 <= named.segment <= len(entries):
+        raise Unusable(f"{session}: no segment s{named.segment}, there are {len(entries)}")
+    entry = entries[named.segment - 1]
+    count = len(entry.segment.run)
+    if named.message is not None and not entry.forgotten and not 1 <= named.message <= count:
+        raise Unusable(f"{session}: no message {named}, s{named.segment} has {count}")
+    return named
 
 
 def existing(store: SqlStore, namespace: str, session: str) -> Session:
@@ -122,29 +158,34 @@ def _segments(session: str, entries: Sequence[Entry]) -> Answer:
     rows: list[tuple[str | int | None, ...]] = []
     for n, entry in enumerate(entries, 1):
         if entry.forgotten:
-            rows.append((str(n), "forgotten", None, None, None, None, ""))
+            rows.append((f"s{n}", "forgotten", None, None, None, None, ""))
             continue
         found = entry.segment
         text = unframe(found.rendered) or text_of(found.rendered)
         by, begins = found.model or found.method, excerpt(text, 60)
         numbers = (len(found.run), found.source_tokens, found.tokens)
-        rows.append((str(n), found.kind, by, *numbers, begins))
-    columns = ("no.#", "kind", "by", "messages#", "tokens before#", "tokens after#", "begins")
+        rows.append((f"s{n}", found.kind, by, *numbers, begins))
+    columns = ("reference", "kind", "by", "messages#", "tokens before#", "tokens after#", "begins")
     table = Table(columns, rows) if rows else f"{session}: nothing was compressed yet."
     return Answer([_segment_json(n, entry) for n, entry in enumerate(entries, 1)], [table])
 
 
 def _segment_json(n: int, entry: Entry) -> dict[str, Any]:
-    told = {"segment": n, "epoch": entry.epoch, "hash": entry.hash, "forgotten": entry.forgotten}
+    told = {
+        "reference": f"s{n}",
+        "epoch": entry.epoch,
+        "hash": entry.hash,
+        "forgotten": entry.forgotten,
+    }
     return told if entry.forgotten else told | asdict(entry.segment)
 
 
 def _segment(n: int, entry: Entry, messages: Sequence[Any] | None) -> Answer:
     value = {**_segment_json(n, entry), "originals": messages}
     if entry.forgotten:
-        return Answer(value, [f"Segment {n} was forgotten; only its link in the chain is left."])
+        return Answer(value, [f"Segment s{n} was forgotten; only its link in the chain is left."])
     found = entry.segment
-    title = f"segment {n}: {len(found.run)} messages, {found.model or found.method}"
+    title = f"s{n}: {len(found.run)} messages, {found.model or found.method}"
     shown = [Panel(title, text_of(found.rendered), "yellow")]
     if messages is not None:
         shown.append(Panel(f"the {len(messages)} originals", "\n\n".join(rendering(messages))))
@@ -208,11 +249,34 @@ def search(
     session: Annotated[str | None, option("--session", "ID", "Only in this session.")] = None,
     limit: Annotated[int, option("--limit", "N", "At most so many.")] = 10,
 ) -> Answer:
-    """Find messages of stored sessions by their words, best first."""
+    """Find messages of stored sessions by their words, best first.
+
+    Each with the reference that `show SESSION REFERENCE` reads, and the digest that `forget` takes;
+    what was never compressed has no reference yet: `restore` has it.
+    """
     with place.open() as store:
         hits = store.search(place.namespace, query, session, limit)
+        names = {hit.session_id for hit in hits if hit.entry}
+        entries = {name: store.open(place.namespace, name).entries for name in names}
     shown: list[Piece] = []
+    value = []
     for hit in hits:
-        shown.append(Line(f"{hit.session_id}  {hit.message.get('role')}", "bold"))
+        where = _where(hit, entries.get(hit.session_id, ()), query)
+        value.append({**asdict(hit), "reference": where})
+        title = f"{hit.session_id} {where or '(not compressed)'}"
+        shown.append(Line(f"{title}  {hit.message.get('role')}", "bold"))
         shown += [f"    {hit.snippet}", Line(f"    {hit.digest}", "dim")]
-    return Answer(hits, shown or ["Nothing found."])
+    return Answer(value, shown or ["Nothing found."])
+
+
+def _where(hit: Hit, entries: Sequence[Entry], query: str) -> str | None:
+    """The reference of a hit, with the lines that match best where it has more."""
+    number = next((n for n, entry in enumerate(entries, 1) if entry.hash == hit.entry), None)
+    if number is None:
+        return None
+    found = Reference(number, hit.ordinal + 1)
+    lines = lines_of(in_words(hit.message))
+    best = next(iter(passages(lines, terms(query), 1)), None)
+    if best is None or best.last - best.first + 1 == len(lines):
+        return str(found)
+    return str(found.lines(best.first, best.last))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from ...compressor.context_compressor import ContextCompressor
 from ...errors import SessionNotFound
 from ...facts import coverage, extract
+from ...ledger.outlines import in_order
 from ...ledger.segments import Entry, Epoch, Segment, Store, Usage
 from ...messages import Message, content_digest, read, text_of
 from ...messages.display import kind_in_words
@@ -73,16 +74,17 @@ class Card:
     """What it stands for."""
     facts: tuple[Fact, ...]
 
-    def originals(self) -> Iterator[tuple[str, str]]:
-        """Role and text of each message, where it is in the view.
+    def originals(self) -> Iterator[tuple[str, str, str]]:
+        """Reference, role and text of each message, where it is in the view.
 
         What a later summary took over is shown there: a page must not hold everything twice.
         """
         if self.standing:
             texts = rendering([dict(message) for message in self.messages])
-            for message, text in zip(self.messages, texts, strict=True):
+            names = in_order(self.number, self.messages)
+            for name, message, text in zip(names, self.messages, texts, strict=True):
                 cut = text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + " …"
-                yield str(message.get("role")), cut.partition("\n")[2] or cut
+                yield name, str(message.get("role")), cut.partition("\n")[2] or cut
 
 
 @dataclass(frozen=True)
