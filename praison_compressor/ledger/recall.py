@@ -123,6 +123,8 @@ class Recall:
     def _nearest(self, query: str, archive: _Archive) -> str:
         """Nothing was found: which words that do occur are nearest to those asked for."""
         asked = words(query)
+        if not asked:
+            return f'Nothing was asked: give a query, or {READ}("") for what is archived.'
         known = archive.words()
         near = [difflib.get_close_matches(word, known, n=2, cutoff=0.75) for word in asked[:8]]
         held = list(dict.fromkeys(word for some in near for word in some))
@@ -383,14 +385,17 @@ def recall_tools(
     turn: Callable[[], Hashable] = lambda: None,
     turn_tokens: int | None = TURN_TOKENS,
 ) -> list[Callable[..., str]]:
-    """The two functions to give to an agent as tools.
+    """The two functions to give to an agent as tools. Arguments that a model invents, or leaves out,
+    do not end its turn.
 
     Inside an agent's turn they answer in words whatever happens: a store that cannot be read is
     said, not raised. `turn` and `turn_tokens` as in `Recall`.
     """
     recall = Recall(store, session, count, turn, turn_tokens)
 
-    def search_conversation_archive(query: str, limit: int = 5, tokens: int = 800) -> str:
+    def search_conversation_archive(
+        query: str = "", limit: int = 5, tokens: int = 800, **invented: Any
+    ) -> str:
         """Search earlier messages of this conversation that were summarized away. Use it before
         repeating work, or when an exact detail (path, id, number, error, wording) is not in view.
 
@@ -404,7 +409,7 @@ def recall_tools(
         """
         return _answered(lambda: recall.search(str(query), _number(limit, 5), _number(tokens, 800)))
 
-    def read_conversation_archive(reference: str = "", tokens: int = 800) -> str:
+    def read_conversation_archive(reference: str = "", tokens: int = 800, **invented: Any) -> str:
         """Read earlier messages of this conversation word for word.
 
         Args:
