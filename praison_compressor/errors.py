@@ -42,15 +42,19 @@ class InvalidMessages(CompressorError, ValueError):
 class BudgetTooSmall(CompressorError):
     """What cannot be dropped needs more tokens than there are.
 
-    `needed` and `budget` are tokens.
+    `needed` and `budget` are tokens; `culprit` names the largest message of it.
     """
 
-    def __init__(self, needed: int, budget: int, what: str = "head and newest turn") -> None:
+    def __init__(
+        self, needed: int, budget: int, what: str = "head and newest turn", culprit: str = ""
+    ) -> None:
         self.needed = needed
         self.budget = budget
+        self.culprit = culprit
+        largest = f" (the largest is {culprit})" if culprit else ""
         super().__init__(
-            f"{what} need {needed} tokens, the budget is {budget}; use a model with a larger "
-            "window, raise context_window or target_tokens, or lower output_reserve"
+            f"{what} need {needed} tokens{largest}, the budget is {budget}; use a model with a "
+            "larger window, raise context_window or target_tokens, or lower output_reserve"
         )
 
 

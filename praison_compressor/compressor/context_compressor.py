@@ -15,7 +15,9 @@ from ..config import CompressorConfig, whole
 from ..errors import CompressorError, LedgerError
 from ..events import Event, Listener
 from ..ledger.memory import MemoryStore
+from ..ledger.recall import Recall
 from ..ledger.segments import Session, Store
+from ..ledger.tools import recall_tools
 from ..messages import Message, as_list, to_plain
 from ..summaries.protocol import as_summarizer
 from ..summaries.threads import run
@@ -168,7 +170,7 @@ class ContextCompressor:
         plan = self._pipeline.projector.plan(call, look)
         if plan is not None and not call.pays:
             # What a static text leaves over goes to the tail: how much, its writing alone tells.
-            plan = self._pipeline.writing.static(call, look, plan).plan
+            plan = self._pipeline.writing.static(call, look, plan, recorded=True).plan
         lines = self._pipeline.projector.masks(call, look) if plan and plan.masks else {}
         return preview_of(call, look, plan, lines, self.tokens)
 
@@ -244,10 +246,8 @@ class ContextCompressor:
 
         Set `recall=True` in the configuration too, so that summaries name them. Together their
         answers are of at most `turn_tokens` (None: no bound); ask for new ones at each turn, as
-        `CompressResult.recall_tools` has them. Their schemas are `ledger.recall.SCHEMAS`.
+        `CompressResult.recall_tools` has them.
         """
-        from ..ledger.recall import recall_tools
-
         session = self._opener(session_id)
         return recall_tools(self.store, session, self.tokens.text, turn_tokens=turn_tokens)
 
@@ -262,8 +262,6 @@ class ContextCompressor:
         Raises:
             LedgerError: the store cannot be read.
         """
-        from ..ledger.recall import Recall
-
         recall = Recall(self.store, self._opener(session_id), self.tokens.text, turn_tokens=None)
         return recall.read(reference, tokens)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from ..events import Event
 from ..facts import Coverage, coverage
-from ..ledger.recall import SCHEMAS
 from ..ledger.segments import Segment, Usage
+from ..ledger.tools import SCHEMAS
 from ..messages import Message
 from ..summaries.prompts import rendering
 from ..summaries.protocol import Written

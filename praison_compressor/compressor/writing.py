@@ -77,12 +77,14 @@ class Writing:
         draft = Draft(plan, billed(texts, spent))
         return await asyncio.to_thread(self._refitted, call, look, draft, writer)
 
-    def static(self, call: CompressCall, look: Look, plan: Plan) -> Draft:
-        """The plan's texts without a model, for a view that is recorded nowhere."""
+    def static(
+        self, call: CompressCall, look: Look, plan: Plan, *, recorded: bool = False
+    ) -> Draft:
+        """The plan's texts without a model, with references where they are to be recorded."""
         writer = self._writer(call)
-        briefs = briefs_for(call, look, plan, recorded=False)
+        briefs = briefs_for(call, look, plan, recorded=recorded)
         texts = [writer.static(brief) for brief in briefs]
-        return self._refitted(call, look, Draft(plan, texts, recorded=False), writer)
+        return self._refitted(call, look, Draft(plan, texts, recorded=recorded), writer)
 
     def _refitted(
         self, call: CompressCall, look: Look, draft: Draft, writer: SummaryWriter

@@ -4,5 +4,8 @@
 - `words`: how messages are found by their words, the same in every store
 - `memory`: a store in this process's memory
 - `sql`: a store in SQLite or PostgreSQL
-- `recall`: the two tools by which an agent searches and reads its session's archive
+- `references`: the one way to name archived text, as s2.14:900-940
+- `passages`, `outlines`: the lines of a text that a query is about; a segment in a line a stretch
+- `recall`: searching and reading a session's archive within a budget
+- `tools`: the two functions by which an agent does so
 """

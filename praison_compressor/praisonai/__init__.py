@@ -8,6 +8,7 @@ In the order in which a turn passes them:
 - `commands`: slash commands; every other prompt begins a turn
 - `wire`, `requests`: every request on its way out, as messages and back
 - `agent_compressor`: `agent.context_compressor`, the view of each request
+- `recall`: the tools by which an agent reaches what was compressed
 - `engines`: one `ContextCompressor` per model, and the agent's own model as summarizer
 - `sessions`: where the ledger is, and compressions in the host's session store
 - `notices`: hooks, stream, display and status

@@ -17,8 +17,8 @@ from ..compressor.result import CompressResult
 from ..config import CompressorConfig
 from ..errors import StoreUnavailable
 from ..events import Event, Listener
-from ..ledger.recall import recall_tools
 from ..ledger.segments import Store
+from ..ledger.tools import recall_tools
 from ..messages import Message
 from ..messages.forks import renewed
 from ..summaries.threads import run

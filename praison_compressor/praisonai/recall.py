@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..errors import CompressorError
-from ..ledger.recall import SCHEMAS
+from ..ledger.tools import SCHEMAS
 
 log = logging.getLogger(__name__)
 

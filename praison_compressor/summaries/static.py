@@ -141,7 +141,8 @@ class FactFinder:
 
     def of(self, messages: tuple[Message, ...], references: tuple[str, ...] = ()) -> Facts:
         """What must survive of the messages, which the archive reads by these references."""
-        return replace(self._found_in(messages), references=references)
+        facts = self._found_in(messages)
+        return replace(facts, references=references) if references else facts
 
     def _found_in(self, messages: tuple[Message, ...]) -> Facts:
         for known, facts in self._found:

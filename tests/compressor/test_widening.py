@@ -42,4 +42,6 @@ def test_the_same_view_comes_again():
     again = ours.compress_sync(messages, target_tokens=target)
     assert again.messages == first.messages
     assert again.summary_method == "reused"
-    assert ours.best_view(messages, target_tokens=target, session_id="other") == first.messages
+    # Recorded nowhere it has no references, and the tail what they would take.
+    best = ours.best_view(messages, target_tokens=target, session_id="other")
+    assert 0.95 * target < TOKENS.messages(best) <= target

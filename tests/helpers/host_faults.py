@@ -55,8 +55,6 @@ FAULTS = (
                 for path in ("litellm", "litellm responses")
                 for mode in ("stream", "iter_stream")
             ),
-            "testing/test_host.py::test_an_agent_streams[litellm chat]",
-            "testing/test_host.py::test_an_agent_streams[litellm responses]",
         ),
     ),
     Fault(

@@ -13,6 +13,7 @@ import pytest
 from praisonaiagents import Agent
 
 from praison_compressor import install, uninstall
+from praison_compressor.ledger.recall import READ, SEARCH
 from praison_compressor.praisonai import CompressorContext
 from praison_compressor.testing import LocalProvider
 
@@ -98,6 +99,10 @@ def look_up(topic: str, part: int) -> str:
 
 def numbered(tool: str, nth: int) -> dict[str, Any]:
     """Arguments that differ in each call: the host stops an agent that repeats itself."""
+    if tool == SEARCH:
+        return {"query": f"END-{nth}"}
+    if tool == READ:
+        return {"reference": f"s1.{nth}"}
     return {"topic": f"topic-{nth}", "part": nth}
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from praisonaiagents import ExecutionConfig
 
+from praison_compressor.ledger.recall import READ, SEARCH
 from praison_compressor.testing import LocalProvider, Worker
 from tests.helpers.hosting import PATHS, agent, context, of_agent, turn
 from tests.hostile.attacks import CANARY, CONTROL, TOOLS, attacks
@@ -29,7 +30,9 @@ def talk(host: LocalProvider, path: str, pages: list[str]) -> tuple[list[Any], l
         return "\n".join(pages[start : start + EACH])
 
     numbers = iter(range(1_000))
-    worker = Worker(10, arguments=lambda name, nth: {"page": next(numbers)}, answer="Noted.")
+    worker = Worker(
+        10, tool="fetch", arguments=lambda name, nth: {"page": next(numbers)}, answer="Noted."
+    )
     host.answer_with(worker)
     long = ExecutionConfig(max_iter=40, max_tool_calls_per_turn=99)
     ours = context(host, tool_policies={"*": "summarize"})  # read, not masked
@@ -52,9 +55,11 @@ def test_an_attacked_agent_is_sent_its_own_instructions_and_data(
     """On the wire: one system message, ours untouched; what attacks say is data in its frame."""
     host.route("aux", Worker(answer=answer))
     requests, told = talk(host, path, ATTACKS)
-    (system,) = {str(m["content"]) for r in requests for m in r.messages if m["role"] == "system"}
+    systems = {str(m["content"]) for r in requests for m in r.messages if m["role"] == "system"}
+    # The host names an agent's tools there: the recall tools came with the first compression.
+    assert len({each.replace(f", {SEARCH}, {READ}", "") for each in systems}) == 1
     assert len(told) > 2
-    assert CANARY not in system
+    assert CANARY not in str(systems)
     for text in told:
         assert text.lower().count("</conversation-summary>") == 1
         assert CONTROL.findall(text) == []

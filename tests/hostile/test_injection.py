@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, CompressResult, ContextCompressor
-from praison_compressor.messages import Message, check, is_result, text_of, tool_calls_of
+from praison_compressor.messages import Message, check, is_result, read, text_of, tool_calls_of
 from praison_compressor.summaries.prompts import INSTRUCTIONS
 from tests.hostile.attacks import CANARY, CONTROL, Attack, attacks
 
@@ -99,7 +99,8 @@ def test_content_stays_inside_its_frame_in_the_request(attack: Attack) -> None:
             assert tags(asked, name) == (0, 0)
         assert CONTROL.findall(asked) == []
     session = ours.store.open("default", ours.session_id)
-    shown = [m for each in session.entries for m in ours.store.originals(session, each) or ()]
+    kept = [m for each in session.entries for m in ours.store.originals(session, each) or ()]
+    shown = read(kept).messages
     spoken = sum(1 + len(() if is_result(m) else tool_calls_of(m)) for m in shown)
     lines = [line for asked in bodies for line in asked.splitlines()]
     assert len([line for line in lines if MARK.match(line)]) == spoken

@@ -18,9 +18,9 @@ from praison_compressor import (
     Store,
     StoreUnavailable,
 )
-from praison_compressor.ledger.recall import recall_tools
 from praison_compressor.ledger.segments import Session
 from praison_compressor.ledger.sql.store import SqlStore, open_store
+from praison_compressor.ledger.tools import recall_tools
 from praison_compressor.messages import content_digest
 from tests.helpers.native import to_native
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
@@ -189,6 +189,15 @@ def test_arguments_of_a_wrong_type_are_answered_in_words(store: Store, wrong: An
     assert read(wrong)
 
 
+def test_what_a_model_invents_or_leaves_out_is_no_error(store: Store) -> None:
+    """A host ends a turn whose tool was called with arguments that it does not take."""
+    committed(store, "s", talk(4))
+    search, read = tools(store)
+    assert "hello" in search(query="hello", page=2, in_file="x")
+    assert read(topic="hello") == read()
+    assert "give a query" in search()
+
+
 @pytest.mark.parametrize("reference", ["s0", "s9", "s1.9", "s1.0"])
 def test_a_reference_to_nothing_is_answered_with_what_there_is(
     store: Store, reference: str
@@ -244,7 +253,8 @@ def test_tools_explain_themselves() -> None:
     """A host makes a schema of name, signature and docstring: each argument is described."""
     for tool in recall_tools(MemoryStore(), lambda: Session("n", "s", "s", None), count):
         document = inspect.getdoc(tool) or ""
-        parameters = inspect.signature(tool).parameters
+        every = inspect.signature(tool).parameters
+        parameters = {name: each for name, each in every.items() if name != "invented"}
         assert parameters
         assert all(f"{name}: " in document for name in parameters)
         assert all(p.annotation in ("str", "int") for p in parameters.values())

@@ -114,7 +114,7 @@ def test_the_command_says_so_too(
     path.write_text(json.dumps(items(1)))
     code, _, said = runner(monkeypatch, capfd)("inspect", path)
     assert code != 0
-    assert "message 1 of the file is an item of OpenAI's Responses API" in said
+    assert "message 1 is an item of OpenAI's Responses API" in said
     assert "to_messages" in said
 
 

@@ -287,7 +287,7 @@ def test_other_slashes_are_words(host: LocalProvider) -> None:
 
 def test_pruning_counts_no_output_that_a_summary_stands_for(host: LocalProvider) -> None:
     """As many as stood in full in the last view before its newest turn."""
-    host.answer_with(Worker(1, parallel=2, arguments=numbered, answer="Noted."))
+    host.answer_with(Worker(1, parallel=2, tool="look_up", arguments=numbered, answer="Noted."))
     asked = context(host, mask_above_tokens=50, llm_summarize=False, auxiliary_model=None)
     made = agent(host, OPENAI, asked, tools=[look_up])
     MODES["iter_stream"](made, [turn(n) for n in range(16)])
@@ -313,7 +313,7 @@ def test_compacting_by_masks_alone_is_told(host: LocalProvider, mode: str) -> No
         return look_up(topic, part) + WORDS * 50
 
     host.set_window(100_000)
-    host.answer_with(Worker(2, parallel=3, arguments=numbered, answer="Noted."))
+    host.answer_with(Worker(2, parallel=3, tool="read_page", arguments=numbered, answer="Noted."))
     made = agent(host, OPENAI, context(host, context_window=20_000), tools=[read_page])
     MODES["iter_stream"](made, [turn(n) for n in range(3)])
     host.answer_with(Worker(answer="Noted."))

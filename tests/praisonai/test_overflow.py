@@ -70,7 +70,11 @@ def test_finished_tools_do_not_run_again(host: LocalProvider, path: str) -> None
         runs.append(topic)
         return f"{topic}: " + turn(1, words=12)
 
-    host.answer_with(Worker(16, arguments=lambda tool, nth: {"topic": f"t{nth}"}, answer="Noted."))
+    host.answer_with(
+        Worker(
+            16, tool="look_up", arguments=lambda tool, nth: {"topic": f"t{nth}"}, answer="Noted."
+        )
+    )
     made = agent(
         host,
         path,

@@ -58,6 +58,7 @@ def test_an_agent_inside_a_tool_is_itself(host: LocalProvider, path: str) -> Non
     host.answer_with(
         Worker(
             lambda asked: 2 if asked.tools else 0,
+            tool="ask_inner",
             arguments=lambda tool, nth: {"topic": f"topic {nth} of {len(inner.chat_history)}"},
             answer="Noted. " * 12,
         )

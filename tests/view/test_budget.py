@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from praison_compressor import BudgetTooSmall, CompressorConfig
+from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor
 from praison_compressor.view.budget import Budget
+from tests.helpers.transcripts import step
 
 
 def test_facts_have_three_thousand_tokens_where_an_eighth_of_the_target_allows_them() -> None:
@@ -35,3 +36,17 @@ def test_a_window_that_is_exactly_taken_has_no_room() -> None:
     with pytest.raises(BudgetTooSmall) as caught:
         Budget.of(config, 1_000, 400)
     assert (caught.value.needed, caught.value.budget) == (1_000, 1_000)
+
+
+def test_what_is_too_large_is_named() -> None:
+    """Which message, whose it is, what it takes: nobody has to look for it."""
+    messages = [
+        {"role": "system", "content": "You look after logs."},
+        {"role": "user", "content": "Look."},
+        *step("a", "word " * 9_000, "read_log", path="x.log"),
+    ]
+    ours = ContextCompressor(CompressorConfig(model="gpt-4o", context_window=8_000))
+    with pytest.raises(BudgetTooSmall, match=r"messages\[3\] with 9\d{3}, the result of read_log"):
+        ours.compress_sync(messages)
+    with pytest.raises(BudgetTooSmall, match=r"messages\[1\] with \d+, of the role user"):
+        ours.compress_sync([messages[0], {"role": "user", "content": "Look. " * 9_000}])

@@ -241,7 +241,7 @@ class Database:
                 if not self.is_sqlite:
                     connection.execute(text(f"SELECT pg_advisory_xact_lock({_MAKING})"))
                 known = _about(connection) or _made(connection, self._codec)
-        if known.get("layout") != LAYOUT:
+        if known.get("layout") != LAYOUT or "pepper" not in known:
             raise StoreUnavailable(
                 f"{self.place} was written by another version, and its layout is unknown here "
                 f"(expected {LAYOUT.decode()}); use the version that wrote it, or another store"

@@ -43,6 +43,9 @@ def translated(where: str) -> Iterator[None]:
         raise LedgerConflict(f"{where}: another writer was first ({_short(error)})") from error
     except SQLAlchemyError as error:
         raise _translation(where, error) from error
+    except UnicodeEncodeError as error:  # names only: messages are stored as bytes
+        said = f"{where} cannot hold {error.object[:60]!r}: no text in UTF-8"
+        raise LedgerError(f"{said}; name it otherwise") from error
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise StoreUnavailable(f"{where}: {reason}; check the path and its rights") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .asking import ask
+from .asking import QUESTIONS, ask
 from .cases import cases
 from .sheets import make, mark
 from .table import show
@@ -30,7 +30,7 @@ def main() -> None:
     asking.add_argument("session")
     asking.add_argument("tool")
     asking.add_argument("given", nargs="*", metavar="NAME=VALUE")
-    asking.add_argument("--log", default="calls.jsonl")
+    asking.add_argument("--log", default=QUESTIONS)
     given = parser.parse_args()
     if given.command == "ask":
         print(ask(given.folder, given.session, given.tool, given.given, given.log))

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from .asking import calls
 from .cases import Case
 
 KINDS = ("user", "state", "fact", "why", "newest")
@@ -40,15 +41,15 @@ def _answers(folder: Path, cases: Sequence[Case]) -> Table:
                 kinds[question["kind"]] += marked[letter]
                 false += marked[letter] < 0
         whole = sum(kinds.values())
-        calls = _calls(folder / method / "calls.jsonl")
+        asked_for = calls(folder / method / "calls.jsonl")
         table.add_row(
             method,
             *(f"{kinds[kind]:g}" for kind in KINDS),
             f"{whole:g}",
             f"{100 * whole / asked.total():.0f}",
             str(false),
-            str(len(calls)),
-            f"{sum(each['tokens'] for each in calls) / asked.total():.0f}",
+            str(len(asked_for)),
+            f"{sum(each['tokens'] for each in asked_for) / asked.total():.0f}",
             f"{sum(_load(folder / method / 'sizes.json').values()):,}",
         )
     return table
@@ -61,19 +62,15 @@ def _steps(folder: Path, cases: Sequence[Case]) -> Table:
         "continued from", f"of {10 * len(cases)}", "calls: median", "tokens: median, most"
     )
     for method, letter in letters.items():
-        calls = _calls(folder / method / "steps-calls.jsonl")
-        number = [sum(c["session"] == str(case.number) for c in calls) for case in cases]
+        made = calls(folder / method / "steps-calls.jsonl")
+        number = [sum(c["session"] == str(case.number) for c in made) for case in cases]
         tokens = [
-            sum(c["tokens"] for c in calls if c["session"] == str(case.number)) for case in cases
+            sum(c["tokens"] for c in made if c["session"] == str(case.number)) for case in cases
         ]
         whole = sum(marks[str(case.number)][letter] for case in cases)
         size = f"{median(tokens):,.0f}, {max(tokens):,}"
         table.add_row(method, f"{whole:g}", f"{median(number):g}", size)
     return table
-
-
-def _calls(log: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
 
 def _load(path: Path) -> Any:

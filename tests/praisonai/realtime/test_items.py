@@ -272,8 +272,6 @@ def test_what_is_folded_reads_as_a_valid_chat(items, low):
     marks = Marks(low, low + 4)
     batch = choose(items, marks)
     messages = messages_of(batch)
-    problems = check(messages)
-    assert {problem.code for problem in problems} <= {"unanswered", "empty"}
     assert check(read(messages).messages) == []
     ids = [item.id for item in batch]
     told = json.dumps(messages)

@@ -1,0 +1,116 @@
+"""The two recall tools as functions for an agent, and as a request describes them to its model."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from ..errors import CompressorError
+from .recall import READ, SEARCH, TURN_TOKENS, Recall
+from .segments import Session, Store
+
+__all__ = ["SCHEMAS", "recall_tools"]
+
+logger = logging.getLogger(__name__)
+
+
+def recall_tools(
+    store: Store,
+    session: Callable[[], Session],
+    count: Callable[[str], int],
+    *,
+    turn: Callable[[], Hashable] = lambda: None,
+    turn_tokens: int | None = TURN_TOKENS,
+) -> list[Callable[..., str]]:
+    """The two functions to give to an agent as tools.
+
+    Arguments that a model invents, or leaves out, do not end its turn.
+
+    Inside an agent's turn they answer in words whatever happens: a store that cannot be read is
+    said, not raised. `turn` and `turn_tokens` as in `Recall`.
+    """
+    recall = Recall(store, session, count, turn, turn_tokens)
+
+    def search_conversation_archive(
+        query: str = "", limit: int = 5, tokens: int = 800, **invented: Any
+    ) -> str:
+        """Search earlier messages of this conversation that were summarized away. Use it before
+        repeating work, or when an exact detail (path, id, number, error, wording) is not in view.
+
+        Args:
+            query: An exact identifier or phrase finds best; of several words, what has most.
+            limit: How many passages to list at most.
+            tokens: How long the answer may be, at most 2000.
+
+        Returns:
+            Passages, each with its reference, such as s2.14:900-904.
+        """
+        return _answered(lambda: recall.search(str(query), _number(limit, 5), _number(tokens, 800)))
+
+    def read_conversation_archive(reference: str = "", tokens: int = 800, **invented: Any) -> str:
+        """Read earlier messages of this conversation word for word.
+
+        Args:
+            reference: s2.14 for a message, s2.14:900-940 for lines of it, s2.14:922 for the lines
+                around one, s2.14-20 for messages, s2 for a segment's outline; empty for all.
+            tokens: How long the answer may be, at most 2000.
+
+        Returns:
+            The text as it was, or how to go on where it is too long for one answer.
+        """
+        return _answered(lambda: recall.read(str(reference or ""), _number(tokens, 800)))
+
+    return [search_conversation_archive, read_conversation_archive]
+
+
+def _schema(name: str, description: str, **parameters: tuple[str, str]) -> dict[str, Any]:
+    properties = {
+        key: {"type": kind, "description": said} for key, (kind, said) in parameters.items()
+    }
+    required = ["query"] if "query" in parameters else []
+    form = {"type": "object", "properties": properties, "required": required}
+    return {
+        "type": "function",
+        "function": {"name": name, "description": description, "parameters": form},
+    }
+
+
+SCHEMAS = (
+    _schema(
+        SEARCH,
+        "Search earlier messages of this conversation that were summarized away. Use it before "
+        "repeating work, or when an exact detail (path, id, number, error, wording) is not in "
+        "view. Returns passages with references such as s2.14:900-904.",
+        query=("string", "An exact identifier or phrase finds best; of words, what has most."),
+        limit=("integer", "How many passages to list at most (5)."),
+        tokens=("integer", "How long the answer may be (800, at most 2000)."),
+    ),
+    _schema(
+        READ,
+        "Read earlier messages of this conversation word for word.",
+        reference=(
+            "string",
+            "s2.14 for a message, s2.14:900-940 for lines of it, s2.14:922 for the lines around "
+            "one, s2.14-20 for messages, s2 for a segment's outline; empty for all.",
+        ),
+        tokens=("integer", "How long the answer may be (800, at most 2000)."),
+    ),
+)
+"""The tools as a chat request describes them to the model."""
+
+
+def _number(given: Any, otherwise: int) -> int:
+    """The number that a model meant: some write them as text, or as nothing."""
+    try:
+        return int(given)
+    except (TypeError, ValueError, OverflowError):
+        return otherwise
+
+
+def _answered(ask: Callable[[], str]) -> str:
+    try:
+        return ask()
+    except CompressorError as error:
+        logger.warning("the archive could not be read: %s", error)
+        return f"The archive cannot be read just now: {error}"
