@@ -142,8 +142,10 @@ def _named(session: str, reference: str, entries: Sequence[Entry]) -> Reference:
     if not 1 <= named.segment <= len(entries):
         raise Unusable(f"{session}: no segment s{named.segment}, there are {len(entries)}")
     entry = entries[named.segment - 1]
-    count = len(entry.segment.run)
-    if named.message is not None and not entry.forgotten and not 1 <= named.message <= count:
+    first, count = named.message, len(entry.segment.run)
+    if first is None or entry.forgotten:
+        return named
+    if not 1 <= first <= count or (named.last_message or first) < first:
         raise Unusable(f"{session}: no message {named}, s{named.segment} has {count}")
     return named
 

@@ -130,6 +130,19 @@ def test_every_summary_stands_beside_what_it_stands_for() -> None:
     assert all(card.facts for card in standing)
 
 
+def test_the_references_on_the_page_are_those_that_are_read() -> None:
+    """Beside each original stands what reads it."""
+    ours = made()
+    life = life_of_transcript(transcript(60), ours, title="An audit")
+    text = Page(render(life)).text
+    shown = [each for card in life.cards for each in card.originals()]
+    assert len(shown) > 50
+    assert [name for name, role, _ in shown if f" {name} {role} " not in text] == []
+    outputs = [(name, said.splitlines()[0]) for name, role, said in shown if role == "tool"]
+    assert outputs
+    assert [name for name, said in outputs if said not in ours.read(name)] == []
+
+
 def test_a_models_own_words_and_what_was_added_are_told_apart(provider: LocalProvider) -> None:
     """The bars show what the model held alone; the addition is marked."""
     provider.answer_with(Summarizer(text="The ledgers balance so far."))

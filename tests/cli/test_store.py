@@ -13,6 +13,7 @@ from cryptography.fernet import Fernet
 from praisonaiagents.paths import get_sessions_dir
 from praisonaiagents.session import HierarchicalSessionStore
 
+from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.ledger.sql import database
 from praison_compressor.ledger.sql.database import default_path
 from praison_compressor.ledger.sql.store import open_store
@@ -52,15 +53,46 @@ def test_what_was_compressed_can_be_read_and_searched(run: Run, view: Path) -> N
     """A segment's text, its originals, and a word that only they hold."""
     rows = run("show", SESSION, "--json").json
     assert sum(len(row["run"]) for row in rows) > 0
-    text = run("show", SESSION, "--segment", 1, "--originals").out
-    assert "originals" in text
-    assert run("show", SESSION, "--segment", 99).code == 2
+    assert "originals" in run("show", SESSION, "s1", "--full").out
     for words in ("FACT-3", "never change LEDGER-7", "FACT-29"):  # the task and the newest turn too
         for where in ((), ("--session", SESSION)):
             assert run("search", words, *where, "--json").json[0]["session_id"] == SESSION
     assert "FACT-3" in run("search", "FACT-3").out
     assert "limit=0: expected" in run("search", "FACT-3", "--limit", 0).err
     assert run("search", "zebra crossing").out == "Nothing found.\n"
+
+
+def test_what_search_names_is_read_by_its_reference(run: Run, view: Path, tmp_path: Path) -> None:
+    """The lines of a hit, its message, its segment's outline: as the library reads them."""
+    (hit, *_) = run("search", "FACT-3", "--json").json
+    where = hit["reference"]
+    message = where.partition(":")[0]
+    assert where != message  # lines: the output has thirty
+    assert f"{SESSION} {where}  tool" in run("search", "FACT-3").out
+    store = open_store(f"sqlite:///{tmp_path / 'ledger.db'}")
+    ours = ContextCompressor(CompressorConfig(), store=store)
+    assert "FACT-3\n" in run("show", SESSION, where).out
+    assert "row 29: " not in run("show", SESSION, where).out
+    assert "row 29: " in run("show", SESSION, message).out
+    for reference in (where, message, "s1"):
+        told = run("show", SESSION, reference, "--json").json
+        assert told["text"] == ours.read(reference, session_id=SESSION)
+        assert run("show", SESSION, reference).out == told["text"] + "\n"
+    ours.close()
+    assert f"{message.partition('.')[0]} " in run("show", SESSION).out
+    (newest, *_) = run("search", "FACT-29", "--json").json
+    assert newest["reference"] is None
+    assert "(not compressed)" in run("search", "FACT-29").out
+
+
+@pytest.mark.parametrize(
+    "wrong", ["s99", "s0", "s1.9999", "s1.0", "s1.5-3", "14", "[14]", "sha256:1f", ""]
+)
+def test_a_wrong_reference_is_one_line_and_exit_code_2(wrong: str, run: Run, view: Path) -> None:
+    """It says what there is, or how references are written."""
+    done = run("show", SESSION, wrong)
+    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
+    assert "there are" in done.err or "s1 has" in done.err or "s2.14:900-940" in done.err
 
 
 @pytest.mark.parametrize(

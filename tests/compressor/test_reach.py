@@ -1,0 +1,87 @@
+"""What a view leaves out is in reach: by the result's tools, and by `read`, in every store."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from praison_compressor import CompressorConfig, ContextCompressor, CompressResult, Store
+from tests.helpers.transcripts import session
+
+pytest_plugins = ["tests.helpers.stores"]
+
+CONFIG = CompressorConfig(model="gpt-4o", recall=True)
+SESSION = "s"
+
+
+@pytest.fixture
+def ours(store: Store) -> ContextCompressor:
+    """A compressor on each store."""
+    return ContextCompressor(CONFIG, store=store)
+
+
+def compressed(ours: ContextCompressor, name: str = SESSION) -> CompressResult:
+    """A session of which the first turns are compressed."""
+    return ours.compress_sync(session(30), session_id=name, target_tokens=2_500, force=True)
+
+
+def test_a_results_tools_find_and_read_what_its_view_lacks(ours: ContextCompressor) -> None:
+    """Called by name with JSON, as the loop of whoever sends the request calls them."""
+    result = compressed(ours)
+    tools = {tool.__name__: tool for tool in result.recall_tools}
+    described = [schema["function"] for schema in result.recall_schemas]
+    assert [each["name"] for each in described] == list(tools)
+    assert all(name in str(result.messages) for name in tools)
+    search, read = tools.values()
+    assert "END-3-1" not in str(result.messages)
+    found = search(**json.loads('{"query": "END-3-1", "limit": 1}'))
+    reference = found.partition("\n[")[2].partition("]")[0]
+    assert "END-3-1" in read(**{next(iter(described[1]["parameters"]["properties"])): reference})
+
+
+def test_where_nothing_is_left_out_there_are_no_tools(ours: ContextCompressor) -> None:
+    """Nor schemas; and what a caller does to the schemas is not done to the next."""
+    whole = ours.compress_sync(session(2), session_id="short")
+    assert (whole.recall_tools, whole.recall_schemas) == ((), [])
+    result = compressed(ours)
+    result.recall_schemas[0]["function"].clear()
+    assert result.recall_schemas[0]["function"]["name"] == "search_conversation_archive"
+
+
+def test_each_results_tools_have_a_turns_budget_of_their_own(ours: ContextCompressor) -> None:
+    """Spent, they say so; those of the next request read on, a turn that only adds among them."""
+    compressed(ours)
+    result = compressed(ours)
+    _, read = result.recall_tools
+    answers = [read("s1", 2_000) for _ in range(40)]
+    assert "budget for the archive, 4,000 tokens, is spent" in answers[-1]
+    assert sum(map(ours.tokens.text, answers[: -answers.count(answers[-1])])) <= 4_000
+    more = [*session(30), {"role": "user", "content": "Go on."}]
+    quiet = ours.compress_sync(more, session_id=SESSION)
+    assert "s1.1" in quiet.recall_tools[1]("s1")
+
+
+def test_read_gives_every_message_word_for_word(ours: ContextCompressor) -> None:
+    """By its reference; a segment is an outline, nothing named is the list, of this session only."""
+    compressed(ours)
+    held = ours.store.open("default", SESSION)
+    originals = ours.store.originals(held, held.entries[0])
+    assert originals
+    said = [(n, m["content"]) for n, m in enumerate(originals, 1) if m.get("content")]
+    assert [n for n, text in said if text not in ours.read(f"s1.{n}", session_id=SESSION)] == []
+    assert "s1.1" in ours.read("s1", session_id=SESSION)
+    assert "s1: " in ours.read(session_id=SESSION)
+    assert "has been archived" in ours.read("s1.1", session_id="another")
+
+
+def test_read_is_of_whole_lines_within_its_tokens(ours: ContextCompressor) -> None:
+    """What is cut says how to go on, what is no reference how they are written."""
+    compressed(ours)
+    held = ours.store.open("default", SESSION)
+    sizes = [len(str(m["content"])) for m in ours.store.originals(held, held.entries[0]) or ()]
+    longest = f"s1.{sizes.index(max(sizes)) + 1}"
+    told = ours.read(longest, session_id=SESSION, tokens=100)
+    assert ours.tokens.text(told) <= 100
+    assert '"s2.14:900-940"' in ours.read("message 14", session_id=SESSION)
+    assert "There is no segment s99" in ours.read("s99.1", session_id=SESSION)
