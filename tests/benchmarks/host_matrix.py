@@ -146,7 +146,9 @@ def _figures(
     shares = [
         100 * hosting.reused(before, after)
         for before, after in itertools.pairwise(sent)
-        if not any(before.number <= count < after.number for count in compressed_before)
+        if before.messages
+        and after.messages  # none where what was sent is no request at all
+        and not any(before.number <= count < after.number for count in compressed_before)
         and not is_dropped(before, after)
     ]
     return (
