@@ -218,7 +218,8 @@ def _brief(call: CompressCall, look: Look, job: Job, reference: str, visible: st
         originals=messages,
         tools=call.tools or (),
         reference=reference,
-        references=_references(look, job, reference) if reference else (),
+        # Who cannot follow them has the room for facts instead: a third of a summary, on each fact.
+        references=_references(look, job, reference) if reference and call.config.recall else (),
         recall=bool(call.config.recall),
         prefix=_prefix(call, look, job),
     )

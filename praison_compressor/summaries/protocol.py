@@ -68,16 +68,12 @@ class Brief:
     reference: str = ""
     """The name that its segment will have in the session; "" where it is recorded nowhere."""
     references: tuple[str, ...] = ()
-    """By which the archive will read each of `messages`; empty where they are not archived."""
+    """By which the archive will read each of `messages`; empty where they are not archived, or the
+    reader has no tool that follows them."""
     recall: bool = False
     """Whether the recall tool, which reads the originals by that name, exists."""
     prefix: Prefix | None = None
     """What the agent's last request began with, where a summary may be asked on it."""
-
-    @property
-    def reads_on(self) -> bool:
-        """Whether the reader can follow the references."""
-        return self.recall and bool(self.references)
 
 
 @dataclass(frozen=True)

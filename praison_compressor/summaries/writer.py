@@ -148,7 +148,7 @@ class SummaryWriter:
         """The summary without a model, in the brief's room."""
         facts = self._finder.of(brief.messages, brief.references) if facts is None else facts
         budget = brief.room - self._tokens.message(self._framed(brief, "", "static"))
-        told = outline(brief.messages, brief.references, users=False) if brief.reads_on else ()
+        told = outline(brief.messages, brief.references, users=False) if brief.references else ()
         while True:
             text = static_summary(
                 brief.messages,
