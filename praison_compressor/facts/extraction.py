@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -39,7 +39,7 @@ def extract(messages: Sequence[Message], *, domain: Domain = GENERAL) -> Facts:
         reader.read(passage)
     user = said(spoken)
     names = (
-        Identifier(name, kind, reader.named[name], reader.first[name], reader.last[name])
+        _identifier(name, kind, reader.named[name], reader.places[name])
         for name, kind in reader.kinds.items()
     )
     return Facts(
@@ -59,6 +59,15 @@ def extract(messages: Sequence[Message], *, domain: Domain = GENERAL) -> Facts:
 
 
 SHORT_ARGUMENT = 200
+Place = tuple[int, str, int]
+"""Of a name: the position and the source of a passage, and how many names that has."""
+
+
+def _identifier(name: str, kind: str, named: int, places: Sequence[Place]) -> Identifier:
+    at, sources, crowds = zip(*places, strict=True)
+    return Identifier(
+        name, kind, named, at[0], at[-1], len(places), min(crowds), frozenset(sources)
+    )
 
 
 class _Reader:
@@ -69,8 +78,7 @@ class _Reader:
         self.classifier = Classifier(domain.patterns)
         self.kinds: dict[str, str] = {}
         self.named: Counter[str] = Counter()
-        self.first: dict[str, int] = {}
-        self.last: dict[str, int] = {}
+        self.places: defaultdict[str, list[Place]] = defaultdict(list)
         self.excerpts: dict[str, Excerpt] = {}
         self.files = Trail()
         self.todos = TodoList()
@@ -98,8 +106,7 @@ class _Reader:
             self.excerpts[excerpt.text] = excerpt
         for name, kind in found.items():
             self.kinds.setdefault(name, kind)
-            self.first.setdefault(name, passage.at)
-            self.last[name] = passage.at
+            self.places[name].append((passage.at, passage.source, len(found)))
         self.named.update(self._named(passage) & found.keys())
 
     def _named(self, passage: Passage) -> set[str]:
