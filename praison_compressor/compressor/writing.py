@@ -19,7 +19,7 @@ from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
 from ..view.frame import unframe
 from ..view.jobs import Job, view_tokens
-from ..view.plan import Plan, with_longer_tail
+from ..view.plan import Plan, tail_to_give, with_longer_tail, with_shorter_tail
 from .call import CompressCall, Look
 
 __all__ = [
@@ -94,6 +94,9 @@ class Writing:
         How long a text gets is known only when it is written. A model's prose stays as it is, and
         no model is asked again; the facts beside it are read anew.
         """
+        over = self._size(look, draft) - call.budget.limit
+        if over > 0 and draft.plan.jobs:
+            return self._given_way(call, look, draft, writer, over)
         for _ in range(ROUNDS if draft.plan.jobs else 0):
             spare = call.budget.target - self._size(look, draft)
             if spare < LEFT_OVER * call.budget.target:
@@ -113,6 +116,21 @@ class Writing:
                 break
             draft = wider
         return draft
+
+    def _given_way(
+        self, call: CompressCall, look: Look, draft: Draft, writer: SummaryWriter, over: int
+    ) -> Draft:
+        """The draft with a shorter tail, whose text is too long by so much; static where the tail
+        has nothing that may go."""
+        plan = with_shorter_tail(look.layout, draft.plan, over)
+        if plan is None:
+            briefs = briefs_for(call, look, draft.plan, recorded=draft.recorded)
+            bills = [text.usage for text in draft.texts]
+            texts = [writer.static(brief) for brief in briefs]
+            paid = zip(texts, bills, strict=True)
+            return replace(draft, texts=[replace(text, usage=bill) for text, bill in paid])
+        small = briefs_for(call, look, plan, recorded=draft.recorded)[-1]
+        return replace(draft, plan=plan, texts=[*draft.texts, writer.static(small)])
 
     def _size(self, look: Look, draft: Draft) -> int:
         """Tokens of the view with these texts in it."""
@@ -171,8 +189,9 @@ def briefs_for(call: CompressCall, look: Look, plan: Plan, *, recorded: bool = T
     messages = look.layout.transcript.messages
     outside = (*messages[: look.layout.head_end], *messages[plan.tail_start :])
     visible = "\n".join(rendering(outside))
+    spare = tail_to_give(look.layout, plan)
     return [
-        _brief(call, look, job, f"s{n}" if recorded else "", visible)
+        _brief(call, look, job, f"s{n}" if recorded else "", visible, spare)
         for n, job in enumerate(plan.jobs, first)
     ]
 
@@ -191,7 +210,9 @@ def _references(look: Look, job: Job, name: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _brief(call: CompressCall, look: Look, job: Job, reference: str, visible: str) -> Brief:
+def _brief(
+    call: CompressCall, look: Look, job: Job, reference: str, visible: str, spare: int
+) -> Brief:
     layout, messages = look.layout, look.layout.transcript.messages
     # A static text is written anew from the originals; only a model's prose is carried on.
     carried = [segment for segment in job.folds if segment.method == "model"]
@@ -205,6 +226,8 @@ def _brief(call: CompressCall, look: Look, job: Job, reference: str, visible: st
         shown=tuple(messages[i] for i in range(job.start, job.end) if i not in covered),
         room=job.room,
         most=job.most,
+        # A text that was paid for is worth more than the oldest steps of the tail.
+        spare=spare if job.by_model else 0,
         tokens=job.source_tokens,
         facts=job.facts,
         words=job.words,

@@ -55,6 +55,8 @@ class Brief:
     """Tokens that the facts may take where the user's words fill them."""
     by_model: bool = True
     """False: not worth a call, the static summary will do."""
+    spare: int = 0
+    """Tokens of the view's tail that give way before a model's text is refused as too long."""
     folded: tuple[str, ...] = ()
     """Texts of summaries that this one replaces."""
     earlier: tuple[str, ...] = ()

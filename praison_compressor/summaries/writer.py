@@ -205,8 +205,9 @@ class SummaryWriter:
         names = ungrounded(text, brief, facts.patterns)
         marked = doubted(text, names)
         size = self._tokens.message(self._framed(brief, marked, "model"))
-        if size > brief.most:
-            raise SummaryRejected("not smaller", f"{size} tokens, there is room for {brief.most}")
+        most = brief.most + brief.spare
+        if size > min(most, brief.tokens):
+            raise SummaryRejected("not smaller", f"{size} tokens, there is room for {most}")
         message = self._repaired(brief, facts, marked, size)
         return Written(
             message=message,

@@ -306,6 +306,36 @@ def with_longer_tail(
     return replace(plan, jobs=(*plan.jobs[:-1], shorter), tail_start=end)
 
 
+def with_shorter_tail(layout: Layout, plan: Plan, over: int) -> Plan | None:
+    """The plan without the oldest steps of its tail, so that a text too long by `over` tokens fits.
+
+    What goes gets a small text of its own, without a model. None where it may not go: what cannot
+    be dropped stays, and half of the tail.
+    """
+    job, gained = plan.jobs[-1], -SMALLEST_SUMMARY
+    for step in layout.transcript.steps:
+        if step.start < plan.tail_start:
+            continue
+        if not all(layout.allowed[step.start : step.stop]):
+            return None
+        gained += layout.span(step.start, step.stop)
+        if gained > tail_to_give(layout, plan):
+            return None
+        if gained >= over:
+            source = layout.source(job.end, step.stop)
+            least = SMALLEST_SUMMARY
+            small = Job(job.end, step.stop, least, least, least, source, by_model=False)
+            return replace(plan, jobs=(*plan.jobs, small), tail_start=step.stop)
+    return None
+
+
+def tail_to_give(layout: Layout, plan: Plan) -> int:
+    """Tokens of the tail that make room for a model's text before it is refused as too long."""
+    if not plan.jobs or plan.jobs[-1].end != plan.tail_start:
+        return 0
+    return layout.span(plan.tail_start, len(layout.tokens)) // 2
+
+
 # -------------------------------------------------------------- summaries
 
 
