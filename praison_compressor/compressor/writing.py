@@ -123,14 +123,14 @@ class Writing:
         """The draft with a shorter tail, whose text is too long by so much; static where the tail
         has nothing that may go."""
         plan = with_shorter_tail(look.layout, draft.plan, over)
-        if plan is None:
-            briefs = briefs_for(call, look, draft.plan, recorded=draft.recorded)
-            bills = [text.usage for text in draft.texts]
-            texts = [writer.static(brief) for brief in briefs]
-            paid = zip(texts, bills, strict=True)
-            return replace(draft, texts=[replace(text, usage=bill) for text, bill in paid])
-        small = briefs_for(call, look, plan, recorded=draft.recorded)[-1]
-        return replace(draft, plan=plan, texts=[*draft.texts, writer.static(small)])
+        if plan is not None:
+            small = briefs_for(call, look, plan, recorded=draft.recorded)[-1]
+            shorter = replace(draft, plan=plan, texts=[*draft.texts, writer.static(small)])
+            if self._size(look, shorter) <= call.budget.limit:
+                return shorter
+        briefs = briefs_for(call, look, draft.plan, recorded=draft.recorded)
+        paid = zip(map(writer.static, briefs), draft.texts, strict=True)
+        return replace(draft, texts=[replace(text, usage=old.usage) for text, old in paid])
 
     def _size(self, look: Look, draft: Draft) -> int:
         """Tokens of the view with these texts in it."""

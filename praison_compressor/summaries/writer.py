@@ -205,8 +205,8 @@ class SummaryWriter:
         names = ungrounded(text, brief, facts.patterns)
         marked = doubted(text, names)
         size = self._tokens.message(self._framed(brief, marked, "model"))
-        most = brief.most + brief.spare
-        if size > min(most, brief.tokens):
+        most = min(brief.most + brief.spare, brief.tokens)
+        if size > most:
             raise SummaryRejected("not smaller", f"{size} tokens, there is room for {most}")
         message = self._repaired(brief, facts, marked, size)
         return Written(

@@ -13,7 +13,7 @@ mildest first. Messages that a policy keeps yield where the window would burst, 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -309,31 +309,39 @@ def with_longer_tail(
 def with_shorter_tail(layout: Layout, plan: Plan, over: int) -> Plan | None:
     """The plan without the oldest steps of its tail, so that a text too long by `over` tokens fits.
 
-    What goes gets a small text of its own, without a model. None where it may not go: what cannot
-    be dropped stays, and half of the tail.
+    What goes gets a small text of its own, without a model. None where too little may go.
     """
-    job, gained = plan.jobs[-1], -SMALLEST_SUMMARY
-    for step in layout.transcript.steps:
-        if step.start < plan.tail_start:
-            continue
-        if not all(layout.allowed[step.start : step.stop]):
-            return None
-        gained += layout.span(step.start, step.stop)
-        if gained > tail_to_give(layout, plan):
-            return None
-        if gained >= over:
-            source = layout.source(job.end, step.stop)
-            least = SMALLEST_SUMMARY
-            small = Job(job.end, step.stop, least, least, least, source, by_model=False)
-            return replace(plan, jobs=(*plan.jobs, small), tail_start=step.stop)
+    job, least = plan.jobs[-1], SMALLEST_SUMMARY
+    for end in _ends_to_give(layout, plan):
+        if layout.span(job.end, end) - least >= over:
+            source = layout.source(job.end, end)
+            small = Job(job.end, end, least, least, least, source, by_model=False)
+            return replace(plan, jobs=(*plan.jobs, small), tail_start=end)
     return None
 
 
 def tail_to_give(layout: Layout, plan: Plan) -> int:
     """Tokens of the tail that make room for a model's text before it is refused as too long."""
-    if not plan.jobs or plan.jobs[-1].end != plan.tail_start:
-        return 0
-    return layout.span(plan.tail_start, len(layout.tokens)) // 2
+    most = max(_ends_to_give(layout, plan), default=plan.tail_start)
+    return max(0, layout.span(plan.tail_start, most) - SMALLEST_SUMMARY)
+
+
+def _ends_to_give(layout: Layout, plan: Plan) -> Iterator[int]:
+    """Where a shorter tail may begin: it keeps half of what it has, and all that cannot be dropped.
+
+    Only where one stretch is written by the model, right before the tail.
+    """
+    written = [job for job in plan.jobs if job.by_model]
+    if len(written) != 1 or plan.jobs[-1].end != plan.tail_start:
+        return
+    whole = layout.span(plan.tail_start, len(layout.tokens))
+    for step in layout.transcript.steps:
+        if step.start >= plan.tail_start:
+            if not all(layout.allowed[step.start : step.stop]):
+                return
+            if layout.span(plan.tail_start, step.stop) > whole // 2:
+                return
+            yield step.stop
 
 
 # -------------------------------------------------------------- summaries
