@@ -24,7 +24,10 @@ pytest.register_assert_rewrite("tests.helpers.stores", "tests.helpers.kept_sessi
 
 # Time is no property of ours: a busy machine must not turn a promise red.
 settings.register_profile(
-    "anywhere", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+    "anywhere",
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 settings.load_profile("anywhere")
 
