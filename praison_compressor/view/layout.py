@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from ..ledger.segments import Segment
-from ..messages import Message, Transcript
+from ..messages import Message, Transcript, is_result, tool_calls_of
 from ..messages.forks import lazy
 
 __all__ = [
@@ -257,3 +257,18 @@ def _head_end(
     room = head_tokens - sum(tokens[transcript.leading : end])
     first = next((step for step in transcript.steps if step.start == end), range(end, end))
     return first.stop if sum(tokens[i] for i in first) <= room else end
+
+
+def largest_fixed(layout: Layout) -> str:
+    """Names the largest message of what cannot be dropped: its index, whose it is, its tokens."""
+    fixed = [index for index, may_go in enumerate(layout.allowed) if not may_go]
+    index = max(fixed, key=layout.tokens.__getitem__)
+    message = layout.transcript.messages[index]
+    who = f"of the role {message.get('role')}"
+    for before in reversed(layout.transcript.messages[:index] if is_result(message) else ()):
+        names = [c.name for c in tool_calls_of(before) if c.id == message.get("tool_call_id")]
+        if names:
+            who = f"the result of {names[0]}: a tool that answers in less would help"
+            break
+    place = layout.transcript.origins[index]
+    return f"messages[{index if place is None else place}] with {layout.tokens[index]}, {who}"

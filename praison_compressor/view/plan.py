@@ -20,10 +20,9 @@ from itertools import chain
 
 from ..config import CompressorConfig
 from ..errors import BudgetTooSmall
-from ..messages import is_result, tool_calls_of
 from .budget import Budget
 from .jobs import SMALLEST_SUMMARY, Job, jobs_for, size_without, spans_of, view_tokens
-from .layout import Layout
+from .layout import Layout, largest_fixed
 
 __all__ = [
     "SMALLEST_SUMMARY",
@@ -97,7 +96,7 @@ def _plan(
 ) -> Plan | None:
     size, fixed = layout.size(), fixed_tokens(layout)
     if fixed > budget.limit:
-        raise BudgetTooSmall(fixed, budget.limit, culprit=_largest(layout))
+        raise BudgetTooSmall(fixed, budget.limit, culprit=largest_fixed(layout))
     budget = _above(budget, fixed)
     if size <= budget.trigger and not force:
         return None
@@ -116,7 +115,7 @@ def _plan(
         least = min(least, found.expected)
         if size <= budget.limit:
             return None
-    raise BudgetTooSmall(least, budget.limit, culprit=_largest(layout))
+    raise BudgetTooSmall(least, budget.limit, culprit=largest_fixed(layout))
 
 
 def _if_it_pays(found: Plan, size: int, budget: Budget) -> Plan | None:
@@ -140,21 +139,6 @@ def fixed_tokens(layout: Layout) -> int:
     """Tokens of what cannot be dropped."""
     pairs = zip(layout.tokens, layout.allowed, strict=True)
     return sum(tokens for tokens, may_go in pairs if not may_go)
-
-
-def _largest(layout: Layout) -> str:
-    """Names the largest message of what cannot be dropped: its index, whose it is, its tokens."""
-    fixed = [index for index, may_go in enumerate(layout.allowed) if not may_go]
-    index = max(fixed, key=layout.tokens.__getitem__)
-    message = layout.transcript.messages[index]
-    who = f"of the role {message.get('role')}"
-    for before in reversed(layout.transcript.messages[:index] if is_result(message) else ()):
-        names = [c.name for c in tool_calls_of(before) if c.id == message.get("tool_call_id")]
-        if names:
-            who = f"the result of {names[0]}: a tool that answers in less would help"
-            break
-    place = layout.transcript.origins[index]
-    return f"messages[{index if place is None else place}] with {layout.tokens[index]}, {who}"
 
 
 def is_due(layout: Layout, budget: Budget) -> bool:

@@ -45,7 +45,7 @@ def test_the_readme_is_read_in_one_go() -> None:
 def test_every_measured_figure_has_its_command() -> None:
     """A figure whose benchmark is gone is not claimed any more."""
     rows = re.findall(r"\| `(\w+)[^`|]*` \|$", (DOCS / "measured.md").read_text("utf-8"), re.M)
-    benchmarks = {path.stem for path in (ROOT / "tests" / "benchmarks").glob("*.py")}
+    benchmarks = {path.stem for path in (ROOT / "tests" / "benchmarks").iterdir()}
     assert len(rows) > 10
     assert set(rows) - benchmarks == set()
 
