@@ -19,7 +19,7 @@ from .outlines import in_order, outline
 from .passages import Passage, Term, lines_of, passages, terms, wanted_in
 from .references import HOW, Reference, parse
 from .segments import Session, Store
-from .words import words
+from .words import Hit, words
 
 __all__ = ["READ", "SEARCH", "TURN_TOKENS", "Recall"]
 
@@ -40,6 +40,8 @@ A_MESSAGE = 3
 """Passages that it lists of one message at most."""
 WORTH = 0.4
 """Share of the best match's score below which another is not listed."""
+LISTED = 12
+"""Segments that the overview tells of."""
 AROUND = 12
 """Lines read before and after the one that was named."""
 
@@ -107,11 +109,10 @@ class Recall:
         )
         archive = _Archive(self.store, session)
         places = {e.hash: n for n, e in enumerate(session.entries, 1) if not e.forgotten}
-        found = [(places[hit.entry], hit.ordinal) for hit in hits if hit.entry in places]
+        found = [(places[hit.entry], hit) for hit in hits if hit.entry in places]
         if not found:
             return self._nearest(query, archive)
-        wanted = terms(query)
-        matches = _ranked(archive, found, wanted)
+        matches = _ranked(found, terms(query))
         lines = [archive.told(match) for match in matches[:limit]]
         left = len(matches) - limit
         if left > 0:
@@ -157,22 +158,28 @@ class Recall:
         return self._messages(named, originals, room)
 
     def _overview(self, archive: _Archive, room: int) -> str:
-        """The segments, newest first, each with the first lines of its outline."""
-        lines = []
+        """The newest segments, each with the first lines of its outline."""
+        older = '(older segments: read "s1", "s2" …)'
+        lines: list[str] = []
         for number in range(len(archive.session.entries), 0, -1):
+            if archive.session.entries[number - 1].segment.kind == "mask":
+                continue
+            if len(lines) == LISTED:
+                lines.append(older)
+                break
             originals = archive.segment(number)
             if originals is None:
                 lines.append(f"s{number}: forgotten")
-            elif archive.session.entries[number - 1].segment.kind == "summary":
-                first = originals[:12]
-                begins = outline(first, in_order(number, first))[:2]
-                lines.append("\n  ".join([f"s{number}: {len(originals)} messages", *begins]))
-        return self._fitted(lines, room, '(older segments: read "s1", "s2" …)')
+                continue
+            first = originals[:12]
+            begins = outline(first, in_order(number, first))[:2]
+            lines.append("\n  ".join([f"s{number}: {len(originals)} messages", *begins]))
+        return self._fitted(lines, room, older)
 
     def _messages(self, named: Reference, originals: Sequence[Message], room: int) -> str:
         """The messages or lines that a reference names, whole lines of them."""
         assert named.message is not None
-        last = min(named.last_message or named.message, len(originals))
+        last = min(max(named.last_message or 0, named.message), len(originals))
         ending = _neighbours(named, last, len(originals))
         answer, room = _OPENS, room - self.count(_OPENS) - self.count(ending)
         for number in range(named.message, last + 1):
@@ -251,20 +258,6 @@ class _Archive:
             self._read[number] = self._store.originals(self.session, entry)
         return self._read[number]
 
-    def with_results(self, places: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-        """The places, and after each call those of its results: who finds one wants the other."""
-        found: dict[tuple[int, int], None] = {}
-        for segment, ordinal in places:
-            originals = self.segment(segment) or []
-            found[segment, ordinal] = None
-            if ordinal < len(originals) and tool_calls_of(originals[ordinal]):
-                following = range(ordinal + 1, len(originals))
-                for after in following:
-                    if not is_result(originals[after]):
-                        break
-                    found[segment, after] = None
-        return list(found)
-
     def told(self, match: _Match) -> str:
         """A match as it is listed: reference, who said it, in answer to what, the lines."""
         originals = self.segment(match.segment) or []
@@ -288,24 +281,19 @@ class _Archive:
         return list(found)
 
 
-def _ranked(
-    archive: _Archive, places: Sequence[tuple[int, int]], wanted: Sequence[Term]
-) -> list[_Match]:
-    """The passages at these places, best first; of equal ones the newest."""
-    texts = {
-        place: in_words((archive.segment(place[0]) or [])[place[1]])
-        for place in archive.with_results(places)
-    }
-    held = [wanted_in(text, wanted) for text in texts.values()]
+def _ranked(found: Sequence[tuple[int, Hit]], wanted: Sequence[Term]) -> list[_Match]:
+    """The passages of messages that were found, best first; of equal ones the newest."""
+    texts = [in_words(hit.message) for _, hit in found]
+    held = [wanted_in(text, wanted) for text in texts]
     rarity = {
         term.text: 1 + math.log((1 + len(held)) / (1 + sum(term.text in each for each in held)))
         for term in wanted
     }
     matches = []
-    for (segment, ordinal), text in texts.items():
+    for (segment, hit), text in zip(found, texts, strict=True):
         lines = lines_of(text)
-        found = passages(lines, wanted, A_MESSAGE, rarity)
-        matches += [_Match(segment, ordinal, passage, lines) for passage in found]
+        best = passages(lines, wanted, A_MESSAGE, rarity)
+        matches += [_Match(segment, hit.ordinal, passage, lines) for passage in best]
     least = WORTH * max((match.passage.score for match in matches), default=0)
     matches = [match for match in matches if match.passage.score >= least]
     matches.sort(key=lambda match: (-match.passage.score, -match.segment, -match.ordinal))

@@ -26,7 +26,7 @@ from ..tokens.overflow import overflow_of
 from .engines import Engines, bill, prune
 from .notices import Notices, Status, status_of
 from .options import RequestedContext
-from .recall import RecallTools, wants_recall
+from .recall import RecallTools, drop_copied, wants_recall
 from .requests import (
     ROLES,
     HostRequest,
@@ -56,6 +56,7 @@ class AgentCompressor:
     def __init__(self, agent: Any, asked: RequestedContext, config: CompressorConfig) -> None:
         self._agent = weakref.ref(agent)
         self.asked = asked
+        drop_copied(agent)
         asked_recall = config.recall
         config = replace(config, recall=wants_recall(agent, asked_recall))
         self._turn: tuple[int, int] = (0, 0)

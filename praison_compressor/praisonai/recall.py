@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..errors import CompressorError
-from ..ledger.tools import SCHEMAS
+from ..ledger.tools import SCHEMAS, recall_tools
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +84,14 @@ def tools_of(agent: Any) -> list[Any]:
     if isinstance(tools, (list, tuple)):
         return list(tools)
     return [] if tools is None else [tools]
+
+
+def drop_copied(agent: Any) -> None:
+    """Take the tools of another agent off a copy's list: they would read that one's session."""
+    has = tools_of(agent)
+    own = [tool for tool in has if getattr(tool, "__module__", None) != recall_tools.__module__]
+    if len(own) < len(has):
+        agent.tools = own
 
 
 def name_of(tool: Any) -> str | None:

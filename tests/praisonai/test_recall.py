@@ -149,3 +149,17 @@ def test_a_resumed_session_has_the_tools_at_once(host: LocalProvider, tmp_path: 
     second.chat("Which ledger was the first?")
     assert SEARCH in offered(host)[before]
     assert len(found_by_search(host)) >= 1
+
+
+def test_a_clone_reads_its_own_session_alone(host: LocalProvider) -> None:
+    """What was copied with the list of tools would read the conversation of another channel."""
+    made = agent(host, OPENAI, context(host), tools=[look_up])
+    for n in range(14):
+        made.chat(turn(n))
+    assert len(made.tools) == 3
+    clone = made.clone_for_channel()
+    host.answer_with(Searcher("Anything", "L-003"))
+    clone.chat("Anything new?")
+    assert clone.tools == [look_up]
+    assert found_by_search(host) == []
+    assert len(made.tools) == 3
