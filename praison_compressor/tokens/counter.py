@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import lru_cache
 from math import ceil
 from typing import Any
@@ -39,11 +36,6 @@ MEDIA_CHARS_PER_TOKEN = 40
 
 SEALED_CHARS_PER_TOKEN = 5
 """Base64 of encrypted reasoning per token: three bytes in four characters, four bytes a token."""
-
-
-MANY = 256
-"""Messages from which on counting them in threads is worth their start."""
-THREADS = min(4, os.cpu_count() or 1)
 
 
 class TokenCounter:
@@ -112,18 +104,9 @@ class TokenCounter:
 
     def each(self, messages: Iterable[Seen]) -> list[int]:
         """`message` for each of them."""
-        rules, entries = self._rules, list(messages)
-        new = [entry for entry in entries if rules not in entry.tokens]
-        if len(new) >= MANY:
-            self._count_in_threads(new)
-        counts = [entry.tokens.get(rules) or self._raw(entry) for entry in entries]
+        rules = self._rules
+        counts = [entry.tokens.get(rules) or self._raw(entry) for entry in messages]
         return counts if self._ratio == 1.0 else list(map(self._scaled, counts))
-
-    def _count_in_threads(self, entries: Sequence[Seen]) -> None:
-        """Count many at once: tiktoken lets other threads run meanwhile."""
-        parts = [entries[start::THREADS] for start in range(THREADS)]
-        with suppress(RuntimeError), ThreadPoolExecutor(THREADS) as pool:  # none at exit
-            list(pool.map(lambda part: list(map(self._raw, part)), parts))
 
     def tools(self, tools: Sequence[Mapping[str, Any]] | None) -> int:
         """Tokens of the tool schemas sent with a request."""
