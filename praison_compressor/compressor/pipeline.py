@@ -367,7 +367,8 @@ class Pipeline:
             index: f"s{number}.1" if draft.recorded else ""
             for number, index in enumerate(sorted(draft.plan.masks), first)
         }
-        for index, line in self.projector.masks(call, look, names).items():
+        lines = self.projector.masks(call, look, names) if names else {}
+        for index, line in lines.items():
             segment = mask_segment(
                 layout.digests[index],
                 line,

@@ -62,6 +62,10 @@ class CompressResult:
     """Two functions that search and read what the view leaves out, to give to the model as tools;
     none while nothing is left out. `recall_schemas` describes them to it."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Tools hold a store: a process that a result is handed to has its own.
+        return {**vars(self), "recall_tools": ()}
+
     @property
     def recall_schemas(self) -> list[dict[str, Any]]:
         """The recall tools as a chat request's `tools` describe them; empty without them."""

@@ -41,8 +41,11 @@ def render(
     visible: str = "",
     beside_prose: bool = False,
     words_of: int = 0,
+    outline: str = "",
 ) -> str:
     """The facts within the budget: how things stand, the user's words, the trail, details.
+
+    `outline` stands before the details, and is not of the budget.
 
     `visible` is text that the reader sees anyway; `beside_prose`: a model's text is of it, which a
     person looks at first. `words_of`, where it is more than the budget, is what the whole may take
@@ -83,7 +86,7 @@ def render(
             narrow, section = count(parts[at]), make(facts, stale, "\n".join(parts[:at]))
             parts[at] = fitted(section, narrow + left, count)
             left -= count(parts[at]) - narrow
-    return squeeze("\n".join([*parts, bound]))
+    return squeeze("\n".join([*parts, outline, bound]))
 
 
 def squeeze(text: str) -> str:

@@ -8,7 +8,6 @@ compressed for nothing.
 from __future__ import annotations
 
 import difflib
-import logging
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,8 +21,6 @@ from .segments import Session, Store
 from .words import Hit, words
 
 __all__ = ["READ", "SEARCH", "TURN_TOKENS", "Recall"]
-
-logger = logging.getLogger(__name__)
 
 SEARCH, READ = "search_conversation_archive", "read_conversation_archive"
 """The names of the tools."""
@@ -73,13 +70,15 @@ class Recall:
 
     def search(self, query: str, limit: int = 5, budget: int = ANSWER_TOKENS) -> str:
         """The passages that match, best first, with the references to read on by."""
-        return self._within_turn(budget, lambda room: self._search(query, max(1, limit), room))
+        return self._within_turn(
+            budget, lambda archive, room: self._search(archive, query, max(1, limit), room)
+        )
 
     def read(self, reference: str = "", budget: int = ANSWER_TOKENS) -> str:
         """What a reference names, as far as the budget goes; without one the list of segments."""
-        return self._within_turn(budget, lambda room: self._read(reference, room))
+        return self._within_turn(budget, lambda archive, room: self._read(archive, reference, room))
 
-    def _within_turn(self, budget: int, answer: Callable[[int], str]) -> str:
+    def _within_turn(self, budget: int, answer: Callable[[_Archive, int], str]) -> str:
         session = self.session()
         if not session.entries:
             return _NOTHING
@@ -93,7 +92,7 @@ class Recall:
                     f"(This turn's budget for the archive, {self.turn_tokens:,} tokens, is spent: "
                     "go on with what you have read. The next turn has it again.)"
                 )
-        text = answer(room - _FOOTER_TOKENS)
+        text = answer(_Archive(self.store, session), room - _FOOTER_TOKENS)
         size = self.count(text) + _FOOTER_TOKENS
         self._spent = turn, spent + size
         left = "" if self.turn_tokens is None else f", {self.turn_tokens - spent - size:,} left"
@@ -101,13 +100,12 @@ class Recall:
 
     # -------------------------------------------------------------- searching
 
-    def _search(self, query: str, limit: int, room: int) -> str:
-        session = self.session()
+    def _search(self, archive: _Archive, query: str, limit: int, room: int) -> str:
+        session = archive.session
         # Archived only: the others stand in the view, the user's question among them.
         hits = self.store.search(
             session.namespace, query, session.id, CANDIDATES * limit, archived_only=True
         )
-        archive = _Archive(self.store, session)
         places = {e.hash: n for n, e in enumerate(session.entries, 1) if not e.forgotten}
         found = [(places[hit.entry], hit) for hit in hits if hit.entry in places]
         if not found:
@@ -134,9 +132,8 @@ class Recall:
 
     # -------------------------------------------------------------- reading
 
-    def _read(self, reference: str, room: int) -> str:
-        session = self.session()
-        archive = _Archive(self.store, session)
+    def _read(self, archive: _Archive, reference: str, room: int) -> str:
+        session = archive.session
         if not reference.strip():
             return self._overview(archive, room)
         named = parse(reference)

@@ -35,33 +35,23 @@ def recall_tools(
     def search_conversation_archive(
         query: str = "", limit: int = 5, tokens: int = 800, **invented: Any
     ) -> str:
-        """Search earlier messages of this conversation that were summarized away. Use it before
-        repeating work, or when an exact detail (path, id, number, error, wording) is not in view.
-
-        Args:
-            query: An exact identifier or phrase finds best; of several words, what has most.
-            limit: How many passages to list at most.
-            tokens: How long the answer may be, at most 2000.
-
-        Returns:
-            Passages, each with its reference, such as s2.14:900-904.
-        """
         return _answered(lambda: recall.search(str(query), _number(limit, 5), _number(tokens, 800)))
 
     def read_conversation_archive(reference: str = "", tokens: int = 800, **invented: Any) -> str:
-        """Read earlier messages of this conversation word for word.
-
-        Args:
-            reference: s2.14 for a message, s2.14:900-940 for lines of it, s2.14:922 for the lines
-                around one, s2.14-20 for messages, s2 for a segment's outline; empty for all.
-            tokens: How long the answer may be, at most 2000.
-
-        Returns:
-            The text as it was, or how to go on where it is too long for one answer.
-        """
         return _answered(lambda: recall.read(str(reference or ""), _number(tokens, 800)))
 
-    return [search_conversation_archive, read_conversation_archive]
+    tools: list[Callable[..., str]] = [search_conversation_archive, read_conversation_archive]
+    for tool, schema in zip(tools, SCHEMAS, strict=True):
+        tool.__doc__ = _documented(schema["function"])
+    return tools
+
+
+def _documented(function: dict[str, Any]) -> str:
+    """A docstring that says what the schema says: hosts make schemas of docstrings, and may read no
+    further than the end of a line."""
+    parameters = function["parameters"]["properties"].items()
+    told = "\n".join(f"    {name}: {each['description']}" for name, each in parameters)
+    return f"{function['description']}\n\nArgs:\n{told}\n"
 
 
 def _schema(name: str, description: str, **parameters: tuple[str, str]) -> dict[str, Any]:

@@ -31,10 +31,11 @@ class RecallTools:
     def __init__(self, make: Callable[[], Sequence[Tool]]) -> None:
         self._make = make
         self._given: list[Tool] = []
+        self._is_settled = False
 
     def give(self, agent: Any) -> None:
         """Put the tools on the agent's list, once; one of its own with that name stays alone."""
-        if self._given or agent is None:
+        if self._is_settled or agent is None:
             return
         has = tools_of(agent)
         names = {name_of(tool) for tool in has}
@@ -43,6 +44,7 @@ class RecallTools:
         except CompressorError as error:
             log.warning("no recall tools: %s", error)
             return
+        self._is_settled = True
         for tool in made:
             if tool.__name__ in names:
                 log.warning(
@@ -57,7 +59,7 @@ class RecallTools:
         """Take the tools off the agent's list."""
         if self._given:
             agent.tools = [tool for tool in tools_of(agent) if tool not in self._given]
-            self._given = []
+        self._given, self._is_settled = [], False
 
     def offered(self, agent: Any, params: Mapping[str, Any], *, flat: bool) -> Mapping[str, Any]:
         """The request's parameters with the tools, where it has tools and lacks ours.

@@ -44,12 +44,11 @@ def static_summary(
     carried = _carried(previous, int(budget_tokens * CARRIED_SHARE), count)
     told = _outlined(outline, int(budget_tokens * OUTLINE_SHARE), count)
     room = budget_tokens - sum(count(text) + 2 for text in (carried, told) if text)
-    body = render(known, budget_tokens=room, count=count, visible=f"{visible}\n{carried}")
+    shown = f"{visible}\n{carried}"
+    body = render(known, budget_tokens=room, count=count, visible=shown, outline=told)
     # Where there are few facts the earlier summaries need not be cut.
-    carried = _carried(previous, budget_tokens - count(told) - count(body) - 4, count)
-    above, details = body.partition("\n## Details")[0], body.partition("\n## Details")[1:]
-    text = "\n".join(filter(None, [carried, above, told])) + "".join(details)
-    return _within(text.strip(), budget_tokens, count)
+    carried = _carried(previous, budget_tokens - count(body) - 2, count)
+    return _within(f"{carried}\n{body}".strip(), budget_tokens, count)
 
 
 def _outlined(lines: Sequence[str], room: int, count: Callable[[str], int]) -> str:

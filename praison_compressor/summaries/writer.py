@@ -63,18 +63,16 @@ class SummaryWriter:
         model: str | None,
         session_id: str,
         force: bool = False,
-        calls: int = MOST_CALLS,
     ) -> Written:
         """A summary that fits the brief's room; never raises for what a model does.
 
         `force`: a person asks now, so that no model is left alone for having failed before.
-        `calls`: requests that models may be sent, all together.
         """
         brief, secrets = await asyncio.to_thread(self._redacted, brief, model)
         if secrets:
             self._emit(Event("redacted", session_id, {"secrets": secrets}))
         facts = await asyncio.to_thread(self._finder.of, brief.messages, brief.references)
-        order = Order(session_id, calls)
+        order = Order(session_id, MOST_CALLS)
         for name in self._models(model) if brief.by_model else []:
             if not order.calls:
                 break  # the model before has told why
@@ -86,7 +84,7 @@ class SummaryWriter:
                 written = await self._by_model(brief, facts, order)
             except SummaryError as error:
                 # Not of one that was not asked, because those before have spent its calls.
-                if left == calls or order.calls < left:
+                if left == MOST_CALLS or order.calls < left:
                     self._failed(brief, order, error)
                 continue
             self._breaker.succeeded(session_id, name)

@@ -140,6 +140,8 @@ def unreferenced(segment: Segment) -> Segment:
         return segment
     first, newline, rest = content.partition("\n")
     plain = _IN_REACH.sub("", first) + newline + rest
+    if plain == content:
+        return segment
     return replace(segment, rendered={**segment.rendered, "content": plain})
 
 

@@ -313,10 +313,9 @@ def tail_to_give(layout: Layout, plan: Plan) -> int:
 def _ends_to_give(layout: Layout, plan: Plan) -> Iterator[int]:
     """Where a shorter tail may begin: it keeps half of what it has, and all that cannot be dropped.
 
-    Only where one stretch is written by the model, right before the tail.
+    None where no stretch right before the tail is written anew.
     """
-    written = [job for job in plan.jobs if job.by_model]
-    if len(written) != 1 or plan.jobs[-1].end != plan.tail_start:
+    if not plan.jobs or plan.jobs[-1].end != plan.tail_start:
         return
     whole = layout.span(plan.tail_start, len(layout.tokens))
     for step in layout.transcript.steps:

@@ -10,24 +10,21 @@ another message of the segment, as a control: a check that anything passes is no
 
 from __future__ import annotations
 
-import argparse
-import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-
-from rich.console import Console
-from rich.table import Table
 
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, MemoryStore
 from praison_compressor.ledger.references import parse
 from praison_compressor.messages import is_result
 from praison_compressor.messages.display import in_words
 from praison_compressor.view.frame import is_framed, unframe
+from tests.benchmarks.common import options, recorded, show
 from tests.helpers.transcripts import session
 
 Message = dict[str, Any]
+Row = tuple[str, int, int, int, str]
 CITED = re.compile(r"\[(s\d+\.\d+)\]")
 
 
@@ -94,29 +91,25 @@ def _words(text: str) -> set[str]:
     return set(re.findall(r"\w+", plain.casefold())) - {"ok", "failed", "exit"}
 
 
+def row(name: str, messages: Sequence[Message], rounds: int, share: float) -> Row:
+    """What became of one session's references."""
+    ours, view = compressed(messages, rounds, share)
+    found = list(cited(view))
+    wrong = [pair for pair in found if not leads_back(ours, *pair)]
+    other = sum(leads_back(ours, *pair, away=7) for pair in found)
+    first = f"{wrong[0][0]} {wrong[0][1][:60]}" if wrong else ""
+    return name[:40], len(found), len(found) - len(wrong), other, first
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--file", type=Path)
-    parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--share", type=float, default=0.25)
-    given = parser.parse_args()
+    given = options(__doc__, file=Path, rounds=4, share=0.25)
     sessions = {"generated": session(60)}
     if given.file is not None:
-        with given.file.open(encoding="utf-8") as lines:
-            sessions = {each["id"]: each["messages"] for each in map(json.loads, lines)}
-    table = Table("session", "references", "lead back", "another would")
-    total = right = other = 0
-    for name, messages in sessions.items():
-        ours, view = compressed(messages, given.rounds, given.share)
-        found = list(cited(view))
-        wrong = [pair for pair in found if not leads_back(ours, *pair)]
-        total, right = total + len(found), right + len(found) - len(wrong)
-        other += sum(leads_back(ours, *pair, away=7) for pair in found)
-        if wrong:
-            table.add_row(name[:40], str(len(found)), str(len(found) - len(wrong)), "")
-            Console().print("\n".join(f"{name[:20]} {r}: {w[:150]}" for r, w in wrong[:3]))
-    table.add_row("all", f"{total:,}", f"{right:,}", f"{other:,}")
-    Console().print(table)
+        sessions = {each["id"]: each["messages"] for each in recorded(given.file)}
+    rows = [row(name, each, given.rounds, given.share) for name, each in sessions.items()]
+    total = ("all", *(sum(each[n] for each in rows) for n in (1, 2, 3)), "")  # type: ignore[misc]
+    columns = ("session", "references", "lead back", "another would", "the first that does not")
+    show("references in the last view", columns, [*rows, (), total])
 
 
 if __name__ == "__main__":

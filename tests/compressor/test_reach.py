@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import pytest
 
@@ -47,6 +48,14 @@ def test_where_nothing_is_left_out_there_are_no_tools(ours: ContextCompressor) -
     result = compressed(ours)
     result.recall_schemas[0]["function"].clear()
     assert result.recall_schemas[0]["function"]["name"] == "search_conversation_archive"
+
+
+def test_a_result_can_be_handed_to_another_process(ours: ContextCompressor) -> None:
+    """Without its tools, which hold the store of this one."""
+    result = compressed(ours)
+    handed = pickle.loads(pickle.dumps(result))
+    assert handed.messages == result.messages
+    assert handed.recall_tools == ()
 
 
 def test_each_results_tools_have_a_turns_budget_of_their_own(ours: ContextCompressor) -> None:

@@ -9,6 +9,7 @@ from praisonaiagents import ExecutionConfig
 
 from praison_compressor import uninstall
 from praison_compressor.ledger.recall import READ, SEARCH
+from praison_compressor.ledger.tools import SCHEMAS
 from praison_compressor.testing import Call, LocalProvider, Reply, Worker
 from tests.helpers.hosting import (
     EVERY_PATH,
@@ -133,7 +134,43 @@ def test_an_agents_own_tool_of_that_name_stays(
         made.chat(turn(n))
     assert [tool.__name__ for tool in made.tools] == ["look_up", SEARCH, READ]
     assert made.tools[1] is own
-    assert "its own tool search_conversation_archive is kept" in caplog.text
+    assert caplog.text.count("its own tool search_conversation_archive is kept") == 1
+
+
+def test_an_agent_with_own_tools_of_both_names_is_told_once(
+    host: LocalProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not at every request."""
+
+    def search_conversation_archive(query: str) -> str:
+        """The user's own."""
+        return query
+
+    def read_conversation_archive(reference: str) -> str:
+        """The user's own."""
+        return reference
+
+    own = [look_up, search_conversation_archive, read_conversation_archive]
+    host.answer_with(Worker(20, arguments=numbered, tool="look_up"))
+    made = agent(host, OPENAI, context(host), tools=list(own), execution=LONG)
+    for n in range(3):
+        made.chat(turn(n))
+    assert made.tools == own
+    assert caplog.text.count("is kept") == 2
+
+
+def test_the_host_describes_each_argument_whole(host: LocalProvider) -> None:
+    """Its own schemas, from the second turn on, say what ours said in the first."""
+    host.answer_with(Worker(20, arguments=numbered, tool="look_up"))
+    made = agent(host, OPENAI, context(host), tools=[look_up], execution=LONG)
+    for n in range(3):
+        made.chat(turn(n))
+    last = {t["function"]["name"]: t["function"] for t in of_agent(host)[-1].tools}
+    for schema in SCHEMAS:
+        ours = schema["function"]
+        told = last[ours["name"]]["parameters"]["properties"]
+        for name, each in ours["parameters"]["properties"].items():
+            assert told[name]["description"] == each["description"]
 
 
 def test_a_resumed_session_has_the_tools_at_once(host: LocalProvider, tmp_path: Any) -> None:

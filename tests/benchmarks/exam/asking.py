@@ -11,6 +11,7 @@ from typing import Any
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.ledger.recall import TURN_TOKENS
 from praison_compressor.ledger.sql.store import SqlStore
+from tests.benchmarks.common import recorded
 
 from .cases import MODEL, TOKENS
 
@@ -27,7 +28,7 @@ def tools(folder: Path, number: str, turn_tokens: int | None) -> dict[str, Calla
 
 def calls(log: Path) -> list[dict[str, Any]]:
     """What a log has."""
-    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    return list(recorded(log)) if log.exists() else []
 
 
 def described() -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, TokenCounter
+from tests.benchmarks.common import recorded
 
 Message = dict[str, Any]
 MODEL = "gpt-4o"
@@ -41,12 +42,16 @@ class Case:
         return budget
 
 
+def loaded(path: Path) -> Any:
+    """The JSON of a file."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
 def cases(exam: Path, corpus: Path) -> list[Case]:
     """The exam's sessions in its order."""
-    with corpus.open(encoding="utf-8") as lines:  # a text may hold other ends of lines
-        sessions = {each["id"]: each["messages"] for each in map(json.loads, lines)}
+    sessions = {each["id"]: each["messages"] for each in recorded(corpus)}
     found = []
-    for number, asked in enumerate(json.loads(exam.read_text(encoding="utf-8")), 1):
+    for number, asked in enumerate(loaded(exam), 1):
         whole, cut = sessions[asked["id"]], asked["first_messages"]
         case = Case(number, asked["id"], whole[:cut], whole[cut : cut + 12], asked["questions"])
         found.append(case)

@@ -11,7 +11,7 @@ from typing import Any
 
 from praison_compressor.messages import text_of, tool_calls_of
 
-from .cases import TOKENS, Case, Message
+from .cases import TOKENS, Case, Message, loaded
 from .views import METHODS, ROUNDS_METHODS, STORED, Summaries, view_of
 
 SEED = 20_261_123
@@ -127,7 +127,7 @@ def mark(folder: Path, cases: Sequence[Case]) -> None:
     marking = folder / "marking"
     marking.mkdir(exist_ok=True)
     for name, text in (("answers.json", _MARK), ("steps.json", _MARK_STEPS)):
-        given = {path.parent.name: _load(path) for path in sorted(folder.glob(f"*/{name}"))}
+        given = {path.parent.name: loaded(path) for path in sorted(folder.glob(f"*/{name}"))}
         if not given:
             continue
         letters = _letters(list(given))
@@ -164,7 +164,3 @@ def _steps_sheet(case: Case, hidden: dict[str, Any]) -> str:
         steps = json.dumps(hidden[letter][str(case.number)], indent=1, ensure_ascii=False)
         parts.append(f"#### READER {letter}\n{steps}")
     return "\n\n".join(parts)
-
-
-def _load(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
