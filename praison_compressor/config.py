@@ -1,10 +1,12 @@
-"""Every option, its unit, its default and why; the only reader of the environment."""
+"""Every option, its unit, its default and why; the only reader of the environment. Beside them what
+every room knows: `Event`.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -228,6 +230,27 @@ class CompressorConfig:
         url = self.store_url or environ.get(STORE_VARIABLE) or None
         key = self.store_key or environ.get(KEY_VARIABLE) or None
         return replace(self, store_url=url, store_key=key)
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened in a session.
+
+    `name` is one of "started", "model_called", "model_answered", "part_summarized", "fell_back",
+    "committed", "abandoned", "skipped", "failed", "redacted"; `data` carries the numbers (tokens,
+    messages, seconds, model, reason). Each "started" is ended by one "committed" or "abandoned",
+    each "model_called" by one "model_answered", which has what it cost or its `error`. "skipped"
+    says in `reason` why something is not done: "cooldown" (that model rests after a failure), "no
+    gain" (a compression is due and would free less than `min_gain_ratio`; told once until there is
+    one), "fixed part" (what cannot be dropped is above the trigger; told once).
+    """
+
+    name: str
+    session_id: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+Listener = Callable[[Event], None]
 
 
 def whole(name: str, value: Any) -> int:

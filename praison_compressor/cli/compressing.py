@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Part, Preview
 from ..compressor.result import CompressResult
-from ..events import Event
+from ..config import Event
 from ..facts import Coverage, coverage
 from ..messages import Transcript, read, text_of, tool_calls_of
 from ..messages.display import excerpt, kind_in_words, one_line

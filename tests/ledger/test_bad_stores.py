@@ -73,7 +73,7 @@ def test_the_command_says_it_in_one_line(
 
 def test_the_command_on_a_read_only_store(tmp_path: Path) -> None:
     """One line that names the path and says what to do, for reading too."""
-    command = [sys.executable, "-m", "praison_compressor.cli", "sessions", "--store"]
+    command = [sys.executable, "-m", "praison_compressor", "sessions", "--store"]
     store = read_only(tmp_path)
     done = _in_a_process([*command, str(store)], obey_modes)
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (4, "", 1)
