@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from typing import Any
 
 from .errors import ConfigError
@@ -217,10 +218,11 @@ class CompressorConfig:
     @classmethod
     def from_mapping(cls, options: Mapping[str, Any]) -> CompressorConfig:
         """A configuration from a dictionary, YAML or JSON; an unknown name is an error."""
-        unknown = sorted(set(options) - set(cls.names()))
+        unknown = sorted(set(map(str, options)) - set(cls.names()))
         if unknown:
             raise ConfigError(
-                f"unknown option {unknown[0]!r}; the options are {', '.join(cls.names())}"
+                f"{no_such('option', unknown[0], cls.names())}; "
+                f"the options are {', '.join(cls.names())}"
             )
         return cls(**options)
 
@@ -251,6 +253,17 @@ class Event:
 
 
 Listener = Callable[[Event], None]
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that was probably meant; None where none is near."""
+    return next(iter(get_close_matches(name.lower(), list(known), 1, cutoff=0.75)), None)
+
+
+def no_such(kind: str, name: str, known: Iterable[str]) -> str:
+    """Say that there is none of that name, and which was probably meant."""
+    meant = nearest(name, known)
+    return f"no {kind} {name!r}" + (f" (did you mean {meant!r}?)" if meant else "")
 
 
 def whole(name: str, value: Any) -> int:
