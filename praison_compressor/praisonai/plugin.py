@@ -61,15 +61,10 @@ class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
 
     def on_config(self, config: dict[str, Any]) -> dict[str, Any]:
         """Take `plugins: {praison-compressor: {...}}` as defaults for agents that say nothing."""
-        for fault in _faults_of(config):
-            log.warning("%s; left out", fault)
-        options = {key: value for key, value in config.items() if key in OURS}
-        try:
-            CompressorConfig.from_mapping(options)
-        except ConfigError:
-            pass  # said above; what is right among them may lean on what is wrong
-        else:
-            _install(options)
+        options, faults = _read(config)
+        for fault in faults:
+            log.warning("%s", fault)
+        _install(options)
         return config
 
 
@@ -122,20 +117,16 @@ def asked() -> Asked:
         faults.append(f"plugins: {section!r}: the host wants a mapping; {_WRITE}")
         return Asked(False, {}, files, tuple(faults))
     if "plugins" not in whole:
-        faults += [
-            no_such("section", key, ["plugins"]) for key in whole if nearest(key, ["plugins"])
-        ]
+        faults += [no_such("section", k, ["plugins"]) for k in whole if nearest(k, ["plugins"])]
     if not isinstance(section.get(NAME, {}), Mapping):
         faults.append(f"plugins.{NAME}: {section[NAME]!r}: the host passes over it; {_WRITE}")
-    loader.clear_config_cache()
-    names, blocks = loader.get_enabled_plugins(), loader.get_plugin_options()
-    faults += _misspelled([*(names or ()), *section])
-    options = blocks.get(NAME, {})
-    faults += _faults_of(options)
+    loader.get_config(reload=True)
+    names = loader.get_enabled_plugins()
+    options, wrong = _read(loader.get_plugin_options().get(NAME, {}))
+    faults += [*_misspelled([*(names or ()), *section]), *wrong]
     on = loader.is_plugins_enabled() and (names is None or NAME in names)
-    return Asked(
-        on and not get_plugin_manager().is_discovery_disabled(), options, files, tuple(faults)
-    )
+    on = on and not get_plugin_manager().is_discovery_disabled()
+    return Asked(on, options, files, tuple(faults))
 
 
 _WRITE = f"write `plugins: {{{NAME}: {{enabled: true}}}}`"
@@ -147,12 +138,13 @@ def _misspelled(names: Iterable[object]) -> list[str]:
     return [no_such("plugin", name, [NAME]) for name in strange if nearest(name, [NAME])]
 
 
-def _faults_of(options: Mapping[str, Any]) -> list[str]:
-    """What is wrong with the options under our name."""
-    unknown = sorted(set(map(str, options)) - OURS - HOST_OPTIONS)
+def _read(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The options under our name that count, and what is wrong with the others."""
+    unknown = sorted(set(map(str, given)) - OURS - HOST_OPTIONS)
     faults = [f"plugins.{NAME}: {no_such('option', name, OURS)}" for name in unknown]
+    options = {key: given[key] for key in given if key in OURS}
     try:
-        CompressorConfig.from_mapping({key: options[key] for key in OURS & set(options)})
+        CompressorConfig.from_mapping(options)
     except ConfigError as error:
-        faults.append(f"plugins.{NAME}: {error}; no option of it counts")
-    return faults
+        return {}, [*faults, f"plugins.{NAME}: {error}; none of its options counts"]
+    return options, faults
