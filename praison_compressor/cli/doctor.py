@@ -34,6 +34,8 @@ def doctor(
     Reads PRAISONAI_PLUGINS and .praisonai/config.yaml as the host does, says which agents are
     compressed and from how many tokens on, and has one outgrow its window against a local server.
     Exit code 1 when something that is configured does not work.
+
+    $ praison-compressor doctor --window 32000
     """
     config = config_of(
         writer,
@@ -154,13 +156,10 @@ def _tried(config: CompressorConfig) -> Any:
 
     code = "from praison_compressor.cli.doctor import trial; trial()"
     given = json.dumps([config.model, config.context_window])
-    kept = {key: value for key, value in os.environ.items() if key != STORE_VARIABLE}
-    done = subprocess.run(
-        [sys.executable, "-c", code, given],
-        env={**kept, **OFFLINE},
-        capture_output=True,
-        text=True,
-    )
+    environment = {**os.environ, **OFFLINE, "OPENAI_API_KEY": os.environ.get("OPENAI_API_KEY", "")}
+    environment.pop(STORE_VARIABLE, None)
+    command = [sys.executable, "-c", code, given]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     last = one_line((done.stderr.strip().splitlines() or ["it said nothing"])[-1])
     if done.returncode:
         raise ValueError(last)
@@ -210,8 +209,8 @@ def trial() -> None:
         tokens = TokenCounter("openai/local").messages(agent.chat_history)
         sent = [r.prompt_tokens for r in provider.requests if answer(r) == "Noted."]
     told = {"plain": is_plain, "model": ours.config.model, "source": limits.source}
-    sizes = {"window": limits.window, "trigger": budget.trigger, "tokens": tokens, "sent": sent[-1]}
-    print(json.dumps({**told, **sizes}))
+    told |= {"window": limits.window, "trigger": budget.trigger, "tokens": tokens}
+    print(json.dumps({**told, "sent": sent[-1] if sent else tokens}))
 
 
 NOWHERE_ELSE = {

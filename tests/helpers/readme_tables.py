@@ -88,9 +88,15 @@ def reference() -> str:
     for name, command in commands().items():
         lines += ["", f"## {name}", ""]
         lines += [f"`praison-compressor {' '.join([name, '[OPTIONS]', *_arguments(command)])}`", ""]
-        lines += [inspect.cleandoc(command.help or ""), "", "| option | meaning |", "|---|---|"]
+        lines += [inspect.cleandoc(command.help or ""), "", "```sh", example(command), "```", ""]
+        lines += ["| option | meaning |", "|---|---|"]
         lines += [f"| `{names}` | {meaning} |" for names, meaning in _parameters(command)]
     return "\n".join(lines) + "\n"
+
+
+def example(command: Any) -> str:
+    """The line that its help ends with."""
+    return str(command.epilog or "").removeprefix("$ ")
 
 
 def _parameters(command: Any) -> list[tuple[str, str]]:

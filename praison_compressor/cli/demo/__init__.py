@@ -34,6 +34,8 @@ def demo(static: Annotated[bool, flag("--static", "Summaries without a model.")]
     A praisonaiagents Agent reads Python's standard library with its tools. Its model is a local
     server with scripted answers, as strict as a real provider: it refuses a request over its
     window, and answers from nothing but what it is shown.
+
+    $ praison-compressor demo --static
     """
     # It needs the host and a server: the other commands do not wait for them.
     from .agent import Demo
