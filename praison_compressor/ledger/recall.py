@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
-from ..messages import Message, is_result, result_text, tool_calls_of
+from ..messages import Message, is_result, tool_calls_of
 from ..messages.display import excerpt, in_words, one_line
 from .outlines import in_order, outline
 from .passages import Passage, Term, lines_of, passages, terms, wanted_in
@@ -112,8 +112,9 @@ class Recall:
         found = [(places[hit.entry], hit) for hit in hits if hit.entry in places]
         if not found:
             return self._nearest(query, archive)
-        matches, older = _apart(_ranked(found, terms(query)))
-        lines = [archive.told(match) for match in matches[:limit]]
+        wanted = terms(query)
+        matches, older = _apart(_ranked(found, wanted))
+        lines = [archive.told(match, wanted) for match in matches[:limit]]
         if older:
             named = ", ".join(str(match.where) for match in older[:limit])
             lines.append(f"({len(older)} older, much like these: {named})")
@@ -293,13 +294,13 @@ class _Archive:
             self._read[number] = self._store.originals(self.session, entry)
         return self._read[number]
 
-    def told(self, match: _Match) -> str:
+    def told(self, match: _Match, wanted: Sequence[Term]) -> str:
         """A match as it is listed: reference, who said it, in answer to what, the lines."""
         originals = self.segment(match.segment) or []
         role, where = originals[match.ordinal].get("role"), match.where
         of = f" (of {len(match.lines)} lines)" if where.line is not None else ""
         called = _called(match.segment, originals, match.ordinal)
-        came = _results(match.segment, originals, match.ordinal)
+        came = _results(match.segment, originals, match.ordinal, wanted)
         return "\n".join([f"[{where}]{of} {role}{called}", match.text, *came])
 
     def words(self) -> list[str]:
@@ -368,17 +369,25 @@ def _called(segment: int, originals: Sequence[Message], ordinal: int) -> str:
     return ""
 
 
-def _results(segment: int, originals: Sequence[Message], ordinal: int) -> list[str]:
-    """A line for each result of a message's calls, with its ends."""
+def _results(
+    segment: int, originals: Sequence[Message], ordinal: int, wanted: Sequence[Term]
+) -> list[str]:
+    """For each result of a message's calls its lines on what is wanted, else its ends."""
     if not tool_calls_of(originals[ordinal]):
         return []
-    lines = []
+    told = []
     for after in range(ordinal + 1, len(originals)):
         if not is_result(originals[after]):
             break
-        text = one_line(result_text(originals[after]))
-        lines.append(f"=> [s{segment}.{after + 1}] {_ends(text, RESULT_CHARS)}")
-    return lines[:RESULTS] + ([f"=> {len(lines) - RESULTS} more"] if len(lines) > RESULTS else [])
+        where, text = Reference(segment, after + 1), in_words(originals[after])
+        lines = lines_of(text)
+        found = next(iter(passages(lines, wanted, 1)), None)
+        if found is None or len(text) <= RESULT_CHARS:
+            told.append(f"=> [{where}] {_ends(one_line(text), RESULT_CHARS)}")
+        else:
+            shown = "\n".join(lines[found.first - 1 : found.last])
+            told.append(f"=> [{where.lines(found.first, found.last)}] {shown}")
+    return told[:RESULTS] + ([f"=> {len(told) - RESULTS} more"] if len(told) > RESULTS else [])
 
 
 def _wanted_lines(named: Reference, length: int) -> tuple[int, int]:

@@ -124,6 +124,12 @@ def test_a_call_is_found_with_its_result(store: Store) -> None:
     found = tools(store)[0]("src/alpha_1.py")
     assert "[s1.2] assistant\n" in found
     assert re.search(r"=> \[s1\.3\] .*exit code 2", found)
+    rows = "\n".join(f"row {n}: {n * n}" for n in range(99))
+    committed(
+        store, "w", [{"role": "user", "content": "Look."}, *step("c1", rows, path="src/gauge.py")]
+    )
+    found = tools(store, "w")[0]("src/gauge.py row 77")
+    assert re.search(r"=> \[s1\.3:\d+-\d+\] .*\n.*row 77: 5929", found)
     found = tools(store)[0]("exit code 2 ünïcode")
     assert re.search(r"\[s1\.3\] tool, of \[s1\.2\] read_file\(.*\n.*exit code 2", found)
 
