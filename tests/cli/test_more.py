@@ -34,9 +34,11 @@ def test_mask_shortens_old_outputs_and_nothing_else(file: Path, tmp_path: Path, 
 
 def test_mask_leaves_the_tools_alone_that_are_to_be_kept(file: Path, run: Run) -> None:
     """And with them everything, where there is no other."""
-    assert run("mask", file, "--keep-tokens", 0, "--keep", "read_*", "--json").json["masked"] == []
-    assert "0 outputs masked" in run("mask", file, "--above", 100_000).out
+    assert run("mask", file, "--keep-tokens", 0, *KEEP, "--json").json["masked"] == []
+    assert "0 outputs masked" in run("mask", file, "--mask-above-tokens", "100k").out
 
+
+KEEP = ("--tool-policies", "read_*=keep")
 
 # ---------------------------------------------------------------- eval
 
@@ -46,7 +48,7 @@ def test_eval_shows_what_a_model_forgets_and_what_repair_adds(
 ) -> None:
     """A model that says next to nothing holds fewer facts alone than repaired."""
     provider.answer_with(Summarizer(text="Some ledgers were audited, and all of them balance."))
-    model = ("--model", "writer", "--api-base", provider.base_url)
+    model = ("--auxiliary-model", "writer", "--api-base", provider.base_url)
     done = run("eval", file, *model, "--json")
     assert done.code == 0, done.err
     (measure,) = done.json["conversations"]
@@ -61,7 +63,7 @@ def test_eval_lists_what_a_model_made_up(file: Path, run: Run, provider: LocalPr
     """Names that the conversation does not have: who chooses a model wants to know."""
     text = "Ledgers 1 to 20 audited: FACT-3 and FACT-4 balance in made_up_module.py."
     provider.answer_with(Summarizer(text=text))
-    model = ("--model", "writer", "--api-base", provider.base_url)
+    model = ("--auxiliary-model", "writer", "--api-base", provider.base_url)
     assert run("eval", file, *model, "--json").json["conversations"][0]["ungrounded"] == [
         "made_up_module.py"
     ]
@@ -75,7 +77,7 @@ def test_a_slow_model_is_waited_for_as_long_as_one_says(
 ) -> None:
     """A minute is not enough for a model on a processor, and too much for who is in a hurry."""
     provider.answer_with(Summarizer(text="Some ledgers were audited.", delay_seconds=1.5))
-    model = ("--model", "writer", "--api-base", provider.base_url)
+    model = ("--auxiliary-model", "writer", "--api-base", provider.base_url)
     late = run("eval", file, *model, "--timeout", 0.5)
     assert (late.code, "no answer in 0.5 s" in late.out) == (0, True)
     assert "no answer" not in run("eval", file, *model, "--timeout", 30).out

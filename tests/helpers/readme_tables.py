@@ -5,9 +5,9 @@ python -m tests.helpers.readme_tables      writes them anew
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -38,22 +38,17 @@ def options_table() -> str:
 
 
 def _options() -> list[tuple[str, str, str]]:
-    tree = ast.parse(inspect.getsource(CompressorConfig)).body[0]
-    assert isinstance(tree, ast.ClassDef)
-    found = []
-    for field, doc in zip(tree.body, tree.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(doc, ast.Expr):
-            assert isinstance(field.target, ast.Name)
-            assert isinstance(doc.value, ast.Constant)
-            found.append((field.target.id, _default(field.value), _flat(str(doc.value.value))))
-    return found
+    meanings = CompressorConfig.meanings()
+    return [
+        (field.name, _default(field.default), _flat(meanings[field.name]))
+        for field in fields(CompressorConfig)
+    ]
 
 
-def _default(value: ast.expr | None) -> str:
-    if isinstance(value, ast.Call):
+def _default(value: Any) -> str:
+    if value is MISSING:
         return "none"
-    shown = ast.literal_eval(value) if value is not None else None
-    return f"`{shown:_}`" if type(shown) is int else f"`{shown!r}`"
+    return f"`{value:_}`" if type(value) is int else f"`{value!r}`"
 
 
 def commands_table() -> str:
