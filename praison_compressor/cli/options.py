@@ -225,7 +225,7 @@ def _of_config(name: str) -> inspect.Parameter:
     if isinstance(field.default, (int, float)):
         usual = "on" if field.default is True else f"{field.default:,g}"
         first = f"{first.rstrip('.')} ({usual})."
-    help = " ".join([first, *otherwise])
+    help = " ".join([first, *otherwise, *(["Repeatable."] if kind == list[str] else [])])
     described = typer.Option(*names, metavar=UNITS.get(name.split("_")[-1], metavar), help=help)
     annotation: Any = Annotated[Optional[kind], described]  # noqa: UP045  # a value, not a type
     return inspect.Parameter(
