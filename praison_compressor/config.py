@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import itertools
 import os
 import re
 from collections.abc import Mapping
@@ -211,6 +214,16 @@ class CompressorConfig:
     def names(cls) -> tuple[str, ...]:
         """The names of all options."""
         return tuple(field.name for field in fields(cls))
+
+    @classmethod
+    def meanings(cls) -> dict[str, str]:
+        """What each option means: the text below it, on one line."""
+        (tree,) = ast.parse(inspect.getsource(CompressorConfig)).body
+        found: dict[str, str] = {}
+        for option, text in itertools.pairwise(getattr(tree, "body", ())):
+            if isinstance(option, ast.AnnAssign) and isinstance(text, ast.Expr):
+                found[ast.unparse(option.target)] = " ".join(ast.literal_eval(text.value).split())
+        return found
 
     @classmethod
     def from_mapping(cls, options: Mapping[str, Any]) -> CompressorConfig:

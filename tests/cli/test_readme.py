@@ -88,6 +88,19 @@ def test_the_documentations_examples_run(
     assert bool(capsys.readouterr().out.strip()) == ("print(" in code)
 
 
+def test_what_the_library_example_prints_is_told_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    """No order without its pier, no shipment without its order; the archive has the others."""
+    (code,) = (block for block in python_blocks() if "ORD-" in block)
+    exec(compile(code, "README.md", "exec"), {})
+    summary, _, searched = capsys.readouterr().out.partition("</conversation-summary>")
+    told = [line for line in summary.splitlines() if re.search(r"ORD-|SH-|pier", line)]
+    whole = re.compile(r"(ORD-\d+: \d desks to pier \d+|Booked ORD-\d+ as shipment SH-\d+)\.$")
+    assert len(told) > 40
+    assert [line for line in told if not whole.search(line)] == []
+    assert "ORD-4123" not in summary
+    assert "ORD-4123: 2 desks to pier 7." in searched
+
+
 @pytest.mark.parametrize("page", [README, *sorted(DOCS.glob("*.md"))], ids=lambda page: page.stem)
 def test_every_link_leads_somewhere(page: Path) -> None:
     """Links into the repository are to files that exist."""
