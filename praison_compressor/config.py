@@ -1,4 +1,6 @@
-"""Every option, its unit, its default and why; the only reader of the environment."""
+"""Every option, its unit, its default and why; the only reader of the environment. Beside them what
+every room knows: `Event`.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,9 @@ import inspect
 import itertools
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from typing import Any
 
 from .errors import ConfigError
@@ -228,10 +231,11 @@ class CompressorConfig:
     @classmethod
     def from_mapping(cls, options: Mapping[str, Any]) -> CompressorConfig:
         """A configuration from a dictionary, YAML or JSON; an unknown name is an error."""
-        unknown = sorted(set(options) - set(cls.names()))
+        unknown = sorted(set(map(str, options)) - set(cls.names()))
         if unknown:
             raise ConfigError(
-                f"unknown option {unknown[0]!r}; the options are {', '.join(cls.names())}"
+                f"{no_such('option', unknown[0], cls.names())}; "
+                f"the options are {', '.join(cls.names())}"
             )
         return cls(**options)
 
@@ -241,6 +245,38 @@ class CompressorConfig:
         url = self.store_url or environ.get(STORE_VARIABLE) or None
         key = self.store_key or environ.get(KEY_VARIABLE) or None
         return replace(self, store_url=url, store_key=key)
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened in a session.
+
+    `name` is one of "started", "model_called", "model_answered", "part_summarized", "fell_back",
+    "committed", "abandoned", "skipped", "failed", "redacted"; `data` carries the numbers (tokens,
+    messages, seconds, model, reason). Each "started" is ended by one "committed" or "abandoned",
+    each "model_called" by one "model_answered", which has what it cost or its `error`. "skipped"
+    says in `reason` why something is not done: "cooldown" (that model rests after a failure), "no
+    gain" (a compression is due and would free less than `min_gain_ratio`; told once until there is
+    one), "fixed part" (what cannot be dropped is above the trigger; told once).
+    """
+
+    name: str
+    session_id: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+Listener = Callable[[Event], None]
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that was probably meant; None where none is near."""
+    return next(iter(get_close_matches(name.lower(), list(known), 1, cutoff=0.75)), None)
+
+
+def no_such(kind: str, name: str, known: Iterable[str]) -> str:
+    """Say that there is none of that name, and which was probably meant."""
+    meant = nearest(name, known)
+    return f"no {kind} {name!r}" + (f" (did you mean {meant!r}?)" if meant else "")
 
 
 def whole(name: str, value: Any) -> int:

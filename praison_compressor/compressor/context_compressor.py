@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..config import CompressorConfig, whole
+from ..config import CompressorConfig, Event, Listener, whole
 from ..errors import CompressorError, LedgerError
-from ..events import Event, Listener
 from ..ledger.memory import MemoryStore
 from ..ledger.recall import Recall
 from ..ledger.segments import Session, Store

@@ -15,9 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..config import CompressorConfig
+from ..config import CompressorConfig, Event
 from ..errors import BudgetTooSmall, LedgerConflict
-from ..events import Event
 from ..ledger.segments import Outline, Segment, Session, Store, Usage
 from ..messages import Message
 from ..messages.secrets import masks_secrets

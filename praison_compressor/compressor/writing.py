@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ..config import CompressorConfig
+from ..config import CompressorConfig, Event
 from ..errors import SummaryError
-from ..events import Event
 from ..facts import Domain
 from ..ledger.segments import Usage
 from ..summaries.prompts import rendering

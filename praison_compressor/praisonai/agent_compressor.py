@@ -14,9 +14,8 @@ from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
-from ..config import CompressorConfig
+from ..config import CompressorConfig, Event, Listener
 from ..errors import StoreUnavailable
-from ..events import Event, Listener
 from ..ledger.segments import Store
 from ..ledger.tools import recall_tools
 from ..messages import Message

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
-from ..events import Event, Listener
+from ..config import Event, Listener
 from ..messages import Message, is_system
 from ..messages.display import one_line
 from ..summaries.threads import apart
