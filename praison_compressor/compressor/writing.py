@@ -244,6 +244,7 @@ def _brief(
         # Who cannot follow them has the room for facts instead: a third of a summary, on each fact.
         references=_references(look, job, reference) if reference and call.config.recall else (),
         recall=bool(call.config.recall),
+        instructions=call.config.summary_instructions,
         prefix=_prefix(call, look, job),
     )
 
