@@ -105,7 +105,7 @@ class Drafter:
         if brief.prefix is None or not mine or not self._asker.takes_tools:
             return None
         tools = brief.prefix.tools
-        asked = prefix_request(brief.prefix, target_tokens=brief.prose, **self._wished(brief))
+        asked = prefix_request(brief.prefix, **self._wished(brief))
         size = self._tokens.messages(asked) + self._tokens.tools(tools) + 2 * brief.prose
         window = self._asker.window(order)
         if window is not None and size > window * WINDOW_MARGIN:
@@ -160,20 +160,20 @@ class Drafter:
             [piece.text for piece in part],
             earlier=earlier,
             rolled=bool(earlier and brief.folded),
-            target_tokens=brief.prose,
             **self._wished(brief),
         )
 
     def _wished(self, brief: Brief) -> dict[str, Any]:
-        """What the user wants of a request."""
-        return {"extra": brief.instructions, "template": self._config.summary_prompt}
+        """What is wanted of every request for it."""
+        template = self._config.summary_prompt
+        return {"target_tokens": brief.prose, "extra": brief.instructions, "template": template}
 
     async def _merged(
         self, texts: list[str], brief: Brief, order: Order, tokens: TokenCounter
     ) -> str:
         """One summary out of consecutive partial ones, in rounds if they are many."""
-        wished = self._wished(brief)
-        make = functools.partial(merge_request, target_tokens=brief.prose, **wished)
+        make: Callable[[Sequence[str]], list[Message]]
+        make = functools.partial(merge_request, **self._wished(brief))
         window = self._asker.window(order)
         while len(texts) > 1 and order.calls:
             taken = len(texts)
