@@ -17,7 +17,8 @@ class Event:
     each "model_called" by one "model_answered", which has what it cost or its `error`. "skipped"
     says in `reason` why something is not done: "cooldown" (that model rests after a failure), "no
     gain" (a compression is due and would free less than `min_gain_ratio`; told once until there is
-    one), "fixed part" (what cannot be dropped is above the trigger; told once).
+    one), "fixed part" (what cannot be dropped is above the trigger; told once), "veto" (a hook said
+    no; told once until there is a compression).
     """
 
     name: str
@@ -26,3 +27,7 @@ class Event:
 
 
 Listener = Callable[[Event], None]
+
+Hook = Callable[[Event], Any]
+"""Asked before a compression, with its "started" event, which nobody has heard yet: False refuses
+it, a text is added to the request for the summary, None lets it be. It may be async."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import CompressorConfig, whole
 from ..errors import CompressorError, LedgerError
-from ..events import Event, Listener
+from ..events import Event, Hook, Listener
 from ..ledger.memory import MemoryStore
 from ..ledger.recall import Recall
 from ..ledger.segments import Session, Store
@@ -48,6 +48,12 @@ class ContextCompressor:
     ledger is in memory, or where `config.store_url` says. Without a `session_id` all calls belong
     to one random session of this object: give each conversation its own. `on_event` hears what
     happens; `telemetry` does too, and is `Telemetry()` with the global providers where left out.
+
+    `before_compression` is asked before each compression that would be recorded, with the `Event`
+    "started" (`session_id`, and in `data` tokens, messages, trigger, target, limit, to_summarize,
+    to_mask, forced). It may return None (go on), False (not now; what the window does not take is
+    made to fit all the same) or text (instructions for this summary). Called in a thread, or async;
+    what it raises is logged and refuses nothing.
     """
 
     def __init__(
@@ -59,6 +65,7 @@ class ContextCompressor:
         tokens: TokenCounter | None = None,
         on_event: Listener | None = None,
         telemetry: Listener | None = None,
+        before_compression: Hook | None = None,
     ) -> None:
         self.config = (config or CompressorConfig()).with_environment()
         self.tokens = tokens or TokenCounter(self.config.model)
@@ -66,7 +73,12 @@ class ContextCompressor:
         self.session_id = f"session-{uuid.uuid4().hex}"
         emit = functools.partial(_tell, telemetry or Telemetry(), on_event)
         self._pipeline = Pipeline(
-            self.config, as_summarizer(summarizer), self.store, self.tokens, emit
+            self.config,
+            as_summarizer(summarizer),
+            self.store,
+            self.tokens,
+            emit,
+            before_compression,
         )
         self._without_ledger = False
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ..ledger.segments import Entry, Segment, Session, Store
+from ..ledger.segments import Entry, Outline, Segment, Session, Store
 from ..messages import Message, digest
 from ..messages.digests import MessageCache, Seen
 from ..messages.secrets import Redactor, masks_secrets
@@ -19,6 +19,7 @@ from .call import CompressCall, Look, Reading
 
 __all__ = [
     "Projector",
+    "outline_of",
     "renderings",
 ]
 
@@ -160,3 +161,19 @@ def _aliases(session: Session) -> dict[str, str]:
         for entry in session.entries
         for masked, original in entry.segment.aliases().items()
     }
+
+
+def outline_of(look: Look) -> Outline:
+    """The transcript with, in place of every segment, its number: from it and the ledger a session
+    is given back as it came. It names no summary, so that none is ever baked in."""
+    given, layout = look.reading.given, look.layout
+    numbers = {id(segment): number for number, segment in enumerate(layout.segments)}
+    found: list[Message | int | None] = list(given)
+    for start, end, segment in layout.standing():
+        origins = sorted(o for o in layout.transcript.origins[start:end] if o is not None)
+        # Where repair moved a result out of its place, the messages stand as they came.
+        if origins and origins[-1] - origins[0] + 1 == len(origins):
+            found[origins[0]] = numbers[id(segment)]
+            for place in origins[1:]:
+                found[place] = None
+    return tuple(part for part in found if part is not None)

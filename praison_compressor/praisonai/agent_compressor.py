@@ -63,7 +63,8 @@ class AgentCompressor:
         self._session_id: str | None = None
         self._own_id = new_session_id()
         self._notices = Notices(self._agent)
-        self._engines = Engines(config, self._agent, asked.own_model, self._notices)
+        told = self._notices, self._notices.before_compression
+        self._engines = Engines(config, self._agent, asked.own_model, *told)
         self._mirror = Mirror(self._agent, lambda: self._engines.ledger)
         self._failures: set[str] = set()
         self._refused: set[tuple[str | None, str]] = set()

@@ -43,8 +43,9 @@ async def aanswer(compressor: AgentCompressor, command: Command) -> str:
         result = await compressor.acompress(command.argument or None)
     except CompressorError as error:
         return str(error)
-    is_news = result.written or result.newly_masked
-    return compressor.notice or "" if is_news else "Nothing to compress yet."
+    if result.written or result.newly_masked:
+        return compressor.notice or ""
+    return "Not compressed: a hook refused it." if result.vetoed else "Nothing to compress yet."
 
 
 def answer(compressor: AgentCompressor, command: Command) -> str:

@@ -16,7 +16,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..compressor.pipeline import mask_segment
 from ..compressor.sessions import Sessions
 from ..config import CompressorConfig
-from ..events import Listener
+from ..events import Hook, Listener
 from ..ledger.segments import Store, Usage
 from ..messages import Message, digest, read, to_plain
 from ..messages.forks import renewed
@@ -69,11 +69,13 @@ class Engines:
         agent: weakref.ref[Any],
         own_model: bool,
         listener: Listener,
+        hook: Hook,
     ) -> None:
         self.config = config
         self._agent = agent
         self._own_model = own_model
         self._listener = listener
+        self._hook = hook
         self._lock = renewed(threading.RLock())
         self._made: dict[str | None, ContextCompressor] = {}
         self._learned: dict[str | None, tuple[int, int | None]] = {}
@@ -120,6 +122,7 @@ class Engines:
             store=self.ledger,
             tokens=before.tokens if before is not None else TokenCounter(config.model),
             on_event=self._listener,
+            before_compression=self._hook,
         )
         # What was paid in the background is owed to the agent's next result, whichever gives it.
         made.sessions = self._sessions

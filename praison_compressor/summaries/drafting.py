@@ -8,7 +8,6 @@ that is too long is shown by its head, its tail and the lines between that tell 
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 import math
 from collections.abc import Callable, Sequence
@@ -172,8 +171,10 @@ class Drafter:
         self, texts: list[str], brief: Brief, order: Order, tokens: TokenCounter
     ) -> str:
         """One summary out of consecutive partial ones, in rounds if they are many."""
-        make: Callable[[Sequence[str]], list[Message]]
-        make = functools.partial(merge_request, **self._wished(brief))
+
+        def make(some: Sequence[str]) -> list[Message]:
+            return merge_request(some, **self._wished(brief))
+
         window = self._asker.window(order)
         while len(texts) > 1 and order.calls:
             taken = len(texts)
