@@ -16,7 +16,7 @@ from ..errors import CompressorError, LedgerError
 from ..events import Event, Hook, Listener
 from ..ledger.memory import MemoryStore
 from ..ledger.recall import Recall
-from ..ledger.segments import Session, Store
+from ..ledger.segments import Segment, Session, Store, undoing
 from ..ledger.tools import recall_tools
 from ..messages import Message, as_list, to_plain
 from ..summaries.protocol import as_summarizer
@@ -281,6 +281,25 @@ class ContextCompressor:
         name = session_id or self.session_id
         return lambda: self.store.open(self.config.namespace, name)
 
+    def undo(self, session_id: str | None = None) -> tuple[Segment, ...]:
+        """Take the last compression back: what it stood for is sent again, word for word.
+
+        Returns what stood for it; () where nothing is to be taken back. Called again, it takes back
+        the compression before. A new entry of the ledger: nothing is deleted, epochs before it and
+        their forks stay as they were. Until the next compression none is made by itself while the
+        window takes the whole; `force` makes one.
+
+        Raises:
+            LedgerConflict: somebody else wrote to the session just now.
+            LedgerError: the store cannot be read or written.
+        """
+        session = self._opener(session_id)()
+        found = undoing(session.entries)
+        if found is None:
+            return ()
+        self.store.commit(session, [(found, ())])
+        return tuple(entry.segment for entry in session.entries if entry.hash in found.run)
+
     def save_all(self) -> int:
         """`save` for every session that was sent last, as it was sent; how many were recorded.
 
@@ -334,8 +353,8 @@ class ContextCompressor:
         budget = budget_of(options, config_of(options, self.config), self.tokens)
         if last is None or not self.store.open(*key).is_as(last.session):
             return None
-        if self.background.busy(key):
-            # What is too much is being written: meanwhile the whole is sent while it fits.
+        if self.background.busy(key) or last.session.was_undone:
+            # What is too much is being written, or was: the whole is sent while it fits.
             budget = replace(budget, trigger=budget.limit)
         elif self.config.background:
             budget = replace(budget, trigger=int(budget.trigger * self.config.soft_ratio))

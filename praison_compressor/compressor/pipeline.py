@@ -161,7 +161,8 @@ class Pipeline:
             self._emit(Event("abandoned", look.session.id, {"error": type(error).__name__}))
             raise
         result = result_of(call, after, self._tokens, draft.texts)
-        result = replace(result, newly_masked=len(plan.masks))
+        count = sum(job.end - job.start for job in draft.plan.jobs)
+        result = replace(result, newly_masked=len(plan.masks), newly_summarized=count)
         self._emit(result.committed(look, seconds=time.monotonic() - started))
         return result
 
@@ -207,17 +208,17 @@ class Pipeline:
 
     def _plan(self, call: CompressCall, look: Look) -> Plan | None:
         """The plan; told of once where there is none though one is due."""
-        fixed = fixed_tokens(look.layout)
-        if fixed > call.budget.trigger and self._skip(call, look, FIXED, ""):
+        fixed, budget = fixed_tokens(look.layout), self.projector.budget(call, look)
+        if fixed > budget.trigger and self._skip(call, look, FIXED, ""):
             logger.warning(
                 "session %s: what cannot be dropped takes %d tokens, compression begins at %d: "
                 "views stay above it; raise context_window or trigger_ratio, or send fewer tools",
                 call.key[1],
                 fixed,
-                call.budget.trigger,
+                budget.trigger,
             )
         plan = self.projector.plan(call, look)
-        is_unmet = fixed <= call.budget.trigger and is_due(look.layout, call.budget)
+        is_unmet = fixed <= budget.trigger and is_due(look.layout, budget)
         # Again only when there was a compression since.
         if plan is None and is_unmet and self._skip(call, look, NO_GAIN, look.session.tip):
             logger.info("session %s: compressing it now would free too little", call.key[1])
@@ -248,7 +249,8 @@ class Pipeline:
         plan = None if sent is not None else self._plan(call, look)
         if plan is not None and plan.masks:
             return self._mask(call, look, plan)
-        if look.layout.size() > call.budget.trigger * self._config.soft_ratio:
+        soft = 1.0 if look.session.was_undone else self._config.soft_ratio
+        if look.layout.size() > self.projector.budget(call, look).trigger * soft:
             self.background.start(look.key, functools.partial(self._prepare, call))
         if sent is not None:
             return sent

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ..ledger.segments import Entry, Outline, Segment, Session, Store
+from ..ledger.segments import Entry, Outline, Segment, Session, Store, in_force
 from ..messages import Message, digest
 from ..messages.digests import MessageCache, Seen
 from ..messages.secrets import Redactor, masks_secrets
 from ..tokens.counter import TokenCounter
+from ..view.budget import Budget
 from ..view.frame import unreferenced
 from ..view.layout import arrange
 from ..view.masks import kept_steps, mask_lines
@@ -51,7 +52,7 @@ class Projector:
         transcript, seen = reading.transcript, reading.seen
         # What was read back masked is known by what it stands for.
         aliases = _aliases(session)
-        found = (entry.segment for entry in session.entries)
+        found = in_force(session.entries)
         layout = arrange(
             transcript,
             [aliases.get(each.digest, each.digest) for each in seen],
@@ -70,11 +71,18 @@ class Projector:
         """
         return plan(
             look.layout,
-            call.budget,
+            self.budget(call, look),
             force=call.force,
             masks=self._mask_sizes(call, look),
             by_model=call.pays,
         )
+
+    def budget(self, call: CompressCall, look: Look) -> Budget:
+        """The call's. After a compression was taken back nothing is compressed unasked while the
+        window takes the whole: the next turn would take the taking back."""
+        if not look.session.was_undone:
+            return call.budget
+        return replace(call.budget, trigger=call.budget.limit)
 
     def recounted(self, segment: Segment) -> Segment:
         """The segment as this model counts it: it may have been written under another."""
@@ -134,7 +142,8 @@ class Projector:
         Without a model a static summary is as cheap, and keeps more than masks do.
         """
         wanted = call.pays or call.config.tool_policies
-        if not wanted or (look.layout.size() <= call.budget.trigger and not call.force):
+        trigger = self.budget(call, look).trigger
+        if not wanted or (look.layout.size() <= trigger and not call.force):
             return {}
         return {index: self._tokens.message(line) for index, line in self.masks(call, look).items()}
 
@@ -146,7 +155,7 @@ def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:
     """The session's entries by the digest of what stands in the view for them."""
     found: dict[str, list[Entry]] = {}
     for entry in session.entries:
-        if not entry.forgotten:
+        if not entry.forgotten and entry.segment.kind != "undo":
             found.setdefault(cache(entry.segment.rendered).digest, []).append(entry)
             plain = unreferenced(entry.segment)
             if plain is not entry.segment:

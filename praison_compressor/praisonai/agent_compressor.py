@@ -17,7 +17,7 @@ from ..compressor.result import CompressResult
 from ..config import CompressorConfig
 from ..errors import StoreUnavailable
 from ..events import Event, Listener
-from ..ledger.segments import Store
+from ..ledger.segments import Segment, Store
 from ..ledger.tools import recall_tools
 from ..messages import Message
 from ..messages.forks import renewed
@@ -315,6 +315,14 @@ class AgentCompressor:
             LedgerError: the store cannot be read or written.
         """
         return prune(self.engine(), self._now().messages, self.session_id)
+
+    def undo(self) -> tuple[Segment, ...]:
+        """Take the last compression of this conversation back, as `ContextCompressor.undo`.
+
+        Raises:
+            LedgerError: the store cannot be read or written.
+        """
+        return self.engine().undo(self.session_id)
 
     def new_session(self) -> str:
         """Begin a new conversation under a new session id, which is returned."""

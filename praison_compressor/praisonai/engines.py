@@ -17,7 +17,7 @@ from ..compressor.pipeline import mask_segment
 from ..compressor.sessions import Sessions
 from ..config import CompressorConfig
 from ..events import Hook, Listener
-from ..ledger.segments import Store, Usage
+from ..ledger.segments import Store, Usage, in_force
 from ..messages import Message, digest, read, to_plain
 from ..messages.forks import renewed
 from ..summaries.protocol import Summarizer
@@ -198,7 +198,7 @@ def prune(engine: ContextCompressor, messages: Sequence[Any], session_id: str) -
         LedgerError: the store cannot be read or written.
     """
     session = engine.store.open(engine.config.namespace, session_id)
-    segments = [entry.segment for entry in session.entries]
+    segments = in_force(session.entries)
     known = {segment.run[0] for segment in segments if segment.kind == "mask"}
     transcript = read(messages).messages
     digests, count = list(map(digest, transcript)), engine.tokens.message

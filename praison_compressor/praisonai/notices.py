@@ -17,6 +17,7 @@ from typing import Any
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
 from ..events import Event, Listener
+from ..ledger.segments import Segment
 from ..messages import Message, is_system
 from ..messages.display import one_line
 from ..summaries.threads import apart
@@ -105,6 +106,29 @@ def _parts(status: Status) -> str:
         )
     )
     return f"{short(status.tokens)} ({parts}) · {round(100 * status.used)} %"
+
+
+def compacted(result: CompressResult) -> str:
+    """What `/compact` says of what became of the messages."""
+    by = [text.model or "a model" for text in result.written if text.method == "model"]
+    how = f"by {by[0]}" if by else "without a model"
+    done = [f"{result.newly_summarized} messages summarized {how}"] if result.written else []
+    done += [f"{result.newly_masked} outputs masked"] if result.newly_masked else []
+    kept = len(result.messages) - len(result.segments) - result.masked
+    return f"{', '.join(done)}; {kept} messages kept verbatim. /undo takes it back."
+
+
+def undone(segments: Sequence[Segment]) -> str:
+    """What `/undo` says of what it has taken back."""
+    if not segments:
+        return "Nothing to take back."
+    messages = sum(len(segment.run) for segment in segments)
+    tokens = sum(segment.source_tokens for segment in segments)
+    return (
+        f"Taken back: {messages} messages ({short(tokens)}) are sent again in the place of "
+        f"{short(sum(segment.tokens for segment in segments))}. Nothing is compressed by itself "
+        "until the window is full; /compact does it at once."
+    )
 
 
 def short(tokens: int) -> str:

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from praison_compressor import Event, SessionNotFound
 from praison_compressor.testing import LocalProvider, Worker
+from praison_compressor.view.frame import is_framed
 from tests.helpers.hosting import (
     EVERY_PATH,
     MODES,
@@ -296,7 +297,8 @@ TALKED = [
 def test_slash_commands_need_no_request_of_the_agent(
     host: LocalProvider, path: str, mode: str
 ) -> None:
-    """`/status`, `/compact`, `/new`, `/resume`: answered, recorded nowhere, sent to no model."""
+    """`/status`, `/compact`, `/undo`, `/new`, `/resume`: answered, recorded nowhere, sent to no
+    model."""
     made = agent(host, path, context(host))
     MODES[mode](made, [turn(n) for n in range(8)])
     sent, recorded = len(of_agent(host)), len(made.chat_history)
@@ -304,8 +306,14 @@ def test_slash_commands_need_no_request_of_the_agent(
     (status,) = MODES[mode](made, ["/status"])
     assert "of 6.0k (full)" in status
     (told,) = MODES[mode](made, ["/compact the harbour dues"])
-    assert LINE.fullmatch(told)
-    assert "(system 0," not in told
+    line, became = told.split("\n")
+    assert LINE.fullmatch(line)
+    assert "(system 0," not in line
+    done = re.fullmatch(
+        r"(\d+) messages summarized by (?:openai/)?aux; (\d+) messages kept verbatim. "
+        r"/undo takes it back\.",
+        became,
+    )
     (asked,) = host.for_model("aux")
     assert "the harbour dues" in asked.text
     session = made.context_compressor.session_id
@@ -315,6 +323,20 @@ def test_slash_commands_need_no_request_of_the_agent(
     MODES[mode](made, [turn(8)])
     assert made.context_compressor.context_status == "summarized"
     assert len(host.for_model("aux")) == 1
+    before = of_agent(host)[-1].messages
+    summary = next(message for message in before if is_framed(message))
+
+    # Taken back, the messages are sent again, also over the mark; not again once there is none.
+    (back,) = MODES[mode](made, ["/undo"])
+    assert back.startswith(f"Taken back: {done[1]} messages (")
+    MODES[mode](made, [turn(9), turn(10)])
+    sent_again = of_agent(host)[-1].messages
+    assert len(sent_again) == len(before) - 1 + int(done[1]) + 4
+    assert summary not in sent_again
+    assert made.context_compressor.status().tokens > 0.8 * 0.75 * WINDOW
+    assert len(host.for_model("aux")) == 1
+    assert MODES[mode](made, ["/undo"]) == ["Nothing to take back."]
+    assert host.refused == []
 
     (new,) = MODES[mode](made, ["/new"])
     assert new == f"New session {made.context_compressor.session_id}"
@@ -372,6 +394,7 @@ def test_compacting_by_masks_alone_is_told(host: LocalProvider, mode: str) -> No
     MODES["iter_stream"](made, [turn(3)])
     (told,) = MODES[mode](made, ["/compact"])
     assert re.match(r"Compressed [\d.]+k → [\d.]+k \(system [1-9]\d+, summary 0,", told)
+    assert re.search(r"\n[1-9]\d* outputs masked; [1-9]\d* messages kept verbatim\.", told)
     assert made.context_compressor.context_status == "masked"
     assert made.context_compressor.last_result.newly_masked > 0
     assert host.for_model("aux") == []
