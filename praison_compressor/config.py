@@ -9,6 +9,7 @@ import inspect
 import itertools
 import os
 import re
+import string
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
@@ -31,6 +32,10 @@ FILE_ACTIONS = ("read", "created", "edited", "deleted", "moved")
 
 
 OTHER_ACTIONS = ("command", "search", "fetch", "none")
+
+
+PROMPT_FIELDS = ("transcript", "earlier", "instructions", "words")
+"""What a `summary_prompt` says its part of each request by."""
 
 
 @dataclass(frozen=True)
@@ -150,6 +155,13 @@ class CompressorConfig:
     summary_instructions: str | None = None
     """A domain's own words added to the request for a summary."""
 
+    summary_prompt: str | None = None
+    """The whole request for a summary, in place of ours: a template with each of these fields.
+    {transcript}: the messages as tagged text, or partial summaries to be merged. {earlier}: earlier
+    summaries and what to do with them, often empty. {instructions}: `summary_instructions`, the
+    focus of `/compact` and what a hook adds. {words}: how many to write at most. Braces of your own
+    are doubled."""
+
     redact_secrets: bool | None = None
     """Mask keys and tokens in what a summary is written from. None: where the auxiliary model is
     another than the agent's own, or the ledger is on disk. More kinds with the [redact] extra."""
@@ -199,6 +211,7 @@ class CompressorConfig:
             "mask_keep_recent_tokens",
         ):
             self._require(name, "a whole number, 0 or more", _is_whole)
+        _check_prompt(self.summary_prompt)
         self._require("namespace", "a name that is not empty", lambda v: bool(v.strip()))
 
     def _require(self, name: str, wanted: str, holds: Any) -> None:
@@ -257,7 +270,8 @@ class Event:
     each "model_called" by one "model_answered", which has what it cost or its `error`. "skipped"
     says in `reason` why something is not done: "cooldown" (that model rests after a failure), "no
     gain" (a compression is due and would free less than `min_gain_ratio`; told once until there is
-    one), "fixed part" (what cannot be dropped is above the trigger; told once).
+    one), "fixed part" (what cannot be dropped is above the trigger; told once), "veto" (a hook said
+    no; told once until there is a compression).
     """
 
     name: str
@@ -266,6 +280,10 @@ class Event:
 
 
 Listener = Callable[[Event], None]
+
+Hook = Callable[[Event], Any]
+"""Asked before a compression, with its "started" event, which nobody has heard yet: False refuses
+it, a text is added to the request for the summary, None lets it be. It may be async."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -346,6 +364,28 @@ def _fact_patterns(given: Any) -> dict[str, str]:
         if matches_nothing:
             raise ConfigError(f"fact_patterns: {kind!r}: {pattern!r} also finds the empty text")
     return {str(kind): str(pattern) for kind, pattern in given.items()}
+
+
+def _check_prompt(given: Any) -> None:
+    """Pass a template of a summary's request that has each field and no other, or None.
+
+    All are wanted: without one, earlier summaries would be lost or an option would do nothing.
+    """
+    if given is None:
+        return
+    fields = " ".join(f"{{{name}}}" for name in PROMPT_FIELDS)
+    try:
+        found = {name for _, name, _, _ in string.Formatter().parse(given) if name is not None}
+        wrong = [f"no field {{{name}}}" for name in PROMPT_FIELDS if name not in found]
+        wrong += [f"unknown field {{{name}}}" for name in sorted(found - {*PROMPT_FIELDS})]
+        if not wrong:
+            given.format(**dict.fromkeys(PROMPT_FIELDS, ""))
+            return
+    except (TypeError, ValueError, LookupError) as error:
+        wrong = [str(error)]
+    raise ConfigError(
+        f"summary_prompt: {wrong[0]}; it must have {fields}, braces of its own doubled"
+    )
 
 
 def _prefixes(given: Any) -> tuple[str, ...]:

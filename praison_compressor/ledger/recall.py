@@ -150,6 +150,8 @@ class Recall:
         originals = archive.segment(named.segment)
         if originals is None:
             return f"Segment s{named.segment} was forgotten."
+        if session.entries[named.segment - 1].segment.kind == "undo":
+            return f"Segment s{named.segment} takes others back, and holds no messages."
         if named.message is None:
             lines = outline(originals, in_order(named.segment, originals))
             return self._fitted(lines, room, "(the rest does not fit: read the messages)")
@@ -165,7 +167,7 @@ class Recall:
         older = '(older segments: read "s1", "s2" …)'
         lines: list[str] = []
         for number in range(len(archive.session.entries), 0, -1):
-            if archive.session.entries[number - 1].segment.kind == "mask":
+            if archive.session.entries[number - 1].segment.kind in ("mask", "undo"):
                 continue
             if len(lines) == LISTED:
                 lines.append(older)
