@@ -159,7 +159,7 @@ class Recall:
         older = '(older segments: read "s1", "s2" …)'
         lines: list[str] = []
         for number in range(len(archive.session.entries), 0, -1):
-            if archive.session.entries[number - 1].segment.kind == "mask":
+            if archive.session.entries[number - 1].segment.kind in ("mask", "excerpt"):
                 continue
             if len(lines) == LISTED:
                 lines.append(older)
