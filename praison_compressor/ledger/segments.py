@@ -46,8 +46,8 @@ class Segment:
     """A run of messages and the one message that stands for it in the view."""
 
     kind: str
-    """"summary" (a run of steps), "mask" (one tool result, as a line) or "excerpt" (one tool result,
-    as its first and last lines)."""
+    """"summary" (a run of steps), "mask" (one tool result, as a line) or "excerpt" (one tool
+    result, as its first and last lines)."""
     run: tuple[str, ...]
     """The canonical digests of the messages it stands for, in order."""
     rendered: Message

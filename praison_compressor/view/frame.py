@@ -138,7 +138,7 @@ _IN_REACH = re.compile(r"s\d+".join(map(re.escape, IN_REACH.split("{}"))) + r"\Z
 LEFT_OUT = "[… lines {} to {} of {} left out, about {} tokens{} …]"
 """Stands in a result that is too large for the lines between its first and its last."""
 
-READ_ON = ': read_conversation_archive("{}") reads them, search_conversation_archive finds a place in them'
+READ_ON = ': read_conversation_archive("{}") reads them, search_conversation_archive finds a place'
 """In that line where the agent has the recall tools."""
 
 _READ_ON = re.compile(r"s\d+\.\d+:\d+-\d+".join(map(re.escape, READ_ON.split("{}"))) + "(?= …])")

@@ -269,7 +269,5 @@ def largest_fixed(layout: Layout) -> str:
         if names:
             who = f"the result of {names[0]}: a tool that answers in less would help"
             break
-    place = layout.transcript.origins[index]
-    return (
-        f"messages[{index if place is None else place}] with {layout.message_tokens(index)}, {who}"
-    )
+    place, tokens = layout.transcript.origins[index], layout.message_tokens(index)
+    return f"messages[{index if place is None else place}] with {tokens}, {who}"
