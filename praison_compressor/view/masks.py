@@ -24,7 +24,6 @@ from ..messages import (
     media_in,
     result_blocks,
     result_text,
-    steps,
     text_of,
     to_plain,
     tool_calls_of,
@@ -331,17 +330,16 @@ LEAST_CHARS = 200
 def shorten(messages: Sequence[Message], limit: int, count: Count) -> list[Message]:
     """The messages with their longest texts cut in the middle until they count at most `limit`.
 
-    Tool results and the user's words after the task are cut first where that is enough, those
-    before the newest step before all; else everything but system messages and the newest, else
-    all. The shortest possible list is returned where even that does not fit.
+    Tool results and the user's words after the task are cut first where that is enough; else
+    everything but system messages and the newest, else all. The shortest possible list is returned
+    where even that does not fit.
     """
     every = range(len(messages))
     users = [index for index in every if messages[index].get("role") == "user"]
-    newest = steps(messages)[-1].start if messages else 0
     later = [index for index in every if is_result(messages[index]) or index in users[1:]]
     rest = [index for index in every[:-1] if not is_system(messages[index])]
     shortened = list(messages)
-    for targets in ([index for index in later if index < newest], later, rest, every):
+    for targets in (later, rest, every):
         if count(shortened) <= limit:
             break
         shortened = _level(list(messages), targets, limit, count)
