@@ -31,6 +31,9 @@ KEY_VARIABLE = "PRAISONAI_SESSION_KEY"
 FILE_ACTIONS = ("read", "created", "edited", "deleted", "moved")
 
 
+_MAY_BE_NONE = ("summary_target_tokens", "large_result_share")
+
+
 OTHER_ACTIONS = ("command", "search", "fetch", "none")
 
 
@@ -103,6 +106,12 @@ class CompressorConfig:
     mask_keep_recent_tokens: int | None = None
     """Newest tokens whose outputs are not masked. None: as `protect_last_n_tokens`, but no more
     than half the target."""
+
+    large_result_share: float | None = 0.25
+    """A tool's result of more tokens than this share of the window less `output_reserve` goes to
+    the archive at once, the newest too. Its first and last lines stay, a quarter of that share, and
+    between them how to read the rest. Several results of one step have twice the share together;
+    those of a tool with "keep" stay whole. None: every result does, until it is old."""
 
     fact_tools: Mapping[str, str] = field(default_factory=dict)
     """What your own tools do, by name or pattern, for the facts beside each summary: "read",
@@ -192,7 +201,8 @@ class CompressorConfig:
         object.__setattr__(self, "fact_tools", _fact_tools(self.fact_tools))
         object.__setattr__(self, "fact_patterns", _fact_patterns(self.fact_patterns))
         object.__setattr__(self, "host_prefixes", _prefixes(self.host_prefixes))
-        for name in ("trigger_ratio", "target_ratio", "fold_ratio", "soft_ratio"):
+        ratios = "trigger_ratio target_ratio fold_ratio soft_ratio large_result_share"
+        for name in ratios.split():
             self._require(name, "a number above 0 and up to 1", lambda v: 0 < v <= 1)
         self._require("min_gain_ratio", "a number from 0 up to 1", lambda v: 0 <= v < 1)
         # No clock of Python's waits for longer than some 292 years.
@@ -217,7 +227,7 @@ class CompressorConfig:
     def _require(self, name: str, wanted: str, holds: Any) -> None:
         value = getattr(self, name)
         default = type(self).__dataclass_fields__[name].default
-        if value is None and (default is None or name == "summary_target_tokens"):
+        if value is None and (default is None or name in _MAY_BE_NONE):
             return
         try:
             sound = not isinstance(value, bool) and holds(value)

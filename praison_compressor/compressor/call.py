@@ -94,6 +94,10 @@ class CompressCall:
     tools: tuple[Mapping[str, Any], ...] | None = None
     """The schemas sent along; None: not told, so that nothing can be asked on the prefix."""
 
+    def after_excerpts(self) -> CompressCall:
+        """The call once its large results are dealt with."""
+        return replace(self, budget=replace(self.budget, large=None))
+
     @property
     def is_asked_now(self) -> bool:
         """Whether somebody waits for a view that is as small as this call says."""

@@ -47,7 +47,8 @@ class Segment:
     """A run of messages and the one message that stands for it in the view."""
 
     kind: str
-    """"summary" (a run of steps), "mask" (one tool result) or "undo"."""
+    """"summary" (a run of steps), "mask" (one tool result, as a line), "excerpt" (one tool result,
+    as its first and last lines) or "undo"."""
     run: tuple[str, ...]
     """The canonical digests of the messages it stands for, in order; of an "undo" the hashes of the
     entries that it takes back."""
