@@ -8,16 +8,16 @@ import platform
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, entry_points, version
-from typing import Any
+from typing import Annotated, Any
 
 from ..config import STORE_VARIABLE, CompressorConfig
 from ..errors import CompressorError
 from ..messages.display import one_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
-from .options import ForModel, Place, Window, Writer, command, config_of, default_store
+from .options import Place, command, default_store, only
 from .terminal import FOUND_FAULT, Answer, Table, number, unlogged
 
 OK, NOTE, FAIL = "ok", "note", "fail"
@@ -27,7 +27,11 @@ STYLES = {OK: "green", NOTE: "yellow", FAIL: "red"}
 
 @command
 def doctor(
-    writer: Writer, place: Place, for_model: ForModel = None, window: Window = None
+    place: Place,
+    config: Annotated[
+        CompressorConfig,
+        only("model", "context_window", "auxiliary_model", "auxiliary_api_base", "timeout_seconds"),
+    ],
 ) -> Answer:
     """Check the host and its configuration, the window, the store, the model that writes summaries.
 
@@ -35,15 +39,9 @@ def doctor(
     compressed and from how many tokens on, and has one outgrow its window against a local server.
     Exit code 1 when something that is configured does not work.
 
-    $ praison-compressor doctor --window 32000
+    $ praison-compressor doctor --window 32k
     """
-    config = config_of(
-        writer,
-        model=for_model,
-        context_window=window,
-        store_url=place.store,
-        namespace=place.namespace,
-    ).with_environment()
+    config = replace(config, store_url=place.store, namespace=place.namespace).with_environment()
     with unlogged():  # what a check finds is in its line
         checks = [check(config) for check in CHECKS]
     works = all(check.state != FAIL for check in checks)
@@ -243,7 +241,7 @@ def _tokens(config: CompressorConfig) -> Check:
     if tokens.exact:
         return Check(name, OK, f"{model}: counted with {tokens.source}")
     corrected = "counts are corrected by what the provider reports"
-    remedy = corrected if config.model else "--for-model names it"
+    remedy = corrected if config.model else "--model names it"
     return Check(name, NOTE, f"{model}: {tokens.source}", remedy)
 
 
@@ -251,7 +249,7 @@ def _window(config: CompressorConfig) -> Check:
     limits = model_limits(config.model, config.context_window)
     found = f"{number(limits.window)} tokens ({limits.source})"
     if limits.guessed:
-        remedy = "set context_window" if config.model else "--for-model names the model"
+        remedy = "set context_window" if config.model else "--model names the model"
         return Check("window", NOTE, found, remedy)
     return Check("window", OK, found)
 
@@ -278,7 +276,9 @@ def _auxiliary(config: CompressorConfig) -> Check:
     """One small question to the model, as a summary would be asked for."""
     name, model = "summaries", config.auxiliary_model
     if model is None:
-        found = "static outside an agent; in one its own model writes them (--model to try)"
+        found = (
+            "static outside an agent; in one its own model writes them (--auxiliary-model tries)"
+        )
         return Check(name, OK, found)
     from ..summaries.litellm_client import LiteLLMSummarizer
     from ..summaries.threads import run

@@ -84,6 +84,7 @@ REPLACED = (
     # The host's own management, before a turn and in its tool loop.
     Replaced(_MIXIN, "_apply_context_management", _BEFORE, agents.unmanaged),
     Replaced(_LLM, "_manage_context_in_loop", _BEFORE, agents.unmanaged_in_loop),
+    Replaced(_MIXIN, "_truncate_tool_output", _BEFORE, agents.whole_results),
 )
 
 _ABSENT = object()
@@ -108,10 +109,10 @@ def _originals() -> Iterator[tuple[Replaced, Any, Any]]:
 
 NEEDED = {
     _AGENT: "_context_param _context_manager _context_manager_initialized chat_history "
-    "clear_history execution",
+    "clear_history execution tool_output_limit",
     "config.feature_configs.ExecutionConfig": "context_compaction",
     "context.models.ContextConfig": "strategy auto_compact compact_threshold protected_tools "
-    "from_env",
+    "from_env tool_output_max default_tool_output_max tool_limits tool_budgets",
 }
 """Names of the host that are read or set. Where one had moved, nothing would fail: requests
 would leave an agent as if it had not asked. So `install()` refuses."""

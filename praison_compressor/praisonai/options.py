@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import logging
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any
 
+from praisonaiagents.config.feature_configs import DEFAULT_TOOL_OUTPUT_LIMIT
 from praisonaiagents.context.manager import ContextManager
 from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 
@@ -125,6 +127,26 @@ def _asked(
         context = replace(context, strategy=SUMMARIZE)
     options = options_in(context, more)
     return RequestedContext(context, options, bool(context.auto_compact), own_model)
+
+
+NO_LIMIT = sys.maxsize
+"""Characters of a tool's result that the host leaves as it is."""
+
+
+def takes_whole_results(agent: Any, asked: RequestedContext, config: CompressorConfig) -> bool:
+    """Whether results of any size may come: what is too large then goes to the archive.
+
+    Not where a limit of the host's was set, or it keeps large results itself.
+    """
+    host, plain = asked.context, ContextConfig()
+    limits = "tool_output_max default_tool_output_max tool_limits tool_budgets".split()
+    return (
+        asked.automatic
+        and config.large_result_share is not None
+        and all(getattr(host, name) == getattr(plain, name) for name in limits)
+        and agent.tool_output_limit in (DEFAULT_TOOL_OUTPUT_LIMIT, NO_LIMIT)
+        and getattr(agent, "_artifact_store", None) is None
+    )
 
 
 def options_in(context: Any, more: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def states(done: object) -> dict[str, str]:
 
 def test_doctor_finds_a_plain_installation_sound(run: Run) -> None:
     """Exit code 0; the host is put back as it was."""
-    done = run("doctor", "--for-model", "gpt-4o", "--json")
+    done = run("doctor", "--model", "gpt-4o", "--json")
     assert done.code == 0
     assert done.json["works"]
     assert "fail" not in states(done).values()
@@ -97,7 +97,7 @@ def test_doctor_finds_a_plain_installation_sound(run: Run) -> None:
 def test_doctor_tries_the_model_that_writes_summaries(run: Run, provider: LocalProvider) -> None:
     """It answers: ok. It refuses: fail, exit code 1, and what to do about it."""
     provider.answer_with(lambda asked: Reply("ready"))
-    model = ("--model", "writer", "--api-base", provider.base_url)
+    model = ("--auxiliary-model", "writer", "--api-base", provider.base_url)
     assert states(run("doctor", *model, "--json"))["summaries"] == "ok"
     provider.answer_with(lambda asked: Failure(401, "no such key"))
     refused = run("doctor", *model)
