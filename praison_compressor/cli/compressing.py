@@ -8,8 +8,7 @@ from typing import Annotated, Any
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Part, Preview
 from ..compressor.result import CompressResult
-from ..config import CompressorConfig
-from ..events import Event
+from ..config import CompressorConfig, Event
 from ..facts import Coverage, coverage
 from ..ledger.memory import MemoryStore
 from ..messages import Transcript, read, text_of, tool_calls_of

@@ -12,9 +12,8 @@ import typer
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
-from ..config import CompressorConfig
+from ..config import CompressorConfig, Event
 from ..errors import CompressorError
-from ..events import Event
 from ..ledger.memory import MemoryStore
 from ..ledger.segments import Usage
 from ..tokens.counter import TokenCounter

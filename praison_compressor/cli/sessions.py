@@ -13,7 +13,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..config import CompressorConfig
 from ..ledger.passages import lines_of, passages, terms
 from ..ledger.references import HOW, Reference, parse
-from ..ledger.segments import Entry, Epoch, Segment, Session, Usage
+from ..ledger.segments import FORGOTTEN, Entry, Epoch, Segment, Session, Usage, in_force
 from ..ledger.words import Hit
 from ..messages import text_of
 from ..messages.display import excerpt, in_words, one_line, when
@@ -151,7 +151,7 @@ def existing(store: SqlStore, namespace: str, session: str) -> Session:
 
 def _segments(session: str, entries: Sequence[Entry]) -> Answer:
     rows: list[tuple[str | int | None, ...]] = []
-    for n, entry in enumerate(entries, 1):
+    for n, (entry, stands) in enumerate(zip(entries, in_force(entries), strict=True), 1):
         if entry.forgotten:
             rows.append((f"s{n}", "forgotten", None, None, None, None, ""))
             continue
@@ -159,7 +159,8 @@ def _segments(session: str, entries: Sequence[Entry]) -> Answer:
         text = unframe(found.rendered) or text_of(found.rendered)
         by, begins = found.model or found.method, excerpt(text, 60)
         numbers = (len(found.run), found.source_tokens, found.tokens)
-        rows.append((f"s{n}", found.kind, by, *numbers, begins))
+        kind = found.kind if stands is found or by == "undo" else f"{found.kind}, taken back"
+        rows.append((f"s{n}", kind, by, *numbers, begins))
     columns = ("reference", "kind", "by", "messages#", "tokens before#", "tokens after#", "begins")
     table = Table(columns, rows) if rows else f"{session}: nothing was compressed yet."
     return Answer([_segment_json(n, entry) for n, entry in enumerate(entries, 1)], [table])
@@ -206,7 +207,7 @@ def status(
     own = {epoch.id for epoch in epochs if epoch.session_id == found.id}
     paid = (entry.segment.usage for entry in found.entries if entry.epoch in own)
     usage = sum(paid, Usage())
-    segments = [entry.segment for entry in found.entries if not entry.forgotten]
+    segments = [each for each in in_force(found.entries) if each.kind != FORGOTTEN.kind]
     stand = itertools.compress(segments, standing(segments))
     saved = sum(segment.source_tokens - segment.tokens for segment in stand)
     price = input_price(config.model)

@@ -94,10 +94,19 @@ class CompressCall:
     tools: tuple[Mapping[str, Any], ...] | None = None
     """The schemas sent along; None: not told, so that nothing can be asked on the prefix."""
 
+    def after_excerpts(self) -> CompressCall:
+        """The call once its large results are dealt with."""
+        return replace(self, budget=replace(self.budget, large=None))
+
     @property
     def is_asked_now(self) -> bool:
         """Whether somebody waits for a view that is as small as this call says."""
         return self.force or self.budget.limit == self.budget.target
+
+    def instructed(self, words: str) -> CompressCall:
+        """The call with more words to the model that summarizes."""
+        more = "\n".join(filter(None, (self.config.summary_instructions, words)))
+        return replace(self, config=replace(self.config, summary_instructions=more))
 
 
 @dataclass(frozen=True)

@@ -256,8 +256,7 @@ def completed(words: str) -> list[str]:
         "COMP_WORDS": f"praison-compressor {words}",
         "COMP_CWORD": str(len(f"praison-compressor {words}".split(" ")) - 1),
     }
-    code = "import sys; sys.argv[0] = 'praison-compressor'; from praison_compressor.cli import main"
-    command = [sys.executable, "-c", f"{code}; main()"]
+    command = [sys.executable, "-m", "praison_compressor"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     return done.stdout.split()
 

@@ -84,8 +84,7 @@ def test_every_command_and_option_explains_itself() -> None:
 
 
 def python_blocks() -> list[str]:
-    names = ("facts.md", "reach.md", "telemetry.md")
-    texts = [path.read_text(encoding="utf-8") for path in (README, *(DOCS / n for n in names))]
+    texts = [path.read_text(encoding="utf-8") for path in (README, *sorted(DOCS.glob("*.md")))]
     return re.findall(r"^```python\n(.*?)^```", "\n".join(texts), re.S | re.M)
 
 
@@ -99,6 +98,7 @@ def test_the_documentations_examples_run(
 ) -> None:
     """As they stand, with a provider where they look for one; and what they print is something."""
     code = python_blocks()[number]
+    monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", f"sqlite:///{tmp_path / 'ledger.db'}")
     with at_home(monkeypatch, tmp_path, provider):
         provider.set_window(128_000)
         provider.answer_with(Worker())
