@@ -20,8 +20,8 @@ from ..messages.display import excerpt, in_words, one_line, when
 from ..summaries.prompts import rendering
 from ..tokens.models import input_price
 from ..view.frame import unframe
-from .options import ForModel, Place, SessionId, command, flag, option
-from .terminal import Answer, Line, Panel, Piece, Table, Unusable
+from .options import STORED_WHEN, Place, SessionId, command, flag, only, option
+from .terminal import Answer, Line, Panel, Piece, Table, Unusable, money, number
 
 if TYPE_CHECKING:
     from ..ledger.sql.store import SqlStore
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @command
 def sessions(place: Place) -> Answer:
     """List the sessions of a store, the last used first."""
-    with place.open(new=True) as store:
+    with place.open() as store:
         found = store.sessions(place.namespace)
         where, others = store.place, [] if found else store.namespaces()
     if not found:
@@ -43,13 +43,6 @@ def sessions(place: Place) -> Answer:
     ]
     columns = ("session", "parent", "compressions#", "archived#", "last used")
     return Answer(found, [Table(columns, rows)])
-
-
-STORED_WHEN = (
-    "A session is stored when it is first compressed: by an agent with "
-    "CompressorContext(store_url=...) or PRAISON_COMPRESSOR_STORE, or by "
-    "praison-compressor compress FILE --store URL --session ID."
-)
 
 
 # ---------------------------------------------------------------- lineage
@@ -188,10 +181,11 @@ def _segment(n: int, entry: Entry, messages: Sequence[Any] | None) -> Answer:
     if entry.forgotten:
         return Answer(value, [f"Segment s{n} was forgotten; only its link in the chain is left."])
     found = entry.segment
-    title = f"s{n}: {len(found.run)} messages, {found.model or found.method}"
+    title = f"s{n}: {number(len(found.run))} messages, {found.model or found.method}"
     shown = [Panel(title, text_of(found.rendered), "yellow")]
     if messages is not None:
-        shown.append(Panel(f"the {len(messages)} originals", "\n\n".join(rendering(messages))))
+        originals = "\n\n".join(rendering(messages))
+        shown.append(Panel(f"the {number(len(messages))} originals", originals))
     return Answer(value, shown)
 
 
@@ -199,10 +193,12 @@ def _segment(n: int, entry: Entry, messages: Sequence[Any] | None) -> Answer:
 
 
 @command
-def status(session: SessionId, place: Place, for_model: ForModel = None) -> Answer:
+def status(
+    session: SessionId, place: Place, config: Annotated[CompressorConfig, only("model")]
+) -> Answer:
     """Show where a stored session stands: its epoch, what was represented, what that cost.
 
-    With --for-model also what each later request costs less, at that model's listed input price.
+    With --model also what each later request costs less, at that model's listed input price.
     """
     with place.open() as store:
         found = existing(store, place.namespace, session)
@@ -214,8 +210,8 @@ def status(session: SessionId, place: Place, for_model: ForModel = None) -> Answ
     segments = [each for each in in_force(found.entries) if each.kind != FORGOTTEN.kind]
     stand = itertools.compress(segments, standing(segments))
     saved = sum(segment.source_tokens - segment.tokens for segment in stand)
-    price = input_price(for_model)
-    numbers = {
+    price = input_price(config.model)
+    numbers: dict[str, Any] = {
         "session": found.id,
         "epoch": found.tip,
         "parent": found.parent,
@@ -229,7 +225,7 @@ def status(session: SessionId, place: Place, for_model: ForModel = None) -> Answ
         "tokens_saved_per_request": saved,
         "cost_saved_per_request": None if price is None else saved * price,
     }
-    told = {name: f"${v:.4f}" if isinstance(v, float) else v for name, v in numbers.items()}
+    told = {name: money(v) if name.startswith("cost") else v for name, v in numbers.items()}
     rows = [(name.replace("_", " "), value) for name, value in told.items()]
     return Answer(numbers, [Table(("", ""), rows)])
 

@@ -94,6 +94,10 @@ class CompressCall:
     tools: tuple[Mapping[str, Any], ...] | None = None
     """The schemas sent along; None: not told, so that nothing can be asked on the prefix."""
 
+    def after_excerpts(self) -> CompressCall:
+        """The call once its large results are dealt with."""
+        return replace(self, budget=replace(self.budget, large=None))
+
     @property
     def is_asked_now(self) -> bool:
         """Whether somebody waits for a view that is as small as this call says."""
@@ -120,6 +124,11 @@ class Look:
     def key(self) -> tuple[str, str]:
         """Namespace and stable id: by it one compression of the session at a time is ensured."""
         return self.session.namespace, self.session.id
+
+    def originals(self, start: int, end: int) -> Sequence[Message]:
+        """The messages of a stretch, as they came and in their order."""
+        origins = self.layout.transcript.origins[start:end]
+        return self.reading.given.at(sorted(o for o in origins if o is not None))
 
 
 def call_of(

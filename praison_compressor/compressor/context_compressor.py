@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..config import CompressorConfig, whole
+from ..config import CompressorConfig, Event, Hook, Listener, whole
 from ..errors import CompressorError, LedgerError
-from ..events import Event, Hook, Listener
 from ..ledger.memory import MemoryStore
 from ..ledger.recall import Recall
 from ..ledger.segments import Segment, Session, Store, undoing
@@ -180,6 +179,9 @@ class ContextCompressor:
         call = replace(self._call(messages, options), extends=False)
         look = self._pipeline.projector.look(call)
         plan = self._pipeline.projector.plan(call, look)
+        if plan is not None and plan.excerpts:
+            call, look = call.after_excerpts(), self._pipeline.drafted(call, look, plan)[0]
+            plan = self._pipeline.projector.plan(call, look)
         if plan is not None and not call.pays:
             # What a static text leaves over goes to the tail: how much, its writing alone tells.
             plan = self._pipeline.writing.static(call, look, plan, recorded=True).plan

@@ -15,9 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..config import CompressorConfig
+from ..config import CompressorConfig, Event, Hook
 from ..errors import BudgetTooSmall, LedgerConflict
-from ..events import Event, Hook
 from ..ledger.segments import Segment, Session, Store, Usage
 from ..messages import Message
 from ..messages.secrets import masks_secrets
@@ -31,7 +30,7 @@ from .call import CompressCall, Look, Reading
 from .projection import Projector, outline_of
 from .result import CompressResult, result_of
 from .sessions import Placeholder, Sessions, last_turn_of
-from .writing import Draft, Writing, asked, is_asked_about
+from .writing import Draft, Writing, asked, begun, is_asked_about
 
 __all__ = [
     "Pipeline",
@@ -107,7 +106,7 @@ class Pipeline:
         call, look = planned.call, planned.look
         plan: Plan | None = planned.plan
         spent: list[Usage] = []
-        lost = 0
+        lost = masked = 0
         while plan is not None:
             key = look.key
             flying = self.sessions.enter(key)
@@ -122,7 +121,12 @@ class Pipeline:
                     if not session.is_as(look.session):
                         look, plan = await asyncio.to_thread(self._seen, call)
                     if plan is not None:
-                        return await self._carry_out(call, look, plan, spent)
+                        done = await self._carry_out(call, look, plan, spent)
+                        masked += done.newly_masked
+                        if done.vetoed or not plan.excerpts:
+                            return replace(done, newly_masked=masked)
+                        call = call.after_excerpts()
+                        look, plan = await asyncio.to_thread(self._seen, call)
             except LedgerConflict:
                 lost += 1
                 if lost >= MOST_CONFLICTS:
@@ -131,7 +135,7 @@ class Pipeline:
             finally:
                 self.sessions.leave(key)
         found = result_of(call, look, self._tokens)
-        return replace(found, usage=sum(spent, found.usage))
+        return replace(found, usage=sum(spent, found.usage), newly_masked=masked)
 
     def _seen(self, call: CompressCall) -> tuple[Look, Plan | None]:
         look = self.projector.look(call)
@@ -145,7 +149,7 @@ class Pipeline:
         Raises:
             LedgerConflict: another has committed meanwhile.
         """
-        event = _started(call, look, plan)
+        event = begun(call, look, plan)
         said = await asked(self._hook, event, look.key)
         if said is False:
             found = await asyncio.to_thread(self._refused, call, look, plan)
@@ -161,8 +165,9 @@ class Pipeline:
             self._emit(Event("abandoned", look.session.id, {"error": type(error).__name__}))
             raise
         result = result_of(call, after, self._tokens, draft.texts)
-        count = sum(job.end - job.start for job in draft.plan.jobs)
-        result = replace(result, newly_masked=len(plan.masks), newly_summarized=count)
+        summarized = sum(job.end - job.start for job in draft.plan.jobs)
+        masked = len(plan.masks + plan.excerpts)
+        result = replace(result, newly_masked=masked, newly_summarized=summarized)
         self._emit(result.committed(look, seconds=time.monotonic() - started))
         return result
 
@@ -185,14 +190,17 @@ class Pipeline:
     ) -> CompressResult:
         """The view with what is missing written without a model, and recorded nowhere; with
         `hold` the next turns add to it."""
-        shown, texts = self._drafted(call, look, plan)
+        shown, texts = self.drafted(call, look, plan)
+        if plan.excerpts:
+            call = call.after_excerpts()
+            more = self.projector.plan(call, shown)
+            if more is not None:
+                return self.uncommitted(call, shown, more, hold=hold)
         if hold:
             self._hold(call, shown)
         return result_of(call, shown, self._tokens, texts)
 
-    def _drafted(
-        self, call: CompressCall, look: Look, plan: Plan
-    ) -> tuple[Look, Sequence[Written]]:
+    def drafted(self, call: CompressCall, look: Look, plan: Plan) -> tuple[Look, Sequence[Written]]:
         """The look as it would be after the plan, and the texts for it, without a model."""
         draft = self.writing.static(call, look, plan)
         segments = [segment for segment, _ in self._segments(call, look, draft)]
@@ -209,6 +217,8 @@ class Pipeline:
     def _plan(self, call: CompressCall, look: Look) -> Plan | None:
         """The plan; told of once where there is none though one is due."""
         fixed, budget = fixed_tokens(look.layout), self.projector.budget(call, look)
+        if fixed > budget.trigger and self.projector.excerpts(call, look):
+            return self.projector.plan(call, look)
         if fixed > budget.trigger and self._skip(call, look, FIXED, ""):
             logger.warning(
                 "session %s: what cannot be dropped takes %d tokens, compression begins at %d: "
@@ -247,7 +257,7 @@ class Pipeline:
         look = self.projector.look(call)
         sent = self._with_placeholder(call, look)
         plan = None if sent is not None else self._plan(call, look)
-        if plan is not None and plan.masks:
+        if plan is not None and (plan.masks or plan.excerpts):
             return self._mask(call, look, plan)
         soft = 1.0 if look.session.was_undone else self._config.soft_ratio
         if look.layout.size() > self.projector.budget(call, look).trigger * soft:
@@ -265,14 +275,20 @@ class Pipeline:
     def _mask(self, call: CompressCall, look: Look, plan: Plan) -> CompressResult:
         """Masks need no model: they are committed at once, unless a summary that is being written
         would lose the race to them, and its price with it."""
+        done = None
         if self.sessions.enter(look.key) is None:
             try:
-                return run(self._carry_out(call, look, plan, []))
+                done = run(self._carry_out(call, look, plan, []))
             except LedgerConflict:
                 logger.debug("session %s moved on: its masks are not recorded", look.key[1])
             finally:
                 self.sessions.leave(look.key)
-        return self.uncommitted(call, look, plan)
+        if done is None:
+            return self.uncommitted(call, look, plan)
+        if done.vetoed or not plan.excerpts:
+            return done
+        then = self._at_once(call.after_excerpts())
+        return replace(then, newly_masked=then.newly_masked + done.newly_masked)
 
     async def _prepare(self, call: CompressCall) -> None:
         """Have a summary written before the trigger is reached, and a text without a model at hand
@@ -283,7 +299,7 @@ class Pipeline:
         if plan is None:
             return
         if plan.jobs:
-            shown, texts = await asyncio.to_thread(self._drafted, call, look, plan)
+            shown, texts = await asyncio.to_thread(self.drafted, call, look, plan)
             self._hold(call, shown, texts)
         done = await self.compress(Planned(call, look, plan))
         if done.usage != Usage():
@@ -379,41 +395,27 @@ class Pipeline:
                     created=time.time(),
                     transcript_length=length,
                 ),
-                _archived(look, job.start, job.end),
+                look.originals(job.start, job.end),
             )
             for job, text in zip(draft.plan.jobs, draft.texts, strict=True)
         ]
-        first = len(layout.segments) + len(found) + 1
+        first, plan = len(layout.segments) + len(found) + 1, draft.plan
         names = {
             index: f"s{number}.1" if draft.recorded else ""
-            for number, index in enumerate(sorted(draft.plan.masks), first)
+            for number, index in enumerate(sorted(plan.masks or plan.excerpts), first)
         }
-        lines = self.projector.masks(call, look, names) if names else {}
-        for index, line in lines.items():
+        shorter = self.projector.excerpts if plan.excerpts else self.projector.masks
+        for index, line in shorter(call, look, names).items() if names else ():
             segment = mask_segment(
                 layout.digests[index],
                 line,
+                kind="excerpt" if plan.excerpts else "mask",
                 tokens=self._tokens.message(line),
                 source_tokens=layout.tokens[index],
                 transcript_length=length,
             )
-            found.append((segment, _archived(look, index, index + 1)))
+            found.append((segment, look.originals(index, index + 1)))
         return found
-
-
-def _started(call: CompressCall, look: Look, plan: Plan) -> Event:
-    """What is about to be done, in numbers."""
-    numbers = {
-        "tokens": look.layout.size(),
-        "messages": len(look.layout.tokens),
-        "trigger": call.budget.trigger,
-        "target": call.budget.target,
-        "limit": call.budget.limit,
-        "to_summarize": sum(job.end - job.start for job in plan.jobs),
-        "to_mask": len(plan.masks),
-        "forced": call.force,
-    }
-    return Event("started", look.session.id, numbers)
 
 
 SHORTENED_SHARE = 0.75
@@ -422,11 +424,17 @@ a summary and a tail."""
 
 
 def mask_segment(
-    digest: str, line: Message, *, tokens: int, source_tokens: int, transcript_length: int
+    digest: str,
+    line: Message,
+    *,
+    tokens: int,
+    source_tokens: int,
+    transcript_length: int,
+    kind: str = "mask",
 ) -> Segment:
     """The segment by which `line` stands for the message of that digest."""
     return Segment(
-        kind="mask",
+        kind=kind,
         run=(digest,),
         rendered=line,
         tokens=tokens,
@@ -435,9 +443,3 @@ def mask_segment(
         created=time.time(),
         transcript_length=transcript_length,
     )
-
-
-def _archived(look: Look, start: int, end: int) -> Sequence[Message]:
-    """The messages of a run, as they came and in their order."""
-    origins = look.layout.transcript.origins[start:end]
-    return look.reading.given.at(sorted(o for o in origins if o is not None))

@@ -14,7 +14,7 @@ from ..tokens.counter import TokenCounter
 from ..view.budget import Budget
 from ..view.frame import unreferenced
 from ..view.layout import arrange
-from ..view.masks import kept_steps, mask_lines
+from ..view.masks import excerpt, kept_steps, large_results, mask_lines
 from ..view.plan import Plan, plan
 from .call import CompressCall, Look, Reading
 
@@ -69,6 +69,11 @@ class Projector:
         Raises:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
         """
+        layout, excerpts = look.layout, self.excerpts(call, look)
+        if excerpts:
+            gone = sum(map(layout.message_tokens, excerpts))
+            size = layout.size() - gone + sum(map(self._tokens.message, excerpts.values()))
+            return Plan((), len(layout.tokens), size, excerpts=tuple(excerpts))
         return plan(
             look.layout,
             self.budget(call, look),
@@ -128,13 +133,41 @@ class Projector:
             return look.lines
         layout = look.layout
         found = mask_lines(layout.transcript.messages, layout.tokens, call.config, names)
-        if masks_secrets(self._store):
-            # As the store would write them, so that the plan counts what will be sent.
-            safe = Redactor(call.key[0]).messages(list(found.values())).messages
-            found = dict(zip(found, safe, strict=True))
+        # As the store would write them, so that the plan counts what will be sent.
+        found = dict(zip(found, self._stored(call, list(found.values())), strict=True))
         if names is None:
             look.lines.update(found)
         return found
+
+    def excerpts(
+        self, call: CompressCall, look: Look, names: Mapping[int, str] | None = None
+    ) -> dict[int, Message]:
+        """The results that are too large to stay whole, as their first and last lines.
+
+        `names` has the references under which they will be archived.
+        """
+        layout, most = look.layout, call.budget.large
+        if most is None or sum(layout.tokens) <= most:
+            return {}
+        messages, steps = layout.transcript.messages, layout.transcript.steps
+        large = large_results(messages, layout.tokens, steps, call.config, most)
+        shown = {*layout.replaced, *(layout.covered() if large else ())}
+        found: dict[int, Message] = {}
+        for index in sorted(large.keys() - shown):
+            # Masked before it is cut: half a secret has no shape to know it by.
+            (message,) = self._stored(call, [messages[index]])
+            name = LONGEST_NAME if names is None else names.get(index, "")
+            tokens, reads = layout.tokens[index], self._recall
+            short = excerpt(large[index], message, tokens, name, reads=reads)
+            if self._tokens.message(short) <= tokens // 2:
+                found[index] = short
+        return found
+
+    def _stored(self, call: CompressCall, messages: Sequence[Message]) -> Sequence[Message]:
+        """The messages as the store would write them."""
+        if not masks_secrets(self._store):
+            return messages
+        return Redactor(call.key[0]).messages(messages).messages
 
     def _mask_sizes(self, call: CompressCall, look: Look) -> dict[int, int]:
         """Tokens of each result that may be masked, as it would be then.
@@ -149,6 +182,8 @@ class Projector:
 
 
 _NONE: Iterator[Entry] = iter(())
+
+LONGEST_NAME = "s9999.1"
 
 
 def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:

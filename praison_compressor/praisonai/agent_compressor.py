@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from praisonaiagents.config.feature_configs import DEFAULT_TOOL_OUTPUT_LIMIT
+
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import ContextUse
 from ..compressor.result import CompressResult
-from ..config import CompressorConfig
+from ..config import CompressorConfig, Event, Listener
 from ..errors import StoreUnavailable
-from ..events import Event, Listener
 from ..ledger.segments import Segment, Store
 from ..ledger.tools import recall_tools
 from ..messages import Message
@@ -26,7 +27,7 @@ from ..summaries.threads import run
 from ..tokens.overflow import overflow_of
 from .engines import Engines, bill, prune
 from .notices import Notices, Status, status_of
-from .options import RequestedContext
+from .options import NO_LIMIT, RequestedContext, takes_whole_results
 from .recall import RecallTools, drop_copied, wants_recall
 from .requests import (
     ROLES,
@@ -78,6 +79,10 @@ class AgentCompressor:
         self._execution, self._uncompacted = agent.execution, copy.copy(agent.execution)
         self._uncompacted.context_compaction = False
         agent.execution = self._uncompacted
+        self.whole_results = takes_whole_results(agent, asked, config)
+        """Whether a tool's result of any size is taken as it comes."""
+        if self.whole_results:
+            agent.tool_output_limit = NO_LIMIT
         self._recall = RecallTools(self._recall_tools)
         if asked_recall:
             self._recall.give(agent)
@@ -128,6 +133,8 @@ class AgentCompressor:
         self._recall.take_back(agent)
         if agent.execution is self._uncompacted:
             agent.execution = self._execution
+        if agent.tool_output_limit == NO_LIMIT:
+            agent.tool_output_limit = DEFAULT_TOOL_OUTPUT_LIMIT
 
     # ------------------------------------------------------------ requests
 

@@ -72,6 +72,10 @@ class Given(Protocol):
     def asked(self) -> object:
         """What the agent asked for."""
 
+    @property
+    def whole_results(self) -> bool:
+        """Whether it takes results of any size: the host need not cut them."""
+
     def leave(self) -> None:
         """Give the agent back what it had."""
 
@@ -163,6 +167,21 @@ def unmanaged(original: Any, agents: Agents[G]) -> Any:
         return messages, None
 
     return _apply_context_management
+
+
+def whole_results(original: Any, agents: Agents[G]) -> Any:
+    """What is too large for the window goes to the archive whole; the host would cut its middle out
+    for good."""
+
+    @functools.wraps(original)
+    def _truncate_tool_output(self: Any, name: str, output: str, *args: Any, **kwargs: Any) -> str:
+        given = agents.of(self)
+        if given is not None and given.whole_results:
+            return output
+        cut: str = original(self, name, output, *args, **kwargs)
+        return cut
+
+    return _truncate_tool_output
 
 
 def unmanaged_in_loop(original: Any, agents: Agents[G]) -> Any:

@@ -38,6 +38,7 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     tool_policies: Mapping[str, str] = field(default_factory=dict)
     mask_above_tokens: int = CompressorConfig.mask_above_tokens
     mask_keep_recent_tokens: int | None = None
+    large_result_share: float | None = CompressorConfig.large_result_share
     fact_tools: Mapping[str, str] = field(default_factory=dict)
     fact_patterns: Mapping[str, str] = field(default_factory=dict)
     host_prefixes: tuple[str, ...] = ()

@@ -15,8 +15,7 @@ from typing import Any
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.pipeline import mask_segment
 from ..compressor.sessions import Sessions
-from ..config import CompressorConfig
-from ..events import Hook, Listener
+from ..config import CompressorConfig, Hook, Listener
 from ..ledger.segments import Store, Usage, in_force
 from ..messages import Message, digest, read, to_plain
 from ..messages.forks import renewed

@@ -84,6 +84,7 @@ REPLACED = (
     # The host's own management, before a turn and in its tool loop.
     Replaced(_MIXIN, "_apply_context_management", _BEFORE, agents.unmanaged),
     Replaced(_LLM, "_manage_context_in_loop", _BEFORE, agents.unmanaged_in_loop),
+    Replaced(_MIXIN, "_truncate_tool_output", _BEFORE, agents.whole_results),
 )
 
 _ABSENT = object()
@@ -108,10 +109,10 @@ def _originals() -> Iterator[tuple[Replaced, Any, Any]]:
 
 NEEDED = {
     _AGENT: "_context_param _context_manager _context_manager_initialized chat_history "
-    "clear_history execution",
+    "clear_history execution tool_output_limit",
     "config.feature_configs.ExecutionConfig": "context_compaction",
     "context.models.ContextConfig": "strategy auto_compact compact_threshold protected_tools "
-    "from_env",
+    "from_env tool_output_max default_tool_output_max tool_limits tool_budgets",
 }
 """Names of the host that are read or set. Where one had moved, nothing would fail: requests
 would leave an agent as if it had not asked. So `install()` refuses."""
@@ -159,13 +160,18 @@ class Installation:
             raise HostMoved(seam, "attribute")
         self.defaults: dict[str, Any] = {}
         """Options of `CompressorConfig` where an agent says nothing."""
-        self.agents = agents.Agents(options.asked_by, self._compressor_for)
+        self.by_default: Callable[[], bool] | None = None
+        """Asked at each turn whether agents that name no strategy ask for ours: a plugin is on."""
+        self.agents = agents.Agents(self._asked_by, self._compressor_for)
         self.patches: list[tuple[Any, str, Any, Any]] = []
         """Owner, name, what was there and what we put there."""
         for row, owner, before in list(_originals()):
             after = row.by(before, self.agents)
             setattr(owner, row.name, after)
             self.patches.append((owner, row.name, before, after))
+
+    def _asked_by(self, agent: Any) -> options.RequestedContext | None:
+        return options.asked_by(agent, self.by_default is not None and self.by_default())
 
     def _compressor_for(self, agent: Any, asked: options.RequestedContext) -> AgentCompressor:
         return AgentCompressor(agent, asked, asked.config(model_of(agent), self.defaults))

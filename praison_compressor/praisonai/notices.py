@@ -17,7 +17,7 @@ from typing import Any
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import ContextUse
 from ..compressor.result import CompressResult
-from ..events import Event, Listener
+from ..config import Event, Listener
 from ..ledger.segments import Segment
 from ..messages import Message, is_system
 from ..messages.display import one_line

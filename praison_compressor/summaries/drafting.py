@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from ..config import Event
 from ..errors import SummarizerUnavailable, SummaryError
-from ..events import Event
 from ..facts.identifiers import Classifier
 from ..facts.outcomes import errors_in
 from ..messages import Message, steps

@@ -47,7 +47,8 @@ def stuck(turns: int) -> list[Message]:
 def test_what_would_free_too_little_is_told_once(background: bool) -> None:
     """Not every turn; the numbers say how large the view is and where the mark is."""
     events: list[Event] = []
-    ours = compressor(events, min_gain_ratio=0.9, background=background)
+    options = {"min_gain_ratio": 0.9, "large_result_share": None}
+    ours = compressor(events, background=background, **options)
     for turns in range(4):
         result = ours.compress_sync(stuck(turns), session_id="s")
         assert result.context_status == "full"
