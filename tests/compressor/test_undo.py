@@ -12,7 +12,7 @@ from praison_compressor import CompressorConfig, ContextCompressor, Store
 from praison_compressor.ledger.segments import verify
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from tests.helpers.compressing import SMALL, Model
-from tests.helpers.transcripts import session
+from tests.helpers.transcripts import session, step
 
 pytest_plugins = ["tests.helpers.stores"]
 
@@ -68,6 +68,26 @@ def test_the_window_never_bursts_for_it(store: Store) -> None:
     assert results[0].summary_method == "model"
     assert all(result.tokens_after <= 3_600 for result in results)
     assert len(model.requests) < 1 + len(results)
+
+
+def test_an_excerpt_of_a_result_too_large_stays(store: Store) -> None:
+    """The next turn would make it again; one that is made since lets nothing else begin."""
+    ours, model = over(store)
+    first = [*session(3), *step("call_big", "a row of the table\n" * 2_000, path="big.csv")]
+    then = [
+        *first,
+        {"role": "assistant", "content": "Read."},
+        {"role": "user", "content": "Go on."},
+    ]
+    excerpt = sent(ours, first, "s").messages[-1]
+    summarized = sent(ours, then, force=True)
+    assert ours.undo("s") == summarized.segments
+    then += step("call_more", "another row of it\n" * 2_000, path="more.csv")
+    view = sent(ours, then).messages
+    assert (view[: len(first)], len(view)) == ([*first[:-1], excerpt], len(then))
+    kinds = [entry.segment.kind for entry in store.open("default", "s").entries]
+    assert kinds == ["excerpt", "summary", "undo", "excerpt"]
+    assert (sent(ours, then).messages, len(model.requests)) == (view, 1)
 
 
 def test_each_epoch_and_its_forks_stay_as_they_were(sql_store: SqlStore) -> None:
