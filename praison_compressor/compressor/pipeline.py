@@ -30,7 +30,7 @@ from .call import CompressCall, Look, Reading
 from .projection import Projector, outline_of
 from .result import CompressResult, result_of
 from .sessions import Placeholder, Sessions, last_turn_of
-from .writing import Draft, Writing, asked, is_asked_about
+from .writing import Draft, Writing, asked, begun, is_asked_about
 
 __all__ = [
     "Pipeline",
@@ -123,7 +123,7 @@ class Pipeline:
                     if plan is not None:
                         done = await self._carry_out(call, look, plan, spent)
                         masked += done.newly_masked
-                        if not plan.excerpts:
+                        if done.vetoed or not plan.excerpts:
                             return replace(done, newly_masked=masked)
                         call = call.after_excerpts()
                         look, plan = await asyncio.to_thread(self._seen, call)
@@ -149,7 +149,7 @@ class Pipeline:
         Raises:
             LedgerConflict: another has committed meanwhile.
         """
-        event = _started(call, look, plan)
+        event = begun(call, look, plan)
         said = await asked(self._hook, event, look.key)
         if said is False:
             found = await asyncio.to_thread(self._refused, call, look, plan)
@@ -285,7 +285,7 @@ class Pipeline:
                 self.sessions.leave(look.key)
         if done is None:
             return self.uncommitted(call, look, plan)
-        if not plan.excerpts:
+        if done.vetoed or not plan.excerpts:
             return done
         then = self._at_once(call.after_excerpts())
         return replace(then, newly_masked=then.newly_masked + done.newly_masked)
@@ -395,7 +395,7 @@ class Pipeline:
                     created=time.time(),
                     transcript_length=length,
                 ),
-                _archived(look, job.start, job.end),
+                look.originals(job.start, job.end),
             )
             for job, text in zip(draft.plan.jobs, draft.texts, strict=True)
         ]
@@ -414,23 +414,8 @@ class Pipeline:
                 source_tokens=layout.tokens[index],
                 transcript_length=length,
             )
-            found.append((segment, _archived(look, index, index + 1)))
+            found.append((segment, look.originals(index, index + 1)))
         return found
-
-
-def _started(call: CompressCall, look: Look, plan: Plan) -> Event:
-    """What is about to be done, in numbers."""
-    numbers = {
-        "tokens": look.layout.size(),
-        "messages": len(look.layout.tokens),
-        "trigger": call.budget.trigger,
-        "target": call.budget.target,
-        "limit": call.budget.limit,
-        "to_summarize": sum(job.end - job.start for job in plan.jobs),
-        "to_mask": len(plan.masks),
-        "forced": call.force,
-    }
-    return Event("started", look.session.id, numbers)
 
 
 SHORTENED_SHARE = 0.75
@@ -458,9 +443,3 @@ def mask_segment(
         created=time.time(),
         transcript_length=transcript_length,
     )
-
-
-def _archived(look: Look, start: int, end: int) -> Sequence[Message]:
-    """The messages of a run, as they came and in their order."""
-    origins = look.layout.transcript.origins[start:end]
-    return look.reading.given.at(sorted(o for o in origins if o is not None))
