@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ..ledger.segments import Entry, Segment, Session, Store
+from ..ledger.segments import DROPPED, Entry, Segment, Session, Store
 from ..messages import Message, digest
 from ..messages.digests import MessageCache, Seen
 from ..messages.secrets import Redactor, masks_secrets
@@ -112,7 +112,7 @@ class Projector:
 
     def _originals(self, message: Message, entry: Entry | None, session: Session) -> list[Message]:
         originals = self._store.originals(session, entry) if entry is not None else None
-        return [message] if originals is None else originals
+        return [message] if originals is None or DROPPED in originals else originals
 
     # -------------------------------------------------------------- masks
 
