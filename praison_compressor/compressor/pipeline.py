@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ..config import CompressorConfig
-from ..errors import BudgetTooSmall, LedgerConflict, LedgerError
+from ..errors import BudgetTooSmall, LedgerConflict
 from ..events import Event
 from ..ledger.segments import Outline, Segment, Session, Store, Usage
 from ..messages import Message
@@ -73,8 +73,6 @@ class Pipeline:
         self.writing = Writing(config, summarizer, tokens, emit, on_disk=masks_secrets(store))
         self._config = config
         self._store = store
-        limit = config.archive_limit_mb or getattr(store, "limit_mb", None)
-        self._limit = None if limit is None else int(limit * 1_000_000)
         self._tokens = tokens
         self._emit = emit
 
@@ -150,7 +148,7 @@ class Pipeline:
         numbers = {"tokens": look.layout.size(), "messages": len(look.layout.tokens)}
         self._emit(Event("started", look.session.id, numbers))
         try:
-            look = await asyncio.to_thread(self._with_dropped, call, look)
+            look = await asyncio.to_thread(self.projector.with_room, call, look, plan)
             draft = await self.writing.write(call, look, plan, spent)
             spent[:] = [text.usage for text in draft.texts] or spent
             after = await asyncio.to_thread(self._commit, call, look, draft)
@@ -167,20 +165,8 @@ class Pipeline:
         layout = look.layout.adding([segment for segment, _ in entries])
         outline = outline_of(replace(look, layout=layout))
         session = self._store.commit(look.session, entries, outline)
-        if self._limit is not None:
-            try:
-                self._store.trim(session.namespace, self._limit)
-            except LedgerError as error:  # what was committed is; the next commit tries again
-                logger.warning("the archive is not held to its limit: %s", error)
+        self.projector.trim(call)
         return self.projector.look(call, session)
-
-    def _with_dropped(self, call: CompressCall, look: Look) -> Look:
-        """The look with what the archive had no room for: nothing written now leads there."""
-        if self._limit is None or not look.session.entries:
-            return look
-        digests = look.reading.given.content_digests()
-        gone = self._store.dropped(call.key[0], digests)
-        return replace(look, dropped=frozenset(n for n, d in enumerate(digests) if d in gone))
 
     def uncommitted(
         self, call: CompressCall, look: Look, plan: Plan, *, hold: bool = False

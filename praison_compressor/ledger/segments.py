@@ -110,14 +110,11 @@ DROPPED: Message = {
 }
 """What an archive has in the place of an original that it had no room for."""
 
-TRIMMED = 0.9
-"""Share of its limit down to which an archive is trimmed, so that not every commit trims it."""
-
 K = TypeVar("K")
 
 
 def beyond_limit(sizes: Mapping[K, int], most: int) -> list[K]:
-    """What must go so that the rest takes at most `most`, or a little less; `sizes` oldest first.
+    """What must go so that the rest takes at most `most`; `sizes` oldest first.
 
     What is larger than the average goes before what is smaller: the user's words take little room.
     """
@@ -126,7 +123,7 @@ def beyond_limit(sizes: Mapping[K, int], most: int) -> list[K]:
         return []
     average, gone = left / len(sizes), []
     for key in sorted(sizes, key=lambda key: sizes[key] <= average):  # stable: by age
-        if left <= most * TRIMMED:
+        if left <= most:
             break
         left -= sizes[key]
         gone.append(key)
