@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .config import CompressorConfig
+from .config import CompressorConfig, Event
 from .errors import (
     BudgetTooSmall,
     CompressorError,
@@ -20,7 +20,6 @@ from .errors import (
     SummaryError,
     SummaryRejected,
 )
-from .events import Event
 
 if TYPE_CHECKING:
     from .compressor.context_compressor import ContextCompressor

@@ -20,6 +20,8 @@ from .report import report
 from .sessions import lineage, search, sessions, show, status
 from .terminal import BAD_INPUT, DOES_NOT_FIT, LEDGER, complain
 
+NAME = "praison-compressor"
+
 COMMANDS: tuple[Callable[..., None], ...] = (
     *(compress, inspect, mask, report, eval_, demo, doctor),
     *(sessions, lineage, show, status, search),
@@ -35,13 +37,14 @@ def main() -> None:
             # A terminal that cannot show a character must not end the command.
             reconfigure(errors="replace")
     with _warnings_on_stderr():
-        build(rich=sys.stdout.isatty())()
+        # Also under `python -m praison_compressor`: help and completion name the command.
+        build(rich=sys.stdout.isatty())(prog_name=NAME)
 
 
 def build(*, rich: bool = False) -> typer.Typer:
     """The application; `rich` draws its help in colour."""
     app = typer.Typer(
-        name="praison-compressor",
+        name=NAME,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich" if rich else None,
@@ -58,7 +61,7 @@ def _version(asked: bool) -> None:
     if asked:
         from .. import __version__
 
-        print(f"praison-compressor {__version__}")
+        print(f"{NAME} {__version__}")
         raise typer.Exit
 
 

@@ -6,7 +6,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,7 +16,17 @@ from ..config import CompressorConfig
 from ..errors import SessionNotFound
 from ..messages import Message
 from ..messages.display import one_line
-from .options import ForModel, Out, Place, SessionId, Window, command, flag, option
+from .options import (
+    WRITING,
+    Out,
+    Place,
+    SessionId,
+    command,
+    flag,
+    option,
+    with_window,
+    without,
+)
 from .terminal import FOUND_FAULT, Answer, Line, Piece, Unusable, number
 from .transcripts import put, read_json, read_one, write
 
@@ -60,11 +70,10 @@ def restore(
 def resume(
     session: SessionId,
     place: Place,
-    budget: Annotated[
+    config: Annotated[CompressorConfig, without(*WRITING)],
+    target_tokens: Annotated[
         int | None, option("--budget", "TOKENS", "At most so many; else what the model takes.")
     ] = None,
-    for_model: ForModel = None,
-    window: Window = None,
     out: Out = "-",
 ) -> Answer | None:
     """Write the messages to go on from: the whole session where it fits, else its view.
@@ -72,9 +81,9 @@ def resume(
     As of its last compression. Passed on under the same session its summaries are known again,
     and the originals stay within reach. Asks no model.
     """
-    config = CompressorConfig(namespace=place.namespace, model=for_model, context_window=window)
+    config = replace(with_window(config), namespace=place.namespace)
     with place.open() as store:
-        found = ContextCompressor(config, store=store).resume(session, budget)
+        found = ContextCompressor(config, store=store).resume(session, target_tokens)
     numbers = {"context_status": found.context_status, "tokens": found.tokens_after}
     return _written(out, found.messages, source="-", session=session, **numbers)
 

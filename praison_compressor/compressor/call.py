@@ -103,6 +103,11 @@ class CompressCall:
         """Whether somebody waits for a view that is as small as this call says."""
         return self.force or self.budget.limit == self.budget.target
 
+    def instructed(self, words: str) -> CompressCall:
+        """The call with more words to the model that summarizes."""
+        more = "\n".join(filter(None, (self.config.summary_instructions, words)))
+        return replace(self, config=replace(self.config, summary_instructions=more))
+
 
 @dataclass(frozen=True)
 class Look:

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ..errors import LedgerError
-from ..ledger.segments import DROPPED, Entry, Segment, Session, Store
+from ..ledger.segments import DROPPED, Entry, Outline, Segment, Session, Store, in_force
 from ..messages import Message, digest
 from ..messages.digests import MessageCache, Seen
 from ..messages.secrets import Redactor, masks_secrets
 from ..tokens.counter import TokenCounter
+from ..view.budget import Budget
 from ..view.frame import unreferenced
 from ..view.layout import arrange
 from ..view.masks import excerpt, kept_steps, large_results, mask_lines
@@ -21,6 +22,7 @@ from .call import CompressCall, Look, Reading
 
 __all__ = [
     "Projector",
+    "outline_of",
     "renderings",
 ]
 
@@ -55,7 +57,7 @@ class Projector:
         transcript, seen = reading.transcript, reading.seen
         # What was read back masked is known by what it stands for.
         aliases = _aliases(session)
-        found = (entry.segment for entry in session.entries)
+        found = in_force(session.entries)
         layout = arrange(
             transcript,
             [aliases.get(each.digest, each.digest) for each in seen],
@@ -79,11 +81,20 @@ class Projector:
             return Plan((), len(layout.tokens), size, excerpts=tuple(excerpts))
         return plan(
             look.layout,
-            call.budget,
+            self.budget(call, look),
             force=call.force,
             masks=self._mask_sizes(call, look),
             by_model=call.pays,
         )
+
+    def budget(self, call: CompressCall, look: Look) -> Budget:
+        """The call's. After a compression was taken back nothing is compressed unasked while the
+        window takes the whole: the next turn would take the taking back."""
+        limit = call.budget.limit
+        if not look.session.was_undone:
+            return call.budget
+        large = call.budget.large if look.layout.size() > limit else None
+        return replace(call.budget, trigger=limit, large=large)
 
     def recounted(self, segment: Segment) -> Segment:
         """The segment as this model counts it: it may have been written under another."""
@@ -172,7 +183,7 @@ class Projector:
 
         `names` has the references under which they will be archived.
         """
-        layout, most = look.layout, call.budget.large
+        layout, most = look.layout, self.budget(call, look).large
         if most is None or sum(layout.tokens) <= most:
             return {}
         messages, steps = layout.transcript.messages, layout.transcript.steps
@@ -201,7 +212,8 @@ class Projector:
         Without a model a static summary is as cheap, and keeps more than masks do.
         """
         wanted = call.pays or call.config.tool_policies
-        if not wanted or (look.layout.size() <= call.budget.trigger and not call.force):
+        trigger = self.budget(call, look).trigger
+        if not wanted or (look.layout.size() <= trigger and not call.force):
             return {}
         return {index: self._tokens.message(line) for index, line in self.masks(call, look).items()}
 
@@ -215,7 +227,7 @@ def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:
     """The session's entries by the digest of what stands in the view for them."""
     found: dict[str, list[Entry]] = {}
     for entry in session.entries:
-        if not entry.forgotten:
+        if not entry.forgotten and entry.segment.kind != "undo":
             found.setdefault(cache(entry.segment.rendered).digest, []).append(entry)
             plain = unreferenced(entry.segment)
             if plain is not entry.segment:
@@ -230,3 +242,19 @@ def _aliases(session: Session) -> dict[str, str]:
         for entry in session.entries
         for masked, original in entry.segment.aliases().items()
     }
+
+
+def outline_of(look: Look) -> Outline:
+    """The transcript with, in place of every segment, its number: from it and the ledger a session
+    is given back as it came. It names no summary, so that none is ever baked in."""
+    given, layout = look.reading.given, look.layout
+    numbers = {id(segment): number for number, segment in enumerate(layout.segments)}
+    found: list[Message | int | None] = list(given)
+    for start, end, segment in layout.standing():
+        origins = sorted(o for o in layout.transcript.origins[start:end] if o is not None)
+        # Where repair moved a result out of its place, the messages stand as they came.
+        if origins and origins[-1] - origins[0] + 1 == len(origins):
+            found[origins[0]] = numbers[id(segment)]
+            for place in origins[1:]:
+                found[place] = None
+    return tuple(part for part in found if part is not None)

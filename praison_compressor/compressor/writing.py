@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import logging
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from ..config import CompressorConfig
+from ..config import CompressorConfig, Event, Hook
 from ..errors import SummaryError
-from ..events import Event
 from ..facts import Domain
 from ..ledger.segments import Usage
 from ..summaries.prompts import rendering
 from ..summaries.protocol import Brief, Prefix, Summarizer, Written, billed
 from ..summaries.retries import Breaker, LearnedWindows
 from ..summaries.static import FactFinder, carried_on, without_added
+from ..summaries.threads import begin
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
 from ..view.frame import unframe
@@ -25,9 +29,13 @@ from .call import CompressCall, Look
 __all__ = [
     "Draft",
     "Writing",
+    "asked",
     "briefs_for",
     "default_summarizer",
+    "is_asked_about",
 ]
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -174,6 +182,39 @@ def default_summarizer(config: CompressorConfig) -> Summarizer:
     )
 
 
+# -------------------------------------------------------------- the hook before it
+
+
+_asking: ContextVar[tuple[str, str] | None] = ContextVar("praison_compressor_hook", default=None)
+
+
+def is_asked_about(key: tuple[str, str]) -> bool:
+    """Whether this runs in a hook that is asked about a compression of that session."""
+    return _asking.get() == key
+
+
+async def asked(
+    hook: Hook | None, event: Event, key: tuple[str, str]
+) -> str | Literal[False] | None:
+    """What the hook says of a compression; None where it fails, for then it has refused nothing."""
+    if hook is None:
+        return None
+    token = _asking.set(key)
+    try:
+        # In a thread, for it may block: of an async one only the making of its coroutine is.
+        said = await asyncio.wrap_future(begin(lambda: hook(event)))
+        said = await said if inspect.isawaitable(said) else said
+    except (Exception, SystemExit):
+        logger.exception("session %s: the hook before a compression failed", event.session_id)
+        return None
+    finally:
+        _asking.reset(token)
+    if said is None or said is False or isinstance(said, str):
+        return said
+    logger.warning("the hook before a compression gave %r: expected None, False or text", said)
+    return None
+
+
 # -------------------------------------------------------------- briefs
 
 
@@ -246,6 +287,7 @@ def _brief(
         # Who cannot follow them has the room for facts instead: a third of a summary, on each fact.
         references=_references(look, job, reference) if reference and call.config.recall else (),
         recall=bool(call.config.recall),
+        instructions=call.config.summary_instructions,
         prefix=_prefix(call, look, job),
     )
 

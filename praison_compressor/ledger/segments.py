@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -46,17 +47,18 @@ class Segment:
     """A run of messages and the one message that stands for it in the view."""
 
     kind: str
-    """"summary" (a run of steps), "mask" (one tool result, as a line) or "excerpt" (one tool
-    result, as its first and last lines)."""
+    """"summary" (a run of steps), "mask" (one tool result, as a line), "excerpt" (one tool result,
+    as its first and last lines) or "undo"."""
     run: tuple[str, ...]
-    """The canonical digests of the messages it stands for, in order."""
+    """The canonical digests of the messages it stands for, in order; of an "undo" the hashes of the
+    entries that it takes back."""
     rendered: Message
     tokens: int
     """Of the rendered message."""
     source_tokens: int
     """Of the messages it stands for."""
     method: str
-    """"model" or "static"."""
+    """"model", "static" or "undo"."""
     model: str | None = None
     usage: Usage = Usage()
     created: float = 0.0
@@ -219,9 +221,50 @@ class Session:
     edits: int = 0
     """How often a part of it was forgotten."""
 
+    @property
+    def was_undone(self) -> bool:
+        """Whether the last act was to take a compression back."""
+        return bool(self.entries) and self.entries[-1].segment.kind == "undo"
+
     def is_as(self, before: Session) -> bool:
         """Whether nobody committed to the session or forgot a part of it since `before`."""
         return (self.tip, self.edits) == (before.tip, before.edits)
+
+
+# ---------------------------------------------------------------- taking back
+def in_force(entries: Sequence[Entry]) -> list[Segment]:
+    """The segment of each entry, in its place: `FORGOTTEN` for one that a later entry takes back,
+    and for an entry that does so."""
+    undone = {
+        name
+        for entry in entries
+        if entry.segment.kind == "undo"
+        for name in (*entry.segment.run, entry.hash)
+    }
+    return [FORGOTTEN if entry.hash in undone else entry.segment for entry in entries]
+
+
+def undoing(entries: Sequence[Entry]) -> Segment | None:
+    """What takes back the newest compression that is in force; None where none is.
+
+    All that was committed with it goes: its summaries, its masks.
+    """
+    segments = zip(entries, in_force(entries), strict=True)
+    numbered = enumerate(segments, 1)
+    held = [(n, entry) for n, (entry, segment) in numbered if segment.kind != FORGOTTEN.kind]
+    if not held:
+        return None
+    taken = {f"s{n}": entry.hash for n, entry in held if entry.epoch == held[-1][1].epoch}
+    return Segment(
+        kind="undo",
+        run=tuple(taken.values()),
+        rendered={"role": "user", "content": f"[takes back {', '.join(taken)}]"},
+        tokens=0,
+        source_tokens=0,
+        method="undo",
+        created=time.time(),
+        transcript_length=entries[-1].segment.transcript_length,
+    )
 
 
 Outline = tuple[Message | int, ...]

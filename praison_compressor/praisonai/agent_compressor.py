@@ -16,10 +16,9 @@ from praisonaiagents.config.feature_configs import DEFAULT_TOOL_OUTPUT_LIMIT
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
-from ..config import CompressorConfig
+from ..config import CompressorConfig, Event, Listener
 from ..errors import StoreUnavailable
-from ..events import Event, Listener
-from ..ledger.segments import Store
+from ..ledger.segments import Segment, Store
 from ..ledger.tools import recall_tools
 from ..messages import Message
 from ..messages.forks import renewed
@@ -65,7 +64,8 @@ class AgentCompressor:
         self._session_id: str | None = None
         self._own_id = new_session_id()
         self._notices = Notices(self._agent)
-        self._engines = Engines(config, self._agent, asked.own_model, self._notices)
+        told = self._notices, self._notices.before_compression
+        self._engines = Engines(config, self._agent, asked.own_model, *told)
         self._mirror = Mirror(self._agent, lambda: self._engines.ledger)
         self._failures: set[str] = set()
         self._refused: set[tuple[str | None, str]] = set()
@@ -322,6 +322,14 @@ class AgentCompressor:
             LedgerError: the store cannot be read or written.
         """
         return prune(self.engine(), self._now().messages, self.session_id)
+
+    def undo(self) -> tuple[Segment, ...]:
+        """Take the last compression of this conversation back, as `ContextCompressor.undo`.
+
+        Raises:
+            LedgerError: the store cannot be read or written.
+        """
+        return self.engine().undo(self.session_id)
 
     def new_session(self) -> str:
         """Begin a new conversation under a new session id, which is returned."""

@@ -1,5 +1,6 @@
-"""Turns of an agent: `/status`, `/compact [focus]`, `/prune`, `/new` and `/resume ID` are answered
-without a request; every other prompt begins a turn that is known as that agent's.
+"""Turns of an agent: `/status`, `/context`, `/compact [focus]`, `/undo`, `/prune`, `/new` and
+`/resume ID` are answered without a request; every other prompt begins a turn that is known as that
+agent's.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from ..errors import CompressorError
 from ..summaries.threads import run
 from .agent_compressor import AgentCompressor
 from .agents import Agents, each_step_in_turn, turn_of
+from .notices import compacted, undone
 
-COMMANDS = ("status", "compact", "prune", "new", "resume")
+COMMANDS = ("status", "context", "compact", "undo", "prune", "new", "resume")
 
 
 class Command(NamedTuple):
@@ -43,8 +45,9 @@ async def aanswer(compressor: AgentCompressor, command: Command) -> str:
         result = await compressor.acompress(command.argument or None)
     except CompressorError as error:
         return str(error)
-    is_news = result.written or result.newly_masked
-    return compressor.notice or "" if is_news else "Nothing to compress yet."
+    if result.written or result.newly_masked:
+        return f"{compressor.notice}\n{compacted(result)}"
+    return "Not compressed: a hook refused it." if result.vetoed else "Nothing to compress yet."
 
 
 def answer(compressor: AgentCompressor, command: Command) -> str:
@@ -55,6 +58,8 @@ def answer(compressor: AgentCompressor, command: Command) -> str:
 def _at_once(compressor: AgentCompressor, command: Command) -> str:
     if command.name == "status":
         return str(compressor.status())
+    if command.name == "undo":
+        return undone(compressor.undo())
     if command.name == "prune":
         return f"Masked {compressor.mask()} tool outputs"
     if command.name == "new":

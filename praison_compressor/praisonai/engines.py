@@ -13,11 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
-from ..compressor.pipeline import mask_segment
 from ..compressor.sessions import Sessions
-from ..config import CompressorConfig
-from ..events import Listener
-from ..ledger.segments import Store, Usage
+from ..config import CompressorConfig, Hook, Listener
+from ..ledger.segments import Store, Usage, in_force
 from ..messages import Message, digest, read, to_plain
 from ..messages.forks import renewed
 from ..summaries.protocol import Summarizer
@@ -25,7 +23,7 @@ from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from ..tokens.overflow import Overflow
 from ..view.layout import lay
-from ..view.masks import mask_lines
+from ..view.masks import mask_lines, mask_segment
 from .requests import HostRequest, same_model
 from .sessions import ledger_of
 
@@ -69,11 +67,13 @@ class Engines:
         agent: weakref.ref[Any],
         own_model: bool,
         listener: Listener,
+        hook: Hook,
     ) -> None:
         self.config = config
         self._agent = agent
         self._own_model = own_model
         self._listener = listener
+        self._hook = hook
         self._lock = renewed(threading.RLock())
         self._made: dict[str | None, ContextCompressor] = {}
         self._learned: dict[str | None, tuple[int, int | None]] = {}
@@ -120,6 +120,7 @@ class Engines:
             store=self.ledger,
             tokens=before.tokens if before is not None else TokenCounter(config.model),
             on_event=self._listener,
+            before_compression=self._hook,
         )
         # What was paid in the background is owed to the agent's next result, whichever gives it.
         made.sessions = self._sessions
@@ -195,7 +196,7 @@ def prune(engine: ContextCompressor, messages: Sequence[Any], session_id: str) -
         LedgerError: the store cannot be read or written.
     """
     session = engine.store.open(engine.config.namespace, session_id)
-    segments = [entry.segment for entry in session.entries]
+    segments = in_force(session.entries)
     known = {segment.run[0] for segment in segments if segment.kind == "mask"}
     transcript = read(messages).messages
     digests, count = list(map(digest, transcript)), engine.tokens.message

@@ -160,13 +160,18 @@ class Installation:
             raise HostMoved(seam, "attribute")
         self.defaults: dict[str, Any] = {}
         """Options of `CompressorConfig` where an agent says nothing."""
-        self.agents = agents.Agents(options.asked_by, self._compressor_for)
+        self.by_default: Callable[[], bool] | None = None
+        """Asked at each turn whether agents that name no strategy ask for ours: a plugin is on."""
+        self.agents = agents.Agents(self._asked_by, self._compressor_for)
         self.patches: list[tuple[Any, str, Any, Any]] = []
         """Owner, name, what was there and what we put there."""
         for row, owner, before in list(_originals()):
             after = row.by(before, self.agents)
             setattr(owner, row.name, after)
             self.patches.append((owner, row.name, before, after))
+
+    def _asked_by(self, agent: Any) -> options.RequestedContext | None:
+        return options.asked_by(agent, self.by_default is not None and self.by_default())
 
     def _compressor_for(self, agent: Any, asked: options.RequestedContext) -> AgentCompressor:
         return AgentCompressor(agent, asked, asked.config(model_of(agent), self.defaults))

@@ -17,7 +17,7 @@ from ..compressor.result import CompressResult
 from ..config import CompressorConfig
 from ..errors import ConfigError, LedgerError, StoreUnavailable
 from ..ledger.memory import MemoryStore
-from ..ledger.segments import Epoch, Store
+from ..ledger.segments import Epoch, Store, in_force
 from ..ledger.sql.database import default_path
 from ..ledger.sql.erasure import Erased
 from ..ledger.sql.store import SqlStore, open_store
@@ -279,7 +279,8 @@ class Mirror:
 def _summarized(ledger: Store, namespace: str, session_id: str) -> list[Epoch]:
     """The epochs that began with a summary, oldest first; masks are not worth a session each."""
     entries = ledger.open(namespace, session_id).entries
-    begun = {entry.epoch for entry in entries if entry.segment.kind == "summary"}
+    pairs = zip(entries, in_force(entries), strict=True)
+    begun = {entry.epoch for entry, segment in pairs if segment.kind == "summary"}
     return [epoch for epoch in ledger.lineage(namespace, session_id) if epoch.id in begun]
 
 

@@ -63,8 +63,12 @@ class Budget:
 
     @classmethod
     def exactly(cls, config: CompressorConfig, target: int) -> Budget:
-        """A view of at most `target` tokens: replaces window, reserve, trigger and target."""
-        return replace(cls._with_target(config, target, target, target), exact=True)
+        """A view of at most `target` tokens: replaces window, reserve, trigger and target.
+
+        Facts fill what the prose leaves of it, unless the reader can look them up: then the tail.
+        """
+        budget = cls._with_target(config, target, target, target)
+        return replace(budget, exact=not config.recall)
 
     @classmethod
     def _with_target(

@@ -86,7 +86,7 @@ def states(done: object) -> dict[str, str]:
 
 def test_doctor_finds_a_plain_installation_sound(run: Run) -> None:
     """Exit code 0; the host is put back as it was."""
-    done = run("doctor", "--for-model", "gpt-4o", "--json")
+    done = run("doctor", "--model", "gpt-4o", "--json")
     assert done.code == 0
     assert done.json["works"]
     assert "fail" not in states(done).values()
@@ -97,7 +97,7 @@ def test_doctor_finds_a_plain_installation_sound(run: Run) -> None:
 def test_doctor_tries_the_model_that_writes_summaries(run: Run, provider: LocalProvider) -> None:
     """It answers: ok. It refuses: fail, exit code 1, and what to do about it."""
     provider.answer_with(lambda asked: Reply("ready"))
-    model = ("--model", "writer", "--api-base", provider.base_url)
+    model = ("--auxiliary-model", "writer", "--api-base", provider.base_url)
     assert states(run("doctor", *model, "--json"))["summaries"] == "ok"
     provider.answer_with(lambda asked: Failure(401, "no such key"))
     refused = run("doctor", *model)
@@ -113,23 +113,23 @@ def test_doctor_says_where_the_ledger_of_an_agents_own_session_is(
     away = run("doctor", "--store", "postgresql://user:secret@127.0.0.1:1/db", "--json")
     assert (away.code, states(away)["store"], "secret" in away.out) == (1, "fail", False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    asked = run("doctor", "--json")
-    assert (asked.code, states(asked)["store"]) == (0, "ok")
-    assert str(default_path()) in asked.out
+    (the_store,) = (check for check in checks.CHECKS if check.__name__ == "_store")
+    asked = the_store(CompressorConfig())
+    assert (asked.state, str(default_path()) in asked.found) == ("ok", True)
     assert not default_path().exists()
     committed(open_store(), "s", talk(4))
-    assert f"sqlite:{default_path()}: 1 sessions in namespace" in run(
-        "doctor", "--namespace", NAMESPACE
-    ).out.replace("\n", "")
+    found = the_store(CompressorConfig(namespace=NAMESPACE)).found
+    assert f"sqlite:{default_path()}: 1 sessions in namespace" in found
     for file in default_path().parent.iterdir():
         file.write_bytes(b"no database, " * 1_000)
-    assert states(run("doctor", "--json"))["store"] == "fail"
+    assert the_store(CompressorConfig()).state == "fail"
 
 
 def test_doctor_names_a_host_that_moved(monkeypatch: pytest.MonkeyPatch) -> None:
     """A seam that is gone is a failure with its name, not a traceback."""
     monkeypatch.delattr("praisonaiagents.agent.chat_mixin.ChatMixin._start_stream")
-    found = {check.name: check for check in (one(CompressorConfig()) for one in checks.CHECKS)}
-    assert found["host"].state == checks.FAIL
-    assert "_start_stream" in found["host"].found
+    (the_host,) = (check for check in checks.CHECKS if check.__name__ == "_host")
+    found = the_host(CompressorConfig())
+    assert found.state == checks.FAIL
+    assert "_start_stream" in found.found
     assert installed() is None

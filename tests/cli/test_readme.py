@@ -65,8 +65,7 @@ def test_every_command_and_option_explains_itself() -> None:
 
 
 def python_blocks() -> list[str]:
-    names = ("facts.md", "reach.md", "telemetry.md")
-    texts = [path.read_text(encoding="utf-8") for path in (README, *(DOCS / n for n in names))]
+    texts = [path.read_text(encoding="utf-8") for path in (README, *sorted(DOCS.glob("*.md")))]
     return re.findall(r"^```python\n(.*?)^```", "\n".join(texts), re.S | re.M)
 
 
@@ -80,12 +79,26 @@ def test_the_documentations_examples_run(
 ) -> None:
     """As they stand, with a provider where they look for one; and what they print is something."""
     code = python_blocks()[number]
+    monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", f"sqlite:///{tmp_path / 'ledger.db'}")
     with at_home(monkeypatch, tmp_path, provider):
         provider.set_window(128_000)
         provider.answer_with(Worker())
         exec(compile(code, f"documentation, block {number}", "exec"), {})
     assert provider.refused == []
     assert bool(capsys.readouterr().out.strip()) == ("print(" in code)
+
+
+def test_what_the_library_example_prints_is_told_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    """No order without its pier, no shipment without its order; the archive has the others."""
+    (code,) = (block for block in python_blocks() if "ORD-" in block)
+    exec(compile(code, "README.md", "exec"), {})
+    summary, _, searched = capsys.readouterr().out.partition("</conversation-summary>")
+    told = [line for line in summary.splitlines() if re.search(r"ORD-|SH-|pier", line)]
+    whole = re.compile(r"(ORD-\d+: \d desks to pier \d+|Booked ORD-\d+ as shipment SH-\d+)\.$")
+    assert len(told) > 40
+    assert [line for line in told if not whole.search(line)] == []
+    assert "ORD-4123" not in summary
+    assert "ORD-4123: 2 desks to pier 7." in searched
 
 
 @pytest.mark.parametrize("page", [README, *sorted(DOCS.glob("*.md"))], ids=lambda page: page.stem)

@@ -22,8 +22,11 @@ async def model(messages: list[Message]) -> str:
 
 def compressor(events: list[Event], **options: Any) -> ContextCompressor:
     small = {"model": "gpt-4o", "context_window": 6_000, "protect_last_n_tokens": 1_000}
+    hook = options.pop("before_compression", None)
     config = CompressorConfig(**{**small, **options})
-    return ContextCompressor(config, summarizer=model, on_event=events.append)
+    return ContextCompressor(
+        config, summarizer=model, on_event=events.append, before_compression=hook
+    )
 
 
 def skipped(events: list[Event]) -> list[str]:
@@ -65,6 +68,54 @@ def test_a_fixed_part_above_the_trigger_is_told_once_as_an_event_too() -> None:
     for _ in range(3):
         ours.compress_sync(messages, session_id="s")
     assert skipped(events) == ["fixed part"]
+
+
+# ---------------------------------------------------------------- the hook before it
+
+
+def refuses(event: Event) -> bool:
+    return False
+
+
+async def refuses_later(event: Event) -> bool:
+    return False
+
+
+@pytest.mark.parametrize("hook", [refuses, refuses_later])
+@pytest.mark.parametrize("background", [False, True])
+def test_a_veto_is_told_once_and_never_bursts_the_window(hook: Any, background: bool) -> None:
+    """The whole while the window takes it, then what fits; nothing is asked, nothing recorded."""
+    events: list[Event] = []
+    ours = compressor(events, before_compression=hook, background=background)
+    turns = [session(count) for count in range(4, 9)]
+    results = [ours.compress_sync(each, session_id="s") for each in turns]
+    assert ours.background.wait(10)
+    statuses = [result.context_status for result in results]
+    assert statuses == sorted(statuses)  # "full", then "summarized"
+    assert len(set(statuses)) == 2
+    assert max(result.tokens_after for result in results) <= 4_500
+    forced = ours.compress_sync(turns[0], session_id="s", force=True)
+    assert (forced.vetoed, forced.messages) == (True, turns[0])
+    assert [(event.name, event.data["reason"]) for event in events] == [("skipped", "veto")]
+    assert ours.store.open("default", "s").entries == ()
+    ours.close()
+
+
+def fails(event: Event) -> None:
+    raise SystemExit(3)
+
+
+async def fails_later(event: Event) -> None:
+    raise RuntimeError("no")
+
+
+@pytest.mark.parametrize("hook", [fails, fails_later, lambda event: 7, lambda event: None])
+def test_a_hook_that_fails_has_refused_nothing(hook: Any) -> None:
+    """Nor has one that gives what means nothing: the summary is written."""
+    events: list[Event] = []
+    ours = compressor(events, before_compression=hook)
+    assert ours.compress_sync(session(8)).summary_method == "model"
+    assert [event.name for event in events if event.name == "started"] == ["started"]
 
 
 @pytest.mark.parametrize("path", PATHS)

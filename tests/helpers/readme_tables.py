@@ -5,9 +5,10 @@ python -m tests.helpers.readme_tables      writes them anew
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
+from collections.abc import Iterable
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -38,22 +39,17 @@ def options_table() -> str:
 
 
 def _options() -> list[tuple[str, str, str]]:
-    tree = ast.parse(inspect.getsource(CompressorConfig)).body[0]
-    assert isinstance(tree, ast.ClassDef)
-    found = []
-    for field, doc in zip(tree.body, tree.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(doc, ast.Expr):
-            assert isinstance(field.target, ast.Name)
-            assert isinstance(doc.value, ast.Constant)
-            found.append((field.target.id, _default(field.value), _flat(str(doc.value.value))))
-    return found
+    meanings = CompressorConfig.meanings()
+    return [
+        (field.name, _default(field.default), _flat(meanings[field.name]))
+        for field in fields(CompressorConfig)
+    ]
 
 
-def _default(value: ast.expr | None) -> str:
-    if isinstance(value, ast.Call):
+def _default(value: Any) -> str:
+    if value is MISSING:
         return "none"
-    shown = ast.literal_eval(value) if value is not None else None
-    return f"`{shown:_}`" if type(shown) is int else f"`{shown!r}`"
+    return f"`{value:_}`" if type(value) is int else f"`{value!r}`"
 
 
 def commands_table() -> str:
@@ -61,7 +57,7 @@ def commands_table() -> str:
     lines = ["| command | what it does |", "|---|---|"]
     for name, command in commands().items():
         usage = " ".join([name, *_arguments(command)])
-        lines.append(f"| `{usage}` | {_first_sentence(command.help)} |")
+        lines.append(f"| `{_flat(usage)}` | {_first_sentence(command.help)} |")
     return "\n".join(lines)
 
 
@@ -79,33 +75,50 @@ def reference() -> str:
         "Made from the code by `python -m tests.helpers.readme_tables`; a test compares.",
         "",
         "Every command takes `--json`, and its output is plain when piped. Shell completion:",
-        "`praison-compressor --install-completion`.",
+        "`praison-compressor --install-completion`. A number of tokens is written 32000, 32_000,",
+        "32,000, 32k (k: 1,000) or 1.5M.",
         "",
         commands_table(),
         "",
         exit_codes(),
+        "",
+        "## Options of the configuration",
+        "",
+        "Those of [options.md](options.md), written with dashes. `--model` is the model that reads",
+        "the view: its window counts. `--auxiliary-model` writes the summaries. Each command says",
+        "below which of them it takes.",
+        "",
+        *_rows(p for p in commands()["compress"].params if _is_configured(p)),
     ]
     for name, command in commands().items():
         lines += ["", f"## {name}", ""]
         lines += [f"`praison-compressor {' '.join([name, '[OPTIONS]', *_arguments(command)])}`", ""]
-        lines += [inspect.cleandoc(command.help or ""), "", "| option | meaning |", "|---|---|"]
-        lines += [f"| `{names}` | {meaning} |" for names, meaning in _parameters(command)]
+        lines += [inspect.cleandoc(command.help or ""), ""]
+        lines += _rows(p for p in command.params if not _is_configured(p))
+        shared = [f"`{p.opts[0]}`" for p in command.params if _is_configured(p)]
+        if shared:
+            lines += ["", f"And of the configuration: {', '.join(shared)}."]
     return "\n".join(lines) + "\n"
 
 
-def _parameters(command: Any) -> list[tuple[str, str]]:
-    return [
-        (_spelled(parameter), _flat(getattr(parameter, "help", None) or ""))
-        for parameter in command.params
+def _is_configured(parameter: Any) -> bool:
+    return parameter.name in CompressorConfig.names() and parameter.name != "namespace"
+
+
+def _rows(parameters: Iterable[Any]) -> list[str]:
+    found = [
+        f"| `{_flat(_spelled(parameter))}` | {_flat(getattr(parameter, 'help', None) or '')} |"
+        for parameter in parameters
         if parameter.name != "help"
     ]
+    return ["| option | meaning |", "|---|---|", *found]
 
 
 def _spelled(parameter: Any) -> str:
     if parameter.param_type_name == "argument":
         return str(parameter.metavar)
     takes = "" if parameter.is_flag else f" {parameter.metavar}"
-    return ", ".join(parameter.opts) + takes
+    return ", ".join([*parameter.opts, *parameter.secondary_opts]) + takes
 
 
 def _arguments(command: Any) -> list[str]:

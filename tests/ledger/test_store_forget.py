@@ -57,6 +57,24 @@ def test_a_forgotten_message_takes_what_was_said_of_it(sql_store: SqlStore) -> N
         sql_store.forget(NAMESPACE, digest)
 
 
+def test_a_session_whose_last_words_are_forgotten_is_listed_no_more(sql_store: SqlStore) -> None:
+    """Message by message: it is listed while one is left, but its system prompt; so is a fork."""
+    system = {"role": "system", "content": "Be brief."}
+    last = {"role": "user", "content": "and the end"}
+    session = sql_store.open(NAMESPACE, "s")
+    entry = segment(talk(2))
+    session = sql_store.commit(session, [(entry, talk(2))], (system, 0, last))
+    sql_store.open(NAMESPACE, "f", "s")
+    for message in (*talk(2), last):
+        assert [info.id for info in sql_store.sessions(NAMESPACE)] == ["f", "s"]
+        sql_store.forget(NAMESPACE, content_digest(message))
+    assert sql_store.sessions(NAMESPACE) == []
+    assert sql_store.namespaces() == []
+    assert sql_store.verify() == []
+    sql_store.commit(sql_store.open(NAMESPACE, "s"), [(segment(talk(2, "new")), talk(2, "new"))])
+    assert [info.id for info in sql_store.sessions(NAMESPACE)] == ["s"]
+
+
 def test_a_summary_begun_before_a_forgetting_is_not_committed(sql_store: SqlStore) -> None:
     """Its writer was shown what is forgotten now: it is told to look again."""
     before = committed(sql_store, "s", talk(4, "a"))

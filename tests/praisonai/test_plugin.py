@@ -1,4 +1,4 @@
-"""Switched on by the host's own configuration: entry point, environment, file, YAML."""
+"""Switched on by the host's own configuration: entry point, environment, file; no line of code."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from praison_compressor.testing import LocalProvider, Recorded, Worker
 
 ROOT = Path(__file__).parents[2]
 ENTRY_POINT = "praison-compressor = praison_compressor.praisonai.plugin:plugin"
@@ -39,13 +41,13 @@ def elsewhere(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def told(folder: Path, script: str, **environment: str) -> Any:
-    """What a process of its own says: the host loads plugins once in a process."""
+def ran(folder: Path, script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A process of its own, for the host loads plugins once in a process."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PRAISON", "OPENAI"))}
     path = os.pathsep.join([str(folder / "site"), str(ROOT)])
     variables = {"PYTHONPATH": path, "HOME": str(folder), "OPENAI_API_KEY": "sk", **environment}
     done = subprocess.run(
-        [sys.executable, "-c", SAY + textwrap.dedent(script)],
+        [sys.executable, "-c", textwrap.dedent(script)],
         cwd=folder,
         env={**kept, **variables},
         capture_output=True,
@@ -54,7 +56,19 @@ def told(folder: Path, script: str, **environment: str) -> Any:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    return done
+
+
+def told(folder: Path, script: str, **environment: str) -> Any:
+    """What such a process says in its last line."""
+    done = ran(folder, SAY + textwrap.dedent(script), **environment)
     return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def configured(folder: Path, text: str) -> None:
+    """The host's file of that folder."""
+    (folder / ".praisonai").mkdir()
+    (folder / ".praisonai" / "config.yaml").write_text(textwrap.dedent(text))
 
 
 ONE = 'print(json.dumps(asked("summarize")))'
@@ -80,9 +94,14 @@ def test_the_environment_switches_it_on(
 
 def test_options_from_the_hosts_file(elsewhere: Path) -> None:
     """`.praisonai/config.yaml` switches it on and gives defaults, which an agent may overrule."""
-    (elsewhere / ".praisonai").mkdir()
-    (elsewhere / ".praisonai" / "config.yaml").write_text(
-        "plugins:\n  praison-compressor:\n    auxiliary_model: aux\n    protect_last_n_tokens: 77\n"
+    configured(
+        elsewhere,
+        """
+        plugins:
+          praison-compressor:
+            auxiliary_model: aux
+            protect_last_n_tokens: 77
+        """,
     )
     script = """
         own = asked({"strategy": "summarize", "protect_last_n_tokens": 99})
@@ -111,3 +130,128 @@ def test_it_can_be_switched_off_and_on_again(elsewhere: Path) -> None:
     """
     said = told(elsewhere, script, PRAISONAI_PLUGINS="praison-compressor")
     assert said == [True, False, "ContextManager", True]
+
+
+# ---------------------------------------------------------------- agents that say nothing
+
+TALK = """
+from praisonaiagents import Agent
+
+def look_up(topic: str) -> str:
+    "Look a topic up."
+    return topic
+
+def talk(name, words, turns, **more):
+    agent = Agent(instructions=f"You are {name}.", output="silent", **more)
+    for turn in range(turns):
+        agent.chat(f"Turn {turn}: " + "the ledger and the order of its rows " * words)
+"""
+
+
+def last_of(provider: LocalProvider, name: str) -> Recorded:
+    """The last request of the agent of that name; a summary's is another's."""
+    system = f"You are {name}."
+    theirs = [r for r in provider.requests if system in str(r.messages[0].get("content"))]
+    return theirs[-1]
+
+
+@pytest.mark.parametrize("switch", ["praison-compressor", "true"])
+def test_a_plain_agent_is_compressed_where_the_plugin_is_on(
+    elsewhere: Path, provider: LocalProvider, switch: str
+) -> None:
+    """No option, no `context=`: a conversation of 180,000 tokens goes on in a window of 128,000."""
+    provider.answer_with(Worker(answer="Noted."))
+    script = TALK + 'talk("plain", 3_750, 6)'
+    ran(elsewhere, script, PRAISONAI_PLUGINS=switch, OPENAI_BASE_URL=provider.base_url)
+    assert provider.refused == []
+    last = last_of(provider, "plain")
+    assert "Turn 0" in last.text
+    assert "Turn 5" in last.text
+    assert 30_000 < last.prompt_tokens < 100_000
+
+
+def test_who_says_otherwise_is_left_alone(elsewhere: Path, provider: LocalProvider) -> None:
+    """With the file's options: `True`, tools and an option alone name no strategy; `False`, another
+    strategy and a configuration of the host's do."""
+    configured(
+        elsewhere,
+        """
+        plugins:
+          praison-compressor:
+            context_window: 4000
+            output_reserve: 500
+        """,
+    )
+    script = """
+        from praisonaiagents.context.models import ContextConfig
+        talk("plain", 60, 12)
+        talk("a-clerk", 60, 12, tools=[look_up])
+        talk("on", 60, 12, context=True)
+        talk("choosy", 60, 12, context={"protect_last_n_tokens": 600})
+        talk("off", 60, 12, context=False)
+        talk("another", 60, 12, context="sliding_window")
+        talk("a-host", 60, 12, context=ContextConfig())
+    """
+    ran(elsewhere, TALK + textwrap.dedent(script), OPENAI_BASE_URL=provider.base_url)
+    sizes = {
+        name: last_of(provider, name).prompt_tokens
+        for name in ("plain", "a-clerk", "on", "choosy", "off", "another", "a-host")
+    }
+    compressed = {name for name, tokens in sizes.items() if tokens < 3_500}
+    assert compressed == {"plain", "a-clerk", "on", "choosy"}, sizes
+
+
+def test_the_environments_strategy_says_otherwise(elsewhere: Path) -> None:
+    """`PRAISONAI_CONTEXT_STRATEGY` names it for all that name none."""
+    script = "print(json.dumps([asked(None), asked(True), asked({}), asked('summarize')]))"
+    on = {"PRAISONAI_PLUGINS": "true"}
+    told_all = told(elsewhere, script, **on, PRAISONAI_CONTEXT_STRATEGY="summarize")
+    assert told_all == [DEFAULT] * 4
+    told_none = told(elsewhere, script, **on, PRAISONAI_CONTEXT_STRATEGY="truncate")
+    assert told_none == [None, None, None, DEFAULT]
+
+
+def test_installing_in_code_takes_nothing_from_the_plugin(elsewhere: Path) -> None:
+    """An agent with a `CompressorContext` installs; the plain ones beside it stay compressed, and
+    without the plugin `install()` reaches none of them."""
+    script = """
+        from praison_compressor import install
+        from praison_compressor.praisonai import CompressorContext
+        install()
+        states = [asked(None), asked(CompressorContext(auxiliary_model="aux"))["auxiliary_model"]]
+        print(json.dumps([*states, asked(None)]))
+    """
+    assert told(elsewhere, script) == [None, "aux", None]
+    assert told(elsewhere, script, PRAISONAI_PLUGINS="true") == [DEFAULT, "aux", DEFAULT]
+
+
+@pytest.mark.parametrize(
+    ("switch", "text", "said"),
+    [
+        ("praison_compressor", "", "no plugin 'praison_compressor' (did you mean"),
+        ("other, Praison-Compresor", "", "no plugin 'praison-compresor' (did you mean"),
+        ("", "plugins: {enabled: [praison_compressor]}", "no plugin 'praison_compressor' (did"),
+        ("", "plugins: {praison_compressor: {background: true}}", "no plugin 'praison_compressor'"),
+        (
+            "",
+            "plugins: {praison-compressor: {protect_last_tokens: 9}}",
+            "no option 'protect_last_tokens' (did you mean 'protect_last_n_tokens'?)",
+        ),
+        ("", "plugins: {praison-compressor: {token_floor: -1}}", "token_floor=-1: expected"),
+    ],
+)
+def test_what_is_misspelled_is_said(elsewhere: Path, switch: str, text: str, said: str) -> None:
+    """On stderr of a program that makes an agent, with the nearest right name."""
+    configured(elsewhere, text)
+    done = ran(elsewhere, SAY + "asked(None)", PRAISONAI_PLUGINS=switch)
+    assert said in done.stderr
+    assert done.stderr.count(said) == 1
+
+
+@pytest.mark.parametrize("switch", ["praison-compressor", "something_else", "true"])
+def test_what_is_spelled_right_is_not_commented_on(elsewhere: Path, switch: str) -> None:
+    """Nor another plugin's name."""
+    configured(elsewhere, "plugins: {another: {depth: 3}}")
+    assert (
+        "did you mean" not in ran(elsewhere, SAY + "asked(None)", PRAISONAI_PLUGINS=switch).stderr
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select, text
+from sqlalchemy import Connection, exists, func, select, text
 
 from ...messages import Message, content_digest
 from ..segments import DROPPED
@@ -27,6 +27,20 @@ class SessionInfo:
     """Archived originals, its own."""
     created: float
     updated: float
+
+
+_FORGOTTEN = (
+    (sessions.c.edits > 0)
+    & sessions.c.transcript.is_(None)
+    & ~exists().where(links.c.entry_key == entries.c.key, entries.c.session_key == sessions.c.key)
+)
+"""Sessions of which everything was forgotten: tombstones are left, and a name."""
+
+
+def namespaces_of(connection: Connection) -> list[str]:
+    """The namespaces that have sessions."""
+    query = select(sessions.c.namespace).where(~_FORGOTTEN).distinct()
+    return list(connection.execute(query.order_by(sessions.c.namespace)).scalars())
 
 
 def sessions_of(connection: Connection, namespace: str) -> list[SessionInfo]:
@@ -53,7 +67,7 @@ def sessions_of(connection: Connection, namespace: str) -> list[SessionInfo]:
         )
         .join(root, (root.c.session_key == sessions.c.key) & (root.c.id == sessions.c.id))
         .join(tip, tip.c.key == NEWEST)
-        .where(sessions.c.namespace == namespace)
+        .where(sessions.c.namespace == namespace, ~_FORGOTTEN)
         .order_by(tip.c.key.desc())
     )
     return [SessionInfo(*row) for row in connection.execute(query)]
