@@ -119,6 +119,8 @@ class Look:
     layout: Layout
     lines: dict[int, Message] = field(default_factory=dict)
     """What results would say that may be masked, by index; empty until somebody asks."""
+    dropped: frozenset[int] = frozenset()
+    """Places in the list as it came of messages that the archive had no room for."""
 
     @property
     def key(self) -> tuple[str, str]:

@@ -23,7 +23,7 @@ from ..messages.secrets import masks_secrets
 from ..summaries.protocol import Summarizer, Written
 from ..summaries.threads import run
 from ..tokens.counter import TokenCounter
-from ..view.masks import shorten
+from ..view.masks import mask_segment, shorten
 from ..view.plan import Plan, fixed_tokens, is_due
 from .background import Background, leased
 from .call import CompressCall, Look, Reading
@@ -35,7 +35,6 @@ from .writing import Draft, Writing, asked, begun, is_asked_about
 __all__ = [
     "Pipeline",
     "Planned",
-    "mask_segment",
 ]
 
 logger = logging.getLogger(__name__)
@@ -158,6 +157,7 @@ class Pipeline:
         started = time.monotonic()
         self._emit(event)
         try:
+            look = await asyncio.to_thread(self.projector.with_room, call, look, plan)
             draft = await self.writing.write(call, look, plan, spent)
             spent[:] = [text.usage for text in draft.texts] or spent
             after = await asyncio.to_thread(self._commit, call, look, draft)
@@ -183,7 +183,9 @@ class Pipeline:
         entries = self._segments(call, look, draft)
         layout = look.layout.adding([segment for segment, _ in entries])
         outline = outline_of(replace(look, layout=layout))
-        return self.projector.look(call, self._store.commit(look.session, entries, outline))
+        session = self._store.commit(look.session, entries, outline)
+        self.projector.trim(call)
+        return self.projector.look(call, session)
 
     def uncommitted(
         self, call: CompressCall, look: Look, plan: Plan, *, hold: bool = False
@@ -401,7 +403,9 @@ class Pipeline:
         ]
         first, plan = len(layout.segments) + len(found) + 1, draft.plan
         names = {
-            index: f"s{number}.1" if draft.recorded else ""
+            index: f"s{number}.1"
+            if draft.recorded and layout.transcript.origins[index] not in look.dropped
+            else ""
             for number, index in enumerate(sorted(plan.masks or plan.excerpts), first)
         }
         shorter = self.projector.excerpts if plan.excerpts else self.projector.masks
@@ -421,25 +425,3 @@ class Pipeline:
 SHORTENED_SHARE = 0.75
 """Share of the window for what may not be dropped, where it has to be shortened: the rest is for
 a summary and a tail."""
-
-
-def mask_segment(
-    digest: str,
-    line: Message,
-    *,
-    tokens: int,
-    source_tokens: int,
-    transcript_length: int,
-    kind: str = "mask",
-) -> Segment:
-    """The segment by which `line` stands for the message of that digest."""
-    return Segment(
-        kind=kind,
-        run=(digest,),
-        rendered=line,
-        tokens=tokens,
-        source_tokens=source_tokens,
-        method="static",
-        created=time.time(),
-        transcript_length=transcript_length,
-    )

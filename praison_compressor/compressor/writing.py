@@ -256,14 +256,16 @@ def briefs_for(call: CompressCall, look: Look, plan: Plan, *, recorded: bool = T
 def _references(look: Look, job: Job, name: str) -> tuple[str, ...]:
     """By which the archive reads each message of a job: their places as they came.
 
-    One that was made up in repair leads to the message before it.
+    One that was made up in repair leads to the message before it; one that the archive had no room
+    for leads nowhere.
     """
     origins = look.layout.transcript.origins[job.start : job.end]
     places = {o: n for n, o in enumerate(sorted(o for o in origins if o is not None), 1)}
-    found, place = [], 1
+    found, last, place = [], -1, 1
     for origin in origins:
-        place = place if origin is None else places[origin]
-        found.append(f"{name}.{place}")
+        if origin is not None:
+            last, place = origin, places[origin]
+        found.append("" if last in look.dropped else f"{name}.{place}")
     return tuple(found)
 
 
