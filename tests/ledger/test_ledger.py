@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from praison_compressor import LedgerConflict, SessionNotFound, Store
 from praison_compressor.ledger.segments import DROPPED, GENESIS, verify
 from praison_compressor.messages import content_digest
-from tests.helpers.talks import NAMESPACE, committed, segment, talk
+from tests.helpers.talks import NAMESPACE, committed, noise, segment, talk
 
 pytest_plugins = ["tests.helpers.stores"]
 
@@ -160,9 +159,3 @@ def test_an_archive_above_its_limit_drops_what_is_large_and_old(store: Store) ->
     assert store.originals(again, again.entries[-1]) == runs[0]
     assert store.search(NAMESPACE, "needle0", "s")[0].message == large[0]
     assert getattr(store, "verify", list)() == []
-
-
-def noise(number: int) -> str:
-    """Words that no compression makes small."""
-    chance = random.Random(number)
-    return f"needle{number} " + " ".join(f"{chance.getrandbits(64):x}" for _ in range(500))

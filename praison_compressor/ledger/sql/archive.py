@@ -181,8 +181,7 @@ class Archive:
         self.connection.execute(insertion, rows)
         known = self._keys(namespace, fresh)
         if self.indexed:
-            indexed = {known[name]: m for name, m in fresh.items() if m != DROPPED}
-            _add_words(self.connection, indexed)
+            _add_words(self.connection, {known[name]: m for name, m in fresh.items()})
         return known
 
     def trim(self, namespace: str, most_bytes: int) -> int:
@@ -195,7 +194,8 @@ class Archive:
         sizes = {row.key: int(row[1]) for row in self.connection.execute(query)}
         gone = beyond_limit(sizes, most_bytes)
         for some in batches(gone):
-            self._unindex(some)
+            if self.indexed:
+                _remove_words(self.connection, self.get(some))
             emptied = update(messages).where(messages.c.key.in_(some)).values(body=b"")
             self.connection.execute(emptied)
         return len(gone)
@@ -250,17 +250,13 @@ class Archive:
     def remove(self, keys: Iterable[int]) -> None:
         """Take messages that no entry links any more out of archive and index."""
         for some in batches(dict.fromkeys(keys)):
-            self._unindex(some)
+            if self.indexed:
+                _remove_words(self.connection, self.get(some))
             self.connection.execute(delete(messages).where(messages.c.key.in_(some)))
         if self.indexed and is_sqlite(self.connection):
             # FTS5 keeps removed words until its index is merged into one piece.
             merge = "INSERT INTO compressor_search(compressor_search) VALUES ('optimize')"
             self.connection.exec_driver_sql(merge)
-
-    def _unindex(self, keys: Iterable[int]) -> None:
-        if self.indexed:
-            found = {key: message for key, message in self.get(keys).items() if message != DROPPED}
-            _remove_words(self.connection, found)
 
 
 def batches(items: Iterable[T]) -> Iterator[list[T]]:
@@ -284,7 +280,7 @@ def _add_words(connection: Connection, found: Mapping[int, Message]) -> None:
             "INSERT INTO compressor_search VALUES (:key, array_to_tsvector(CAST(:words AS text[])))"
             " ON CONFLICT DO NOTHING"  # another writer archived it at the same time
         )
-    connection.execute(text(statement), _words_of(connection, found))
+    _with_words(connection, statement, found)
 
 
 def _remove_words(connection: Connection, found: Mapping[int, Message]) -> None:
@@ -295,11 +291,13 @@ def _remove_words(connection: Connection, found: Mapping[int, Message]) -> None:
             "INSERT INTO compressor_search(compressor_search, rowid, words) "
             "VALUES ('delete', :key, :words)"
         )
-    if found:
-        connection.execute(text(statement), _words_of(connection, found))
+    _with_words(connection, statement, found)
 
 
-def _words_of(connection: Connection, found: Mapping[int, Message]) -> list[dict[str, Any]]:
-    listed = {key: words(readable(message)) for key, message in found.items()}
+def _with_words(connection: Connection, statement: str, found: Mapping[int, Message]) -> None:
+    """Execute it for each message, but for those of which nothing is left to find."""
+    listed = {key: words(readable(m)) for key, m in found.items() if m != DROPPED}
     join = " ".join if is_sqlite(connection) else list
-    return [{"key": key, "words": join(each)} for key, each in listed.items()]
+    rows = [{"key": key, "words": join(each)} for key, each in listed.items()]
+    if rows:
+        connection.execute(text(statement), rows)
