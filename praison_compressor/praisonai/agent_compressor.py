@@ -70,10 +70,9 @@ class AgentCompressor:
         self._lock = renewed(threading.Lock())
         self._last: CompressResult | None = None
         self._last_overhead = 0
-        # Exactly one system compresses: the host's `context_compaction` is off meanwhile.
-        self._execution, self._uncompacted = agent.execution, copy.copy(agent.execution)
-        self._uncompacted.context_compaction = False
-        agent.execution = self._uncompacted
+        self._passed = 0
+        self._uncompacted: Any = None
+        self._compress_alone(agent)
         self._recall = RecallTools(self._recall_tools)
         if asked_recall:
             self._recall.give(agent)
@@ -125,10 +124,36 @@ class AgentCompressor:
         if agent.execution is self._uncompacted:
             agent.execution = self._execution
 
+    # ------------------------------------------------------------ turns
+
+    def begin_turn(self) -> int:
+        """See that the host does not compress too; returns how many requests passed so far."""
+        self._compress_alone(self._agent())
+        return self._passed
+
+    def end_turn(self, before: int, answer: object) -> None:
+        """Say it once if an answer came and no request passed us: a host that moved looks so."""
+        if answer and self._passed == before and "unseen" not in self._failures:
+            self._failures.add("unseen")
+            log.warning(
+                "agent %s: a turn ended and no request passed the compressor: something answered in "
+                "the model's place, or the host has moved (`praison-compressor doctor` tries it)",
+                self._name(),
+            )
+
+    def _compress_alone(self, agent: Any) -> None:
+        """Exactly one system compresses: the host's `context_compaction` is off meanwhile, also
+        where the agent was given other settings since."""
+        if agent.execution is not self._uncompacted:
+            self._execution, self._uncompacted = agent.execution, copy.copy(agent.execution)
+            agent.execution = self._uncompacted
+        self._uncompacted.context_compaction = False
+
     # ------------------------------------------------------------ requests
 
     async def aview(self, request: HostRequest) -> Sequence[Message]:
         """What to send instead of the request's messages. The event loop is never held up."""
+        self._passed += 1
         try:
             request = replace(request, messages=without_window(self._agent(), request.messages))
             if self._compresses(request):

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
 from .agent_compressor import AgentCompressor
-from .agents import Agents, current
+from .agents import Agents, Argument, current
 from .requests import CHAT, LITELLM_CHAT, RESPONSES, Shape
 
 ATTEMPTS = 3
@@ -168,27 +168,31 @@ def _call_with_retry(transmit: Transmit, original: Any, agents: Agents[Any]) -> 
     """Where the host's `LLM` calls litellm, in turns of ours."""
 
     @functools.wraps(original)
-    def call_with_retry(self: Any, func: Any, *args: Any, **params: Any) -> Any:
+    def call_with_retry(self: Any, *args: Any, **params: Any) -> Any:
         compressor = current()
         if compressor is None:
-            return original(self, func, *args, **params)
+            return original(self, *args, **params)
         shape = RESPONSES if "input" in params else LITELLM_CHAT
-        return transmit(compressor, shape, params, lambda sent: original(self, func, *args, **sent))
+        return transmit(compressor, shape, params, lambda sent: original(self, *args, **sent))
 
     return call_with_retry
 
 
 def _stream_responses(transmit: Transmit, original: Any, agents: Agents[Any]) -> Any:
     """Streams of responses, which the host's `LLM` asks litellm for by another way."""
+    params = Argument(original, "params")
 
     @functools.wraps(original)
-    def stream_responses(self: Any, params: Any, *args: Any, **more: Any) -> Any:
+    def stream_responses(self: Any, *args: Any, **kwargs: Any) -> Any:
         compressor = current()
         if compressor is None:
-            return original(self, params, *args, **more)
-        return transmit(
-            compressor, RESPONSES, params, lambda sent: original(self, sent, *args, **more)
-        )
+            return original(self, *args, **kwargs)
+
+        def go(sent: Mapping[str, Any]) -> Any:
+            given, named = params.put(sent, args, kwargs)
+            return original(self, *given, **named)
+
+        return transmit(compressor, RESPONSES, params.of(args, kwargs), go)
 
     return stream_responses
 

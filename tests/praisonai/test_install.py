@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,8 +11,8 @@ from praisonaiagents import Agent, ExecutionConfig
 from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 
 from praison_compressor import install, uninstall
-from praison_compressor.praisonai import HostMoved, installed
-from praison_compressor.praisonai.install import NEEDED, REPLACED, missing
+from praison_compressor.praisonai import HostMoved, installed, seams
+from praison_compressor.praisonai.seams import REPLACED, Read
 from praison_compressor.testing import LocalProvider, Worker
 from tests.helpers.hosting import (
     ANTHROPIC,
@@ -26,18 +26,19 @@ from tests.helpers.hosting import (
 )
 from tests.helpers.provider import strict_provider
 
-EVERY_SEAM = [(row.owner, row.name) for row in REPLACED if row.kind in ("method", "property")]
-
-
-def owner_of(path: str) -> Any:
-    """A class of the host."""
-    module, _, last = path.rpartition(".")
-    return getattr(importlib.import_module(f"praisonaiagents.{module}"), last)
+PLACES = seams.probe()[0]
+ESSENTIAL = [place for place in PLACES if not place.row.without and place.row.kind != seams.NEW]
+LEFT_OUT = [place for place in PLACES if place.row.without and place.row.kind != seams.NEW]
 
 
 def everything() -> dict[str, Any]:
     """What the patched owners hold in their own dictionaries."""
-    return {f"{path}.{k}": v for path, _ in EVERY_SEAM for k, v in vars(owner_of(path)).items()}
+    holders = {place.holder for place in PLACES}
+    return {f"{kind.__qualname__}.{k}": v for kind in holders for k, v in vars(kind).items()}
+
+
+def name_of(place: Any) -> str:
+    return str(place.row.name)
 
 
 @pytest.fixture
@@ -48,27 +49,51 @@ def clean() -> Iterator[None]:
     uninstall()
 
 
-@pytest.mark.parametrize(("owner", "name"), EVERY_SEAM)
-def test_a_moved_seam_is_named(
-    clean: None, monkeypatch: pytest.MonkeyPatch, owner: str, name: str
-) -> None:
+@pytest.mark.parametrize("place", ESSENTIAL, ids=name_of)
+def test_a_moved_seam_is_named(clean: None, monkeypatch: pytest.MonkeyPatch, place: Any) -> None:
     """A host without one of the places we build on is refused by its name, and left as it was."""
-    monkeypatch.delattr(owner_of(owner), name)
+    monkeypatch.delattr(place.holder, place.row.name)
     before = everything()
-    with pytest.raises(HostMoved, match=rf"{name}\b"):
+    with pytest.raises(HostMoved, match=rf"{place.row.name}\b"):
         install()
     assert everything() == before
     assert installed() is None
 
 
-def test_a_moved_name_that_is_only_read_is_named(
-    clean: None, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("place", LEFT_OUT, ids=name_of)
+def test_what_we_can_do_without_is_left_out_and_said(
+    clean: None,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    place: Any,
 ) -> None:
-    """Requests would pass us by: such a host is refused by the name too."""
-    assert missing() == []
-    monkeypatch.setitem(NEEDED, "agent.agent.Agent", "_context_param _no_such_name")
-    with pytest.raises(HostMoved, match=r"_no_such_name\b"):
-        install()
+    """The rest is in place; one line of the log says what is not, and why."""
+
+    async def moved(self: Any, *args: Any) -> None:
+        """Of another kind."""
+
+    moved.__module__ = "praisonaiagents.workflows"
+    monkeypatch.setattr(place.holder, place.row.name, moved)
+    made = install()
+    assert list(made.lacking) == [place.row.without]
+    assert len(made.patches) == len(REPLACED) - 1
+    (line,) = [each.getMessage() for each in caplog.records if each.name.endswith("install")]
+    assert place.row.name in line
+    assert place.row.without in line
+
+
+@pytest.mark.parametrize(
+    ("part", "outcome"), [("", pytest.raises(HostMoved, match=r"_no_such_name\b")), ("X", None)]
+)
+def test_a_moved_name_that_is_only_read_is_named(
+    clean: None, monkeypatch: pytest.MonkeyPatch, part: str, outcome: Any
+) -> None:
+    """Requests would pass us by: such a host is refused by the name too, unless a part is all that
+    leans on it."""
+    more = Read("agent.agent:Agent", "_no_such_name", part)
+    monkeypatch.setattr(seams, "READ", (*seams.READ, more))
+    with outcome or contextlib.nullcontext():
+        assert list(install().lacking) == [part]
 
 
 def test_uninstall_puts_every_object_back(clean: None) -> None:
@@ -77,7 +102,7 @@ def test_uninstall_puts_every_object_back(clean: None) -> None:
     before = everything()
     first = install()
     during = everything()
-    replaced = {f"{row.owner}.{row.name}" for row in REPLACED} & before.keys()
+    replaced = {f"{place.holder.__qualname__}.{place.row.name}" for place in PLACES} & before.keys()
     assert {key for key in before if during[key] is not before[key]} == replaced
     assert install() is first
     again = everything()
@@ -90,7 +115,7 @@ def test_uninstall_puts_every_object_back(clean: None) -> None:
 
 def test_a_patch_of_somebody_else_survives(clean: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who wrapped our wrapper keeps theirs after `uninstall`, and ours inside it does nothing."""
-    mixin = owner_of("agent.chat_mixin.ChatMixin")
+    mixin = next(place.holder for place in PLACES if place.row.name == "chat")
     monkeypatch.setattr(mixin, "chat", mixin.chat)  # put back by monkeypatch at the end
     install()
     ours = mixin.chat
