@@ -196,8 +196,10 @@ class Demo:
 
     model, window = MODEL, WINDOW
 
-    def __init__(self, *, static: bool = False) -> None:
+    def __init__(self, *, static: bool = False, by_litellm: bool = False) -> None:
+        """`by_litellm`: the host sends by litellm, not by OpenAI's client."""
         self._static = static
+        self._by_litellm = by_litellm
         self._last: Sent | None = None
         self.summary_requests = 0
         """Sent to the summarizer's model so far."""
@@ -212,7 +214,7 @@ class Demo:
                 from ...praisonai import uninstall
 
                 try:
-                    agent = self._agent()
+                    agent = self._agent(provider)
                     for turn in SCRIPT:
                         provider.forget()
                         said = str(agent.chat(turn.user))
@@ -220,16 +222,19 @@ class Demo:
                 finally:
                     uninstall()
 
-    def _agent(self) -> Any:
+    def _agent(self, provider: LocalProvider) -> Any:
         from praisonaiagents import Agent, ExecutionConfig
 
         from ...praisonai import CompressorContext
 
+        where = {"llm": MODEL}
+        if self._by_litellm:
+            where = {"llm": f"openai/{MODEL}", "base_url": provider.base_url, "api_key": "any"}
         return Agent(
+            **where,
             name="reader",
             instructions="You review Python code. Look things up with your tools before you "
             "answer, and be brief.",
-            llm=MODEL,
             tools=[search, read_lines],
             context=CompressorContext(
                 context_window=WINDOW,
