@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
+WINDOW = 5_000
 WORKS, WITHOUT, REFUSED, FAULT = "works", "works without", "refused", "FAULT"
 
 # Words that the host has elsewhere too: renamed on `self` in their own module alone.
@@ -235,20 +236,21 @@ def _work(told: dict[str, Any]) -> None:
     from tests.helpers import hosting
     from tests.helpers.provider import strict_provider
 
-    _small_windows(hosting.WINDOW)
+    _small_windows()
     with (
         tempfile.TemporaryDirectory() as folder,
         pytest.MonkeyPatch.context() as patch,
         strict_provider() as provider,
         hosting.at_home(patch, Path(folder), provider),
     ):
+        provider.set_window(WINDOW)
         provider.route("aux", Summarizer(r"L-\d+|END-\d+"))
         for path in (hosting.OPENAI, hosting.LITELLM, hosting.RESPONSES):
             execution = ExecutionConfig(
                 max_iter=50, max_tool_calls_per_turn=50, context_compaction=True
             )
             made = hosting.agent(
-                *(provider, path, hosting.context(provider)),
+                *(provider, path, hosting.context(provider, context_window=WINDOW)),
                 tools=[hosting.look_up],
                 execution=execution,
             )
@@ -258,13 +260,13 @@ def _work(told: dict[str, Any]) -> None:
         told["requests"] = len(provider.requests)
 
 
-def _small_windows(tokens: int) -> None:
+def _small_windows() -> None:
     """Let the host believe what we believe: its own management would begin, wherever it may."""
     import litellm
 
     for name in ("gpt-4o-mini", "gpt-local"):
         known = litellm.model_cost.get(name, {})
-        litellm.model_cost[name] = {**known, "max_input_tokens": tokens}
+        litellm.model_cost[name] = {**known, "max_input_tokens": WINDOW}
 
 
 def _turn(provider: Any, made: Any, mode: Any, number: int) -> Iterator[str]:
@@ -276,7 +278,7 @@ def _turn(provider: Any, made: Any, mode: Any, number: int) -> Iterator[str]:
     def arguments(tool: str, nth: int) -> dict[str, Any]:
         return {"topic": f"topic-{number}", "part": 100 * number + nth}
 
-    worker = Worker(4, parallel=5, tool="look_up", arguments=arguments, answer="Noted.")
+    worker = Worker(5, parallel=3, tool="look_up", arguments=arguments, answer="Noted.")
     provider.answer_with(worker)
     first = len(hosting.of_agent(provider))
     front = [None] if "new_first" in inspect.signature(mode).parameters else []
@@ -362,6 +364,7 @@ def main() -> None:
         with ThreadPoolExecutor(given.at_once) as pool:
             for copy, found in zip(made, pool.map(outcome, made), strict=True):
                 words[found.word] += 1
+                print(*copy[:2], *found, sep=" | ", file=sys.stderr, flush=True)
                 yield (copy.name, copy.done, found.word, found.detail)
 
     show("copies of the host", ("name", "done to it", "outcome", "of what"), rows())
