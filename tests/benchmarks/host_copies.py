@@ -278,7 +278,7 @@ def _turn(provider: Any, made: Any, mode: Any, number: int) -> Iterator[str]:
     def arguments(tool: str, nth: int) -> dict[str, Any]:
         return {"topic": f"topic-{number}", "part": 100 * number + nth}
 
-    worker = Worker(5, parallel=3, tool="look_up", arguments=arguments, answer="Noted.")
+    worker = Worker(5, parallel=4, tool="look_up", arguments=arguments, answer="Noted.")
     provider.answer_with(worker)
     first = len(hosting.of_agent(provider))
     front = [None] if "new_first" in inspect.signature(mode).parameters else []
@@ -299,7 +299,8 @@ def _turn(provider: Any, made: Any, mode: Any, number: int) -> Iterator[str]:
     yield from (f"refused: {record.error}" for record in sent if record.status != 200)
     yield from ("over the window" for record in sent if record.over_window)
     calls = [call for record in sent[:-1] for call in getattr(record.answer, "calls", ())]
-    whole = given.engine().verbatim(session_id=given.session_id)
+    is_whole = given.context_status == "full"
+    whole = () if is_whole else given.engine().verbatim(session_id=given.session_id)
     known = sent[-1].text + json.dumps([*map(dict, whole)])
     lost = [call for call in calls if f"END-{call.arguments['part']}" not in known]
     if lost or hosting.turn(number) not in known:
