@@ -6,6 +6,9 @@ import platform
 import time
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, entry_points, version
+from typing import Annotated
+
+import typer
 
 from ..config import CompressorConfig
 from ..errors import CompressorError
@@ -22,7 +25,13 @@ STYLES = {OK: "green", NOTE: "yellow", FAIL: "red"}
 
 @command
 def doctor(
-    writer: Writer, place: Place, for_model: ForModel = None, window: Window = None
+    writer: Writer,
+    place: Place,
+    for_model: ForModel = None,
+    window: Window = None,
+    agent: Annotated[
+        bool, typer.Option("--agent", help="Also let an agent work, before a local provider.")
+    ] = False,
 ) -> Answer:
     """Check the host, the tokenizer, the window, the store and the model that writes summaries.
 
@@ -36,7 +45,7 @@ def doctor(
         namespace=place.namespace,
     ).with_environment()
     with unlogged():  # what a check finds is in its line
-        checks = [check(config) for check in CHECKS]
+        checks = [check(config) for check in (*CHECKS, *([_agent] if agent else []))]
     works = all(check.state != FAIL for check in checks)
     rows = [
         (check.name, check.state, check.found + (f" -> {check.remedy}" if check.remedy else ""))
@@ -74,14 +83,43 @@ def _host(config: CompressorConfig) -> Check:
         from ..praisonai import install, installed, uninstall
 
         before = installed()
-        seams = len(install().patches)
+        made = install()
+        seams = len(made.patches)
         if before is None:
             uninstall()
     except PackageNotFoundError:
         return Check(name, FAIL, "praisonaiagents is not installed", "pip install praisonaiagents")
     except (CompressorError, ImportError) as error:
-        return Check(name, FAIL, str(error), "pip install 'praisonaiagents>=1.7.4,<1.8'")
+        return Check(name, FAIL, str(error), "pip install --upgrade praison-compressor")
+    if made.lacking:
+        parts = "; ".join(f"{part} ({reason})" for part, reason in made.lacking.items())
+        remedy = "the rest works; pip install --upgrade praison-compressor"
+        return Check(name, NOTE, f"{found}: left out: {parts}", remedy)
     return Check(name, OK, f"{found}: all {seams} places that are replaced are there")
+
+
+def _agent(config: CompressorConfig) -> Check:
+    """The demonstration's agent on the installed host, by each of its two ways to send: that the
+    places are there does not say that every request still passes them."""
+    from .demo.agent import Demo
+
+    name, ways = "agent", {False: "OpenAI's client", True: "litellm"}
+    for by_litellm, way in ways.items():
+        try:
+            turns = list(Demo(static=True, by_litellm=by_litellm).turns())
+        except Exception as error:  # a host in an unknown state
+            found = f"by {way}: {type(error).__name__}: {one_line(str(error))}"
+            return Check(name, FAIL, found, "pip install --upgrade praison-compressor")
+        sent = [each for turn in turns for each in turn.sent]
+        refused = sum(each.refused is not None for each in sent)
+        is_compressed = any(each.done == "summarized" for each in sent)
+        forgotten = any("no longer know" in turn.answer for turn in turns)
+        if refused or forgotten or not is_compressed:
+            found = f"by {way}: {len(sent)} requests seen, {refused} refused"
+            why = "something was forgotten" if forgotten else "not compressed"
+            remedy = "pip install --upgrade praison-compressor"
+            return Check(name, FAIL, found + ("" if refused else f", {why}"), remedy)
+    return Check(name, OK, f"one worked past its window by {' and by '.join(ways.values())}")
 
 
 def _plugin(config: CompressorConfig) -> Check:

@@ -136,8 +136,8 @@ class AgentCompressor:
         if answer and self._passed == before and "unseen" not in self._failures:
             self._failures.add("unseen")
             log.warning(
-                "agent %s: a turn ended and no request passed the compressor: something answered "
-                "for the model, or the host has moved (`praison-compressor doctor` tries it)",
+                "agent %s: a turn ended and no request passed the compressor: another answered for "
+                "the model, or the host has moved (`praison-compressor doctor --agent` tries it)",
                 self._name(),
             )
 

@@ -14,13 +14,14 @@ from praison_compressor.testing import LocalProvider, Worker
 from tests.helpers.hosting import at_home
 from tests.helpers.readme_tables import (
     DOCS,
+    HOST,
     OPTIONS,
     README,
     REFERENCE,
     ROOT,
     commands,
     reference,
-    with_options,
+    with_tables,
 )
 
 ANEW = "run python -m tests.helpers.readme_tables"
@@ -28,8 +29,10 @@ ANEW = "run python -m tests.helpers.readme_tables"
 
 def test_the_generated_documentation_is_that_of_the_code() -> None:
     """Every option of the configuration, every command with its options, and the exit codes."""
+    for page in (OPTIONS, HOST):
+        text = page.read_text(encoding="utf-8")
+        assert text == with_tables(text), ANEW
     text = OPTIONS.read_text(encoding="utf-8")
-    assert text == with_options(text), ANEW
     assert [name for name in CompressorConfig.names() if f"| `{name}` |" not in text] == []
     assert REFERENCE.read_text(encoding="utf-8") == reference(), ANEW
 

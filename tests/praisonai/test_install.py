@@ -14,19 +14,22 @@ from praison_compressor import install, uninstall
 from praison_compressor.praisonai import HostMoved, installed, seams
 from praison_compressor.praisonai.seams import REPLACED, Read
 from praison_compressor.testing import LocalProvider, Worker
+from tests.benchmarks import host_copies
 from tests.helpers.hosting import (
     ANTHROPIC,
     MODES,
+    OPENAI,
     PATHS,
     RESPONSES,
     agent,
+    context,
     look_up,
     numbered,
     turn,
 )
 from tests.helpers.provider import strict_provider
 
-PLACES = seams.probe()[0]
+PLACES, COPIES = seams.probe()[0], host_copies.copies()  # of the host without us
 ESSENTIAL = [place for place in PLACES if not place.row.without and place.row.kind != seams.NEW]
 LEFT_OUT = [place for place in PLACES if place.row.without and place.row.kind != seams.NEW]
 
@@ -140,6 +143,48 @@ def test_an_agent_goes_back_to_the_host(clean: None) -> None:
     uninstall()
     assert made.execution is options
     assert options.context_compaction is True
+
+
+def test_settings_that_come_later_do_not_compress_too(host: LocalProvider) -> None:
+    """Whatever an agent's `execution` becomes, the host's compaction is off in every turn."""
+    made = agent(host, OPENAI, context(host))
+    made.chat(turn(0))
+    later = made.execution = ExecutionConfig(context_compaction=True)
+    made.chat(turn(1))
+    assert made.execution.context_compaction is False
+    uninstall()
+    assert made.execution is later
+    assert later.context_compaction is True
+
+
+def test_a_turn_whose_requests_pass_us_by_says_so(
+    host: LocalProvider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once: a host that sends by another way than it did would look like this."""
+    made = agent(host, OPENAI, context(host))
+    made.chat(turn(0))
+    assert "no request passed" not in caplog.text
+    client = next(place for place in PLACES if place.row.name == "async_client")
+    monkeypatch.setattr(client.holder, "async_client", client.before)
+    assert made.chat(turn(1)) is not None
+    made.chat(turn(2))
+    assert caplog.text.count("no request passed the compressor") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "done", "word"),
+    [
+        ("_call_with_retry", "in front", host_copies.WORKS),
+        ("_stream_responses_api_async", "renamed", host_copies.REFUSED),
+        ("OptimizerStrategy", "renamed", host_copies.REFUSED),
+        ("_db", "renamed", host_copies.WITHOUT),
+    ],
+)
+def test_agents_on_a_host_that_moved(name: str, done: str, word: str) -> None:
+    """Copies of the host, each in a process of its own; the benchmark has a hundred."""
+    (copy,) = (each for each in COPIES if each[:2] == (name, done))
+    found = host_copies.outcome(copy)
+    assert found.word == word, found.detail
 
 
 # ---------------------------------------------------------------- agents that did not ask
