@@ -85,12 +85,12 @@ def states(done: object) -> dict[str, str]:
 
 
 def test_doctor_finds_a_plain_installation_sound(run: Run) -> None:
-    """Exit code 0; the host is put back as it was."""
-    done = run("doctor", "--for-model", "gpt-4o", "--json")
+    """Exit code 0, also where an agent is let work; the host is put back as it was."""
+    done = run("doctor", "--for-model", "gpt-4o", "--agent", "--json")
     assert done.code == 0
     assert done.json["works"]
     assert "fail" not in states(done).values()
-    assert states(done)["tokenizer"] == "ok"
+    assert (states(done)["tokenizer"], states(done)["agent"]) == ("ok", "ok")
     assert installed() is None
 
 
@@ -126,10 +126,19 @@ def test_doctor_says_where_the_ledger_of_an_agents_own_session_is(
     assert states(run("doctor", "--json"))["store"] == "fail"
 
 
-def test_doctor_names_a_host_that_moved(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A seam that is gone is a failure with its name, not a traceback."""
-    monkeypatch.delattr("praisonaiagents.agent.chat_mixin.ChatMixin._start_stream")
+@pytest.mark.parametrize(
+    ("moved", "state"),
+    [
+        ("agent.chat_mixin.ChatMixin._start_stream", checks.FAIL),
+        ("workflows.yaml_parser.YAMLWorkflowParser._parse_workflow_data", checks.NOTE),
+    ],
+)
+def test_doctor_names_a_host_that_moved(
+    monkeypatch: pytest.MonkeyPatch, moved: str, state: str
+) -> None:
+    """A place that is gone is named: a failure, or a note of the part that is left out."""
+    monkeypatch.delattr(f"praisonaiagents.{moved}")
     found = {check.name: check for check in (one(CompressorConfig()) for one in checks.CHECKS)}
-    assert found["host"].state == checks.FAIL
-    assert "_start_stream" in found["host"].found
+    assert found["host"].state == state
+    assert moved.rpartition(".")[2] in found["host"].found
     assert installed() is None
