@@ -81,13 +81,18 @@ def _host(config: CompressorConfig) -> Check:
         from ..praisonai import install, installed, uninstall
 
         before = installed()
-        seams = len(install().patches)
+        made = install()
+        seams = len(made.patches)
         if before is None:
             uninstall()
     except PackageNotFoundError:
         return Check(name, FAIL, "praisonaiagents is not installed", "pip install praisonaiagents")
     except (CompressorError, ImportError) as error:
-        return Check(name, FAIL, str(error), "pip install 'praisonaiagents>=1.7.4,<1.8'")
+        return Check(name, FAIL, str(error), "pip install --upgrade praison-compressor")
+    if made.lacking:
+        parts = "; ".join(f"{part} ({reason})" for part, reason in made.lacking.items())
+        remedy = "the rest works; pip install --upgrade praison-compressor"
+        return Check(name, NOTE, f"{found}: left out: {parts}", remedy)
     return Check(name, OK, f"{found}: all {seams} places that are replaced are there")
 
 

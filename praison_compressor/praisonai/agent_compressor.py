@@ -75,10 +75,9 @@ class AgentCompressor:
         self._last_overhead = 0
         self._tool_tokens = 0
         """Of the last request that had tools: the host ends some turns with one that has none."""
-        # Exactly one system compresses: the host's `context_compaction` is off meanwhile.
-        self._execution, self._uncompacted = agent.execution, copy.copy(agent.execution)
-        self._uncompacted.context_compaction = False
-        agent.execution = self._uncompacted
+        self._passed = 0
+        self._uncompacted: Any = None
+        self._compress_alone(agent)
         self.whole_results = takes_whole_results(agent, asked, config)
         """Whether a tool's result of any size is taken as it comes."""
         if self.whole_results:
@@ -136,10 +135,36 @@ class AgentCompressor:
         if agent.tool_output_limit == NO_LIMIT:
             agent.tool_output_limit = DEFAULT_TOOL_OUTPUT_LIMIT
 
+    # ------------------------------------------------------------ turns
+
+    def begin_turn(self) -> int:
+        """See that the host does not compress too; returns how many requests passed so far."""
+        self._compress_alone(self._agent())
+        return self._passed
+
+    def end_turn(self, before: int, answer: object) -> None:
+        """Say it once if an answer came and no request passed us: a host that moved looks so."""
+        if answer and self._passed == before and "unseen" not in self._failures:
+            self._failures.add("unseen")
+            log.warning(
+                "agent %s: a turn ended and no request passed the compressor: another answered for "
+                "the model, or the host has moved (`praison-compressor doctor` tries it)",
+                self._name(),
+            )
+
+    def _compress_alone(self, agent: Any) -> None:
+        """Exactly one system compresses: the host's `context_compaction` is off meanwhile, also
+        where the agent was given other settings since."""
+        if agent.execution is not self._uncompacted:
+            self._execution, self._uncompacted = agent.execution, copy.copy(agent.execution)
+            agent.execution = self._uncompacted
+        self._uncompacted.context_compaction = False
+
     # ------------------------------------------------------------ requests
 
     async def aview(self, request: HostRequest) -> Sequence[Message]:
         """What to send instead of the request's messages. The event loop is never held up."""
+        self._passed += 1
         try:
             request = replace(request, messages=without_window(self._agent(), request.messages))
             if self._compresses(request):

@@ -44,7 +44,7 @@ class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
             version=__version__,
             description="Compresses the context of every agent that names no other strategy.",
             hooks=[],
-            dependencies=["praisonaiagents>=1.7.4,<1.8"],
+            dependencies=["praisonaiagents>=1.7.4"],
         )
 
     def on_init(self, context: dict[str, Any]) -> None:
