@@ -6,6 +6,7 @@ cannot do without is `HostMoved`; of the rest only the part that leans on it is 
 
 from __future__ import annotations
 
+import dis
 import inspect
 import pkgutil
 from collections.abc import Callable, Iterator
@@ -220,10 +221,13 @@ def _takes(parameters: Any, name: str) -> bool:
 
 
 def _unread() -> Iterator[tuple[str, str, str]]:
+    made: dict[str, set[str]] = {}
     for read in READ:
         owner = _resolved(read.owner)
+        if read.owner not in made:
+            made[read.owner] = _used(owner) if inspect.isfunction(owner) else _set_by_init(owner)
         for name in read.names.split():
-            if not _has(owner, name):
+            if not hasattr(owner, name) and name not in made[read.owner]:
                 yield read.without, f"{read.owner}.{name}", "attribute"
 
 
@@ -235,10 +239,16 @@ def _resolved(path: str) -> Any:
         return None
 
 
-def _has(owner: Any, name: str) -> bool:
-    """Whether it is there: on the owner, as a field of its, or in the code that makes one."""
-    if hasattr(owner, name) or name in getattr(owner, "__dataclass_fields__", ()):
-        return True
+def _set_by_init(owner: Any) -> set[str]:
+    """The attributes that an object of the class is made with."""
     makers = [vars(kind).get("__init__") for kind in getattr(owner, "__mro__", ())]
-    codes = [getattr(inspect.unwrap(f), "__code__", None) for f in (*makers, owner) if callable(f)]
-    return any(name in (*code.co_names, *code.co_consts) for code in codes if code is not None)
+    codes = [getattr(inspect.unwrap(each), "__code__", None) for each in makers if each]
+    steps = (step for code in codes if code is not None for step in dis.get_instructions(code))
+    found = {str(step.argval) for step in steps if step.opname == "STORE_ATTR"}
+    return found | set(getattr(owner, "__dataclass_fields__", ()))
+
+
+def _used(function: Any) -> set[str]:
+    """The names and words in a function's own code."""
+    code = inspect.unwrap(function).__code__
+    return {each for each in (*code.co_names, *code.co_consts) if isinstance(each, str)}

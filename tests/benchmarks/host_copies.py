@@ -86,7 +86,9 @@ def copies() -> list[Copy]:
                 found.append(Copy(row.name, done, file))
     for read in seams.READ:
         owner = seams._resolved(read.owner)
-        found += [Copy(name, "renamed", _file(owner)) for name in read.names.split()]
+        for name in read.names.split():
+            kinds = [kind for kind in getattr(owner, "__mro__", ()) if name in vars(kind)]
+            found.append(Copy(name, "renamed", _file((kinds or [owner])[0])))
     found += [Copy(name, "renamed", file) for name, file in IMPORTED.items()]
     return found
 
@@ -111,7 +113,7 @@ def _changed(copy: Copy) -> Iterator[tuple[Path, str]]:
     if copy.done == "renamed" and name not in COMMON:
         yield from _everywhere(rf"\b{name}\b", moved)
     elif copy.done == "renamed" and (function := _function(text, name)) is not None:
-        changed = _with_header(text, function, name=moved)
+        changed = _with_header(text, function, name=moved).replace(f"@{name}.", f"@{moved}.")
         yield Path(copy.file), re.sub(rf"self\.{name}\(", f"self.{moved}(", changed)
     elif copy.done == "renamed":
         changed = re.sub(rf"\bself\.{name}\b", f"self.{moved}", text)

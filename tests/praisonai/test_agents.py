@@ -21,7 +21,10 @@ from tests.helpers.hosting import (
 
 # The host's OpenAI streams run one round of tools in a turn.
 ROUNDS = {(OPENAI, "stream"): (1, 24), (OPENAI, "iter_stream"): (1, 24)}
-LONG_TURNS = ExecutionConfig(max_iter=100, max_tool_calls_per_turn=500)
+# The host's own compaction is on, and would begin long before ours: exactly one compresses.
+LONG_TURNS = ExecutionConfig(
+    max_iter=100, max_tool_calls_per_turn=500, context_compaction=True, max_context_tokens=2_000
+)
 ANSWER = "Noted. " * 12
 
 
@@ -32,7 +35,7 @@ def no_request_failed(provider: LocalProvider) -> None:
 @pytest.mark.parametrize(("path", "mode"), cells(EVERY_PATH))
 def test_every_mode(host: LocalProvider, path: str, mode: str) -> None:
     """Whatever the agent is called by, nothing is refused and the summaries are used again."""
-    made = agent(host, path, context(host))
+    made = agent(host, path, context(host), execution=LONG_TURNS)
     answers = MODES[mode](made, [turn(n) for n in range(16)])
     assert [answer.strip() for answer in answers] == [ANSWER.strip()] * 16
     no_request_failed(host)
