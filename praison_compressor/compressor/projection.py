@@ -16,7 +16,7 @@ from ..tokens.counter import TokenCounter
 from ..view.budget import Budget
 from ..view.frame import unreferenced
 from ..view.layout import arrange
-from ..view.masks import excerpt, kept_steps, large_results, mask_lines
+from ..view.masks import LIKE_A_NAME, excerpt, kept_steps, large_results, mask_lines
 from ..view.plan import Plan, plan
 from .call import CompressCall, Look, Reading
 
@@ -193,7 +193,7 @@ class Projector:
         for index in sorted(large.keys() - shown):
             # Masked before it is cut: half a secret has no shape to know it by.
             (message,) = self._stored(call, [messages[index]])
-            name = LONGEST_NAME if names is None else names.get(index, "")
+            name = LIKE_A_NAME if names is None else names.get(index, "")
             tokens, reads = layout.tokens[index], self._recall
             short = excerpt(large[index], message, tokens, name, reads=reads)
             if self._tokens.message(short) <= tokens // 2:
@@ -219,8 +219,6 @@ class Projector:
 
 
 _NONE: Iterator[Entry] = iter(())
-
-LONGEST_NAME = "s9999.1"
 
 
 def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:
