@@ -127,6 +127,11 @@ class Look:
         """Namespace and stable id: by it one compression of the session at a time is ensured."""
         return self.session.namespace, self.session.id
 
+    def originals(self, start: int, end: int) -> Sequence[Message]:
+        """The messages of a stretch, as they came and in their order."""
+        origins = self.layout.transcript.origins[start:end]
+        return self.reading.given.at(sorted(o for o in origins if o is not None))
+
 
 def call_of(
     messages: Sequence[Any],

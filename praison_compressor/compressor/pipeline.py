@@ -30,7 +30,7 @@ from .call import CompressCall, Look, Reading
 from .projection import Projector, outline_of
 from .result import CompressResult, result_of
 from .sessions import Placeholder, Sessions, last_turn_of
-from .writing import Draft, Writing, asked, is_asked_about
+from .writing import Draft, Writing, asked, begun, is_asked_about
 
 __all__ = [
     "Pipeline",
@@ -148,7 +148,7 @@ class Pipeline:
         Raises:
             LedgerConflict: another has committed meanwhile.
         """
-        event = _started(call, look, plan)
+        event = begun(call, look, plan)
         said = await asked(self._hook, event, look.key)
         if said is False:
             found = await asyncio.to_thread(self._refused, call, look, plan)
@@ -397,7 +397,7 @@ class Pipeline:
                     created=time.time(),
                     transcript_length=length,
                 ),
-                _archived(look, job.start, job.end),
+                look.originals(job.start, job.end),
             )
             for job, text in zip(draft.plan.jobs, draft.texts, strict=True)
         ]
@@ -418,31 +418,10 @@ class Pipeline:
                 source_tokens=layout.tokens[index],
                 transcript_length=length,
             )
-            found.append((segment, _archived(look, index, index + 1)))
+            found.append((segment, look.originals(index, index + 1)))
         return found
-
-
-def _started(call: CompressCall, look: Look, plan: Plan) -> Event:
-    """What is about to be done, in numbers."""
-    numbers = {
-        "tokens": look.layout.size(),
-        "messages": len(look.layout.tokens),
-        "trigger": call.budget.trigger,
-        "target": call.budget.target,
-        "limit": call.budget.limit,
-        "to_summarize": sum(job.end - job.start for job in plan.jobs),
-        "to_mask": len(plan.masks + plan.excerpts),
-        "forced": call.force,
-    }
-    return Event("started", look.session.id, numbers)
 
 
 SHORTENED_SHARE = 0.75
 """Share of the window for what may not be dropped, where it has to be shortened: the rest is for
 a summary and a tail."""
-
-
-def _archived(look: Look, start: int, end: int) -> Sequence[Message]:
-    """The messages of a run, as they came and in their order."""
-    origins = look.layout.transcript.origins[start:end]
-    return look.reading.given.at(sorted(o for o in origins if o is not None))

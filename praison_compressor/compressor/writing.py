@@ -30,6 +30,7 @@ __all__ = [
     "Draft",
     "Writing",
     "asked",
+    "begun",
     "briefs_for",
     "default_summarizer",
     "is_asked_about",
@@ -183,6 +184,21 @@ def default_summarizer(config: CompressorConfig) -> Summarizer:
 
 
 # -------------------------------------------------------------- the hook before it
+
+
+def begun(call: CompressCall, look: Look, plan: Plan) -> Event:
+    """The event of a compression that is about to be written, in numbers."""
+    numbers = {
+        "tokens": look.layout.size(),
+        "messages": len(look.layout.tokens),
+        "trigger": call.budget.trigger,
+        "target": call.budget.target,
+        "limit": call.budget.limit,
+        "to_summarize": sum(job.end - job.start for job in plan.jobs),
+        "to_mask": len(plan.masks + plan.excerpts),
+        "forced": call.force,
+    }
+    return Event("started", look.session.id, numbers)
 
 
 _asking: ContextVar[tuple[str, str] | None] = ContextVar("praison_compressor_hook", default=None)

@@ -223,8 +223,9 @@ class Session:
 
     @property
     def was_undone(self) -> bool:
-        """Whether the last act was to take a compression back."""
-        return bool(self.entries) and self.entries[-1].segment.kind == "undo"
+        """Whether the last compression was taken back, and there was none since."""
+        kinds = (entry.segment.kind for entry in reversed(self.entries))
+        return next((kind for kind in kinds if kind != "excerpt"), "") == "undo"
 
     def is_as(self, before: Session) -> bool:
         """Whether nobody committed to the session or forgot a part of it since `before`."""
@@ -247,11 +248,11 @@ def in_force(entries: Sequence[Entry]) -> list[Segment]:
 def undoing(entries: Sequence[Entry]) -> Segment | None:
     """What takes back the newest compression that is in force; None where none is.
 
-    All that was committed with it goes: its summaries, its masks.
+    All that was committed with it goes: its summaries, its masks. Excerpts stay: of a result that
+    is too large to be sent the next turn would make one again.
     """
-    segments = zip(entries, in_force(entries), strict=True)
-    numbered = enumerate(segments, 1)
-    held = [(n, entry) for n, (entry, segment) in numbered if segment.kind != FORGOTTEN.kind]
+    segments = enumerate(zip(entries, in_force(entries), strict=True), 1)
+    held = [(n, entry) for n, (entry, found) in segments if found.kind in ("summary", "mask")]
     if not held:
         return None
     taken = {f"s{n}": entry.hash for n, entry in held if entry.epoch == held[-1][1].epoch}
