@@ -90,11 +90,9 @@ class Projector:
     def budget(self, call: CompressCall, look: Look) -> Budget:
         """The call's. After a compression was taken back nothing is compressed unasked while the
         window takes the whole: the next turn would take the taking back."""
-        limit = call.budget.limit
         if not look.session.was_undone:
             return call.budget
-        large = call.budget.large if look.layout.size() > limit else None
-        return replace(call.budget, trigger=limit, large=large)
+        return replace(call.budget, trigger=call.budget.limit)
 
     def recounted(self, segment: Segment) -> Segment:
         """The segment as this model counts it: it may have been written under another."""
@@ -183,7 +181,7 @@ class Projector:
 
         `names` has the references under which they will be archived.
         """
-        layout, most = look.layout, self.budget(call, look).large
+        layout, most = look.layout, call.budget.large
         if most is None or sum(layout.tokens) <= most:
             return {}
         messages, steps = layout.transcript.messages, layout.transcript.steps
