@@ -16,7 +16,7 @@ from ..tokens.counter import TokenCounter
 from ..view.budget import Budget
 from ..view.frame import unreferenced
 from ..view.layout import arrange
-from ..view.masks import excerpt, kept_steps, large_results, mask_lines
+from ..view.masks import LIKE_A_NAME, excerpt, kept_steps, large_results, mask_lines
 from ..view.plan import Plan, plan
 from .call import CompressCall, Look, Reading
 
@@ -90,11 +90,9 @@ class Projector:
     def budget(self, call: CompressCall, look: Look) -> Budget:
         """The call's. After a compression was taken back nothing is compressed unasked while the
         window takes the whole: the next turn would take the taking back."""
-        limit = call.budget.limit
         if not look.session.was_undone:
             return call.budget
-        large = call.budget.large if look.layout.size() > limit else None
-        return replace(call.budget, trigger=limit, large=large)
+        return replace(call.budget, trigger=call.budget.limit)
 
     def recounted(self, segment: Segment) -> Segment:
         """The segment as this model counts it: it may have been written under another."""
@@ -183,7 +181,7 @@ class Projector:
 
         `names` has the references under which they will be archived.
         """
-        layout, most = look.layout, self.budget(call, look).large
+        layout, most = look.layout, call.budget.large
         if most is None or sum(layout.tokens) <= most:
             return {}
         messages, steps = layout.transcript.messages, layout.transcript.steps
@@ -193,7 +191,7 @@ class Projector:
         for index in sorted(large.keys() - shown):
             # Masked before it is cut: half a secret has no shape to know it by.
             (message,) = self._stored(call, [messages[index]])
-            name = LONGEST_NAME if names is None else names.get(index, "")
+            name = LIKE_A_NAME if names is None else names.get(index, "")
             tokens, reads = layout.tokens[index], self._recall
             short = excerpt(large[index], message, tokens, name, reads=reads)
             if self._tokens.message(short) <= tokens // 2:
@@ -219,8 +217,6 @@ class Projector:
 
 
 _NONE: Iterator[Entry] = iter(())
-
-LONGEST_NAME = "s9999.1"
 
 
 def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:

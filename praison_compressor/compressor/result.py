@@ -49,7 +49,7 @@ class CompressResult:
     segments: tuple[Segment, ...] = field(default=(), repr=False)
     """The summaries that stand in the view, in order."""
     masked: int = 0
-    """How many tool outputs stand in the view as one line."""
+    """How many tool outputs stand in the view as one line, or as their first and last lines."""
     newly_masked: int = 0
     """How many of them this call has recorded."""
     newly_summarized: int = 0

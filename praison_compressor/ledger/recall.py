@@ -167,7 +167,7 @@ class Recall:
         older = '(older segments: read "s1", "s2" …)'
         lines: list[str] = []
         for number in range(len(archive.session.entries), 0, -1):
-            if archive.session.entries[number - 1].segment.kind != "summary":
+            if archive.session.entries[number - 1].segment.kind in ("mask", "undo"):
                 continue
             if len(lines) == LISTED:
                 lines.append(older)
