@@ -71,7 +71,10 @@ _VERSION: Any = {"callback": _version, "is_eager": True, "help": "Print the vers
 
 
 def _common(version: Annotated[bool, typer.Option("--version", **_VERSION)] = False) -> None:
-    """Compress long agent conversations, and look into what was compressed."""
+    """Compress long agent conversations, and look into what was compressed.
+
+    A number of tokens is written 32000, 32_000, 32k or 1.5M.
+    """
 
 
 @contextlib.contextmanager

@@ -14,7 +14,6 @@ from ..ledger.memory import MemoryStore
 from ..messages import Transcript, read, text_of, tool_calls_of
 from ..messages.display import excerpt, kind_in_words, one_line
 from ..tokens.counter import TokenCounter
-from ..tokens.models import GUESSED_WINDOW
 from ..view.frame import unframe
 from ..view.masks import mask as masked_message
 from ..view.masks import maskable
@@ -174,12 +173,12 @@ def inspect(
     $ praison-compressor inspect talk.jsonl --window 32k --messages
     """
     transcript = read_one(given.file, given.conversation)
+    assumed = config.model is None and config.context_window is None
     config = given.configured(config)
     absent = given.absent()
     # A store that was not made yet is not made for a look at it.
     compressor = ContextCompressor(config, store=MemoryStore() if absent else None)
     seen, tokens = compressor.preview(transcript, **given.call), compressor.tokens
-    assumed = config.model is None and seen.limits.window == GUESSED_WINDOW
     # The facts that matter, by kind: as `compress` counts them when it says how many it holds.
     found = coverage(seen.facts, "").by_kind if seen.facts is not None else None
     facts = None if found is None else {kind: total for kind, (_, total) in found.items()}
@@ -197,7 +196,7 @@ def inspect(
         parts = seen.parts
         yield _budget_line(seen, assumed)
         if absent:
-            yield f"Of {absent} nothing is known: it is not there yet."
+            yield f"There is no {absent} yet: no segment is found again."
         yield f"Tokens: {tokens.source}{', exact' if tokens.exact else ''}."
         sent = sum(1 if part.segment or part.to_write else part.messages for part in parts)
         yield _parts_table(seen, [part.why for part in parts], sent)

@@ -202,12 +202,14 @@ BUDGET = ("context_window", "output_reserve", "trigger_ratio", "target_ratio", "
 MASKING = ("tool_policies", "mask_above_tokens", "mask_keep_recent_tokens")
 """Options of masks."""
 
-WRITING = (
-    *("auxiliary_model", "auxiliary_api_base", "fallback_models", "shown_message_tokens"),
-    *("summary_target_tokens", "summary_instructions", "redact_secrets", "redact_archive"),
+ASKING = (
+    *("auxiliary_api_base", "fallback_models", "shown_message_tokens", "summary_instructions"),
     *("summary_max_retries", "timeout_seconds"),
 )
-"""Options of what is asked of a model, and of what is stored then."""
+"""Options of requests to the auxiliary model."""
+
+WRITING = ("auxiliary_model", *ASKING, "summary_target_tokens", "redact_secrets", "redact_archive")
+"""Options of what is written by a compression."""
 
 OfFile = Annotated[CompressorConfig, without()]
 
@@ -235,7 +237,11 @@ def _of_config(name: str) -> inspect.Parameter:
 
 def _configured(**given: Any) -> CompressorConfig:
     """The configuration with what was given on the command line; None and [] mean not given."""
-    return CompressorConfig(**{n: _value(n, v) for n, v in given.items() if v not in (None, [])})
+    said = {name: _value(name, value) for name, value in given.items() if value not in (None, [])}
+    idle = next((name for name in ASKING if name in said), None)
+    if idle is not None and "auxiliary_model" not in said:
+        raise Unusable(f"{idle}: does nothing without auxiliary_model, no model is asked")
+    return CompressorConfig(**said)
 
 
 def _value(name: str, given: Any) -> Any:

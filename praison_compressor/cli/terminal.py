@@ -207,7 +207,8 @@ def _as_flags(text: str, flags: Mapping[str, str]) -> str:
         is_option = name in flags and (equals or "_" in name)
         return flags[name] + " " * len(equals) if is_option else found[0]
 
-    return re.sub(r"\b([a-z_]+)\b(=?)", flag, text)
+    # Not within a path or a URL.
+    return re.sub(r"(?<![\w?&/.-])([a-z_]+)\b(?![/.-]\w)(=?)", flag, text)
 
 
 def _code(error: CompressorError) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 from praisonaiagents.config.feature_configs import DEFAULT_TOOL_OUTPUT_LIMIT
 
 from ..compressor.context_compressor import ContextCompressor
+from ..compressor.preview import ContextUse
 from ..compressor.result import CompressResult
 from ..config import CompressorConfig, Event, Listener
 from ..errors import StoreUnavailable
@@ -72,6 +73,8 @@ class AgentCompressor:
         self._lock = renewed(threading.Lock())
         self._last: CompressResult | None = None
         self._last_overhead = 0
+        self._tool_tokens = 0
+        """Of the last request that had tools: the host ends some turns with one that has none."""
         # Exactly one system compresses: the host's `context_compaction` is off meanwhile.
         self._execution, self._uncompacted = agent.execution, copy.copy(agent.execution)
         self._uncompacted.context_compaction = False
@@ -239,6 +242,7 @@ class AgentCompressor:
         if self._mirror.lacks(result):
             await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
         self._last, self._last_overhead = result, beside
+        self._tool_tokens = beside or self._tool_tokens
         if self.config.recall and (result.segments or result.masked):
             self._recall.give(self._agent())
         users = sum(message.get("role") == "user" for message in request.messages)
@@ -302,6 +306,18 @@ class AgentCompressor:
     def status(self) -> Status:
         """Where the conversation stands: its tokens, its window, its session."""
         return status_of(self._last, self._last_overhead, self.engine(), self.session_id)
+
+    def context_use(self) -> ContextUse:
+        """What would fill the window if the conversation were sent as it stands now.
+
+        Raises:
+            CompressorError: as `ContextCompressor.context_use` does.
+        """
+        return self.engine().context_use(
+            self._now().messages,
+            session_id=self.session_id,
+            overhead_tokens=self._tool_tokens,
+        )
 
     async def acompress(self, focus: str | None = None) -> CompressResult:
         """Compress the agent's conversation now, with `focus` as what to keep most of all.

@@ -14,7 +14,7 @@ from ..errors import CompressorError
 from ..summaries.threads import run
 from .agent_compressor import AgentCompressor
 from .agents import Agents, each_step_in_turn, turn_of
-from .notices import compacted, undone
+from .notices import compacted, filled, undone
 
 COMMANDS = ("status", "context", "compact", "undo", "prune", "new", "resume")
 
@@ -58,6 +58,8 @@ def answer(compressor: AgentCompressor, command: Command) -> str:
 def _at_once(compressor: AgentCompressor, command: Command) -> str:
     if command.name == "status":
         return str(compressor.status())
+    if command.name == "context":
+        return filled(compressor.context_use())
     if command.name == "undo":
         return undone(compressor.undo())
     if command.name == "prune":

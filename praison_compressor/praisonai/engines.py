@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
-from ..compressor.pipeline import mask_segment
 from ..compressor.sessions import Sessions
 from ..config import CompressorConfig, Hook, Listener
 from ..ledger.segments import Store, Usage, in_force
@@ -24,7 +23,7 @@ from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from ..tokens.overflow import Overflow
 from ..view.layout import lay
-from ..view.masks import mask_lines
+from ..view.masks import mask_lines, mask_segment
 from .requests import HostRequest, same_model
 from .sessions import ledger_of
 

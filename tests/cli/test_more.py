@@ -105,6 +105,11 @@ def test_options_of_every_type_reach_the_compressor(file: Path, run: Run) -> Non
         refused = run("compress", file, option, wrong)
         assert (refused.code, len(refused.err.splitlines())) == (2, 1)
         assert f"praison-compressor: {option} " in refused.err
+    idle = run("compress", file, "--window", "8k", "--api-base", "http://127.0.0.1:9")
+    assert (idle.code, "--api-base: does nothing without --auxiliary-model" in idle.err) == (
+        2,
+        True,
+    )
     small = run("compress", file, "--window", "2k", "--output-reserve", "1.9k")
     assert (small.code, "lower --output-reserve" in small.err) == (3, True)
 

@@ -11,10 +11,12 @@ import pytest
 
 from praison_compressor import CompressorConfig, __version__
 from praison_compressor.testing import LocalProvider, Worker
+from tests.helpers.command import Run
 from tests.helpers.hosting import at_home
 from tests.helpers.readme_tables import (
     DOCS,
     OPTIONS,
+    PICTURE,
     README,
     REFERENCE,
     ROOT,
@@ -32,6 +34,23 @@ def test_the_generated_documentation_is_that_of_the_code() -> None:
     assert text == with_options(text), ANEW
     assert [name for name in CompressorConfig.names() if f"| `{name}` |" not in text] == []
     assert REFERENCE.read_text(encoding="utf-8") == reference(), ANEW
+
+
+def test_the_readmes_picture_is_what_the_demo_prints(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Line by line, in plain words where it is piped; with the wait, the cost and the prefix kept,
+    and no file is left behind."""
+    monkeypatch.chdir(tmp_path)
+    done = run("demo")
+    (shown,) = PICTURE.findall(README.read_text(encoding="utf-8"))
+    assert len(shown[1].splitlines()) > 8
+    assert shown[1] in done.out, ANEW
+    assert "found it with search_conversation_archive; that is what the log says" in done.out
+    assert [word for word in ("Wait: ", "Cost: ", "Prefix kept: ") if word not in done.out] == []
+    assert "0 refused" in done.out
+    assert "\x1b" not in done.out
+    assert list(tmp_path.rglob("*.py")) == []
 
 
 def test_the_readme_is_read_in_one_go() -> None:

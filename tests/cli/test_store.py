@@ -240,7 +240,7 @@ def test_a_look_at_a_file_makes_no_store_and_a_missing_file_is_said_to_be_one(
     monkeypatch.chdir(tmp_path)
     seen = run("inspect", file, "--window", "8k", "--store", "new/ledger.db")
     assert (seen.code, seen.err) == (0, "")
-    assert "new/ledger.db nothing is known: it is not there yet" in seen.out
+    assert "new/ledger.db yet: no segment is found again" in seen.out
     for name in ("nosuch.jsonl", "folder/nosuch"):
         done = run("report", name)
         assert (done.code, len(done.err.splitlines())) == (2, 1)

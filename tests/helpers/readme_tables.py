@@ -1,4 +1,4 @@
-"""praison_compressor/docs/cli.md and the table of docs/options.md, made from the code.
+"""docs/cli.md, the table of docs/options.md, and the README's picture of the demo, from the code.
 
 python -m tests.helpers.readme_tables      writes them anew
 """
@@ -14,8 +14,10 @@ from typing import Any
 
 import typer.main
 
-from praison_compressor import CompressorConfig
+from praison_compressor import CompressorConfig, TokenCounter
 from praison_compressor.cli import build
+from praison_compressor.cli.demo import picture
+from praison_compressor.cli.demo.agent import Demo
 from praison_compressor.cli.terminal import EXIT_CODES
 
 ROOT = Path(__file__).parent.parent.parent
@@ -147,6 +149,19 @@ def with_options(text: str) -> str:
     return f"{before}{start}{options_table()}\n{end}{after}"
 
 
+PICTURE = re.compile(r"(\n[^\n]*`praison-compressor demo`, [^`]*```\n)(.*?)(?=```\n)", re.S)
+"""The README's picture, after the sentence that says of what it is."""
+
+
+def with_picture(text: str) -> str:
+    """The README's text with the picture of the last question that the demo asks."""
+    playing = Demo()
+    *_, last = playing.turns()
+    lines = picture(last.sent[0], TokenCounter(playing.model))
+    return PICTURE.sub(lambda found: found[1] + "".join(f"{line}\n" for line in lines), text)
+
+
 if __name__ == "__main__":
+    README.write_text(with_picture(README.read_text(encoding="utf-8")), encoding="utf-8")
     OPTIONS.write_text(with_options(OPTIONS.read_text(encoding="utf-8")), encoding="utf-8")
     REFERENCE.write_text(reference(), encoding="utf-8")
