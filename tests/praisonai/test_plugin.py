@@ -255,6 +255,7 @@ def test_installing_in_code_takes_nothing_from_the_plugin(elsewhere: Path) -> No
         ),
         ("", "plugins: {praison-compressor: {token_floor: -1}}", "token_floor=-1: expected"),
     ],
+    ids=["the name", "one of two", "in a list", "of a block", "an option", "a value"],
 )
 def test_what_is_misspelled_is_said(elsewhere: Path, switch: str, text: str, said: str) -> None:
     """On stderr of a program that makes an agent, with the nearest right name."""
