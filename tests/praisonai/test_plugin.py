@@ -25,6 +25,8 @@ from praisonaiagents import Agent
 def asked(context):
     agent = Agent(instructions="x", context=context, output="silent")
     found = getattr(agent, "context_compressor", None)
+    agent.context_manager  # the host makes one of what it was given, inside a turn
+    assert getattr(agent, "context_compressor", None) is found
     return None if found is None else {
         "auxiliary_model": found.config.auxiliary_model,
         "protect_last_n_tokens": found.config.protect_last_n_tokens,
@@ -209,7 +211,15 @@ def test_who_says_otherwise_is_left_alone(elsewhere: Path, provider: LocalProvid
 
 def test_the_environments_strategy_says_otherwise(elsewhere: Path) -> None:
     """`PRAISONAI_CONTEXT_STRATEGY` names it for all that name none."""
-    script = "print(json.dumps([asked(None), asked(True), asked({}), asked('summarize')]))"
+    script = """
+        from praisonaiagents.context import ManagerConfig
+        from praisonaiagents.context.manager import ContextManager
+        said = [asked(None), asked(True), asked({}), asked("summarize")]
+        agent = Agent(instructions="x", output="silent")
+        agent.context_manager = ContextManager(config=ManagerConfig(strategy="truncate"))
+        assert agent.context_compressor is None
+        print(json.dumps(said))
+    """
     on = {"PRAISONAI_PLUGINS": "true"}
     told_all = told(elsewhere, script, **on, PRAISONAI_CONTEXT_STRATEGY="summarize")
     assert told_all == [DEFAULT] * 4
@@ -245,6 +255,7 @@ def test_installing_in_code_takes_nothing_from_the_plugin(elsewhere: Path) -> No
         ),
         ("", "plugins: {praison-compressor: {token_floor: -1}}", "token_floor=-1: expected"),
     ],
+    ids=["the name", "one of two", "in a list", "of a block", "an option", "a value"],
 )
 def test_what_is_misspelled_is_said(elsewhere: Path, switch: str, text: str, said: str) -> None:
     """On stderr of a program that makes an agent, with the nearest right name."""
