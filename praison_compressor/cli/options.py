@@ -169,7 +169,7 @@ TAKES: dict[str, tuple[Any, str | None]] = {
 UNITS = {
     **dict.fromkeys(("window", "reserve", "floor", "tokens"), "TOKENS"),
     **dict.fromkeys(("model", "models"), "MODEL"),
-    "ratio": "RATIO",
+    **dict.fromkeys(("ratio", "share"), "RATIO"),
     "base": "URL",
     "seconds": "SECONDS",
 }
@@ -199,12 +199,12 @@ def without(*names: str) -> Chosen:
 BUDGET = ("context_window", "output_reserve", "trigger_ratio", "target_ratio", "token_floor")
 """Options that a target takes the place of."""
 
-MASKING = ("tool_policies", "mask_above_tokens", "mask_keep_recent_tokens")
-"""Options of masks."""
+MASKING = ("tool_policies", "mask_above_tokens", "mask_keep_recent_tokens", "large_result_share")
+"""Options of masks, and of results that are archived at once."""
 
 ASKING = (
     *("auxiliary_api_base", "fallback_models", "shown_message_tokens", "summary_instructions"),
-    *("summary_max_retries", "timeout_seconds"),
+    *("summary_prompt", "summary_max_retries", "timeout_seconds"),
 )
 """Options of requests to the auxiliary model."""
 
@@ -223,12 +223,17 @@ def _of_config(name: str) -> inspect.Parameter:
     if name in SHORT:
         names.insert(0, SHORT[name])
     first, *more = re.split(r"(?<=\.)\s+(?=[A-Z])", MEANINGS[name])
-    otherwise = [one.replace("None: ", "Else ") for one in more if one.startswith("None: ")]
+    help = [first]
     if isinstance(field.default, (int, float)):
         usual = "on" if field.default is True else f"{field.default:,g}"
-        first = f"{first.rstrip('.')} ({usual})."
-    help = " ".join([first, *otherwise, *(["Repeatable."] if kind == list[str] else [])])
-    described = typer.Option(*names, metavar=UNITS.get(name.split("_")[-1], metavar), help=help)
+        help = [f"{first.rstrip('.')} ({usual})."]
+    elif field.default is None:
+        help += [one.replace("None: ", "Else ") for one in more if one.startswith("None: ")]
+    if kind == list[str]:
+        help.append("Repeatable.")
+    described = typer.Option(
+        *names, metavar=UNITS.get(name.split("_")[-1], metavar), help=" ".join(help)
+    )
     annotation: Any = Annotated[Optional[kind], described]  # noqa: UP045  # a value, not a type
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
