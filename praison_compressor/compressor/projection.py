@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from ..facts import Domain
+from ..facts.rules import binding
 from ..ledger.segments import Entry, Segment, Session, Store
 from ..messages import Message, digest
 from ..messages.digests import MessageCache, Seen
@@ -124,6 +126,10 @@ class Projector:
             safe = Redactor(call.key[0]).messages(list(found.values())).messages
             found = dict(zip(found, safe, strict=True))
         if names is None:
+            # One line would hide what binds: it goes with a summary, which tells it verbatim.
+            texts = binding(layout.transcript.messages, Domain.of(call.config))
+            bind = {passage.at for passage, _ in texts if passage.source == "result"}
+            found = {index: line for index, line in found.items() if index not in bind}
             look.lines.update(found)
         return found
 

@@ -9,16 +9,19 @@ from dataclasses import dataclass, replace
 from ..config import CompressorConfig
 from ..errors import SummaryError
 from ..events import Event
-from ..facts import Domain
+from ..facts import Domain, Rule, rules_in
+from ..facts.passages import passages
 from ..ledger.segments import Usage
+from ..messages import Message
 from ..summaries.prompts import rendering
 from ..summaries.protocol import Brief, Prefix, Summarizer, Written, billed
 from ..summaries.retries import Breaker, LearnedWindows
-from ..summaries.static import FactFinder, carried_on, without_added
+from ..summaries.static import FactFinder, RuleList, carried_on, without_added
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
 from ..view.frame import unframe
-from ..view.jobs import Job, view_tokens
+from ..view.jobs import SMALLEST_SUMMARY, Job, view_tokens
+from ..view.layout import Layout
 from ..view.plan import Plan, tail_to_give, with_longer_tail, with_shorter_tail
 from .call import CompressCall, Look
 
@@ -190,18 +193,85 @@ def briefs_for(call: CompressCall, look: Look, plan: Plan, *, recorded: bool = T
     outside = (*messages[: look.layout.head_end], *messages[plan.tail_start :])
     visible = "\n".join(rendering(outside))
     spare = tail_to_give(look.layout, plan)
+    names = [f"s{n}" if recorded else "" for n in range(first, first + len(plan.jobs))]
     return [
-        _brief(call, look, job, f"s{n}" if recorded else "", visible, spare)
-        for n, job in enumerate(plan.jobs, first)
+        _brief(call, look, job, name, visible, spare, rules)
+        for job, name, rules in zip(
+            plan.jobs, names, _rule_lists(call, look, plan, names), strict=True
+        )
     ]
 
 
-def _references(look: Look, job: Job, name: str) -> tuple[str, ...]:
-    """By which the archive reads each message of a job: their places as they came.
+def _rule_lists(call: CompressCall, look: Look, plan: Plan, names: Sequence[str]) -> list[RuleList]:
+    """The rules that each text carries: the last with room for them all that the view leaves out
+    up to its end, so that they stand together; one behind it those of its own stretch."""
+    messages = look.layout.transcript.messages
+    found = rules_in(messages, domain=Domain.of(call.config))
+    large = [job for job in plan.jobs if job.room >= 2 * SMALLEST_SUMMARY] or [*plan.jobs]
+    carrier = max(large, key=lambda job: job.end, default=None)
+    references = _all_references(look, plan, names) if call.config.recall else {}
+    lists = []
+    for job in plan.jobs:
+        if carrier is None or job.end < carrier.end:
+            lists.append(RuleList())
+            continue
+        own = range(look.layout.head_end if job is carrier else job.start, job.end)
+        request, asked = _open_request(messages) if job is carrier else ("", 0)
+        rules = (rule for rule in found if _is_told(rule, own, look.layout, plan.tail_start))
+        said = request if asked in own else ""
+        lists.append(RuleList(tuple(rules), references, said, asked))
+    return lists
+
+
+GO_ON_CHARS = 30
+"""Of "yes, go on": what is to be done, the message before says."""
+REQUEST_CHARS = 800
+
+
+def _open_request(messages: Sequence[Message]) -> tuple[str, int]:
+    """What the user asked for last, and where, if the newest message only says to go on."""
+    said = [passage for passage in passages(messages) if passage.source == "user"]
+    if not said or len(said[-1].text) > GO_ON_CHARS:
+        return "", 0
+    asked = next((each for each in reversed(said) if len(each.text) > GO_ON_CHARS), None)
+    if asked is None or len(asked.text) > REQUEST_CHARS:
+        return "", 0
+    return " ".join(asked.text.split()), asked.at
+
+
+def _is_told(rule: Rule, own: range, layout: Layout, tail_start: int) -> bool:
+    """Whether a list tells of a rule: those that hold, of its stretch; those lifted, where their
+    words stand above or below it as if they held."""
+    if rule.until is None:
+        return rule.since in own
+    if rule.until >= tail_start or rule.until not in own:
+        return False
+    kept = any(tile.segment and tile.start <= rule.since < tile.end for tile in layout.tiles)
+    return kept or rule.since < layout.head_end
+
+
+def _all_references(look: Look, plan: Plan, names: Sequence[str]) -> dict[int, str]:
+    """By which the archive reads each message that the view leaves out after the plan."""
+    numbers = {id(segment): n for n, segment in enumerate(look.layout.segments, 1)}
+    runs = [
+        (start, end, f"s{numbers[id(segment)]}")
+        for start, end, segment in look.layout.standing()
+        if id(segment) in numbers
+    ]
+    runs += [(job.start, job.end, name) for job, name in zip(plan.jobs, names, strict=True) if name]
+    return {
+        index: named
+        for start, end, name in runs
+        for index, named in enumerate(_references(look, start, end, name), start)
+    }
+
+
+def _references(look: Look, start: int, end: int, name: str) -> tuple[str, ...]:
+    """By which the archive reads each message of a run: their places as they came.
 
     One that was made up in repair leads to the message before it.
     """
-    origins = look.layout.transcript.origins[job.start : job.end]
+    origins = look.layout.transcript.origins[start:end]
     places = {o: n for n, o in enumerate(sorted(o for o in origins if o is not None), 1)}
     found, place = [], 1
     for origin in origins:
@@ -211,7 +281,13 @@ def _references(look: Look, job: Job, name: str) -> tuple[str, ...]:
 
 
 def _brief(
-    call: CompressCall, look: Look, job: Job, reference: str, visible: str, spare: int
+    call: CompressCall,
+    look: Look,
+    job: Job,
+    reference: str,
+    visible: str,
+    spare: int,
+    rules: RuleList,
 ) -> Brief:
     layout, messages = look.layout, look.layout.transcript.messages
     # A static text is written anew from the originals; only a model's prose is carried on.
@@ -242,9 +318,12 @@ def _brief(
         tools=call.tools or (),
         reference=reference,
         # Who cannot follow them has the room for facts instead: a third of a summary, on each fact.
-        references=_references(look, job, reference) if reference and call.config.recall else (),
+        references=_references(look, job.start, job.end, reference)
+        if reference and call.config.recall
+        else (),
         recall=bool(call.config.recall),
         prefix=_prefix(call, look, job),
+        rules=rules,
     )
 
 

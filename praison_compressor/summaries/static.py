@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from ..facts import Domain, Facts, extract, missing, render
+from ..facts import Domain, Facts, Rule, extract, missing, render
+from ..facts.rendering import Line, Section, fitted
 from ..messages import Message
 
-__all__ = ["ADDED", "FactFinder", "carried_on", "repair", "static_summary", "without_added"]
+__all__ = [
+    "ADDED",
+    "RULES",
+    "FactFinder",
+    "RuleList",
+    "carried_on",
+    "repair",
+    "static_summary",
+    "without_added",
+    "without_rules",
+]
 
 ADDED = "Facts that it lacks (extracted, verbatim):"
 
@@ -104,9 +115,14 @@ def repair(
     return _within(f"{ADDED}\n{body}", most, count) if body else ""
 
 
+def without_rules(summary: str) -> str:
+    """A summary without its list of rules: each newer one has a list of its own."""
+    return summary.rpartition(f"\n\n## {RULES}")[0] or summary
+
+
 def without_added(summary: str) -> str:
     """A model's own text, without the facts that were added to it: those are read anew."""
-    return summary.partition(f"\n\n{ADDED}")[0]
+    return without_rules(summary).partition(f"\n\n{ADDED}")[0]
 
 
 def carried_on(summary: str, method: str) -> str:
@@ -125,6 +141,78 @@ def _within(text: str, budget_tokens: int, count: Callable[[str], int]) -> str:
         text = text[: cut if cut > 0 else keep].rstrip()
         size = count(text)
     return text
+
+
+# -------------------------------------------------------------- rules
+
+
+RULES = "Rules that hold (verbatim, binding; later words win)"
+LEFT_OUT_TOKENS = 30
+"""Of the line that says which rules there was no room for."""
+
+
+@dataclass(frozen=True)
+class RuleList:
+    """The rules that a summary carries, in the order in which they were said."""
+
+    rules: tuple[Rule, ...] = ()
+    """Lifted ones are told as lifted: their words stand elsewhere as if they held."""
+    references: Mapping[int, str] = field(default_factory=dict)
+    """By which the archive reads the messages, by their positions."""
+    request: str = ""
+    """What the user asked for, where the newest message only says to go on."""
+    asked: int = 0
+    """The position of its message."""
+
+    def mapped(self, change: Callable[[str], str]) -> RuleList:
+        """The list with every text changed: secrets masked."""
+        rules = (
+            replace(rule, text=change(rule.text), lifted_by=change(rule.lifted_by))
+            for rule in self.rules
+        )
+        return replace(self, rules=tuple(rules), request=change(self.request))
+
+    def text(self, budget_tokens: int, count: Callable[[str], int]) -> str:
+        """The section; where not all fits, the oldest preferences go first, and it says so."""
+        text = fitted(self._section(self.rules), budget_tokens, count)
+        left_out = [rule for rule in self.rules if rule.holds and rule.text not in text]
+        if not left_out:
+            return text.rstrip()
+        text = fitted(self._section(self.rules), budget_tokens - LEFT_OUT_TOKENS, count)
+        gone = [rule for rule in self.rules if rule.holds and rule.text not in text]
+        where = dict.fromkeys(filter(None, (self._at(rule.since).strip() for rule in gone)))
+        named = f": {', '.join(list(where)[:4])}" if where else ""
+        return f"{text or f'## {RULES}'}\n- {len(gone)} more, no room{named}".replace("\n\n", "\n")
+
+    def _section(self, rules: tuple[Rule, ...]) -> Section:
+        lines = [self._line(order, rule) for order, rule in enumerate(rules)]
+        if self.request:
+            label = f"{self._at(self.asked)}the user's open request: "
+            lines.append(Line(len(lines), self.request, "request", label))
+            rules = (*rules, Rule(self.request, "must", "user", self.asked))
+        ranked = sorted(zip(rules, lines, strict=True), key=lambda pair: _rule_rank(pair[0]))
+        return Section(RULES, tuple(line for _, line in ranked), "\n  ")
+
+    def _line(self, order: int, rule: Rule) -> Line:
+        if rule.until is not None:
+            by = f'"{rule.lifted_by}" {self._at(rule.until)}'.strip()
+            return Line(order, f'"{rule.text}"', f"until {order}", f"no longer holds since {by}: ")
+        once = ", this alone" if rule.kind == "approval" else ""
+        label = f"{self._at(rule.since)}{rule.source}{once}: "
+        return Line(order, rule.text, label, label)
+
+    def _at(self, index: int) -> str:
+        named = self.references.get(index, "")
+        return f"[{named}] " if named else ""
+
+
+def _rule_rank(rule: Rule) -> tuple[int, int]:
+    """Of what there is no room for: what was lifted, preferences, facts; of each the oldest."""
+    kinds = {"preference": 2, "fact": 1}
+    return (3 if not rule.holds else kinds.get(rule.kind, 0)), -rule.since
+
+
+# -------------------------------------------------------------- facts
 
 
 REMEMBERED = 4
