@@ -21,7 +21,6 @@ from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
 from ..view.frame import unframe
 from ..view.jobs import SMALLEST_SUMMARY, Job, view_tokens
-from ..view.layout import Layout
 from ..view.plan import Plan, tail_to_give, with_longer_tail, with_shorter_tail
 from .call import CompressCall, Look
 
@@ -216,38 +215,43 @@ def _rule_lists(call: CompressCall, look: Look, plan: Plan, names: Sequence[str]
             lists.append(RuleList())
             continue
         own = range(look.layout.head_end if job is carrier else job.start, job.end)
-        request, asked = _open_request(messages) if job is carrier else ("", 0)
-        rules = (rule for rule in found if _is_told(rule, own, look.layout, plan.tail_start))
+        request, asked = _open_request(messages, found) if job is carrier else ("", 0)
         said = request if asked in own else ""
-        lists.append(RuleList(tuple(rules), references, said, asked))
+        lists.append(RuleList(_told(found, own), references, said, asked))
     return lists
 
 
-GO_ON_CHARS = 30
-"""Of "yes, go on": what is to be done, the message before says."""
+GO_ON_SPACES = 3
+"""Of "yes, please go on": what is to be done, a message before says."""
 REQUEST_CHARS = 800
 
 
-def _open_request(messages: Sequence[Message]) -> tuple[str, int]:
-    """What the user asked for last, and where, if the newest message only says to go on."""
+def _open_request(messages: Sequence[Message], rules: Sequence[Rule]) -> tuple[str, int]:
+    """What the user asked for last, and where, if the newest message only says to go on.
+
+    A message of nothing but rules asks for nothing.
+    """
     said = [passage for passage in passages(messages) if passage.source == "user"]
-    if not said or len(said[-1].text) > GO_ON_CHARS:
-        return "", 0
-    asked = next((each for each in reversed(said) if len(each.text) > GO_ON_CHARS), None)
-    if asked is None or len(asked.text) > REQUEST_CHARS:
-        return "", 0
-    return " ".join(asked.text.split()), asked.at
+    for passage in reversed(said):
+        asked = text = " ".join(passage.text.split())
+        for rule in rules:
+            asked = asked.replace(rule.text, "") if rule.since == passage.at else asked
+            asked = asked.replace(rule.lifted_by, "") if rule.until == passage.at else asked
+        if asked.count(" ") > GO_ON_SPACES:
+            is_newest = passage is said[-1] or len(text) > REQUEST_CHARS
+            return ("", 0) if is_newest else (text, passage.at)
+    return "", 0
 
 
-def _is_told(rule: Rule, own: range, layout: Layout, tail_start: int) -> bool:
-    """Whether a list tells of a rule: those that hold, of its stretch; those lifted, where their
-    words stand above or below it as if they held."""
-    if rule.until is None:
-        return rule.since in own
-    if rule.until >= tail_start or rule.until not in own:
-        return False
-    kept = any(tile.segment and tile.start <= rule.since < tile.end for tile in layout.tiles)
-    return kept or rule.since < layout.head_end
+def _told(rules: Sequence[Rule], own: range) -> tuple[Rule, ...]:
+    """The rules that a list of that stretch tells: those that hold, and the newest that do not:
+    their words may stand above it as if they did."""
+    lifted = [rule for rule in rules if rule.until is not None and rule.until in own]
+    newest = lifted[-MOST_LIFTED:]
+    return tuple(r for r in rules if r in newest or (r.until is None and r.since in own))
+
+
+MOST_LIFTED = 8
 
 
 def _all_references(look: Look, plan: Plan, names: Sequence[str]) -> dict[int, str]:

@@ -197,7 +197,7 @@ class RuleList:
         if rule.until is not None:
             by = f'"{rule.lifted_by}" {self._at(rule.until)}'.strip()
             return Line(order, f'"{rule.text}"', f"until {order}", f"no longer holds since {by}: ")
-        once = ", this alone" if rule.kind == "approval" else ""
+        once = " allowed this, once" if rule.kind == "approval" else ""
         label = f"{self._at(rule.since)}{rule.source}{once}: "
         return Line(order, rule.text, label, label)
 
