@@ -159,7 +159,7 @@ def kind_of(sentence: str, *, written: bool = False) -> str | None:
     asks = sentence.endswith(("?", "？"))
     if asks and not _POLITE.search(sentence):
         return None
-    text = NO_RULE.sub("", sentence)
+    text = _LEADS.sub("", NO_RULE.sub("", sentence))
     if not written and REPORTED.search(text):
         return None
     for kind, pattern in _PATTERNS:
@@ -170,6 +170,11 @@ def kind_of(sentence: str, *, written: bool = False) -> str | None:
     return "must" if written and IMPERATIVE.match(text) else None
 
 
+_LEADS = re.compile(
+    r"^(?:(?:by the way|btw|also|oh|and|so|well|ok|okay|hey|just so you know|for the record|"
+    r"one more thing|übrigens|au fait|por cierto)\b\W+)+",
+    re.I,
+)
 _POLITE = re.compile(
     r"\b(?:can|could|would|will) you (?:please )?(?:always|never|only|not|stop|avoid|make sure|"
     r"keep|ask)\b|"
@@ -270,12 +275,14 @@ class _Book:
     def _lifted(self, sentence: str, kind: str | None) -> list[_Entry]:
         """The rules that a sentence with words of lifting means."""
         held = [e for e in self._held() if not (kind == "must not" and _forbids(e.rule))]
+        mine = [entry for entry in held if entry.rule.source == "user"]
         if EVERYTHING.search(sentence):
-            return held
+            return mine
         about = set(_matter(_CLAUSE.split(sentence)[0])) or set(_matter(sentence))
+        if not about and _ASKING.search(sentence):
+            return [entry for entry in mine if entry.rule.kind == "ask first"]
         if not about:
-            mine = [entry for entry in held if entry.rule.source == "user"]
-            return mine[-1:] if len(sentence) <= BRIEF else []
+            return mine[-1:] if _THAT.search(sentence) else []
         permits = bool(APPROVES.search(sentence)) and not _FOR_GOOD.search(sentence)
         found = []
         for number, entry in enumerate(held):
@@ -304,6 +311,8 @@ class _Book:
             CORRECTS.search(new.text) or ALTERS.search(new.text) or _NOW.search(new.text)
         )
         corrects = corrects and not ADDS.search(new.text)
+        said = _INSTEAD.search(new.text)
+        dropped = set(_matter(said[1])) if said else set[str]()
         found: list[_Entry] = []
         for entry in self._held():
             old = entry.rule
@@ -317,6 +326,7 @@ class _Book:
                 and (
                     _is_other_value(entry.matter, about, old.text, new.text)
                     or (corrects and _is_same_matter(entry.matter, about, new.kind, new.text))
+                    or (dropped and dropped <= set(entry.matter) and entry.share(about) >= MOSTLY)
                 )
             ):
                 found.append(entry)
@@ -337,11 +347,17 @@ class _Book:
 
 
 MOSTLY = 0.6
-BRIEF = 40
 _CLAUSE = re.compile(r"[,;:—–]\s| because | since | as | weil | parce | porque ")
 _FOR_GOOD = re.compile(r"\bafter all\b|any ?more|\bagain\b|from now on|no longer|in general", re.I)
 _NOW = re.compile(
     r"\b(?:from now on|now|ab (?:jetzt|sofort)|désormais|a partir de ahora)\b|从现在|今後", re.I
+)
+_ASKING = re.compile(r"\b(?:ask|fragen|demander|preguntar|perguntar)\b|问|聞", re.I)
+_THAT = re.compile(r"\b(?:scratch|forget|drop|never ?mind|take) (?:that|it)\b|忘掉|取り消", re.I)
+_INSTEAD = re.compile(
+    r"\b(?:instead of|rather than|no longer|not|statt|anstatt|au lieu d\w*|en (?:lugar|vez) de|em "
+    r"vez de) ([\w .-]{2,40})",
+    re.I,
 )
 _SINGLE = re.compile(
     r"\b(?:call me|address me|answer|reply|respond|write|speak|talk|antworte|nenn|réponds|répondez|"
@@ -388,6 +404,11 @@ def _is_other_value(one: Sequence[str], other: Sequence[str], old: str, new: str
 def _is_same_matter(one: Sequence[str], other: Sequence[str], kind: str, text: str) -> bool:
     """Whether a correction speaks of an earlier rule: the same verb, and half of its words."""
     shared = set(one) & set(other)
-    is_same = one[:1] == other[:1] and len(shared) * 2 >= max(len(one), len(other))
+    is_plain = CORRECTS.search(text) is not None
+    is_same = one[:1] == other[:1] or (is_plain and one[-1:] == other[-1:])
     # Prohibitions add up: "from now on never edit tests either".
-    return is_same and (kind != "must not" or bool(CORRECTS.search(text)))
+    return (
+        is_same
+        and len(shared) * 2 >= max(len(one), len(other))
+        and (is_plain or kind != "must not")
+    )
