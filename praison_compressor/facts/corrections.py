@@ -40,12 +40,15 @@ def _records(passage: Passage) -> Iterator[Said]:
     """A long paste is the user's material, not the user's words: it comes after them."""
     long = len(passage.text) > PASTE_CHARS or passage.text.count("\n") > PASTE_LINES
     seen = 0
+    own = own_text(passage.text)
+    flat = passage.text if own is passage.text else " ".join(own.split())
     for number, sentence in enumerate(sentences(passage.text)):
         seen += len(sentence) + 1
         pasted = 0 if not long or number < OPENING_SENTENCES else 1 + (seen > PASTE_KEPT_CHARS)
         if pasted and sentence.count(" ") < 2 and sentence.isascii():
             continue
-        yield Said(passage.at, sentence, pasted)
+        quoted = flat is not passage.text and sentence not in flat
+        yield Said(passage.at, sentence, pasted, quoted)
 
 
 # -------------------------------------------------------------- the writer's own
@@ -88,6 +91,14 @@ WRAPPED_CHARS = 55
 """A line of as many that ends without a stop goes on in the next one."""
 
 
+def own_text(text: str) -> str:
+    """A message without what it hands on; the very same where that is nothing."""
+    if any(mark in text for mark in ("```", "~~~", ">")):
+        text = MATERIAL.sub("\n", text)
+    given = _HANDS_ON.search(text)
+    return text[: given.end()] if given and not RULES_BELOW.search(given[0]) else text
+
+
 def own_sentences(text: str, *, written: bool = False) -> Iterator[tuple[str, str]]:
     """Each sentence of a message that is its writer's own, and what announced the list it is in.
 
@@ -95,10 +106,7 @@ def own_sentences(text: str, *, written: bool = False) -> Iterator[tuple[str, st
     announces it, and of a long message all but its beginning and its lists of rules. `written`: the
     text is a document, all of which is its writer's.
     """
-    text = MATERIAL.sub("\n", text)
-    given = None if written else _HANDS_ON.search(text)
-    if given and not RULES_BELOW.search(given[0]):
-        text = text[: given.start()]
+    text = MATERIAL.sub("\n", text) if written else own_text(text)
     long = not written and (len(text) > PASTE_CHARS or text.count("\n") > PASTE_LINES)
     lead, seen = "", 0
     for block, is_item in _blocks(text):
@@ -186,7 +194,8 @@ def supersede(records: Sequence[Said]) -> tuple[Said, ...]:
     recent: deque[_Held] = deque(maxlen=LOOK_BACK)
     held: list[_Held | None] = []
     for record in records:
-        short = not record.pasted and len(record.text) <= CLAIM_CHARS
+        typed = not (record.pasted or record.quoted)
+        short = typed and len(record.text) <= CLAIM_CHARS
         claim = claim_of(record.index, record.text) if short else None
         held.append(_heard(claim, recent) if claim else None)
     return tuple(_marked(record, one) for record, one in zip(records, held, strict=True))

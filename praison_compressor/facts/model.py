@@ -21,6 +21,8 @@ class Said:
     text: str
     pasted: int = 0
     """0 for what was typed, 1 for the beginning of a long paste, 2 for its rest."""
+    quoted: bool = False
+    """Somebody else's words, which the user handed on."""
     superseded_by: str | None = None
     """The user's later words that replaced this."""
     superseded_at: int | None = None

@@ -227,12 +227,12 @@ def _rank(
     """What replaced something comes with what it replaced: else only the old value is told."""
     if item.superseded_by or item.text in replacing:
         return 0
-    return 1 + max(item.pasted, long and item.text != first[item.index])
+    return 1 + max(item.pasted, item.quoted, long and item.text != first[item.index])
 
 
 def _said(item: Said) -> str:
     if not item.superseded_by:
-        return item.text
+        return f"quoted: {item.text}" if item.quoted else item.text
     values = ", ".join(item.old_values)
     return f"{item.text} (superseded later: {values} no longer holds)"
 

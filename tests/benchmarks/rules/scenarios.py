@@ -81,7 +81,7 @@ RULES: dict[str, tuple[str, ...]] = {
         "Don't read out my address.",
         "Speak slowly, and only in English.",
         "My budget is 300 euros.",
-        "No window seats.",
+        "No smoking rooms.",
         "Make sure the hotel has parking.",
         "Do not cancel the Berlin trip.",
         "Sprich mich bitte immer mit Sie an.",
