@@ -43,7 +43,7 @@ LEAVES_OPEN = any_of(
 
 _OPENS = (
     r"(?:^\W*|[,;:(–—]\s*|\b(?:and|but|so|then|please|also|just|or|you|we|must|should|shall|will|"
-    r"ok|okay|important|note|remember|reminder|rule|instead|actually|agents?|everyone)\W+)"
+    r"ok|okay|important|note|remember|reminder|rule|on|instead|actually|agents?|everyone)\W+)"
 )
 """What stands before the verb of an order: nothing, a comma, "please", "you"; never "I" or "it"."""
 _PAST = r"(?!\w*(?<!mb)(?<!ee)ed\b|got|had|was|were|did|saw|went|been|seen|heard|happen)"
@@ -305,7 +305,8 @@ LIFTS = any_of(
     r"allowed)\b.{0,80} after all|forget (?:about|what i said|the|that|my|it|all|everything|every|"
     r"any)|(?:ignore|disregard|drop|lift|cancel|scrap|waive|withdraw|remove) (?:the|my|that|this|"
     r"all|what|our|any) (?:\w+ ){0,5}(?:rules?|requirements?|restrictions?|constraints?|bans?|"
-    r"limits?|policy|freeze|preferences?|instructions?|i said)|scratch (?:that|the)|"
+    r"limits?|policy|freeze|preferences?|instructions?|i said)|scratch (?:that|the)|you (?:can|"
+    r"may) stop \w+ing|"
     r"never ?mind (?:the|about|what|my|that)|(?:you )?(?:don['’]?t|do not) (?:have|need) to|"
     r"no need to|(?:it['’]?s|it is|that['’]?s) (?:ok|okay|fine|alright|allowed)(?: now| again)|"
     r"(?:it['’]?s|it is|that['’]?s) (?:ok|okay|fine|alright|allowed) to .{2,80}\b(?:now|again)|"
@@ -316,7 +317,8 @@ LIFTS = any_of(
     r"preference)\b.{0,60}(?:is (?:gone|off|over|lifted|obsolete)|no longer|(?:does not|"
     r"doesn['’]?t) apply)|(?:is|are) (?:lifted|over|obsolete|off the table)|I (?:changed my mind|"
     r"take (?:that|it) back)",
-    r"nicht mehr|vergiss|ignoriere|(?:darfst|kannst|dürfen) (?:\w+ )?(?:jetzt|wieder|doch|nun)|"
+    r"nicht mehr|vergiss|ignoriere|(?:darfst|kannst|dürfen) (?:\S+ ){0,4}?(?:jetzt|wieder|doch|"
+    r"nun)|"
     r"(?:brauchst|musst|müssen) (?:du |Sie )?(?:\w+ ){0,6}nicht|aufgehoben|nicht länger|hinfällig|"
     r"gilt nicht",
     r"n[e'] ?\w+ plus|oublie[rz]?|ignore[rz]?|plus besoin|n'est plus|(?:peux|"
@@ -350,7 +352,8 @@ IMPERATIVE = re.compile(
 )
 """An order as a document of rules has it: the verb first."""
 RULE_WORDS = frozenset(
-    "actually never always must mustn not don dont doesn avoid only ensure sure remember keep "
+    "actually correction sorry never always must mustn not don dont doesn avoid only ensure "
+    "sure remember keep "
     "ask asking "
     "before first without permission approval allowed allow may can cannot could would shall "
     "should need needs rule rules requirement requirements restriction restrictions constraint "

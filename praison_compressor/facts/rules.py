@@ -172,7 +172,8 @@ def kind_of(sentence: str, *, written: bool = False) -> str | None:
 
 _LEADS = re.compile(
     r"^(?:(?:by the way|btw|also|oh|and|so|well|ok|okay|hey|just so you know|for the record|"
-    r"one more thing|übrigens|au fait|por cierto)\b\W+)+",
+    r"one more thing|correction|sorry|no(?=\s*[,;:.—])|actually|nein|doch|übrigens|au fait|por "
+    r"cierto)\b\W+)+",
     re.I,
 )
 _POLITE = re.compile(
@@ -278,27 +279,16 @@ class _Book:
         mine = [entry for entry in held if entry.rule.source == "user"]
         if EVERYTHING.search(sentence):
             return mine
-        about = set(_matter(_CLAUSE.split(sentence)[0])) or set(_matter(sentence))
+        about = set(_matter(sentence))
         if not about and _ASKING.search(sentence):
             return [entry for entry in mine if entry.rule.kind == "ask first"]
         if not about:
             return mine[-1:] if _THAT.search(sentence) else []
         permits = bool(APPROVES.search(sentence)) and not _FOR_GOOD.search(sentence)
-        found = []
-        for number, entry in enumerate(held):
-            shared, share = len(about & set(entry.matter)), entry.share(about)
-            # "You may delete branch x now" is about that branch, not about all.
-            fits = (
-                share >= MOSTLY and about <= set(entry.matter)
-                if permits
-                else (shared * 2 >= len(about) or share >= MOSTLY)
-            )
-            if shared and fits:
-                found.append((shared, share, number))
-        if not found:
-            return []
-        best = max(found)[:2]
-        return [held[number] for shared, share, number in found if (shared, share) == best]
+        parts = _CLAUSE.split(sentence)
+        parts = [*parts, sentence] if permits else [parts[0], sentence]
+        found = (_meant(held, set(_matter(part)), permits) for part in parts)
+        return next(filter(None, found), [])
 
     # ---------------------------------------------------------- replaced
 
@@ -347,15 +337,22 @@ class _Book:
 
 
 MOSTLY = 0.6
+NARROWS = 0.3
+"""Share of words that a rule lacks, from which on a permission is about something narrower."""
 _CLAUSE = re.compile(r"[,;:—–]\s| because | since | as | weil | parce | porque ")
-_FOR_GOOD = re.compile(r"\bafter all\b|any ?more|\bagain\b|from now on|no longer|in general", re.I)
+_FOR_GOOD = re.compile(
+    r"\bafter all\b|any ?more|\bagain\b|from now on|no longer|in general|\b(?:wieder|doch|de "
+    r"nouveau|"
+    r"de nuevo|de novo|ya)\b",
+    re.I,
+)
 _NOW = re.compile(
     r"\b(?:from now on|now|ab (?:jetzt|sofort)|désormais|a partir de ahora)\b|从现在|今後", re.I
 )
 _ASKING = re.compile(r"\b(?:ask|fragen|demander|preguntar|perguntar)\b|问|聞", re.I)
 _THAT = re.compile(r"\b(?:scratch|forget|drop|never ?mind|take) (?:that|it)\b|忘掉|取り消", re.I)
 _INSTEAD = re.compile(
-    r"\b(?:instead of|rather than|no longer|not|statt|anstatt|au lieu d\w*|en (?:lugar|vez) de|em "
+    r"\b(?:instead of|rather than|(?<=, )not|statt|anstatt|au lieu d\w*|en (?:lugar|vez) de|em "
     r"vez de) ([\w .-]{2,40})",
     re.I,
 )
@@ -374,6 +371,19 @@ _NEGATIVE = re.compile(
 )
 
 
+def _meant(held: Sequence[_Entry], about: set[str], permits: bool) -> list[_Entry]:
+    """Those of the rules that words of lifting are about: the most of their matter."""
+    found = []
+    for entry in held:
+        shared, share = len(about & set(entry.matter)), entry.share(about)
+        # "You may delete branch x now" is about that branch, not about all.
+        is_narrow = permits and (share < MOSTLY or len(about) - shared > NARROWS * len(about))
+        if shared and not is_narrow and (shared * 2 >= len(about) or share >= MOSTLY):
+            found.append((shared, share, entry))
+    best = max((pair[:2] for pair in found), default=None)
+    return [entry for *pair, entry in found if tuple(pair) == best]
+
+
 def _forbids(rule: Rule) -> bool:
     return rule.kind == "must not" or (
         rule.kind == "preference" and _NEGATIVE.search(rule.text) is not None
@@ -384,21 +394,25 @@ def _matter(text: str) -> tuple[str, ...]:
     """The stems of the words that say what a rule is about, in their order."""
     found = (match[1] or match[0] for match in _WORD.finditer(text.lower()))
     words = (w for w in found if w not in FILLER and w not in RULE_WORDS)
-    stems = (w if w[:1].isdigit() or not w.isascii() else w[:5] for w in words)
-    return tuple(
-        dict.fromkeys(w for w in stems if len(w) >= 3 or w[:1].isdigit() or not w.isascii())
-    )
+    stems = (_ENDING.sub("", w)[:5] if w.isascii() and w[:1].isalpha() else w[:5] for w in words)
+    return tuple(dict.fromkeys(w for w in stems if _tells(w)))
+
+
+_ENDING = re.compile(r"(?<=\w{3})(?:ning|ting|ing|ed|es|e|s)$")
+_GRAMMAR = re.compile(r"[\u3040-\u309f]+")
+
+
+def _tells(stem: str) -> bool:
+    if not stem.isascii():
+        return not _GRAMMAR.fullmatch(stem)
+    return len(stem) >= 3 or stem[:1].isdigit()
 
 
 def _is_other_value(one: Sequence[str], other: Sequence[str], old: str, new: str) -> bool:
     """Whether two orders differ in their last word only, where one of the kind holds at a time."""
-    if len(one) != len(other) or len(one) < 2:
+    if len(one) != len(other) or len(one) < 2 or one[:-1] != other[:-1]:
         return False
-    apart = [(a, b) for a, b in zip(one, other, strict=True) if a != b]
-    if len(apart) != 1:
-        return False
-    numbers = all(word[:1].isdigit() for word in apart[0])
-    return numbers or bool(_SINGLE.search(old) and _SINGLE.search(new))
+    return bool(_SINGLE.search(old) and _SINGLE.search(new))
 
 
 def _is_same_matter(one: Sequence[str], other: Sequence[str], kind: str, text: str) -> bool:
