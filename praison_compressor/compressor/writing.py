@@ -217,7 +217,9 @@ def _rule_lists(call: CompressCall, look: Look, plan: Plan, names: Sequence[str]
         own = range(look.layout.head_end if job is carrier else job.start, job.end)
         request, asked = _open_request(messages, found) if job is carrier else ("", 0)
         said = request if asked in own else ""
-        lists.append(RuleList(_told(found, own), references, said, asked))
+        # What may not be dropped stands as it is.
+        left_out = {index for index in own if look.layout.allowed[index]}
+        lists.append(RuleList(_told(found, left_out), references, said, asked))
     return lists
 
 
@@ -243,12 +245,11 @@ def _open_request(messages: Sequence[Message], rules: Sequence[Rule]) -> tuple[s
     return "", 0
 
 
-def _told(rules: Sequence[Rule], own: range) -> tuple[Rule, ...]:
-    """The rules that a list of that stretch tells: those that hold, and the newest that do not:
+def _told(rules: Sequence[Rule], left_out: set[int]) -> tuple[Rule, ...]:
+    """The rules that a list tells for these messages: those that hold, and the newest that do not:
     their words may stand above it as if they did."""
-    lifted = [rule for rule in rules if rule.until is not None and rule.until in own]
-    newest = lifted[-MOST_LIFTED:]
-    return tuple(r for r in rules if r in newest or (r.until is None and r.since in own))
+    newest = [rule for rule in rules if rule.until in left_out][-MOST_LIFTED:]
+    return tuple(r for r in rules if r in newest or (r.holds and r.since in left_out))
 
 
 MOST_LIFTED = 8

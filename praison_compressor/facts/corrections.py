@@ -55,31 +55,28 @@ def _records(passage: Passage) -> Iterator[Said]:
 
 
 MATERIAL = re.compile(
-    r"^[ \t]*(?P<fence>```|~~~)[^\n]*\n(?:.*?^[ \t]*(?P=fence)[^\n]*$|.*\Z)"
-    r"|^[ \t]*>[^\n]*$|^[ \t]*<(?P<tag>[a-zA-Z][\w-]*)\b[^>\n]*>.*?</(?P=tag)>",
+    r"^[ \t]*(?P<fence>```|~~~)[^\n]*\n(?:.*?^[ \t]*(?P=fence)[^\n]*$|.*\Z)|^[ \t]*>[^\n]*$|"
+    r"^[ \t]*<(?P<tag>[a-zA-Z][\w-]*)\b[^>\n]*>.*?</(?P=tag)>",
     re.M | re.S,
 )
 """Fenced, quoted and tagged text: what a person hands on."""
 _HANDS_ON = re.compile(
     r"^[^\n]{0,200}\b(?:e?mail|page|article|log|output|ticket|message|document|text|snippet|code|"
-    r"error|"
-    r"report|transcript|review|issue|readme|quote|content|says|said|wrote|writes|got this|"
-    r"response|reply|"
-    r"result|website|post|comment|seite|text|página|correo)\b[^\n]{0,60}[:：][ \t]*$",
+    r"error|report|transcript|review|issue|readme|quote|content|says|said|wrote|writes|got this|"
+    r"response|reply|result|website|post|comment|seite|text|página|correo)\b[^\n]{0,60}[:：][ "
+    r"\t]*$",
     re.M | re.I,
 )
 """A line that announces somebody else's words, down to the end of the message."""
 RULES_BELOW = re.compile(
-    r"rules?|requirements?|constraints?|guidelines?|conventions?|instructions?|must|always|do'?s|"
-    r"polic|"
-    r"important|preferences?|please|regeln|anforderungen|règles|consignes|reglas|normas|requisitos|"
-    r"规则|要求|注意|ルール|条件",
+    r"\b(?:rules?|requirements?|constraints?|guidelines?|conventions?|do'?s|polic(?:y|ies)|"
+    r"preferences?|regeln|anforderungen|règles|consignes|reglas|normas|requisitos)\b|\b(?:always|"
+    r"must|please|should|important)\W*$|规则|要求|注意|ルール|条件",
     re.I,
 )
 BANS_BELOW = re.compile(
     r"\b(?:do not|don'?ts?|never|must not|avoid|forbidden|not allowed|niemals|verboten|jamais|"
-    r"nunca|"
-    r"prohibid[oa])\b\W*$|(?:禁止|不要)\W*$",
+    r"nunca|prohibid[oa])\b\W*$|(?:禁止|不要)\W*$",
     re.I,
 )
 _ITEM = re.compile(r"(?:[-*+•]|\(?\d{1,3}[.)]|\[[ xX]\])\s+")
@@ -117,7 +114,7 @@ def own_sentences(text: str, *, written: bool = False) -> Iterator[tuple[str, st
         for sentence in _whole_sentences(block):
             seen += 1
             announced = bool(RULES_BELOW.search(lead) or BANS_BELOW.search(lead))
-            if sentence.endswith((":", "：")):
+            if sentence.rstrip("*_ ").endswith((":", "：")):
                 lead = sentence
             elif not long or announced or seen <= OPENING_SENTENCES:
                 yield sentence, lead if is_item else ""

@@ -161,8 +161,8 @@ def _shelled(call: ToolCall, text: str) -> list[Effect]:
 
 
 _PATCH = re.compile(
-    r"^\*\*\* (Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$"
-    r"|^--- (?:a/)?(\S+).*\n\+\+\+ (?:b/)?(\S+)",
+    r"^\*\*\* (Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$|^--- (?:a/)?(\S+).*\n\+\+\+ "
+    r"(?:b/)?(\S+)",
     re.M,
 )
 _PATCH_VERB = {"Add": "created", "Update": "edited", "Delete": "deleted"}
@@ -256,16 +256,17 @@ _INSTRUCTIONS = re.compile(
 """Files that projects keep for agents to obey, whoever opens them."""
 _POLICY = re.compile(
     r"skill|polic(?:y|ies)|rules?|guidelines?|handbook|conventions?|instructions?|style.?guide|"
-    r"contributing|playbook|runbook|standards|agents|claude|memory",
+    r"contributing|playbook|runbook|standards|memory",
     re.I,
 )
 """Names of documents that are written to be obeyed, where somebody says to read them."""
+_PROSE = re.compile(
+    r"\.(?:mdc?|markdown|txt|rst|adoc|org|html?|pdf|docx?|cursorrules|\w+rules|goosehints)$"
+)
 _FOREIGN = frozenset(
     "node_modules vendor vendored third_party third-party site-packages dist-packages venv .venv "
-    "tmp "
-    "temp download downloads attachment attachments upload uploads inbox cache .cache scraped "
-    "crawl "
-    "dist build fixtures testdata examples samples".split()
+    "tmp temp download downloads attachment attachments upload uploads inbox cache .cache "
+    "scraped crawl dist build fixtures testdata examples samples".split()
 )
 """Folders of what others made."""
 _FETCHES = re.compile(r"\b(?:clone|curl|wget|unzip|tar|fetch|download|aria2c|scp|gh repo)\b")
@@ -316,6 +317,8 @@ class Documents:
     def _is_file(self, path: str) -> bool:
         parts = path.lower().split("/")
         name = parts[-1]
+        if "." in name.lstrip(".") and not _PROSE.search(name):
+            return False
         about = [s for s in self._told if _names(s, name)]
         if any(DISOBEYS.search(s) for s in about):
             return False

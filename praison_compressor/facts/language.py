@@ -42,8 +42,8 @@ LEAVES_OPEN = any_of(
 
 
 _OPENS = (
-    r"(?:^\W*|[,;:(–—]\s*|\b(?:and|but|so|then|please|also|just|or|you|we|must|should|shall|will|"
-    r"ok|okay|important|note|remember|reminder|rule|on|instead|actually|agents?|everyone)\W+)"
+    r"(?:^\W*|[,;:–—]\s*|\b(?:and|but|so|then|please|also|just|or|you|we|must|should|shall|will|"
+    r"ok|okay|important|note|remember|reminder|rule|on|instead|actually)\W+)"
 )
 """What stands before the verb of an order: nothing, a comma, "please", "you"; never "I" or "it"."""
 _PAST = r"(?!\w*(?<!mb)(?<!ee)ed\b|got|had|was|were|did|saw|went|been|seen|heard|happen)"
@@ -58,22 +58,24 @@ _ACTS = (
 )
 
 NO_RULE = re.compile(
-    r"\b(?:you|it|this|that|there|he|she|they|which|i|we) must (?:have|be (?:kidding|joking|mad|"
-    r"crazy|wrong|an? |some|because|missing|nice|hard|tired|fun|confus|difficult|frustrat))\w*|"
-    r"\bI must (?:say|admit|confess)\b|\bmust see\b|\bmust be \w+ because\b|\b(?:maybe|perhaps|"
-    r"probably)\b.*|\bneedless to say\b|\bdo(?:n'?t| not|nt) (?:worry|know|mind|think|understand|"
-    r"believe|care|bother(?! \w+ing)|you\b|we\b|remember\b)|\bwhy (?:don'?t|do not|not)\b|"
-    r"\bnever ?mind\b|\bnever again\b|\b(?:should|would|could|can|must) never (?:have|happen)\b|"
-    r"\bno (?:idea|problem|worries|need|one|matter|thanks?|longer|wonder|doubt|way|luck|clue|rush|"
-    r"hurry|biggie)\b|\bno,? (?:i|it|that|this|we|you|the|not|please|just|but)\b|\bkeep (?:going|"
-    r"trying|it up|on\b)|\bcan'?t wait\b|\bmay or may not\b|\bnot (?:sure|only)\b|\bif only\b|"
-    r"\bonly (?:problem|thing|issue|question)\b|\bimmer (?:noch|wieder|mehr)|\bwie immer\b|"
-    r"\bmuss (?:ein|wohl|am|an)\b|\bes muss\b|\b(?:ich|wir) (?:muss|müssen|soll)\w*|"
-    r"\bnicht (?:nur|sicher)\b|\bkeine (?:ahnung|sorge|eile)\b|\btoujours pas\b|\b(?:je|il|"
-    r"ça) doi[st]\b(?= y| être)|\bje dois\b|\bpas de (?:souci|problème)\b|\bcomo siempre\b|"
-    r"\btengo que\b|\bdebe ser un\b|\bno (?:sé|entiendo|funciona|pasa nada)\b|\bnão (?:sei|"
-    r"entendo|funciona)\b|不要紧|别担心|不知道|没关系|注意到|特别|区别|别人|别的|个别|分别|性别|"
-    r"级别|类别|知らない|わからない|かもしれない|問題ない",
+    r"\b(?:you|it|this|that|there|he|she|they|which|i|we) must (?:have (?:been|had|got|gone|"
+    r"\w+ed)\b|be (?:kidding|joking|mad|crazy|wrong|an? |some|because|missing|nice|hard|tired|"
+    r"fun|confus|difficult|frustrat))\w*|\bI must (?:say|admit|confess)\b|\bmust see\b|"
+    r"\bmust be \w+ because\b|\b(?:maybe|perhaps|probably)\b.*|\bneedless to say\b|"
+    r"\byou (?:don['’]?t|do not)\b|\bi (?:suppose|guess|wonder)\b.*|\bdo(?:n'?t| not|"
+    r"nt) (?:worry|know|mind|think|understand|believe|care|bother(?! \w+ing)|you\b|we\b|"
+    r"remember\b)|\bwhy (?:don'?t|do not|not)\b|\bnever ?mind\b|\bnever again\b|\b(?:should|"
+    r"would|could|can) never (?:have|happen)\b|\bno (?:idea|problem|worries|need|one|matter|"
+    r"thanks?|longer|wonder|doubt|way|luck|clue|rush|hurry|biggie)\b|\bno,? (?:i|it|that|this|we|"
+    r"you|the|not|please|just|but)\b|\bkeep (?:going|trying|it up|on\b)|\bcan'?t wait\b|"
+    r"\bmay or may not\b|\bnot (?:sure|only)\b|\bif only\b|\bonly (?:problem|thing|issue|"
+    r"question)\b|\bimmer (?:noch|wieder|mehr)|\bwie immer\b|\bmuss (?:ein|wohl|am|an)\b|"
+    r"\bes muss\b|\b(?:ich|wir) (?:muss|müssen|soll)\w*|\bnicht (?:nur|sicher)\b|"
+    r"\bkeine (?:ahnung|sorge|eile)\b|\btoujours pas\b|\b(?:je|il|ça) doi[st]\b(?= y| être)|"
+    r"\bje dois\b|\bpas de (?:souci|problème)\b|\bcomo siempre\b|\btengo que\b|\bdebe ser un\b|"
+    r"\bno (?:sé|entiendo|funciona|pasa nada)\b|\bnão (?:sei|entendo|funciona)\b|不要紧|别担心|"
+    r"不知道|没关系|注意到|特别|区别|别人|别的|个别|分别|性别|级别|类别|知らない|わからない|"
+    r"かもしれない|問題ない",
     re.I,
 )
 """Turns of speech that hold a rule's words and are none."""
@@ -94,7 +96,7 @@ ASKS_FIRST = any_of(
     r"go-?ahead|green light)",
     r"(?:ask|check with|confirm with|consult|tell|inform|notify|warn|alert|ping|show|"
     r"clear it with) (?:me|us|the (?:user|customer|team|client|owner)|"
-    r"[A-Z]\w+)\b.{0,80}\b(?:before|first|prior to|if (?:you|anything|something|in doubt)|"
+    r"(?-i:[A-Z])\w+)\b.{0,80}\b(?:before|first|prior to|if (?:you|anything|something|in doubt)|"
     r"when in doubt|beforehand)",
     r"before .{2,80}\b(?:ask|check with|consult|confirm with|confirm it with|tell|get my|"
     r"get an?) ?(?:me|us|the (?:user|customer|team)|ok|okay|approval)?",
@@ -106,10 +108,10 @@ ASKS_FIRST = any_of(
     r"approve|explicitly|confirm|agree)|(?:always|please) ask (?:me|first|before)|ask (?:first|"
     r"before)",
     r"only (?:after|with|if|when|once) (?:I|my|we|our|the (?:user|customer))\b.{0,40}",
-    r"frag(?:e|en Sie)? (?:\w+ )?(?:mich|uns|erst|vorher|zuerst)|ohne (?:meine?|unsere?|vorherige|"
-    r"ausdrückliche|Rück\w+|zu fragen|Zustimmung|Erlaubnis|Freigabe|mich zu fragen)\b.{0,30}|"
-    r"(?:meine|unsere) (?:Freigabe|Zustimmung|Erlaubnis|Bestätigung)|nach Rücksprache|"
-    r"vorher (?:\w+ )?(?:fragen|bestätigen|abklären|nachfragen)",
+    r"frag(?:e|en Sie)? (?:\w+ )?(?:mich|uns|erst|vorher|zuerst)|ohne (?:meine?|unsere?|"
+    r"vorherige|ausdrückliche|Rück\w+|zu fragen|Zustimmung|Erlaubnis|Freigabe|"
+    r"mich zu fragen)\b.{0,30}|(?:meine|unsere) (?:Freigabe|Zustimmung|Erlaubnis|Bestätigung)|"
+    r"nach Rücksprache|vorher (?:\w+ )?(?:fragen|bestätigen|abklären|nachfragen)",
     r"demande[zr]?(?:-| )?(?:moi|mon|ma|nous|toujours|d'abord)|sans (?:me demander|mon accord|"
     r"mon autorisation|ma permission|me consulter|me prévenir|demander|validation)|(?:mon|"
     r"notre) (?:accord|approbation|autorisation|feu vert)|consulte[zr]?-moi",
@@ -119,48 +121,45 @@ ASKS_FIRST = any_of(
     r"pergunte(?:-me)?|sem (?:me )?(?:perguntar|consultar)|(?:sem )?(?:a )?minha (?:permissão|"
     r"aprovação|autorização|confirmação)|confirme comigo",
     other="先(?:问|询问|征求|跟我|和我|经)|未经|问我|(?:我|用户|客户)(?:的)?(?:同意|批准|确认|"
-    "许可)|征得|(?:先に|事前に|まず|"
-    "必ず)(?:私に)?(?:聞|尋|相談|確認)|前に.{0,6}(?:確認|聞|相談)|許可(?:なく|なし|を得|を取)|"
-    "承認(?:なし|を得|なく)|私に(?:聞|確認|相談)|"
-    "無断で|確認を取",
+    "许可)|征得|(?:先に|事前に|まず|必ず)(?:私に)?(?:聞|尋|相談|確認)|前に.{0,6}(?:確認|聞|相談)|"
+    "許可(?:なく|なし|を得|を取)|承認(?:なし|を得|なく)|私に(?:聞|確認|相談)|無断で|確認を取",
 )
 APPROVES = any_of(
     rf"you (?:may|can|are (?:allowed|free|authori[sz]ed|permitted) to|'re (?:allowed|free|"
-    rf"authori[sz]ed) to|have (?:my|our) (?:permission|approval|ok|okay|consent) to)(?: also| now|"
-    rf" just| safely| again| go ahead and)* {_ACTS}\b.*",
-    rf"(?:feel free to|go ahead and|I(?:['’]m| am) (?:fine|ok|okay|happy) with (?:you|the|merging|"
-    rf"deleting|using)|i (?:approve|allow|authori[sz]e|permit)|approved|permission (?:to|granted)|"
-    rf"(?:it is|it's|that's|is) (?:ok|okay|fine|alright|allowed)(?: now)? (?:to|if you|"
+    rf"authori[sz]ed) to|have (?:my|our) (?:permission|approval|ok|okay|consent) to)(?: also|"
+    rf" now| just| safely| again| go ahead and)* {_ACTS}\b.*",
+    rf"(?:feel free to|go ahead and|I(?:['’]m| am) (?:fine|ok|okay|happy) with (?:you|the|"
+    rf"merging|deleting|using)|i (?:approve|allow|authori[sz]e|permit)|approved|permission (?:to|"
+    rf"granted)|(?:it is|it's|that's|is) (?:ok|okay|fine|alright|allowed)(?: now)? (?:to|if you|"
     rf"for you to) (?:\w+ )?{_ACTS})\b.+",
     r"(?:du darfst|Sie dürfen|ihr dürft)(?! (?:nicht|nie|kein))|ich (?:erlaube|genehmige)|"
     r"(?:du kannst|Sie können) .{2,60}(?:löschen|pushen|mergen|überschreiben|stornieren|ändern|"
     r"senden|ausführen)",
-    r"(?:tu peux|vous pouvez|tu as le droit de|je t'autorise|"
-    r"je vous autorise) (?:\w+ )?(?:supprimer|effacer|pousser|fusionner|modifier|envoyer|"
-    r"rembourser|annuler|écraser|à).*",
+    r"(?:tu peux|vous pouvez|tu as le droit de|je t'autorise|je vous autorise) (?:\w+ "
+    r")?(?:supprimer|effacer|pousser|fusionner|modifier|envoyer|rembourser|annuler|écraser|à).*",
     r"(?:puedes|puede usted|podéis|te autorizo a|tienes permiso para|você pode|"
     r"pode) (?:\w+ )?(?:borrar|eliminar|subir|fusionar|modificar|cambiar|enviar|cancelar|"
     r"reembolsar|apagar|excluir|alterar|mudar).*",
-    other="(?<!不)可以(?:删除|推送|合并|覆盖|部署|修改|取消|退款|发送)|允许你|准许|批准你|"
-    "授权你|(?:削除|変更|送信|上書き|マージ|プッシュ|デプロイ|"
-    "キャンセル|返金)しても(?:いい|よい|構)|許可します|承認します",
+    other="(?<!不)可以(?:删除|推送|合并|覆盖|部署|修改|取消|退款|发送)|允许你|准许|批准你|授权你|"
+    "(?:削除|変更|送信|上書き|マージ|プッシュ|デプロイ|キャンセル|返金)しても(?:いい|よい|構)|"
+    "許可します|承認します",
 )
 FORBIDS = any_of(
     rf"{_TOLD}(?:must ?n[o']t|must ?nt|shall not|should ?n[o']t|may not)(?! (?:have|be (?:hard|"
     rf"too))\b)|"
     r"you can(?:no|')t|must never|may never|should never|can never be|(?:is|are|"
-    r"be) (?:strictly )?(?:forbidden|prohibited|not allowed|not permitted|off[- ]limits|read-only|"
-    r"out of bounds|taboo|disallowed|banned|frozen|confidential)|hands off|(?:nobody|"
-    r"no one) (?:\w+ ){0,4}(?:may|can|should|must)|nothing (?:may|can|should|must|gets?|will|goes|"
-    r"leaves)|(?:make|do) no changes|under no (?:circumstances?|conditions?)|at no time|"
+    r"be) (?:strictly )?(?:forbidden|prohibited|not allowed|not permitted|off[- ]limits|"
+    r"read-only|out of bounds|taboo|disallowed|banned|frozen|confidential)|hands off|(?:nobody|"
+    r"no one) (?:\w+ ){0,4}(?:may|can|should|must)|nothing (?:may|can|should|must|gets?|will|"
+    r"goes|leaves)|(?:make|do) no changes|under no (?:circumstances?|conditions?)|at no time|"
     r"on no account|not allowed to|leave .{2,60} (?:alone|as is|untouched|unchanged|as it is|"
     r"as they are)|(?:keep|stay) (?:away from|out of|off)",
     r"(?:^keine? \w+|nie|niemals|keinesfalls|auf keinen Fall|unter keinen Umständen)|(?:darf|"
     r"darfst|dürfen|soll|sollst|sollen|sollte|sollten) (?:\w+ ){0,6}?(?:nicht|nie|niemals|"
-    r"keine?\w*)|verboten|untersagt|vermeide\w*|bitte (?:\w+ ){0,5}(?:nicht|keine?\w*)|Finger weg|"
-    r"Finger von",
-    r"jamais|interdit\w*|il ne faut (?:pas|jamais)|n[e'] ?(?:doit|doivent|dois|devez|peut|peuvent|"
-    r"peux) (?:pas|jamais|plus)|évite[rz]?|ne surtout pas|défense de",
+    r"keine?\w*)|verboten|untersagt|vermeide\w*|bitte (?:\w+ ){0,5}(?:nicht|keine?\w*)|"
+    r"Finger weg|Finger von",
+    r"jamais|interdit\w*|il ne faut (?:pas|jamais)|n[e'] ?(?:doit|doivent|dois|devez|peut|"
+    r"peuvent|peux) (?:pas|jamais|plus)|évite[rz]?|ne surtout pas|défense de",
     r"nunca|jamás|prohibid[oa]s?|evit[ae]r?|no (?:se )?(?:debe[ns]?|puede[ns]?|permite\w*)|"
     r"bajo ningún concepto|proibid[oa]s?|não (?:se )?(?:deve[mn]?|pode[mn]?)|em hipótese alguma|"
     r"jamais",
@@ -169,66 +168,64 @@ FORBIDS = any_of(
     + _PAST
     + r"|(?:do not|don['’]?t|dont),? (?!forget|hesitate|get me|have (?:my|the|any|an?)\b|need\b|"
     r"want\b|like\b|see\b)|avoid |refrain from |(?:stop|quit) \w+ing\b|exclude |no (?!more|less|"
-    r"fewer|later|errors?|results?|output|response|answers?|changes?|differences?|effect|reasons?|"
-    r"signs?|news|match|success|such|good|issues?|tests?)(?=\w{3,}(?! (?:is|are|was|were|has|"
-    r"needed|required|necessary)\b)))|(?:^|[,;:]\s*|\bbitte )(?!das|es|ich|er|wir|die|der|hier|"
-    r"leider|warum|noch|aber|ihr|man|ist|sind|kann|geht)\w{3,}(?:e|t|n Sie|"
+    r"fewer|later|errors?|results?|output|response|answers?|changes?|differences?|effect|"
+    r"reasons?|signs?|news|match|success|such|good|issues?|"
+    r"tests?)(?=\w{3,})(?![^,.;]{0,60}\b(?:is|are|was|were|has|have|needed|required|necessary|"
+    r"found)\b(?! (?:allowed|permitted))))|(?:^|[,;:]\s*|\bbitte )(?!das|es|ich|er|wir|die|der|"
+    r"hier|leider|warum|noch|aber|ihr|man|ist|sind|kann|geht)\w{3,}(?:e|t|n Sie|"
     r"en) (?:[^.,]{2,60} )?(?:nicht|keine?\w{0,2})\b(?! mehr)|(?:^|[,;:]\s*|\bplaît,? )n(?:e |"
     r"['’])\w+ (?:[^.,]{0,40})?(?:pas|rien|aucun\w*)\b|(?:^|[,;:]\s*|\bfavor,? )(?=.*\b(?:el|"
     r"l[ao]s?|una?|unos|unas|de|en|con|sin|mi|tus?|su|que|al|del|por|para|me|"
     r"te)\b)no (?:l[aoe]s? |me |te |se )?\w{2,}(?:es|as|e|a|en|an|áis|éis)\b(?= )|(?:^|[,;:]\s*|"
-    r"\bfavor,? )não (?:\w{2,}(?:e|a|em|am))\b|不要|禁止|不得|严禁|切勿|请勿|不可以?|绝不|"
-    r"永远不|不准|不许|(?:你|都|也|"
-    r"就)?不能(?!用|运行|登录)|(?<![特区分个性级类])别(?!的|人)|ないで|て(?:は)?(?:いけ|なら|"
-    r"だめ)|絶対に.{1,30}ない|決して|(?:する|触る|"
-    r"使う|変える)な(?:[。!！]|$)|避けて",
+    r"\bfavor,? )não (?:\w{2,}(?:e|a|em|am))\b|不要|禁止|不得|严禁|切勿|请勿|不可以?|绝不|永远不|"
+    r"不准|不许|(?:你|都|也|就)?不能(?!用|运行|登录)|(?<![特区分个性级类])别(?!的|人)|ないで|"
+    r"て(?:は)?(?:いけ|なら|だめ)|絶対に.{1,30}ない|決して|(?:する|触る|使う|変える)な(?:[。!！]|"
+    r"$)|避けて",
 )
 PREFERS = any_of(
     r"I(?:['’]?d| would| do)? (?:\w+ly |much |still )?(?:prefer|rather(?! \w+ed)|favou?r)\b.*|"
-    r"we (?:\w+ly )?prefer|my preference|preferably|preferred|I (?:do not|don['’]?t) (?:want|like|"
-    r"need)\b.+|I (?:only|always) (?:want|need)|I (?:hate|love|dislike|enjoy|"
+    r"we (?:\w+ly )?prefer|my preference|preferably|preferred|I (?:do not|don['’]?t) (?:want|"
+    r"like|need)\b.+|I (?:only|always) (?:want|need)|I (?:hate|love|dislike|enjoy|"
     r"can['’]?t stand) (?!it\b|this\b|that\b|how\b|the\b|to say)\w+|I (?:don['’]?t|do not|only|"
     r"never) (?:eat|drink|fly|smoke|drive|travel|buy)|refer to me|I want (?:you to (?:always|"
-    r"never|not|only|keep)|all|every|your|answers|replies|no )|I(?:['’]d| would)? like (?:answers|"
-    r"replies|short|brief|concise|you to (?:always|never|not|keep|only)|it when)",
+    r"never|not|only|keep)|all|every|your|answers|replies|no )|I(?:['’]d|"
+    r" would)? like (?:answers|replies|short|brief|concise|you to (?:always|never|not|keep|only)|"
+    r"it when)",
     r"(?:keep|make) (?:your |the |all |my )?(?:answers?|repl(?:y|ies)|responses?|summar(?:y|ies)|"
     r"e?mails?|messages?|explanations?|texts?|it|them|things) (?:\w+ )?(?:short|brief|concise|"
     r"simple|formal|polite|under|below|to|within|friendly|plain)\b.*|call me [A-Z]\w+|address me",
     r"ich (?:bevorzuge|mag (?:keine|lieber)|möchte (?:keine?|lieber|nur|immer)|hätte (?:gerne?|"
     r"lieber)|will (?:keine?|nur|immer))|am liebsten|bevorzugt|nenn(?:e|en Sie)? mich|"
     r"fasse? dich kurz|duze mich|sieze mich",
-    r"je préfère|je (?:ne )?veux (?:pas|que|uniquement)|de préférence|appelle[zr]?-moi|tutoie-moi|"
-    r"vouvoie-moi|j'aime mieux",
+    r"je préfère|je (?:ne )?veux (?:pas|que|uniquement)|de préférence|appelle[zr]?-moi|"
+    r"tutoie-moi|vouvoie-moi|j'aime mieux",
     r"prefiero|preferimos|no quiero|me gusta más|preferiblemente|llámame|tutéame|prefiro|"
     r"preferimos|não quero|de preferência|me chame|chame-me",
     other=_OPENS
     + r"(?:(?:answer|reply|respond|speak|talk)(?: [\w']+)?(?: [\w']+)? (?:in|with|briefly|"
-    r"formally|as if) |write (?:[\w-]+ ){0,4}in (?:the |a |an )?(?:imperative|plain|formal|active|"
-    r"past|present|first|third|british|american|german|english|french|spanish|italian|portuguese|"
-    r"chinese|japanese|markdown|bullet|lower|upper|simple|short)\b|be (?:brief|concise|polite|"
-    r"formal|terse|friendly|precise|short|kind|patient|informal)\b)|(?:^|\bbitte )(?:antworte|"
-    r"schreibe?|sprich|réponds|répondez|écris|responde|contesta|escribe|responda|"
-    r"escreva)\w*(?:[ -](?:mir|moi|me))? (?:\w+ )?(?:auf|in|mit|kurz|en|em|avec|con|com)\b|"
-    r"我(?:更)?(?:喜欢|偏好|希望)|我不(?:想|要)|请用.{1,12}(?:回答|回复|写)|叫我|尽量|(?:が|"
-    r"ほうが)(?:いい|好き|望ましい)|してほしい|なるべく|"
-    r"好み|語で(?:答|返|書|お願い)|と呼んで",
+    r"formally|as if) |write (?:[\w-]+ ){0,4}in (?:the |a |an )?(?:imperative|plain|formal|"
+    r"active|past|present|first|third|british|american|german|english|french|spanish|italian|"
+    r"portuguese|chinese|japanese|markdown|bullet|lower|upper|simple|short)\b|be (?:brief|"
+    r"concise|polite|formal|terse|friendly|precise|short|kind|patient|informal)\b)|(?:^|"
+    r"\bbitte )(?:antworte|schreibe?|sprich|réponds|répondez|écris|responde|contesta|escribe|"
+    r"responda|escreva)\w*(?:[ -](?:mir|moi|me))? (?:\w+ )?(?:auf|in|mit|kurz|en|em|avec|con|"
+    r"com)\b|我(?:更)?(?:喜欢|偏好|希望)|我不(?:想|要)|请用.{1,12}(?:回答|回复|写)|叫我|尽量|"
+    r"(?:が|ほうが)(?:いい|好き|望ましい)|してほしい|なるべく|好み|語で(?:答|返|書|お願い)|"
+    r"と呼んで",
 )
 REQUIRES = any_of(
-    rf"{_TOLD}must(?! see| try)|{_TOLD}shall(?! we| I)|{_TOLD}should (?:always|only|be|stay|"
-    rf"remain|use|"
-    r"contain|have|start|end|begin|keep|run|go|match|support|return|include|"
-    r"follow)(?! (?:\w+e[dn]\b|fine|ok|okay|good|enough|easy|it\b|that|able|possible|great|nice))|"
-    r"you should(?! have \w+e[dn]\b| see\b)|you (?:have|need) to (?:\w+ ){1,4}(?:every|each|all|"
-    r"any|always)|it['’]?s (?:very )?important (?:that|to)|stay (?:within|under|inside|below)|"
-    r"prefer \w+ over|(?:for|in) (?:every|each) \w+|(?:is|are) (?:required|mandatory|obligatory)|"
-    r"required to|make sure|ensure|be sure to|remember to|don['’]?t forget to|take care to|"
-    r"see to it|be careful (?:to|not)|stick (?:to|with)|from now on|going forward|henceforth|"
-    r"for the rest of|every time|each time|at all times|as a rule|without exception|"
-    r"nothing (?:else|but)|(?:may|can|must|should|shall) only|use only|only use|only ever|"
-    r"at (?:most|least) (?:\d|one|two|three)|no (?:more|later|fewer|less) than|the rule is|"
-    r"house rule|(?:before|after) (?:every|each|any) \w+|(?:it|the|each|every|all|"
-    r"our) (?:\w+ ){0,3}(?:needs?|has|have) to|(?:each|every|any|all) (?:\w+ ){1,4}(?:needs?|"
-    r"requires?)",
+    rf"{_TOLD}must(?! see| try)|{_TOLD}shall(?! we| I)|should (?:always|only)"
+    r"|(?:all|every|each|any) (?:\w+ ){1,4}should|you should(?! have \w+e[dn]\b| see\b)|"
+    r"you (?:have|need) to (?:\w+ ){1,4}(?:every|each|all|any|always)|it['’]?s (?:very "
+    r")?important (?:that|to)|stay (?:within|under|inside|below)|prefer \w+ over|(?:for|"
+    r"in) (?:every|each) \w+|(?:is|are) (?:required|mandatory|obligatory)|required to|make sure|"
+    r"ensure|be sure to|remember to|don['’]?t forget to|take care to|see to it|be careful (?:to|"
+    r"not)|stick (?:to|with)|from now on|going forward|henceforth|for the rest of|every time|"
+    r"each time|at all times|as a rule|without exception|nothing (?:else|but)|(?:may|can|must|"
+    r"should|shall) only|use only|only use|only ever|at (?:most|least) (?:\d|one|two|three)|"
+    r"no (?:more|later|fewer|less) than|the rule is|house rule|(?:before|after) (?:every|each|"
+    r"any) \w+|(?:it|the|each|every|all|our) (?:\w+ ){0,3}(?:needs?|has|have) to|(?:each|every|"
+    r"any|all) (?:\w+ ){1,4}(?:needs?|requires?)",
     r"stets|muss|müssen|musst|unbedingt|ab (?:jetzt|sofort)|künftig|in Zukunft|nur noch|"
     r"achte darauf|stell(?:e|en Sie)? sicher|jedes Mal|(?:vor|nach) jede[mr]|ausschließlich|immer",
     r"toujours|il faut|doi(?:t|vent|s)|devez|veille[rz]? à|assure[rz]?[- ]|désormais|dorénavant|"
@@ -241,16 +238,14 @@ REQUIRES = any_of(
     r"keep|limit|use|give|make) .{0,40}\d+ (?:words|sentences|lines|characters|bullets?|pages)|"
     r"only (?!one\b|two\b|three\b|four\b|\d|a few|some|because)(?=\w)|keep (?!in mind|me |going)|"
     r"limit |restrict |follow (?:the|our|my|these|this) |use (?![^.]{0,60} to (?:find|see|check|"
-    r"get|look|search|fix|debug|open|go|navigate|visit|test|pay|cover)\b)(?![^.]{0,40} (?:this|it|"
-    r"that)[.!]?$)[^.?]{2,120})|\bonly[.!]?$|, only\b|^(?:please )?(?!it|this|that|I|there|he|she|"
-    r"they|we|not|the|if|but|and)\w+ only (?:\w|$)|^(?:whenever|if (?:an? |any |you )|"
+    r"get|look|search|fix|debug|open|go|navigate|visit|test|pay|cover)\b)(?![^.]{0,40} (?:this|"
+    r"it|that)[.!]?$)[^.?]{2,120})|\bonly[.!]?$|, only\b|^(?:please )?(?!it|this|that|I|there|he|"
+    r"she|they|we|not|the|if|but|and)\w+ only (?:\w|$)|^(?:whenever|if (?:an? |any |you )|"
     r"when(?:ever)? you |before you |after you |each time )[^,]{3,80}, (?:please |always )?(?!it|"
     r"there|this|that|I|we|the|you)\w+ |^(?:please )?(?:treat|mark|prefix|round|format|cite|sign|"
     r"tag|escape|validate|label) .{0,40}\b(?:every|each|all|any|everything|to \w+ decimals?)\b|"
-    r"必须|"
-    r"务必|总是|始终|一律|只能|一定要|从现在起|从今以后|今后|每次|确保|仅限|只用|必ず|常に|"
-    r"いつも|しなければ|すること|今後は?|これからは|のみ|毎回|"
-    r"ようにして(?:ください|くれ)",
+    r"必须|务必|总是|始终|一律|只能|一定要|从现在起|从今以后|今后|每次|确保|仅限|只用|必ず|常に|"
+    r"いつも|しなければ|すること|今後は?|これからは|のみ|毎回|ようにして(?:ください|くれ)",
 )
 _GENERIC = (
     r"(?:is|are|has|have|lives?|starts?|ends?|begins?|runs?|counts?|means?|belongs?|includes?|"
@@ -259,7 +254,8 @@ _GENERIC = (
 STATES = any_of(
     r"(?:remember|note|keep in mind|bear in mind|be aware|fyi|for (?:your )?(?:context|"
     r"information|reference)|mind you|know),?:? that\b.{8,}|(?:fyi|for (?:your )?(?:context|"
-    r"information|reference)|keep in mind|remember|note):? .{10,}",
+    r"information|reference))\b.{10,}|(?:keep in mind|remember|note): .{10,}|remember (?:the|our|"
+    r"my) .{4,60} (?:is|are)",
     r"I(?:['’]m| am) (?:allergic|vegan|vegetarian|based in|located in|in the \w+ time ?zone)\b.*|"
     r"I live in",
     r"(?:denk(?:e|t)? daran|beachte|merk(?:e)? dir|zur Info|zu deiner Info)\b.{8,}|(?:Preise|"
@@ -267,9 +263,9 @@ STATES = any_of(
     r"enden)\b.*",
     r"(?:sache[sz]? que|note[rz]? que|rappelle-toi que|n'oublie pas que|pour info)\b.{8,}|"
     r"les (?:prix|montants|heures|clients|factures|dates) sont\b.*",
-    r"(?:recuerda que|ten en cuenta|para que sepas|lembre-se (?:de )?que|saiba que)\b.{8,}|(?:los|"
-    r"las|os|as) (?:precios|importes|horas|clientes|facturas|preços|valores) (?:son|están|são|"
-    r"estão)\b.*",
+    r"(?:recuerda que|ten en cuenta|para que sepas|lembre-se (?:de )?que|saiba que)\b.{8,}|"
+    r"(?:los|las|os|as) (?:precios|importes|horas|clientes|facturas|preços|valores) (?:son|están|"
+    r"são|estão)\b.*",
     other=r"^(?!(?:I|it|this|that|he|she|they|there|you|we|what|which|here|"
     r"who)\b)(?:[^,:;]{3,50} (?:always|never) "
     + _PAST
@@ -278,15 +274,14 @@ STATES = any_of(
     r"these|those|some|both|two|three|many|most|other|my|our)\b)(?:[a-z]+ ){0,2}[a-z]+s (?:are|"
     r"include|exclude) )"
     rf"|^(?:our|my|all|every|each) (?:\w[^,.]{{0,50}} )?{_GENERIC} (?=\S)"
-    r"|^[A-Z]?[a-z]+s (?:in [^,.]{2,30} |for [^,.]{2,30} )?(?:are|include|exclude|start|end|count|"
-    r"run|belong|expire) \S|^(?:unsere?|alle|jede[rs]?|meine?) .{2,50} (?:ist|sind|gelten|haben|"
-    r"hat|liegt|liegen|beginnt|endet|gilt) \S|^(?:nos|notre|mes|mon|ma|tous les|toutes les|"
-    r"chaque) .{2,50} (?:est|sont|a|ont) \S|^(?:nuestr[oa]s?|mis?|tod[oa]s l[oa]s|cada|noss[oa]s?|"
-    r"meu|minha|tod[oa]s [oa]s) .{2,50} (?:es|son|está|están|tienen?|é|são|têm?) \S|^(?:请)?记住|"
-    r"^注意[，,:：]|^我们的.{1,30}(?:是|为|在|都)|^所有.{1,20}(?:是|都|为)|^价格.{0,6}(?:是|均|"
-    r"都|不含|含)|覚えて(?:おいて)?|"
-    r"^参考までに|(?:当社|弊社|私たち)の.{1,30}(?:です|は)|^すべての.{1,30}(?:です|である)|"
-    r"税(?:抜|込|別)",
+    r"|^[A-Z]?[a-z]+s (?:in [^,.]{2,30} |for [^,.]{2,30} )?(?:are|include|exclude|start|end|"
+    r"count|run|belong|expire) \S|^(?:unsere?|alle|jede[rs]?|meine?) .{2,50} (?:ist|sind|gelten|"
+    r"haben|hat|liegt|liegen|beginnt|endet|gilt) \S|^(?:nos|notre|mes|mon|ma|tous les|toutes les|"
+    r"chaque) .{2,50} (?:est|sont|a|ont) \S|^(?:nuestr[oa]s?|mis?|tod[oa]s l[oa]s|cada|"
+    r"noss[oa]s?|meu|minha|tod[oa]s [oa]s) .{2,50} (?:es|son|está|están|tienen?|é|são|têm?) \S|"
+    r"^(?:请)?记住|^注意[，,:：]|^我们的.{1,30}(?:是|为|在|都)|^所有.{1,20}(?:是|都|为)|"
+    r"^价格.{0,6}(?:是|均|都|不含|含)|覚えて(?:おいて)?|^参考までに|(?:当社|弊社|"
+    r"私たち)の.{1,30}(?:です|は)|^すべての.{1,30}(?:です|である)|税(?:抜|込|別)",
 )
 """Statements about the world the work is in."""
 NO_FACT = re.compile(
@@ -301,16 +296,16 @@ NO_FACT = re.compile(
 LIFTS = any_of(
     r"no longer (?:need\w*|required?|applies|apply|holds?|necessary|valid|matters?|in force|have|"
     r"has|forbidden|want)|(?:need|have|want|required?|necessary|appl(?:y|ies)|holds?|valid|"
-    r"forbidden|important) .{0,60}\bany ?more|not? (?:\w+ ){0,6}any ?more|(?:may|can|ok|okay|fine|"
-    r"allowed)\b.{0,80} after all|forget (?:about|what i said|the|that|my|it|all|everything|every|"
-    r"any)|(?:ignore|disregard|drop|lift|cancel|scrap|waive|withdraw|remove) (?:the|my|that|this|"
-    r"all|what|our|any) (?:\w+ ){0,5}(?:rules?|requirements?|restrictions?|constraints?|bans?|"
-    r"limits?|policy|freeze|preferences?|instructions?|i said)|scratch (?:that|the)|you (?:can|"
-    r"may) stop \w+ing|"
-    r"never ?mind (?:the|about|what|my|that)|(?:you )?(?:don['’]?t|do not) (?:have|need) to|"
-    r"no need to|(?:it['’]?s|it is|that['’]?s) (?:ok|okay|fine|alright|allowed)(?: now| again)|"
-    r"(?:it['’]?s|it is|that['’]?s) (?:ok|okay|fine|alright|allowed) to .{2,80}\b(?:now|again)|"
-    r"you (?:may|can)(?: now| again)\b.*|you (?:may|can) .{2,80}\b(?:now|again|from now on)|(?:is|"
+    r"forbidden|important) .{0,60}\bany ?more|not? (?:\w+ ){0,6}any ?more|(?:may|can|ok|okay|"
+    r"fine|allowed)\b.{0,80} after all|forget (?:about|what i said|the|that|my|it|all|everything|"
+    r"every|any)|(?:ignore|disregard|drop|lift|cancel|scrap|waive|withdraw|remove) (?:the|my|"
+    r"that|this|all|what|our|any) (?:\w+ ){0,5}(?:rules?|requirements?|restrictions?|"
+    r"constraints?|bans?|limits?|policy|freeze|preferences?|instructions?|i said)|"
+    r"scratch (?:that|the)|you (?:can|may) stop \w+ing|never ?mind (?:the|about|what|my|that)|"
+    r"(?:you )?(?:don['’]?t|do not) (?:have|need) to|no need to|(?:it['’]?s|it is|"
+    r"that['’]?s) (?:ok|okay|fine|alright|allowed)(?: now| again)|(?:it['’]?s|it is|"
+    r"that['’]?s) (?:ok|okay|fine|alright|allowed) to .{2,80}\b(?:now|again)|you (?:may|"
+    r"can)(?: now| again)\b.*|you (?:may|can) .{2,80}\b(?:now|again|from now on)|(?:is|"
     r"are) (?:now|again) (?:allowed|ok|okay|fine|permitted)|(?:is|are) (?:allowed|ok|okay|fine|"
     r"permitted) (?:now|again)|(?:isn['’]?t|not) (?:necessary|needed|required)|(?:rules?|"
     r"restriction|requirement|constraint|freeze|ban|policy|limit|embargo|"
@@ -318,9 +313,8 @@ LIFTS = any_of(
     r"doesn['’]?t) apply)|(?:is|are) (?:lifted|over|obsolete|off the table)|I (?:changed my mind|"
     r"take (?:that|it) back)",
     r"nicht mehr|vergiss|ignoriere|(?:darfst|kannst|dürfen) (?:\S+ ){0,4}?(?:jetzt|wieder|doch|"
-    r"nun)|"
-    r"(?:brauchst|musst|müssen) (?:du |Sie )?(?:\w+ ){0,6}nicht|aufgehoben|nicht länger|hinfällig|"
-    r"gilt nicht",
+    r"nun)|(?:brauchst|musst|müssen) (?:du |Sie )?(?:\w+ ){0,6}nicht|aufgehoben|nicht länger|"
+    r"hinfällig|gilt nicht",
     r"n[e'] ?\w+ plus|oublie[rz]?|ignore[rz]?|plus besoin|n'est plus|(?:peux|"
     r"pouvez) (?:\w+ )?(?:maintenant|de nouveau|finalement)|finalement (?:tu|vous) (?:peux|"
     r"pouvez)|n'as pas besoin|est levée?",
@@ -328,9 +322,8 @@ LIFTS = any_of(
     r"de novo)|no (?:hace falta|es necesario)|não precisa(?: mais)?|esqueça|já pode|não é mais|"
     r"não vale mais",
     other="不再|不用再|无需再|忘掉|忽略(?:之前|这条|该)|取消.{0,8}(?:规则|限制|要求)|现在可以|"
-    "可以.{1,20}了|不必再|作废|解除|"
-    "もう.{0,30}(?:なくて|ない|不要|いい)|忘れて|取り消|撤回|解除|必要は?(?:ない|ありません)|"
-    "なくて(?:も)?(?:いい|よい|構)|不要です",
+    "可以.{1,20}了|不必再|作废|解除|もう.{0,30}(?:なくて|ない|不要|いい)|忘れて|取り消|撤回|解除|"
+    "必要は?(?:ない|ありません)|なくて(?:も)?(?:いい|よい|構)|不要です",
 )
 """Words that take a rule back; of which rule, the other words say."""
 EVERYTHING = any_of(
@@ -342,30 +335,28 @@ EVERYTHING = any_of(
 IMPERATIVE = re.compile(
     r"(?:\W|please |always |in general,? |by default,? )*(?:use|run|write|keep|add|put|prefer|"
     r"follow|test|name|commit|format|return|verify|check|confirm|obtain|ask|offer|transfer|deny|"
-    r"refund|cancel|list|start|end|update|document|treat|store|place|validate|escape|wrap|log|pin|"
-    r"import|export|group|sort|mark|target|open|close|create|include|explain|tell|inform|report|"
-    r"respond|answer|greet|apologi[sz]e|escalate|hand|give|read|look up|quote|round|charge|apply|"
-    r"require|limit|stop|wait|rebase|squash|branch|merge|deploy|build|install|cite|summari[sz]e|"
-    r"prefix|suffix|leave|set|call|send|match|make|cover|mock|type|annotate|assume|authenticate|"
-    r"identify|let|do|handle|reject|refuse|accept|process)\b(?! (?:is|are|was|file|files)\b)",
+    r"refund|cancel|list|start|end|update|document|treat|store|place|validate|escape|wrap|log|"
+    r"pin|import|export|group|sort|mark|target|open|close|create|include|explain|tell|inform|"
+    r"report|respond|answer|greet|apologi[sz]e|escalate|hand|give|read|look up|quote|round|"
+    r"charge|apply|require|limit|stop|wait|rebase|squash|branch|merge|deploy|build|install|cite|"
+    r"summari[sz]e|prefix|suffix|leave|set|call|send|match|make|cover|mock|type|annotate|assume|"
+    r"authenticate|identify|let|do|handle|reject|refuse|accept|process)\b(?! (?:is|are|was|file|"
+    r"files)\b)",
     re.I,
 )
 """An order as a document of rules has it: the verb first."""
 RULE_WORDS = frozenset(
-    "actually correction sorry never always must mustn not don dont doesn avoid only ensure "
-    "sure remember keep "
-    "ask asking "
-    "before first without permission approval allowed allow may can cannot could would shall "
-    "should need needs rule rules requirement requirements restriction restrictions constraint "
-    "said say told tell about forget ignore drop lift lifted longer anymore any more okay fine "
-    "required necessary required apply applies prefer preference from going forward again now "
-    "please anything everything nothing all every each other than like want also still than then "
-    "when while ahead proceed do that this them they there these those what which immer nie "
-    "niemals muss müssen darfst darf dürfen keine kein ohne vergiss mehr jetzt wieder erst vorher "
-    "frage mich toujours jamais doit peux pouvez sans oublie plus maintenant siempre nunca debe "
-    "puedes ahora olvida sin você pode agora sempre esqueça regel règle regla regra 必须 总是 "
-    "不再 现在 "
-    "在可 可以 以了 规则 忘掉 请勿 禁止 不得".split()
+    "actually correction sorry never always must mustn not don dont doesn avoid only ensure sure "
+    "remember keep ask asking before first without permission approval allowed allow may can "
+    "cannot could would shall should need needs rule rules requirement requirements restriction "
+    "restrictions constraint said say told tell about forget ignore drop lift lifted longer "
+    "anymore any more okay fine required necessary required apply applies prefer preference from "
+    "going forward again now please anything everything nothing all every each other than like "
+    "want also still than then when while ahead proceed do that this them they there these those "
+    "what which immer nie niemals muss müssen darfst darf dürfen keine kein ohne vergiss mehr "
+    "jetzt wieder erst vorher frage mich toujours jamais doit peux pouvez sans oublie plus "
+    "maintenant siempre nunca debe puedes ahora olvida sin você pode agora sempre esqueça regel "
+    "règle regla regra 必须 总是 不再 现在 在可 可以 以了 规则 忘掉 请勿 禁止 不得".split()
 )
 """Words that say nothing of which rule is meant."""
 
@@ -374,9 +365,9 @@ RULE_WORDS = frozenset(
 
 
 OBEYS = re.compile(
-    r"\b(?:follow|obey|adhere|comply|stick|according|apply|abide|respect|observe|bind|binding|per|"
-    r"(?:rules?|guidelines?|conventions?|policy|policies|instructions?) (?:is|are|in|from|live)|"
-    r"folge|befolge|halte|gemäß|suis|suivez|respecte[rz]?|selon|sigue|siga|según|cumple|"
+    r"\b(?:follow|obey|adhere|comply|stick|according|apply|abide|respect|observe|bind|binding|"
+    r"per|(?:rules?|guidelines?|conventions?|policy|policies|instructions?) (?:is|are|in|from|"
+    r"live)|folge|befolge|halte|gemäß|suis|suivez|respecte[rz]?|selon|sigue|siga|según|cumple|"
     r"segundo)\b|遵守|遵循|按照|根据|従って|守って|に沿って",
     re.I,
 )

@@ -130,18 +130,25 @@ def _note_of(text: str) -> str:
 MOST_CHARS = 600
 LEAST_CHARS = 9
 LEAST_UNSPACED = 4
-_NO_SENTENCE = re.compile(r"[#\"`{<|$]|\w+[{(]|.*(?:</|;$)")
+_NO_SENTENCE = re.compile(r"[#\"`{<|$/}]|\w+[{(]|.*(?:</|;$|\[…)|should ")
 
 
-def _statements(text: str, *, written: bool) -> Iterator[tuple[str, str | None]]:
+def _statements(text: str, source: str) -> Iterator[tuple[str, str | None]]:
     """Each sentence of a text in its writer's own words, with the kind of rule that it is."""
+    written, is_skill = source != "user", _SKILL.search(source) is not None
     for sentence, lead in own_sentences(text, written=written):
+        kind = kind_of(sentence, written=written and not is_skill)
         if BANS_BELOW.search(lead):
             yield f"{lead} {sentence}", "must not"
-        elif RULES_BELOW.search(lead):
-            yield sentence, kind_of(sentence, written=written) or "must"
+        elif is_skill:  # it tells how to do one thing: of that only what it stresses binds
+            yield sentence, kind if kind in ("must", "must not", "ask first") else None
+        elif RULES_BELOW.search(lead) and sentence.count(" ") >= 2:
+            yield sentence, kind or "must"
         else:
-            yield sentence, kind_of(sentence, written=written)
+            yield sentence, kind
+
+
+_SKILL = re.compile(r"\bskill\b", re.I)
 
 
 @lru_cache(maxsize=4096)
@@ -167,19 +174,18 @@ def kind_of(sentence: str, *, written: bool = False) -> str | None:
             return kind
     if not asks and STATES.search(text) and not NO_FACT.search(text):
         return "fact"
-    return "must" if written and IMPERATIVE.match(text) else None
+    return "must" if written and text.count(" ") > 2 and IMPERATIVE.match(text) else None
 
 
 _LEADS = re.compile(
     r"^(?:(?:by the way|btw|also|oh|and|so|well|ok|okay|hey|just so you know|for the record|"
-    r"one more thing|correction|sorry|no(?=\s*[,;:.—])|actually|nein|doch|übrigens|au fait|por "
-    r"cierto)\b\W+)+",
+    r"one more thing|correction|sorry|no(?=\s*[,;:.—])|actually|nein|doch|übrigens|au fait|"
+    r"por cierto)\b\W+)+",
     re.I,
 )
 _POLITE = re.compile(
     r"\b(?:can|could|would|will) you (?:please )?(?:always|never|only|not|stop|avoid|make sure|"
-    r"keep|ask)\b|"
-    r"\bkönnt?est? (?:du|Sie) (?:bitte )?(?:immer|nie|nur)|peux-tu (?:toujours|ne)",
+    r"keep|ask)\b|\bkönnt?est? (?:du|Sie) (?:bitte )?(?:immer|nie|nur)|peux-tu (?:toujours|ne)",
     re.I,
 )
 _PATTERNS = (
@@ -196,8 +202,7 @@ _PATTERNS = (
 
 _MEMORY = re.compile(
     r"^[ \t]*<(?P<tag>(?:user_|agent_)?(?:memor(?:y|ies)|instructions|rules|guidelines|polic(?:y|"
-    r"ies)|"
-    r"preferences))>(.*?)</(?P=tag)>",
+    r"ies)|preferences))>(.*?)</(?P=tag)>",
     re.M | re.S | re.I,
 )
 """What an application puts into a prompt as the user's."""
@@ -231,13 +236,13 @@ class _Book:
         """Take in one text."""
         text = passage.text
         if source != "user":
-            for sentence, kind in _statements(text, written=True):
+            for sentence, kind in _statements(text, source):
                 if kind and not self._known(sentence):
                     self._add(Rule(sentence, kind, source, passage.at))
             return
         for noted in _MEMORY.finditer(text):
             self.read(passage._replace(text=noted[2]), "memory")
-        for sentence, kind in _statements(text, written=False):
+        for sentence, kind in _statements(text, source):
             self.said.append(Said(passage.at, sentence))
             self._hear(sentence, kind, passage.at)
 
@@ -341,9 +346,8 @@ NARROWS = 0.3
 """Share of words that a rule lacks, from which on a permission is about something narrower."""
 _CLAUSE = re.compile(r"[,;:—–]\s| because | since | as | weil | parce | porque ")
 _FOR_GOOD = re.compile(
-    r"\bafter all\b|any ?more|\bagain\b|from now on|no longer|in general|\b(?:wieder|doch|de "
-    r"nouveau|"
-    r"de nuevo|de novo|ya)\b",
+    r"\bafter all\b|any ?more|\bagain\b|from now on|no longer|in general|\b(?:wieder|doch|"
+    r"de nouveau|de nuevo|de novo|ya)\b",
     re.I,
 )
 _NOW = re.compile(
@@ -352,21 +356,20 @@ _NOW = re.compile(
 _ASKING = re.compile(r"\b(?:ask|fragen|demander|preguntar|perguntar)\b|问|聞", re.I)
 _THAT = re.compile(r"\b(?:scratch|forget|drop|never ?mind|take) (?:that|it)\b|忘掉|取り消", re.I)
 _INSTEAD = re.compile(
-    r"\b(?:instead of|rather than|(?<=, )not|statt|anstatt|au lieu d\w*|en (?:lugar|vez) de|em "
-    r"vez de) ([\w .-]{2,40})",
+    r"\b(?:instead of|rather than|(?<=, )not|statt|anstatt|au lieu d\w*|en (?:lugar|vez) de|"
+    r"em vez de) ([\w .-]{2,40})",
     re.I,
 )
 _SINGLE = re.compile(
-    r"\b(?:call me|address me|answer|reply|respond|write|speak|talk|antworte|nenn|réponds|répondez|"
-    r"responde|responda)\b|回答|で(?:答|返)|叫我|と呼んで",
+    r"\b(?:call me|address me|answer|reply|respond|write|speak|talk|antworte|nenn|réponds|"
+    r"répondez|responde|responda)\b|回答|で(?:答|返)|叫我|と呼んで",
     re.I,
 )
 """Orders of which one holds at a time."""
 _WORD = re.compile(rf"[^\W_{UNSPACED}]+|(?=([{UNSPACED}]{{2}}))")
 _NEGATIVE = re.compile(
     r"\b(?:not?|never|nothing|avoid|stop|without)\b|n['’]t\b|\b(?:nicht|kein\w*|nie|niemals|ne|"
-    r"pas|jamais|"
-    r"nunca|não|sin|sem)\b|不|别|禁|ない|なく",
+    r"pas|jamais|nunca|não|sin|sem)\b|不|别|禁|ない|なく",
     re.I,
 )
 
