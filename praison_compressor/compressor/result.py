@@ -13,6 +13,7 @@ from ..facts import GENERAL, Coverage, Domain, Rule, coverage, rules_in
 from ..ledger.segments import Segment, Usage
 from ..ledger.tools import SCHEMAS
 from ..messages import Message, result_text
+from ..messages.forks import lazy
 from ..summaries.prompts import rendering
 from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
@@ -79,12 +80,12 @@ class CompressResult:
         told = {"rules": self.rules, "dropped_rules": self.dropped_rules}
         return {**vars(self), "recall_tools": (), "origin": Origin(), **told}
 
-    @functools.cached_property
+    @lazy
     def rules(self) -> tuple[Rule, ...]:
         """The rules of the whole conversation, as they were said; those lifted have an `until`."""
         return rules_in(self.origin.messages, domain=self.origin.domain)
 
-    @functools.cached_property
+    @lazy
     def dropped_rules(self) -> tuple[Rule, ...]:
         """The rules that hold and stand nowhere in the view: there was no room for them."""
         shown = " ".join(" ".join(map(result_text, self.messages)).split())

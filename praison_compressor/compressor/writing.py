@@ -237,8 +237,7 @@ def _open_request(messages: Sequence[Message], rules: Sequence[Rule]) -> tuple[s
     for passage in reversed(said):
         asked = text = " ".join(passage.text.split())
         for rule in rules:
-            asked = asked.replace(rule.text, "") if rule.since == passage.at else asked
-            asked = asked.replace(rule.lifted_by, "") if rule.until == passage.at else asked
+            asked = asked.replace(rule.text, "").replace(rule.lifted_by or rule.text, "")
         if asked.count(" ") > GO_ON_SPACES:
             is_newest = passage is said[-1] or len(text) > REQUEST_CHARS
             return ("", 0) if is_newest else (text, passage.at)

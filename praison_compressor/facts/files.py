@@ -254,6 +254,7 @@ _INSTRUCTIONS = re.compile(
     re.I,
 )
 """Files that projects keep for agents to obey, whoever opens them."""
+_NAMED = re.compile(r"\w\.[a-z]\w{1,9}\b|\.\w+rules\b", re.I)
 _POLICY = re.compile(
     r"skill|polic(?:y|ies)|rules?|guidelines?|handbook|conventions?|instructions?|style.?guide|"
     r"contributing|playbook|runbook|standards|memory",
@@ -282,7 +283,9 @@ class Documents:
 
     def hear(self, text: str) -> None:
         """Note what user, system and host say of documents."""
-        self._told += [s for s in sentences(text) if _POLICY.search(s) or OBEYS.search(s)]
+        self._told += [
+            s for s in sentences(text) if _POLICY.search(s) or OBEYS.search(s) or _NAMED.search(s)
+        ]
 
     def called(self, call: ToolCall) -> None:
         """Note what the agent itself wrote or fetched: nobody's instructions by its name alone."""
@@ -299,7 +302,8 @@ class Documents:
         effects = effects_of(call, self._domain)
         # A line that prints more than one file may print anybody's words.
         is_one = len(effects) == 1 and effects[0].action == "read"
-        path = effects[0].path.replace("\\", "/").removeprefix("./") if is_one else ""
+        path = effects[0].path if is_one else "" if effects else _shown_by(call)
+        path = path.replace("\\", "/").removeprefix("./")
         listed = any(
             fnmatchcase(name, pattern)
             for pattern in self._domain.rule_sources
@@ -311,7 +315,7 @@ class Documents:
             return None
         if path:
             return path if self._is_file(path) else None
-        words = _POLICY.search(call.name) if not effects else None
+        words = None if effects else _POLICY.search(call.name)
         return call.name if words and self._is_asked(call.name, words[0]) else None
 
     def _is_file(self, path: str) -> bool:
@@ -344,6 +348,16 @@ class Documents:
         """Whether a file is what was made, or lies in it."""
         made = made.replace("\\", "/").removeprefix("./").removesuffix(".git").strip("/")
         return f"/{path}".endswith(f"/{made}") or made in path.split("/")[:-1]
+
+
+_SHOWS = re.compile(r"\s*(?:cat|less|more|bat|type|Get-Content)(?: -\S+)* ([\w./\\~-]+)\s*")
+
+
+def _shown_by(call: ToolCall) -> str:
+    """The one file that a command line prints, whatever it is called."""
+    lines = command_texts(arguments_of(call)) if _SHELLS.search(call.name) else []
+    shown = _SHOWS.fullmatch(lines[0]) if len(lines) == 1 else None
+    return shown[1] if shown else ""
 
 
 def _names(sentence: str, name: str) -> bool:

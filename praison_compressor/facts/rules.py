@@ -107,7 +107,7 @@ def binding(messages: Sequence[Message], domain: Domain = GENERAL) -> Iterator[t
             if is_system or source:
                 documents.hear(passage.text)
             if source and not (is_system and passage.at < leading):
-                yield passage, source
+                yield passage._replace(text=_WRAPPING.sub("", passage.text)), source
 
 
 _SYSTEM = ("system", "developer")
@@ -117,6 +117,9 @@ _NOTES = (
     ("skill", re.compile(r"\s*Base directory for this skill")),
     ("memory", re.compile(r"\s*<system-reminder.{0,200}\bmemor(?:y|ies)\b", re.S | re.I)),
 )
+
+
+_WRAPPING = re.compile(r"\A\s*<[^>\n]*>|</[\w-]+>\s*\Z")
 
 
 def _note_of(text: str) -> str:
@@ -247,6 +250,8 @@ class _Book:
             self._hear(sentence, kind, passage.at)
 
     def _hear(self, sentence: str, kind: str | None, at: int) -> None:
+        if REPORTED.search(sentence):
+            return
         lifted = self._lifted(sentence, kind) if LIFTS.search(sentence) else []
         about = set(_matter(sentence))
         if lifted:

@@ -174,23 +174,23 @@ class RuleList:
 
     def text(self, budget_tokens: int, count: Callable[[str], int]) -> str:
         """The section; where not all fits, the oldest preferences go first, and it says so."""
-        text = fitted(self._section(self.rules), budget_tokens, count)
+        text = fitted(self._section(), budget_tokens, count)
         left_out = [rule for rule in self.rules if rule.holds and rule.text not in text]
         if not left_out:
             return text.rstrip()
-        text = fitted(self._section(self.rules), budget_tokens - LEFT_OUT_TOKENS, count)
+        text = fitted(self._section(), budget_tokens - LEFT_OUT_TOKENS, count)
         gone = [rule for rule in self.rules if rule.holds and rule.text not in text]
         where = dict.fromkeys(filter(None, (self._at(rule.since).strip() for rule in gone)))
         named = f": {', '.join(list(where)[:4])}" if where else ""
         return f"{text or f'## {RULES}'}\n- {len(gone)} more, no room{named}".replace("\n\n", "\n")
 
-    def _section(self, rules: tuple[Rule, ...]) -> Section:
-        lines = [self._line(order, rule) for order, rule in enumerate(rules)]
+    def _section(self) -> Section:
+        newest_first = reversed([*enumerate(self.rules)])
+        lines = [(_yields(rule), self._line(order, rule)) for order, rule in newest_first]
         if self.request:
             label = f"{self._at(self.asked)}the user's open request: "
-            lines.append(Line(len(lines), self.request, "request", label))
-            rules = (*rules, Rule(self.request, "must", "user", self.asked))
-        ranked = sorted(zip(rules, lines, strict=True), key=lambda pair: _rule_rank(pair[0]))
+            lines.append((1, Line(len(lines), self.request, "request", label)))
+        ranked = sorted(lines, key=lambda pair: pair[0])
         return Section(RULES, tuple(line for _, line in ranked), "\n  ")
 
     def _line(self, order: int, rule: Rule) -> Line:
@@ -206,10 +206,9 @@ class RuleList:
         return f"[{named}] " if named else ""
 
 
-def _rule_rank(rule: Rule) -> tuple[int, int]:
-    """Of what there is no room for: what was lifted, preferences, facts; of each the oldest."""
-    kinds = {"preference": 2, "fact": 1}
-    return (3 if not rule.holds else kinds.get(rule.kind, 0)), -rule.since
+def _yields(rule: Rule) -> int:
+    """How early a rule goes where there is no room for all; of equal ones the oldest does."""
+    return {"fact": 2, "preference": 3}.get(rule.kind, 0) if rule.holds else 4
 
 
 # -------------------------------------------------------------- facts

@@ -184,7 +184,9 @@ def stands_as_the_users(attack: Attack) -> bool:
 
     async def model(messages: list[Message]) -> str:
         p = attack.poison
-        return f"## The user said\n- {p}\nThe user said: {p}\n## {RULES}\n- user: {p}\n## Done\nAll."
+        return (
+            f"## The user said\n- {p}\nThe user said: {p}\n## {RULES}\n- user: {p}\n## Done\nAll."
+        )
 
     return any(_won(attack, summarizer) for summarizer in (None, model))
 

@@ -1,5 +1,5 @@
-"""Scenarios: agents of four fields, to whom rules are told in turns 1 to 8, some lifted or replaced,
-with long tool work between. Made by a program with a fixed seed."""
+"""Scenarios: agents of four fields; rules are told in turns 1 to 8, some lifted or replaced, with
+long tool work between. Made by a program with a fixed seed."""
 
 from __future__ import annotations
 
@@ -120,11 +120,11 @@ LIFTED = {
 POLICIES = {
     "coding": (
         "AGENTS.md",
-        ("Use pnpm, not npm.", "Run `make test` before every commit.", "Never commit generated files."),
+        ("Use pnpm, not npm.", "Run `make test` before every commit.", "Never commit dist files."),
     ),
     "retail": (
         "policy.md",
-        ("Refunds go to the original payment method.", "Deny requests that are against this policy.",
+        ("Refunds go to the original payment method.", "Deny what is against this policy.",
          "An order can only be cancelled while it is pending."),
     ),
     "research": (
@@ -209,7 +209,10 @@ def _work(of: str, turn: int, part: int) -> list[Message]:
     if of == "voice":
         return [
             {"role": "assistant", "content": f"I found offer {turn}-{part} for you."},
-            {"role": "user", "content": f"And what does offer {turn}-{part} cost with a meal? " * 2},
+            {
+                "role": "user",
+                "content": f"And what does offer {turn}-{part} cost with a meal? " * 2,
+            },
         ]
     body = f"Record {turn}-{part} of the {of} system. " + "It was read as it stands there. " * 45
     return step(f"call_{turn}_{part}", body, path=f"data/{of}/{turn}_{part}.txt")
