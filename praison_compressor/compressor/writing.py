@@ -223,7 +223,8 @@ def _rule_lists(call: CompressCall, look: Look, plan: Plan, names: Sequence[str]
     return lists
 
 
-GO_ON_SPACES = 3
+GO_ON_WORDS = 4
+UNSPACED_CHARS = 12
 """Of "yes, please go on": what is to be done, a message before says."""
 REQUEST_CHARS = 800
 
@@ -238,7 +239,9 @@ def _open_request(messages: Sequence[Message], rules: Sequence[Rule]) -> tuple[s
         asked = text = " ".join(passage.text.split())
         for rule in rules:
             asked = asked.replace(rule.text, "").replace(rule.lifted_by or rule.text, "")
-        if asked.count(" ") > GO_ON_SPACES:
+        if len(asked.split()) > GO_ON_WORDS or (
+            not asked.isascii() and len(asked) > UNSPACED_CHARS
+        ):
             is_newest = passage is said[-1] or len(text) > REQUEST_CHARS
             return ("", 0) if is_newest else (text, passage.at)
     return "", 0

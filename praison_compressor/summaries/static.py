@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -147,8 +148,9 @@ def _within(text: str, budget_tokens: int, count: Callable[[str], int]) -> str:
 
 
 RULES = "Rules that hold (verbatim, binding; later words win)"
-LEFT_OUT_TOKENS = 30
-"""Of the line that says which rules there was no room for."""
+MOST_NAMED = 4
+"""Places told of rules for which there was no room."""
+NO_LIMIT = 10**9
 
 
 @dataclass(frozen=True)
@@ -174,24 +176,34 @@ class RuleList:
 
     def text(self, budget_tokens: int, count: Callable[[str], int]) -> str:
         """The section; where not all fits, the oldest preferences go first, and it says so."""
-        text = fitted(self._section(), budget_tokens, count)
-        left_out = [rule for rule in self.rules if rule.holds and rule.text not in text]
-        if not left_out:
-            return text.rstrip()
-        text = fitted(self._section(), budget_tokens - LEFT_OUT_TOKENS, count)
-        gone = [rule for rule in self.rules if rule.holds and rule.text not in text]
-        where = dict.fromkeys(filter(None, (self._at(rule.since).strip() for rule in gone)))
-        named = f": {', '.join(list(where)[:4])}" if where else ""
-        return f"{text or f'## {RULES}'}\n- {len(gone)} more, no room{named}".replace("\n\n", "\n")
+        lines = self._ranked()
 
-    def _section(self) -> Section:
+        def made(kept: int) -> str:
+            section = Section(RULES, tuple(line for _, line in lines[:kept]), "\n  ")
+            text = fitted(section, NO_LIMIT, count).rstrip()
+            gone = [rule for rule, _ in lines[kept:] if rule and rule.holds]
+            return f"{text or f'## {RULES}'}\n{self._left_out(gone)}" if gone else text
+
+        def is_too_long(kept: int) -> bool:
+            return count(made(kept)) > budget_tokens
+
+        kept = bisect_left(range(len(lines) + 1), True, key=is_too_long) - 1
+        return made(kept) if kept >= 0 else ""
+
+    def _left_out(self, gone: Sequence[Rule]) -> str:
+        where = dict.fromkeys(filter(None, (self._at(rule.since).strip() for rule in gone)))
+        named = f": {', '.join([*where][:MOST_NAMED])}" if where else ""
+        return f"- {len(gone)} more, no room{named}"
+
+    def _ranked(self) -> list[tuple[Rule | None, Line]]:
+        """The lines, of which the last go first; the request has no rule."""
         newest_first = reversed([*enumerate(self.rules)])
-        lines = [(_yields(rule), self._line(order, rule)) for order, rule in newest_first]
+        lines: list[tuple[Rule | None, Line]]
+        lines = [(rule, self._line(order, rule)) for order, rule in newest_first]
         if self.request:
             label = f"{self._at(self.asked)}the user's open request: "
-            lines.append((1, Line(len(lines), self.request, "request", label)))
-        ranked = sorted(lines, key=lambda pair: pair[0])
-        return Section(RULES, tuple(line for _, line in ranked), "\n  ")
+            lines.append((None, Line(len(lines), self.request, "request", label)))
+        return sorted(lines, key=lambda pair: _yields(pair[0]))
 
     def _line(self, order: int, rule: Rule) -> Line:
         if rule.until is not None:
@@ -206,8 +218,10 @@ class RuleList:
         return f"[{named}] " if named else ""
 
 
-def _yields(rule: Rule) -> int:
-    """How early a rule goes where there is no room for all; of equal ones the oldest does."""
+def _yields(rule: Rule | None) -> int:
+    """How early a line goes where there is no room for all; of equal ones the oldest does."""
+    if rule is None:
+        return 1
     return {"fact": 2, "preference": 3}.get(rule.kind, 0) if rule.holds else 4
 
 
