@@ -127,6 +127,11 @@ class CompressorConfig:
     not the user's words, nor the tool's. Those of well-known hosts ("<system-reminder") are
     known."""
 
+    rule_sources: tuple[str, ...] = ()
+    """Documents whose rules bind your agent, by path, file name or pattern ("policies/*.md"), and
+    tools whose results do ("get_policy"). Those that user, system or host tell it to follow, and a
+    project's own AGENTS.md and its like, are known; nothing else that a tool returns ever binds."""
+
     recall: bool | None = None
     """The agent has the recall tools: each summary and each masked output says how to read its
     originals with them. None: in the host for agents that call tools, from their first compression
@@ -205,7 +210,8 @@ class CompressorConfig:
         object.__setattr__(self, "tool_policies", _policies(self.tool_policies))
         object.__setattr__(self, "fact_tools", _fact_tools(self.fact_tools))
         object.__setattr__(self, "fact_patterns", _fact_patterns(self.fact_patterns))
-        object.__setattr__(self, "host_prefixes", _prefixes(self.host_prefixes))
+        for name in ("host_prefixes", "rule_sources"):
+            object.__setattr__(self, name, _texts(name, getattr(self, name)))
         ratios = "trigger_ratio target_ratio fold_ratio soft_ratio large_result_share"
         for name in ratios.split():
             self._require(name, "a number above 0 and up to 1", lambda v: 0 < v <= 1)
@@ -404,9 +410,9 @@ def _check_prompt(given: Any) -> None:
     )
 
 
-def _prefixes(given: Any) -> tuple[str, ...]:
-    """Openings of a host's texts, checked: a text alone would be read letter by letter."""
+def _texts(name: str, given: Any) -> tuple[str, ...]:
+    """The texts of an option, checked: a text alone would be read letter by letter."""
     sound = isinstance(given, (list, tuple)) and all(isinstance(p, str) and p for p in given)
     if not sound:
-        raise ConfigError(f"host_prefixes={given!r}: expected a list of texts that are not empty")
+        raise ConfigError(f"{name}={given!r}: expected a list of texts that are not empty")
     return tuple(given)

@@ -18,14 +18,14 @@ from .demo import demo
 from .doctor import doctor
 from .evaluating import eval_
 from .report import report
-from .sessions import lineage, search, sessions, show, status
+from .sessions import lineage, rules, search, sessions, show, status
 from .terminal import BAD_INPUT, DOES_NOT_FIT, LEDGER, complain
 
 NAME = "praison-compressor"
 
 COMMANDS: tuple[Callable[..., None], ...] = (
     *(compress, inspect, mask, report, eval_, demo, doctor),
-    *(sessions, lineage, show, status, search),
+    *(sessions, lineage, show, status, search, rules),
     *(restore, resume, new, verify, forget, export, import_),
 )
 

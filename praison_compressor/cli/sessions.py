@@ -1,8 +1,9 @@
-"""The commands that look into a store: sessions, their lineage, their segments, their words."""
+"""The commands that look into a store: sessions, their lineage, segments, words and rules."""
 
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -11,17 +12,19 @@ import typer
 
 from ..compressor.context_compressor import ContextCompressor
 from ..config import CompressorConfig
+from ..facts import Domain, rules_in
 from ..ledger.passages import lines_of, passages, terms
 from ..ledger.references import HOW, Reference, parse
 from ..ledger.segments import FORGOTTEN, Entry, Epoch, Segment, Session, Usage, in_force
 from ..ledger.words import Hit
-from ..messages import text_of
+from ..messages import read, text_of
 from ..messages.display import excerpt, in_words, one_line, when
 from ..summaries.prompts import rendering
 from ..tokens.models import input_price
 from ..view.frame import unframe
-from .options import STORED_WHEN, Place, SessionId, command, flag, only, option
+from .options import STORED_WHEN, Conversation, Place, SessionId, command, flag, only, option
 from .terminal import Answer, Line, Panel, Piece, Table, Unusable, money, number
+from .transcripts import read_one
 
 if TYPE_CHECKING:
     from ..ledger.sql.store import SqlStore
@@ -291,3 +294,43 @@ def _where(hit: Hit, entries: Sequence[Entry], query: str) -> str | None:
     if best is None or best.last - best.first + 1 == len(lines):
         return str(found)
     return str(found.lines(best.first, best.last))
+
+
+# ---------------------------------------------------------------- rules
+
+
+@command
+def rules(
+    what: Annotated[
+        str,
+        typer.Argument(metavar="SESSION|FILE", help="A session of the store, or a transcript."),
+    ],
+    place: Place,
+    config: Annotated[CompressorConfig, only("host_prefixes", "rule_sources")],
+    conversation: Conversation = None,
+) -> Answer:
+    """List the rules that bind the agent, who said each and where, and what lifted the others.
+
+    Read from what the user said, and from documents that the agent loaded as instructions.
+
+    $ praison-compressor rules talk.jsonl
+    """
+    if os.path.isfile(what):
+        messages: Sequence[Any] = read(read_one(what, conversation)).messages
+    else:
+        with place.open() as store:
+            messages = store.transcript(existing(store, place.namespace, what))
+    found = rules_in(messages, domain=Domain.of(config))
+    if not found:
+        return Answer([], [f"{what}: no rules."])
+    rows = [
+        (rule.kind, rule.source, rule.since + 1, "" if rule.holds else "lifted", rule.text)
+        for rule in found
+    ]
+    columns = ("kind", "who said it", "message#", "", "words")
+    lifted = [
+        f'Message {rule.until + 1} lifted "{one_line(rule.text)}": {one_line(rule.lifted_by)}'
+        for rule in found
+        if rule.until is not None
+    ]
+    return Answer([asdict(rule) for rule in found], [Table(columns, rows), *lifted])

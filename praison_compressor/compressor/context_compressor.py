@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import CompressorConfig, Event, Hook, Listener, whole
 from ..errors import CompressorError, LedgerError
+from ..facts import Domain
 from ..ledger.memory import MemoryStore
 from ..ledger.recall import Recall
 from ..ledger.segments import Segment, Session, Store, undoing
@@ -25,7 +26,7 @@ from .background import Background
 from .call import CompressCall, Options, budget_of, call_of, config_of
 from .pipeline import Pipeline, Planned
 from .preview import ContextUse, Preview, context_use_of, preview_of
-from .result import CompressResult
+from .result import CompressResult, Origin
 from .sessions import Sessions, added_to
 from .telemetry import Telemetry
 
@@ -242,8 +243,9 @@ class ContextCompressor:
             room = whole("token_budget", token_budget)
         if size <= room:
             session = self.store.open(self.config.namespace, session_id)
+            origin = Origin(messages, domain=Domain.of(self.config))
             return CompressResult(
-                messages, "full", size, size, session.tip, session.parent, summary_method=None
+                messages, "full", size, size, session.tip, session.parent, None, origin=origin
             )
         return self.compress_sync(
             messages, session_id=session_id, target_tokens=token_budget, extends=False

@@ -364,7 +364,9 @@ class Pipeline:
             )
         # What is cut in its middle says so in its place, as a masked output does.
         status = "summarized" if fit.segments else "masked"
-        return replace(fit, tokens_before=whole.tokens_before, context_status=status)
+        # And may have been a rule.
+        origin = replace(whole.origin, hidden=frozenset(range(len(whole.origin.messages))))
+        return replace(fit, tokens_before=whole.tokens_before, context_status=status, origin=origin)
 
     def _statically(self, call: CompressCall, session: Session) -> CompressResult:
         look = self.projector.look(call, session)

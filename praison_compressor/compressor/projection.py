@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ..errors import LedgerError
+from ..facts import Domain
+from ..facts.rules import binding
 from ..ledger.segments import DROPPED, Entry, Outline, Segment, Session, Store, in_force
 from ..messages import Message, digest
 from ..messages.digests import MessageCache, Seen
@@ -171,6 +173,10 @@ class Projector:
         # As the store would write them, so that the plan counts what will be sent.
         found = dict(zip(found, self._stored(call, list(found.values())), strict=True))
         if names is None:
+            # One line would hide what binds: it goes with a summary, which tells it verbatim.
+            texts = binding(layout.transcript.messages, Domain.of(call.config))
+            bind = {passage.at for passage, _ in texts if passage.source == "result"}
+            found = {index: line for index, line in found.items() if index not in bind}
             look.lines.update(found)
         return found
 

@@ -9,20 +9,32 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..config import Event
-from ..facts import Coverage, coverage
+from ..facts import GENERAL, Coverage, Domain, Rule, coverage, rules_in
 from ..ledger.segments import Segment, Usage
 from ..ledger.tools import SCHEMAS
-from ..messages import Message
+from ..messages import Message, result_text
+from ..messages.forks import lazy
 from ..summaries.prompts import rendering
 from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
 from ..tokens.models import cached_input_price, input_price
+from ..view.frame import escape
 from .call import CompressCall, Look
 
 __all__ = [
     "CompressResult",
     "result_of",
 ]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a view was made from: its rules are read from there, if somebody asks."""
+
+    messages: Sequence[Message] = ()
+    hidden: frozenset[int] = frozenset()
+    """Positions of the messages that do not stand in the view as they are."""
+    domain: Domain = GENERAL
 
 
 @dataclass(frozen=True)
@@ -66,10 +78,27 @@ class CompressResult:
     recall_tools: tuple[Callable[..., str], ...] = field(default=(), repr=False, compare=False)
     """Two functions that search and read what the view leaves out, to give to the model as tools;
     none while nothing is left out. `recall_schemas` describes them to it."""
+    origin: Origin = field(default=Origin(), repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
         # Tools hold a store: a process that a result is handed to has its own.
-        return {**vars(self), "recall_tools": ()}
+        told = {"rules": self.rules, "dropped_rules": self.dropped_rules}
+        return {**vars(self), "recall_tools": (), "origin": Origin(), **told}
+
+    @lazy
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules of the whole conversation, as they were said; those lifted have an `until`."""
+        return rules_in(self.origin.messages, domain=self.origin.domain)
+
+    @lazy
+    def dropped_rules(self) -> tuple[Rule, ...]:
+        """The rules that hold and stand nowhere in the view: there was no room for them."""
+        shown = " ".join(" ".join(map(result_text, self.messages)).split())
+        return tuple(
+            rule
+            for rule in self.rules
+            if rule.holds and rule.since in self.origin.hidden and escape(rule.text) not in shown
+        )
 
     @property
     def recall_schemas(self) -> list[dict[str, Any]]:
@@ -166,6 +195,11 @@ def result_of(
         masked_secrets=sum(segment.secrets for segment in standing),
         written=tuple(written),
         model=call.config.model,
+        origin=Origin(
+            layout.transcript.messages,
+            frozenset(n for start, end, _ in layout.standing() for n in range(start, end)),
+            Domain.of(call.config),
+        ),
     )
 
 

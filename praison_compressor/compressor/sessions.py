@@ -222,6 +222,7 @@ def added_to(
     known = [*last.known, *(entry.plain for entry in seen)]
     # The view is built anew for every caller, from the messages of his call: his to edit.
     view = shown(messages, last.standing)
+    result = replace(result, origin=replace(result.origin, messages=known))
     return replace(last, known=known, result=result), replace(result, messages=view)
 
 

@@ -12,17 +12,19 @@ from typing import Literal
 
 from ..config import CompressorConfig, Event, Hook
 from ..errors import SummaryError
-from ..facts import Domain
+from ..facts import Domain, Rule, rules_in
+from ..facts.passages import passages
 from ..ledger.segments import Usage
+from ..messages import Message
 from ..summaries.prompts import rendering
 from ..summaries.protocol import Brief, Prefix, Summarizer, Written, billed
 from ..summaries.retries import Breaker, LearnedWindows
-from ..summaries.static import FactFinder, carried_on, without_added
+from ..summaries.static import FactFinder, RuleList, carried_on, without_added
 from ..summaries.threads import begin
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
 from ..view.frame import unframe
-from ..view.jobs import Job, view_tokens
+from ..view.jobs import SMALLEST_SUMMARY, Job, view_tokens
 from ..view.plan import Plan, tail_to_give, with_longer_tail, with_shorter_tail
 from .call import CompressCall, Look
 
@@ -247,19 +249,94 @@ def briefs_for(call: CompressCall, look: Look, plan: Plan, *, recorded: bool = T
     outside = (*messages[: look.layout.head_end], *messages[plan.tail_start :])
     visible = "\n".join(rendering(outside))
     spare = tail_to_give(look.layout, plan)
+    names = [f"s{n}" if recorded else "" for n in range(first, first + len(plan.jobs))]
     return [
-        _brief(call, look, job, f"s{n}" if recorded else "", visible, spare)
-        for n, job in enumerate(plan.jobs, first)
+        _brief(call, look, job, name, visible, spare, rules)
+        for job, name, rules in zip(
+            plan.jobs, names, _rule_lists(call, look, plan, names), strict=True
+        )
     ]
 
 
-def _references(look: Look, job: Job, name: str) -> tuple[str, ...]:
-    """By which the archive reads each message of a job: their places as they came.
+def _rule_lists(call: CompressCall, look: Look, plan: Plan, names: Sequence[str]) -> list[RuleList]:
+    """The rules that each text carries: the last with room for them all that the view leaves out
+    up to its end, so that they stand together; one behind it those of its own stretch."""
+    messages = look.layout.transcript.messages
+    found = rules_in(messages, domain=Domain.of(call.config))
+    large = [job for job in plan.jobs if job.room >= 2 * SMALLEST_SUMMARY] or [*plan.jobs]
+    carrier = max(large, key=lambda job: job.end, default=None)
+    references = _all_references(look, plan, names) if call.config.recall else {}
+    lists = []
+    for job in plan.jobs:
+        if carrier is None or job.end < carrier.end:
+            lists.append(RuleList())
+            continue
+        own = range(look.layout.head_end if job is carrier else job.start, job.end)
+        request, asked = _open_request(messages, found) if job is carrier else ("", 0)
+        said = request if asked in own else ""
+        # What may not be dropped stands as it is.
+        left_out = {index for index in own if look.layout.allowed[index]}
+        lists.append(RuleList(_told(found, left_out), references, said, asked))
+    return lists
+
+
+GO_ON_WORDS = 4
+UNSPACED_CHARS = 12
+"""Of "yes, please go on": what is to be done, a message before says."""
+REQUEST_CHARS = 800
+
+
+def _open_request(messages: Sequence[Message], rules: Sequence[Rule]) -> tuple[str, int]:
+    """What the user asked for last, and where, if the newest message only says to go on.
+
+    A message of nothing but rules asks for nothing.
+    """
+    said = [passage for passage in passages(messages) if passage.source == "user"]
+    for passage in reversed(said):
+        asked = text = " ".join(passage.text.split())
+        for rule in rules:
+            asked = asked.replace(rule.text, "").replace(rule.lifted_by or rule.text, "")
+        if len(asked.split()) > GO_ON_WORDS or (
+            not asked.isascii() and len(asked) > UNSPACED_CHARS
+        ):
+            is_newest = passage is said[-1] or len(text) > REQUEST_CHARS
+            return ("", 0) if is_newest else (text, passage.at)
+    return "", 0
+
+
+def _told(rules: Sequence[Rule], left_out: set[int]) -> tuple[Rule, ...]:
+    """The rules that a list tells for these messages: those that hold, and the newest that do not:
+    their words may stand above it as if they did."""
+    newest = [rule for rule in rules if rule.until in left_out][-MOST_LIFTED:]
+    return tuple(r for r in rules if r in newest or (r.holds and r.since in left_out))
+
+
+MOST_LIFTED = 8
+
+
+def _all_references(look: Look, plan: Plan, names: Sequence[str]) -> dict[int, str]:
+    """By which the archive reads each message that the view leaves out after the plan."""
+    numbers = {id(segment): n for n, segment in enumerate(look.layout.segments, 1)}
+    runs = [
+        (start, end, f"s{numbers[id(segment)]}")
+        for start, end, segment in look.layout.standing()
+        if id(segment) in numbers
+    ]
+    runs += [(job.start, job.end, name) for job, name in zip(plan.jobs, names, strict=True) if name]
+    return {
+        index: named
+        for start, end, name in runs
+        for index, named in enumerate(_references(look, start, end, name), start)
+    }
+
+
+def _references(look: Look, start: int, end: int, name: str) -> tuple[str, ...]:
+    """By which the archive reads each message of a run: their places as they came.
 
     One that was made up in repair leads to the message before it; one that the archive had no room
     for leads nowhere.
     """
-    origins = look.layout.transcript.origins[job.start : job.end]
+    origins = look.layout.transcript.origins[start:end]
     places = {o: n for n, o in enumerate(sorted(o for o in origins if o is not None), 1)}
     found, last, place = [], -1, 1
     for origin in origins:
@@ -270,7 +347,13 @@ def _references(look: Look, job: Job, name: str) -> tuple[str, ...]:
 
 
 def _brief(
-    call: CompressCall, look: Look, job: Job, reference: str, visible: str, spare: int
+    call: CompressCall,
+    look: Look,
+    job: Job,
+    reference: str,
+    visible: str,
+    spare: int,
+    rules: RuleList,
 ) -> Brief:
     layout, messages = look.layout, look.layout.transcript.messages
     # A static text is written anew from the originals; only a model's prose is carried on.
@@ -301,10 +384,13 @@ def _brief(
         tools=call.tools or (),
         reference=reference,
         # Who cannot follow them has the room for facts instead: a third of a summary, on each fact.
-        references=_references(look, job, reference) if reference and call.config.recall else (),
+        references=_references(look, job.start, job.end, reference)
+        if reference and call.config.recall
+        else (),
         recall=bool(call.config.recall),
         instructions=call.config.summary_instructions,
         prefix=_prefix(call, look, job),
+        rules=rules,
     )
 
 

@@ -10,6 +10,7 @@ In the order in which data passes them:
 - `commands`: commands, searches and fetches with what came of them; which still fail
 - `values`, `corrections`: the user's words, and which of their values no longer hold
 - `identifiers`: names that nobody could guess, the clauses that bind them, what each is worth
+- `rules`: `rules_in`, what binds the agent, who said it, and what was lifted since
 - `extraction`: `extract`, one pass over a segment; notes and todo lists
 - `coverage`: `coverage` and `missing`, what a text holds of the facts and what it lacks
 - `details`: the clauses that are worth most for their tokens
@@ -19,6 +20,7 @@ In the order in which data passes them:
 from .coverage import Coverage, coverage, missing
 from .extraction import extract
 from .model import (
+    GENERAL,
     CommandFact,
     Domain,
     Excerpt,
@@ -30,8 +32,10 @@ from .model import (
     Todo,
 )
 from .rendering import render
+from .rules import Rule, rules_in
 
 __all__ = [
+    "GENERAL",
     "CommandFact",
     "Coverage",
     "Domain",
@@ -40,10 +44,12 @@ __all__ = [
     "FileFact",
     "Identifier",
     "Note",
+    "Rule",
     "Said",
     "Todo",
     "coverage",
     "extract",
     "missing",
     "render",
+    "rules_in",
 ]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ..messages import ToolCall
 from .files import action_of, command_texts, names_a_file
-from .model import GENERAL, CommandFact, Domain, Rule
+from .model import GENERAL, CommandFact, Domain, ToolAction
 from .outcomes import Outcome
 from .passages import arguments_of, key_of
 from .shell import programs
@@ -35,7 +35,7 @@ def command_fact(
 ) -> CommandFact | None:
     """The call as a command with its outcome, or None if it is neither command nor search."""
     arguments = arguments_of(call)
-    rule = domain.rule(call.name)
+    rule = domain.action(call.name)
     if rule is None:
         kind = _kind(call.name, arguments)
     else:
@@ -88,7 +88,7 @@ def _run_texts(arguments: Any) -> list[str]:
     return found or [code] * bool(code)
 
 
-def _spoken(call: ToolCall, arguments: Any, kind: str, rule: Rule | None) -> str:
+def _spoken(call: ToolCall, arguments: Any, kind: str, rule: ToolAction | None) -> str:
     text = ""
     if kind == "command":
         text = " && ".join(command_texts(arguments, rule) if rule else _run_texts(arguments))
@@ -98,7 +98,7 @@ def _spoken(call: ToolCall, arguments: Any, kind: str, rule: Rule | None) -> str
     return flat if len(flat) <= COMMAND_CHARS else flat[: COMMAND_CHARS - 1] + "…"
 
 
-def _values(arguments: Any, rule: Rule | None) -> list[str]:
+def _values(arguments: Any, rule: ToolAction | None) -> list[str]:
     if not isinstance(arguments, Mapping):
         return [str(arguments)]
     if rule is not None and rule.argument:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from .language import STANDING, UNSPACED
+from .language import UNSPACED
 from .model import Excerpt, Note, Said
 from .passages import Passage
 from .values import Claim, alike, claim_of, topic_of
@@ -40,13 +40,125 @@ def _records(passage: Passage) -> Iterator[Said]:
     """A long paste is the user's material, not the user's words: it comes after them."""
     long = len(passage.text) > PASTE_CHARS or passage.text.count("\n") > PASTE_LINES
     seen = 0
+    own = own_text(passage.text)
+    flat = passage.text if own is passage.text else " ".join(own.split())
     for number, sentence in enumerate(sentences(passage.text)):
         seen += len(sentence) + 1
         pasted = 0 if not long or number < OPENING_SENTENCES else 1 + (seen > PASTE_KEPT_CHARS)
         if pasted and sentence.count(" ") < 2 and sentence.isascii():
             continue
-        standing = not pasted and bool(STANDING.search(sentence))
-        yield Said(passage.at, sentence, standing, pasted)
+        quoted = flat is not passage.text and sentence not in flat
+        yield Said(passage.at, sentence, pasted, quoted)
+
+
+# -------------------------------------------------------------- the writer's own
+
+
+MATERIAL = re.compile(
+    r"^[ \t]*(?P<fence>```|~~~)[^\n]*\n(?:.*?^[ \t]*(?P=fence)[^\n]*$|.*\Z)|^[ \t]*>[^\n]*$|"
+    r"^[ \t]*<(?P<tag>[a-zA-Z][\w-]*)\b[^>\n]*>.*?</(?P=tag)>",
+    re.M | re.S,
+)
+"""Fenced, quoted and tagged text: what a person hands on."""
+_HANDS_ON = re.compile(
+    r"^[^\n]{0,200}\b(?:e?mail|page|article|log|output|ticket|message|document|text|snippet|code|"
+    r"error|report|transcript|review|issue|readme|quote|content|says|said|wrote|writes|got this|"
+    r"response|reply|result|website|post|comment|seite|text|página|correo)\b[^\n]{0,60}[:：][ "
+    r"\t]*$",
+    re.M | re.I,
+)
+"""A line that announces somebody else's words, down to the end of the message."""
+RULES_BELOW = re.compile(
+    r"\b(?:rules?|requirements?|constraints?|guidelines?|conventions?|do'?s|polic(?:y|ies)|"
+    r"preferences?|regeln|anforderungen|règles|consignes|reglas|normas|requisitos)\b|\b(?:always|"
+    r"must|please|should|important)\W*$|规则|要求|注意|ルール|条件",
+    re.I,
+)
+BANS_BELOW = re.compile(
+    r"\b(?:do not|don'?ts?|never|must not|avoid|forbidden|not allowed|niemals|verboten|jamais|"
+    r"nunca|prohibid[oa])\b\W*$|(?:禁止|不要)\W*$",
+    re.I,
+)
+_ITEM = re.compile(r"(?:[-*+•]|\(?\d{1,3}[.)]|\[[ xX]\])\s+")
+_NUMBERED = re.compile(r"^[ \t]*\d+[ \t]*(?:→|\t|\||: )", re.M)
+_ABBREVIATED = re.compile(
+    r"\b(?:e\.g|i\.e|vs|etc|no|dr|mr|mrs|ms|approx|z\.b|bzw|ca|p\.ex|incl)\.$", re.I
+)
+WRAPPED_CHARS = 55
+"""A line of as many that ends without a stop goes on in the next one."""
+
+
+def own_text(text: str) -> str:
+    """A message without what it hands on; the very same where that is nothing."""
+    if any(mark in text for mark in ("```", "~~~", ">")):
+        text = MATERIAL.sub("\n", text)
+    given = _HANDS_ON.search(text)
+    return text[: given.end()] if given and not RULES_BELOW.search(given[0]) else text
+
+
+def own_sentences(text: str, *, written: bool = False) -> Iterator[tuple[str, str]]:
+    """Each sentence of a message that is its writer's own, and what announced the list it is in.
+
+    Left out is what is handed on: fenced, quoted and tagged text, what stands below a line that
+    announces it, and of a long message all but its beginning and its lists of rules. `written`: the
+    text is a document, all of which is its writer's.
+    """
+    text = MATERIAL.sub("\n", text) if written else own_text(text)
+    long = not written and (len(text) > PASTE_CHARS or text.count("\n") > PASTE_LINES)
+    lead, seen = "", 0
+    for block, is_item in _blocks(text):
+        lead = lead if is_item else ""
+        if block.startswith("#"):
+            lead = block.lstrip("# ")
+            continue
+        for sentence in _whole_sentences(block):
+            seen += 1
+            announced = bool(RULES_BELOW.search(lead) or BANS_BELOW.search(lead))
+            if sentence.rstrip("*_ ").endswith((":", "：")):
+                lead = sentence
+            elif not long or announced or seen <= OPENING_SENTENCES:
+                yield sentence, lead if is_item else ""
+
+
+def _blocks(text: str) -> Iterator[tuple[str, bool]]:
+    """Paragraphs, headings and items of lists, each on one line; whether it is an item."""
+    current, is_item, last = "", False, ""
+    for raw in _NUMBERED.sub("", text).split("\n"):
+        line = raw.strip()
+        item = _ITEM.match(line)
+        if (
+            current
+            and line
+            and not item
+            and not line.startswith(("#", "|"))
+            and _goes_on(last, line)
+        ):
+            current, last = f"{current} {line}", line
+            continue
+        if current:
+            yield current, is_item
+        current, last = line[item.end() :] if item else line, line
+        is_item = bool(item) or (is_item and raw[:1] in " \t" and bool(line))
+        if line.startswith("|") or set(line) <= set("-=*_ "):
+            current = ""
+    if current:
+        yield current, is_item
+
+
+def _goes_on(line: str, following: str) -> bool:
+    ended = line.endswith((".", "!", "?", ":", "。", "！", "？", "："))
+    return not ended and (len(line) >= WRAPPED_CHARS or following[:1].islower())
+
+
+def _whole_sentences(block: str) -> Iterator[str]:
+    held = ""
+    for part in sentences(block):
+        held = f"{held} {part}".strip()
+        if not _ABBREVIATED.search(held):
+            yield held
+            held = ""
+    if held:
+        yield held
 
 
 # -------------------------------------------------------------- corrections
@@ -79,7 +191,8 @@ def supersede(records: Sequence[Said]) -> tuple[Said, ...]:
     recent: deque[_Held] = deque(maxlen=LOOK_BACK)
     held: list[_Held | None] = []
     for record in records:
-        short = not record.pasted and len(record.text) <= CLAIM_CHARS
+        typed = not (record.pasted or record.quoted)
+        short = typed and len(record.text) <= CLAIM_CHARS
         claim = claim_of(record.index, record.text) if short else None
         held.append(_heard(claim, recent) if claim else None)
     return tuple(_marked(record, one) for record, one in zip(records, held, strict=True))

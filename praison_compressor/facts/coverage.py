@@ -11,6 +11,7 @@ from ..messages.display import in_words
 from .extraction import extract
 from .identifiers import Classifier
 from .model import DONE, GENERAL, CommandFact, Domain, Facts, FileFact, Note, Said, Todo
+from .rules import rules_in
 
 MATTERS = 0.05
 COMMAND_CHARS = 80
@@ -169,7 +170,10 @@ def probe(
     shown = {n for n, message in enumerate(messages) if content_digest(message) in standing}
     seen = Text("\n".join(map(in_words, view)), facts.patterns)
     found = []
-    for kind, items in _expected(facts).items():
+    rules = [
+        Note(rule.text, rule.since) for rule in rules_in(messages, domain=domain) if rule.holds
+    ]
+    for kind, items in _expected(facts, rules).items():
         answer = None if answers is None else Text(answers.get(kind, ""), facts.patterns)
         lacking = [
             item
@@ -185,11 +189,11 @@ def probe(
 Item = Said | FileFact | CommandFact | Todo | Note
 
 
-def _expected(facts: Facts) -> dict[str, list[Item]]:
+def _expected(facts: Facts, rules: Sequence[Note]) -> dict[str, list[Item]]:
     asked = sorted({0, len(facts.user) - 1}) if facts.user else []
     return {
         "task": [facts.user[n] for n in asked],
-        "rules": [item for item in facts.user if item.standing and item.superseded_by is None],
+        "rules": [*rules],
         "files": [item for item in facts.files if item.action not in READING],
         "failures": [item for item in facts.commands if item.still_fails],
         "next": [item for item in facts.todos if item.status not in DONE] or list(facts.last_words),

@@ -1,16 +1,19 @@
-"""The trail of files: each with the last thing done to it, from the calls that did it."""
+"""The trail of files, each with the last thing done to it, and the documents that bind an agent."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from typing import Any
 
 from ..config import FILE_ACTIONS
 from ..messages import ToolCall
-from .model import GENERAL, Domain, FileFact, Rule
+from .corrections import sentences
+from .language import DISOBEYS, OBEYS, READS
+from .model import GENERAL, Domain, FileFact, ToolAction
 from .outcomes import Outcome
-from .passages import arguments_of, key_of
+from .passages import argument_values, arguments_of, key_of
 from .shell import Effect, applies_a_patch, effects, failing, spoken
 
 _SHELL_KEYS = ("command", "cmd", "commands", "commandline", "script", "input")
@@ -37,7 +40,7 @@ _MAX_PATH = 300
 def effects_of(call: ToolCall, domain: Domain = GENERAL) -> list[Effect]:
     """The files one call touches; what the domain says of a tool counts before its name."""
     arguments = arguments_of(call)
-    rule = domain.rule(call.name)
+    rule = domain.action(call.name)
     if rule is not None:
         return _ruled(call, rule, arguments)
     if isinstance(arguments, str):
@@ -73,7 +76,7 @@ def _verb(name: str) -> str | None:
     return next((action for action, pattern in _VERBS if pattern.search(name)), None)
 
 
-def _ruled(call: ToolCall, rule: Rule, arguments: Any) -> list[Effect]:
+def _ruled(call: ToolCall, rule: ToolAction, arguments: Any) -> list[Effect]:
     """The files of a tool whose rule is known."""
     if rule.action == "command":
         return [found for text in command_texts(arguments, rule) for found in effects(text)]
@@ -84,7 +87,7 @@ def _ruled(call: ToolCall, rule: Rule, arguments: Any) -> list[Effect]:
     return list(_named(call.name, rule.action, arguments))
 
 
-def command_texts(arguments: Any, rule: Rule | None = None) -> list[str]:
+def command_texts(arguments: Any, rule: ToolAction | None = None) -> list[str]:
     """The command lines among a call's arguments: those of the first argument that has any."""
     if isinstance(arguments, str):
         return [arguments]
@@ -158,8 +161,8 @@ def _shelled(call: ToolCall, text: str) -> list[Effect]:
 
 
 _PATCH = re.compile(
-    r"^\*\*\* (Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$"
-    r"|^--- (?:a/)?(\S+).*\n\+\+\+ (?:b/)?(\S+)",
+    r"^\*\*\* (Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$|^--- (?:a/)?(\S+).*\n\+\+\+ "
+    r"(?:b/)?(\S+)",
     re.M,
 )
 _PATCH_VERB = {"Add": "created", "Update": "edited", "Delete": "deleted"}
@@ -240,3 +243,122 @@ class Trail:
 
 def _ends_with(long: str, end: str) -> bool:
     return "/" in end and not end.startswith(("/", "~", "..")) and long.endswith("/" + end)
+
+
+# -------------------------------------------------------------- documents that bind
+
+
+_INSTRUCTIONS = re.compile(
+    r"(?:^|[/\\])(?:(?:AGENTS|CLAUDE|GEMINI|QWEN|CRUSH|WARP)(?:\.local)?\.md|\.cursorrules|"
+    r"\.windsurfrules|\.clinerules|\.goosehints|copilot-instructions\.md|\.cursor/rules/[^/]+)$",
+    re.I,
+)
+"""Files that projects keep for agents to obey, whoever opens them."""
+_NAMED = re.compile(r"\w\.[a-z]\w{1,9}\b|\.\w+rules\b", re.I)
+_POLICY = re.compile(
+    r"skill|polic(?:y|ies)|rules?|guidelines?|handbook|conventions?|instructions?|style.?guide|"
+    r"contributing|playbook|runbook|standards|memory",
+    re.I,
+)
+"""Names of documents that are written to be obeyed, where somebody says to read them."""
+_PROSE = re.compile(
+    r"\.(?:mdc?|markdown|txt|rst|adoc|org|html?|pdf|docx?|cursorrules|\w+rules|goosehints)$"
+)
+_FOREIGN = frozenset(
+    "node_modules vendor vendored third_party third-party site-packages dist-packages venv .venv "
+    "tmp temp download downloads attachment attachments upload uploads inbox cache .cache "
+    "scraped crawl dist build fixtures testdata examples samples".split()
+)
+"""Folders of what others made."""
+_FETCHES = re.compile(r"\b(?:clone|curl|wget|unzip|tar|fetch|download|aria2c|scp|gh repo)\b")
+
+
+class Documents:
+    """Which of the documents that an agent reads are its instructions."""
+
+    def __init__(self, domain: Domain) -> None:
+        self._domain = domain
+        self._told: list[str] = []
+        self._foreign: list[str] = []
+
+    def hear(self, text: str) -> None:
+        """Note what user, system and host say of documents."""
+        self._told += [
+            s for s in sentences(text) if _POLICY.search(s) or OBEYS.search(s) or _NAMED.search(s)
+        ]
+
+    def called(self, call: ToolCall) -> None:
+        """Note what the agent itself wrote or fetched: nobody's instructions by its name alone."""
+        arguments = arguments_of(call)
+        made = [e for e in effects_of(call, self._domain) if e.action in ("created", "moved")]
+        self._foreign += [name for effect in made for name in (effect.path, effect.target) if name]
+        text = " ".join(argument_values(arguments))
+        if _FETCHES.search(f"{call.name} {text}"):
+            self._foreign += re.findall(r"[\w.-]{3,}", text)
+
+    def source(self, call: ToolCall) -> str | None:
+        """The name of the document that a call reads, where that is instructions."""
+        values = list(argument_values(arguments_of(call)))
+        effects = effects_of(call, self._domain)
+        # A line that prints more than one file may print anybody's words.
+        is_one = len(effects) == 1 and effects[0].action == "read"
+        path = effects[0].path if is_one else "" if effects else _shown_by(call)
+        path = path.replace("\\", "/").removeprefix("./")
+        listed = any(
+            fnmatchcase(name, pattern)
+            for pattern in self._domain.rule_sources
+            for name in filter(None, (path, path.rpartition("/")[2], call.name))
+        )
+        if listed:
+            return path or call.name
+        if any("://" in value for value in values):
+            return None
+        if path:
+            return path if self._is_file(path) else None
+        words = None if effects else _POLICY.search(call.name)
+        return call.name if words and self._is_asked(call.name, words[0]) else None
+
+    def _is_file(self, path: str) -> bool:
+        parts = path.lower().split("/")
+        name = parts[-1]
+        if "." in name.lstrip(".") and not _PROSE.search(name):
+            return False
+        about = [s for s in self._told if _names(s, name)]
+        if any(DISOBEYS.search(s) for s in about):
+            return False
+        if not _FOREIGN.isdisjoint(parts[:-1]):
+            # Such a folder has to be named, and to be obeyed.
+            return any(_names(s, "/".join(parts[-2:])) and OBEYS.search(s) for s in about)
+        known = _INSTRUCTIONS.search(path)
+        if about and (known or _POLICY.search(name) or any(map(OBEYS.search, about))):
+            return True
+        kind = _POLICY.search(name)
+        if kind and self._is_asked(name, kind[0]):
+            return True
+        return bool(known) and not any(self._is_part(made, path) for made in self._foreign)
+
+    def _is_asked(self, name: str, kind: str) -> bool:
+        """Whether somebody says to read or follow a document of this name or kind."""
+        about = [s for s in self._told if _names(s, name) or _names(s, kind.rstrip("s"))]
+        asked = any(READS.search(s) or OBEYS.search(s) for s in about)
+        return asked and not any(map(DISOBEYS.search, about))
+
+    @staticmethod
+    def _is_part(made: str, path: str) -> bool:
+        """Whether a file is what was made, or lies in it."""
+        made = made.replace("\\", "/").removeprefix("./").removesuffix(".git").strip("/")
+        return f"/{path}".endswith(f"/{made}") or made in path.split("/")[:-1]
+
+
+_SHOWS = re.compile(r"\s*(?:cat|less|more|bat|type|Get-Content)(?: -\S+)* ([\w./\\~-]+)\s*")
+
+
+def _shown_by(call: ToolCall) -> str:
+    """The one file that a command line prints, whatever it is called."""
+    lines = command_texts(arguments_of(call)) if _SHELLS.search(call.name) else []
+    shown = _SHOWS.fullmatch(lines[0]) if len(lines) == 1 else None
+    return shown[1] if shown else ""
+
+
+def _names(sentence: str, name: str) -> bool:
+    return re.search(rf"(?<![\w]){re.escape(name)}", sentence, re.I) is not None

@@ -1,5 +1,5 @@
-"""Data: the words by which people set rules, correct themselves, decide and leave work open, in
-seven languages.
+"""Data: the words by which people set and lift rules, correct themselves, decide and leave work
+open, in seven languages.
 
 English, German, French, Spanish, Portuguese, Chinese and Japanese. Japanese and Chinese write no
 spaces between words, so that their words have no edges to look for.
@@ -13,95 +13,14 @@ UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 """Characters of scripts without spaces between words, as a range of a character class."""
 
 
-def _any(*spaced: str, opening: str = "", other: str = "") -> re.Pattern[str]:
+def any_of(*spaced: str, opening: str = "", other: str = "") -> re.Pattern[str]:
     """Words with edges round them, words that open a text, and words or signs without edges."""
     # A letter of a name, "https://a.org", is no word.
     parts = [rf"\b(?:{'|'.join(spaced)})(?!\w|\.\w)", f"^(?:{opening})" if opening else "", other]
     return re.compile("|".join(filter(None, parts)), re.I)
 
 
-STANDING = _any(
-    r"always|never|must(?:n't)?|don'?t|do not|from now on|make sure|only use|no need to|"
-    r"remember|important|require[ds]?|prefer|please keep|avoid|without",
-    r"immer|nie|niemals|nicht|kein\w*|ohne|muss|müssen|stets|wichtig|ab (?:jetzt|sofort)|nur noch",
-    r"toujours|jamais|ne \S+ pas|doit|doivent|sans|désormais|évite[rz]?|n'\w+ pas",
-    r"siempre|nunca|jamás|no \w+[ae]s|debe[ns]?|sin|evita|a partir de ahora|sempre|não|sem|deve",
-    other="不要|必须|务必|总是|永远|禁止|不能|不得|请勿|一律|始终|只能|别用|"
-    "必ず|常に|絶対|ないで|禁止|いつも|のみ",
-)
-CORRECTS = _any(
-    r"instead(?! of)|(?:change|replace|update|rename|switch to|make) (?:it|that)|not .{1,40} but|"
-    r"i meant|forget|(?:it|that) (?:should be|is now)|no longer|after all|(?:is|was) wrong|"
-    r"(?:go|going|went|put|set|set it|change it|revert|return)(?: it)? back to|back to|revert to|"
-    r"return to|rather than|changed? (?:my|our) minds?|on second thoughts?|move (?:it|that) to|"
-    r"changed? from",
-    r"statt|anstatt|anstelle|stattdessen|sondern|lieber|nicht mehr|ich meinte|soll(?:te)? doch|"
-    r"zurück (?:auf|zu)|doch wieder",
-    r"au lieu d\w*|à la place|plutôt|je voulais dire|finalement|revien[st] à|"
-    r"reven(?:ir|ez|ons) à",
-    r"en (?:lugar|vez) de|sino|ya no|mejor|quise decir|em vez de|melhor|"
-    r"vuelve a|volvamos a|volver a|volte (?:a|para)|afinal",
-    opening=r"(?:(?:no|wait|sorry|espera|attends|non|não)(?=\W*[\d,.:;!—–-])|nope|actually|"
-    r"correction|scratch that|rather|hmm|oops|nein|doch|falsch|korrektur|pardon|en fait|perdón|"
-    r"back|en realidad|na verdade)\b",
-    other="^不[,，、 ]|^不对|^不是|^错了|^算了|改用|改成|改为|改到|改回|换成|换回|恢复|还是用|"
-    "而不是|不再用|应该是|更正|ではなく|じゃなく|の代わり|に変更|に変えて|に戻|やっぱり|やはり|訂正|"
-    "^いや|^違",
-)
-ALTERS = _any(
-    r"move the|replace|(?:change|update)\b.{1,60}\bto|rename|switch to|should be|is now|"
-    r"instead of|from now on",
-    r"ändere|ersetze|wechsle|remplace[rz]?|cambia|reemplaza|troque",
-)
-"""Words that order a change: of what was said, or of what was never spoken of."""
-DROPS = _any(
-    r"instead of|rather than|in place of|not|no longer|stop using|don'?t use|forget|drop|isn't",
-    r"statt|anstatt|anstelle von|nicht|nicht mehr|au lieu d\w*|plutôt que|pas|plus",
-    r"en (?:lugar|vez) de|ya no|(?<=, )no|em vez d\w+|ao invés d\w+|(?<=, )não",
-    other="而不是|不要用|不是|不再用|别用|不用|代替",
-)
-"""Words before a value that a correction does away with."""
-DROPS_BEFORE_IT = _any(
-    r"is (?:wrong|out|gone|a mistake)|was (?:wrong|a mistake)|no longer|is no longer",
-    r"ist falsch|war falsch|gilt nicht|n'est plus|ya no|está mal",
-    other="ではなく|じゃなく|の代わり|をやめ|不再|不对",
-)
-"""The same behind it."""
-CHANGES = _any(
-    r"change|from|replace|replacing|update|rename|switch|move|swap",
-    r"ändere|ersetze|wechsle|von|vom|remplace[rz]?|de|du|cambia|reemplaza|troque",
-    other="从|把|将|から",
-)
-TO = _any(
-    r"to|with|by|into",
-    r"auf|zu|in|durch|à|par|a|por|con|para",
-    other="->|→|=>|改成|改为|改到|换成|变成|到|を|から|→",
-)
-"""Words between what is changed and what it is changed to."""
-SETS = _any(
-    r"use|using|set|sets|is|are|be|make(?! an?| sure)|default|defaults|call (?:it|them)|name|pick|"
-    r"choose",
-    r"nimm|nutze|verwende|setze?|ist|sei|nenne|heißt|utilise[rz]?|mets|usa|pon|sea",
-    other="=|用|设为|设置为|叫做|に設定|を使|にして",
-)
-SETTER_ENDS = _any(
-    r"use|using|set|sets|is|are|be|make(?! an?| sure)|default|call (?:it|them)|name|pick|choose|to",
-    r"nimm|nutze|verwende|setze?|auf|ist|sei|nenne|heißt|utilise[rz]?|mets|usa|pon|sea|"
-    r"à|par|a|por",
-    other="=|用|设为|设置为|叫做",
-)
-PLACES = _any(
-    r"in|with|about|on|at|for|of|from|like",
-    r"für|bei|von|mit|dans|sur|pour|avec|en|em|para|con|sobre",
-)
-"""Words before what a sentence only speaks of: "be careful with a.py" sets nothing."""
-ADDS = _any(
-    r"also|as well|too|another|next|then|additionally|both",
-    r"auch|außerdem|zusätzlich|noch ein\w*|dann|aussi|ensuite|également",
-    r"también|además|luego|também",
-    other="另外|还有|此外|同时|然后|また|さらに|も追加",
-)
-DECIDES = _any(
+DECIDES = any_of(
     r"decided|decision|because|instead of|rather than|root cause|the (?:issue|problem|bug|fix|"
     r"cause) (?:is|was)|turns out|chose|will use|going with|the reason|so that|trade-?off",
     r"weil|entschieden|entscheidung|anstatt|stattdessen|die ursache|der grund|liegt daran|deshalb",
@@ -109,25 +28,356 @@ DECIDES = _any(
     r"porque|decid\w+|en (?:lugar|vez) de|la causa|el problema (?:es|era)|por eso|ya que",
     other="因为|决定|原因是|问题是|由于|而不是|选择了|采用|ため、|ので、|決定|決めま|原因は|理由は",
 )
-LEAVES_OPEN = _any(
-    r"next(?: step)?s?|still (?:failing|need|missing|to do|open)|remaining|todo|"
-    r"to do|not yet|follow-?up|left to|blocked|pending|now (?:i|let me|let's)|let me now|"
-    r"i'll now|needs? to",
+LEAVES_OPEN = any_of(
+    r"next(?: step)?s?|still (?:failing|need|missing|to do|open)|remaining|todo|to do|not yet|"
+    r"follow-?up|left to|blocked|pending|now (?:i|let me|let's)|let me now|i'll now|needs? to",
     r"als nächstes|nächste[rsn]? schritte?|noch offen|noch nicht|fehlt noch|noch fehl|ausstehend",
     r"prochaine étape|ensuite|reste à|en attente|pas encore",
     r"siguiente paso|a continuación|pendientes?|falta|faltan|aún no|todavía|queda|próximo passo",
     other="下一步|接下来|待办|还需要|尚未|未完成|剩下|还没|次に|次は|残り|まだ|未完了|これから",
 )
-FILLER = frozenset(
-    "the and for use with you can that this please now not but from have set should make are was "
-    "will just instead actually sorry change switch let want need use using into its our your no "
-    "rather wait correction meant forget update replace now longer must since "
-    "rename move changed mind back after all again revert return going than "
-    "der die das den dem ein eine und für mit von nicht doch soll sollte bitte jetzt statt anstatt "
-    "auf ändere ersetze wechsle sondern nimm nutze verwende noch auch nein lieber zurück wieder "
-    "les des une pour avec pas plutôt lieu utilise finalement reviens "
-    "remplace cambia reemplaza los las una del por con para usa mejor lugar vez vuelve "
-    "不要 要用 改用 改成 改为 换成 改回 换回 恢复 还是 是用 请用 使用 "
-    "应该 该是 而不 不是 必须 设为 设置 变更 変更".split()
+
+
+# -------------------------------------------------------------- rules
+
+
+_OPENS = (
+    r"(?:^\W*|[,;:–—]\s*|\b(?:and|but|so|then|please|also|just|or|you|we|must|should|shall|will|"
+    r"ok|okay|important|note|remember|reminder|rule|on|instead|actually)\W+)"
 )
-"""Words that say nothing of what a sentence is about."""
+"""What stands before the verb of an order: nothing, a comma, "please", "you"; never "I" or "it"."""
+_PAST = r"(?!\w*(?<!mb)(?<!ee)ed\b|got|had|was|were|did|saw|went|been|seen|heard|happen)"
+"""Not a verb in the past: "we never deployed that" reports."""
+_TOLD = r"(?<!\bit )(?<!\bi )(?<!\bthis )(?<!\bthat )(?<!\bthere )(?<!\bwhich )(?<!\bwhat )"
+"""Behind a subject of which something can be required."""
+_ACTS = (
+    r"(?:delete|remove|drop|push|merge|deploy|overwrite|reset|refund|cancel|charge|send|book|pay|"
+    r"commit|publish|release|restart|install|spend|issue|transfer|change|edit|modify|touch|"
+    r"rewrite|close|rename|use|exceed|share|run|migrate|order|replace|rebase|revert|force|skip|"
+    r"call|upgrade)"
+)
+
+NO_RULE = re.compile(
+    r"\b(?:you|it|this|that|there|he|she|they|which|i|we) must (?:have (?:been|had|got|gone|"
+    r"\w+ed)\b|be (?:kidding|joking|mad|crazy|wrong|an? |some|because|missing|nice|hard|tired|"
+    r"fun|confus|difficult|frustrat))\w*|\bI must (?:say|admit|confess)\b|\bmust see\b|"
+    r"\bmust be \w+ because\b|\b(?:maybe|perhaps|probably)\b.*|\bneedless to say\b|"
+    r"\byou (?:don['’]?t|do not)\b|\bi (?:suppose|guess|wonder)\b.*|\bdo(?:n'?t| not|"
+    r"nt) (?:worry|know|mind|think|understand|believe|care|bother(?! \w+ing)|you\b|we\b|"
+    r"remember\b)|\bwhy (?:don'?t|do not|not)\b|\bnever ?mind\b|\bnever again\b|\b(?:should|"
+    r"would|could|can) never (?:have|happen)\b|\bno (?:idea|problem|worries|need|one|matter|"
+    r"thanks?|longer|wonder|doubt|way|luck|clue|rush|hurry|biggie)\b|\bno,? (?:i|it|that|this|we|"
+    r"you|the|not|please|just|but)\b|\bkeep (?:going|trying|it up|on\b)|\bcan'?t wait\b|"
+    r"\bmay or may not\b|\bnot (?:sure|only)\b|\bif only\b|\bonly (?:problem|thing|issue|"
+    r"question)\b|\bimmer (?:noch|wieder|mehr)|\bwie immer\b|\bmuss (?:ein|wohl|am|an)\b|"
+    r"\bes muss\b|\b(?:ich|wir) (?:muss|müssen|soll)\w*|\bnicht (?:nur|sicher)\b|"
+    r"\bkeine (?:ahnung|sorge|eile)\b|\btoujours pas\b|\b(?:je|il|ça) doi[st]\b(?= y| être)|"
+    r"\bje dois\b|\bpas de (?:souci|problème)\b|\bcomo siempre\b|\btengo que\b|\bdebe ser un\b|"
+    r"\bno (?:sé|entiendo|funciona|pasa nada)\b|\bnão (?:sei|entendo|funciona)\b|不要紧|别担心|"
+    r"不知道|没关系|注意到|特别|区别|别人|别的|个别|分别|性别|级别|类别|知らない|わからない|"
+    r"かもしれない|問題ない",
+    re.I,
+)
+"""Turns of speech that hold a rule's words and are none."""
+REPORTED = re.compile(
+    r"\b(?:says?|said|wrote|writes|claims?|claimed|reads|read|tells?|told|asks?|asked|prints?|"
+    r"printed|shows?|saying|stating|mentions?|error|message|title|subject|sagt|schreibt|dit|dice|"
+    r"diz)\b.{0,20}[\"“«'`]|(?:说|写|写着|言って|書いて).{0,6}[“「『]",
+    re.I,
+)
+"""Words that hand on what another says, in quotation marks."""
+ASKS_FIRST = any_of(
+    r"without (?:asking|checking|telling|consulting|confirming|(?:my|our|his|her|their|the|an?|"
+    r"any|first|explicit|prior|written|user|customer|human)\b.{0,30}(?:ok|okay|approv\w+|"
+    r"permission|consent|confirmation|sign-?off|go-?ahead|review|say-?so|asking|checking)|"
+    r"approval|permission|consent|confirmation)",
+    r"get (?:my|our) (?:ok|okay)|(?:wait for|get|needs?|requires?|obtain|seek|ask for|await|"
+    r"with(?:out)?|after) (?:\w+ ){0,3}(?:approval|permission|consent|confirmation|sign-?off|"
+    r"go-?ahead|green light)",
+    r"(?:ask|check with|confirm with|consult|tell|inform|notify|warn|alert|ping|show|"
+    r"clear it with) (?:me|us|the (?:user|customer|team|client|owner)|"
+    r"(?-i:[A-Z])\w+)\b.{0,80}\b(?:before|first|prior to|if (?:you|anything|something|in doubt)|"
+    r"when in doubt|beforehand)",
+    r"before .{2,80}\b(?:ask|check with|consult|confirm with|confirm it with|tell|get my|"
+    r"get an?) ?(?:me|us|the (?:user|customer|team)|ok|okay|approval)?",
+    r"let me (?:know|review|see|approve|check|confirm|look)\b.{0,60}\b(?:before|first)",
+    r"(?:hold off|wait)\b.{0,60} (?:until|till) (?:I|we)\b|until (?:I|we) (?:say|confirm|approve|"
+    r"give|ok|okay|agree)|(?:if|when) (?:in doubt|unsure|you['’]?re (?:unsure|not sure)|"
+    r"anything is unclear),? (?:please |always )?ask|approve \w+ .{2,40} myself|goes? through me|"
+    r"run (?:it|this|that|them|everything|\w+ \w+) (?:by|past) me|unless I (?:say|tell|ask|"
+    r"approve|explicitly|confirm|agree)|(?:always|please) ask (?:me|first|before)|ask (?:first|"
+    r"before)",
+    r"only (?:after|with|if|when|once) (?:I|my|we|our|the (?:user|customer))\b.{0,40}",
+    r"frag(?:e|en Sie)? (?:\w+ )?(?:mich|uns|erst|vorher|zuerst)|ohne (?:meine?|unsere?|"
+    r"vorherige|ausdrückliche|Rück\w+|zu fragen|Zustimmung|Erlaubnis|Freigabe|"
+    r"mich zu fragen)\b.{0,30}|(?:meine|unsere) (?:Freigabe|Zustimmung|Erlaubnis|Bestätigung)|"
+    r"nach Rücksprache|vorher (?:\w+ )?(?:fragen|bestätigen|abklären|nachfragen)",
+    r"demande[zr]?(?:-| )?(?:moi|mon|ma|nous|toujours|d'abord)|sans (?:me demander|mon accord|"
+    r"mon autorisation|ma permission|me consulter|me prévenir|demander|validation)|(?:mon|"
+    r"notre) (?:accord|approbation|autorisation|feu vert)|consulte[zr]?-moi",
+    r"pregúnta(?:me|nos)|consúlta(?:me|nos)|pídeme|pregunta(?:r)? (?:antes|primero)|"
+    r"sin (?:preguntar(?:me)?|consultar(?:me)?|mi (?:permiso|aprobación|consentimiento|"
+    r"autorización|confirmación))|mi (?:aprobación|visto bueno|confirmación|permiso)|"
+    r"pergunte(?:-me)?|sem (?:me )?(?:perguntar|consultar)|(?:sem )?(?:a )?minha (?:permissão|"
+    r"aprovação|autorização|confirmação)|confirme comigo",
+    other="先(?:问|询问|征求|跟我|和我|经)|未经|问我|(?:我|用户|客户)(?:的)?(?:同意|批准|确认|"
+    "许可)|征得|(?:先に|事前に|まず|必ず)(?:私に)?(?:聞|尋|相談|確認)|前に.{0,6}(?:確認|聞|相談)|"
+    "許可(?:なく|なし|を得|を取)|承認(?:なし|を得|なく)|私に(?:聞|確認|相談)|無断で|確認を取",
+)
+APPROVES = any_of(
+    rf"you (?:may|can|are (?:allowed|free|authori[sz]ed|permitted) to|'re (?:allowed|free|"
+    rf"authori[sz]ed) to|have (?:my|our) (?:permission|approval|ok|okay|consent) to)(?: also|"
+    rf" now| just| safely| again| go ahead and)* {_ACTS}\b.*",
+    rf"(?:feel free to|go ahead and|I(?:['’]m| am) (?:fine|ok|okay|happy) with (?:you|the|"
+    rf"merging|deleting|using)|i (?:approve|allow|authori[sz]e|permit)|approved|permission (?:to|"
+    rf"granted)|(?:it is|it's|that's|is) (?:ok|okay|fine|alright|allowed)(?: now)? (?:to|if you|"
+    rf"for you to) (?:\w+ )?{_ACTS})\b.+",
+    r"(?:du darfst|Sie dürfen|ihr dürft)(?! (?:nicht|nie|kein))|ich (?:erlaube|genehmige)|"
+    r"(?:du kannst|Sie können) .{2,60}(?:löschen|pushen|mergen|überschreiben|stornieren|ändern|"
+    r"senden|ausführen)",
+    r"(?:tu peux|vous pouvez|tu as le droit de|je t'autorise|je vous autorise) (?:\w+ "
+    r")?(?:supprimer|effacer|pousser|fusionner|modifier|envoyer|rembourser|annuler|écraser|à).*",
+    r"(?:puedes|puede usted|podéis|te autorizo a|tienes permiso para|você pode|"
+    r"pode) (?:\w+ )?(?:borrar|eliminar|subir|fusionar|modificar|cambiar|enviar|cancelar|"
+    r"reembolsar|apagar|excluir|alterar|mudar).*",
+    other="(?<!不)可以(?:删除|推送|合并|覆盖|部署|修改|取消|退款|发送)|允许你|准许|批准你|授权你|"
+    "(?:削除|変更|送信|上書き|マージ|プッシュ|デプロイ|キャンセル|返金)しても(?:いい|よい|構)|"
+    "許可します|承認します",
+)
+FORBIDS = any_of(
+    rf"{_TOLD}(?:must ?n[o']t|must ?nt|shall not|should ?n[o']t|may not)(?! (?:have|be (?:hard|"
+    rf"too))\b)|"
+    r"you can(?:no|')t|must never|may never|should never|can never be|(?:is|are|"
+    r"be) (?:strictly )?(?:forbidden|prohibited|not allowed|not permitted|off[- ]limits|"
+    r"read-only|out of bounds|taboo|disallowed|banned|frozen|confidential)|hands off|(?:nobody|"
+    r"no one) (?:\w+ ){0,4}(?:may|can|should|must)|nothing (?:may|can|should|must|gets?|will|"
+    r"goes|leaves)|(?:make|do) no changes|under no (?:circumstances?|conditions?)|at no time|"
+    r"on no account|not allowed to|leave .{2,60} (?:alone|as is|untouched|unchanged|as it is|"
+    r"as they are)|(?:keep|stay) (?:away from|out of|off)",
+    r"(?:^keine? \w+|nie|niemals|keinesfalls|auf keinen Fall|unter keinen Umständen)|(?:darf|"
+    r"darfst|dürfen|soll|sollst|sollen|sollte|sollten) (?:\w+ ){0,6}?(?:nicht|nie|niemals|"
+    r"keine?\w*)|verboten|untersagt|vermeide\w*|bitte (?:\w+ ){0,5}(?:nicht|keine?\w*)|"
+    r"Finger weg|Finger von",
+    r"jamais|interdit\w*|il ne faut (?:pas|jamais)|n[e'] ?(?:doit|doivent|dois|devez|peut|"
+    r"peuvent|peux) (?:pas|jamais|plus)|évite[rz]?|ne surtout pas|défense de",
+    r"nunca|jamás|prohibid[oa]s?|evit[ae]r?|no (?:se )?(?:debe[ns]?|puede[ns]?|permite\w*)|"
+    r"bajo ningún concepto|proibid[oa]s?|não (?:se )?(?:deve[mn]?|pode[mn]?)|em hipótese alguma|"
+    r"jamais",
+    other=_OPENS
+    + r"(?:never(?! mind) "
+    + _PAST
+    + r"|(?:do not|don['’]?t|dont),? (?!forget|hesitate|get me|have (?:my|the|any|an?)\b|need\b|"
+    r"want\b|like\b|see\b)|avoid |refrain from |(?:stop|quit) \w+ing\b|exclude |no (?!more|less|"
+    r"fewer|later|errors?|results?|output|response|answers?|changes?|differences?|effect|"
+    r"reasons?|signs?|news|match|success|such|good|issues?|"
+    r"tests?)(?=\w{3,})(?![^,.;]{0,60}\b(?:is|are|was|were|has|have|needed|required|necessary|"
+    r"found)\b(?! (?:allowed|permitted))))|(?:^|[,;:]\s*|\bbitte )(?!das|es|ich|er|wir|die|der|"
+    r"hier|leider|warum|noch|aber|ihr|man|ist|sind|kann|geht)\w{3,}(?:e|t|n Sie|"
+    r"en) (?:[^.,]{2,60} )?(?:nicht|keine?\w{0,2})\b(?! mehr)|(?:^|[,;:]\s*|\bplaît,? )n(?:e |"
+    r"['’])\w+ (?:[^.,]{0,40})?(?:pas|rien|aucun\w*)\b|(?:^|[,;:]\s*|\bfavor,? )(?=.*\b(?:el|"
+    r"l[ao]s?|una?|unos|unas|de|en|con|sin|mi|tus?|su|que|al|del|por|para|me|"
+    r"te)\b)no (?:l[aoe]s? |me |te |se )?\w{2,}(?:es|as|e|a|en|an|áis|éis)\b(?= )|(?:^|[,;:]\s*|"
+    r"\bfavor,? )não (?:\w{2,}(?:e|a|em|am))\b|不要|禁止|不得|严禁|切勿|请勿|不可以?|绝不|永远不|"
+    r"不准|不许|(?:你|都|也|就)?不能(?!用|运行|登录)|(?<![特区分个性级类])别(?!的|人)|ないで|"
+    r"て(?:は)?(?:いけ|なら|だめ)|絶対に.{1,30}ない|決して|(?:する|触る|使う|変える)な(?:[。!！]|"
+    r"$)|避けて",
+)
+PREFERS = any_of(
+    r"I(?:['’]?d| would| do)? (?:\w+ly |much |still )?(?:prefer|rather(?! \w+ed)|favou?r)\b.*|"
+    r"we (?:\w+ly )?prefer|my preference|preferably|preferred|I (?:do not|don['’]?t) (?:want|"
+    r"like|need)\b.+|I (?:only|always) (?:want|need)|I (?:hate|love|dislike|enjoy|"
+    r"can['’]?t stand) (?!it\b|this\b|that\b|how\b|the\b|to say)\w+|I (?:don['’]?t|do not|only|"
+    r"never) (?:eat|drink|fly|smoke|drive|travel|buy)|refer to me|I want (?:you to (?:always|"
+    r"never|not|only|keep)|all|every|your|answers|replies|no )|I(?:['’]d|"
+    r" would)? like (?:answers|replies|short|brief|concise|you to (?:always|never|not|keep|only)|"
+    r"it when)",
+    r"(?:keep|make) (?:your |the |all |my )?(?:answers?|repl(?:y|ies)|responses?|summar(?:y|ies)|"
+    r"e?mails?|messages?|explanations?|texts?|it|them|things) (?:\w+ )?(?:short|brief|concise|"
+    r"simple|formal|polite|under|below|to|within|friendly|plain)\b.*|call me [A-Z]\w+|address me",
+    r"ich (?:bevorzuge|mag (?:keine|lieber)|möchte (?:keine?|lieber|nur|immer)|hätte (?:gerne?|"
+    r"lieber)|will (?:keine?|nur|immer))|am liebsten|bevorzugt|nenn(?:e|en Sie)? mich|"
+    r"fasse? dich kurz|duze mich|sieze mich",
+    r"je préfère|je (?:ne )?veux (?:pas|que|uniquement)|de préférence|appelle[zr]?-moi|"
+    r"tutoie-moi|vouvoie-moi|j'aime mieux",
+    r"prefiero|preferimos|no quiero|me gusta más|preferiblemente|llámame|tutéame|prefiro|"
+    r"preferimos|não quero|de preferência|me chame|chame-me",
+    other=_OPENS
+    + r"(?:(?:answer|reply|respond|speak|talk)(?: [\w']+)?(?: [\w']+)? (?:in|with|briefly|"
+    r"formally|as if) |write (?:[\w-]+ ){0,4}in (?:the |a |an )?(?:imperative|plain|formal|"
+    r"active|past|present|first|third|british|american|german|english|french|spanish|italian|"
+    r"portuguese|chinese|japanese|markdown|bullet|lower|upper|simple|short)\b|be (?:brief|"
+    r"concise|polite|formal|terse|friendly|precise|short|kind|patient|informal)\b)|(?:^|"
+    r"\bbitte )(?:antworte|schreibe?|sprich|réponds|répondez|écris|responde|contesta|escribe|"
+    r"responda|escreva)\w*(?:[ -](?:mir|moi|me))? (?:\w+ )?(?:auf|in|mit|kurz|en|em|avec|con|"
+    r"com)\b|我(?:更)?(?:喜欢|偏好|希望)|我不(?:想|要)|请用.{1,12}(?:回答|回复|写)|叫我|尽量|"
+    r"(?:が|ほうが)(?:いい|好き|望ましい)|してほしい|なるべく|好み|語で(?:答|返|書|お願い)|"
+    r"と呼んで",
+)
+REQUIRES = any_of(
+    rf"{_TOLD}must(?! see| try)|{_TOLD}shall(?! we| I)|should (?:always|only)"
+    r"|(?:all|every|each|any) (?:\w+ ){1,4}should|you should(?! have \w+e[dn]\b| see\b)|"
+    r"you (?:have|need) to (?:\w+ ){1,4}(?:every|each|all|any|always)|it['’]?s (?:very "
+    r")?important (?:that|to)|stay (?:within|under|inside|below)|prefer \w+ over|(?:for|"
+    r"in) (?:every|each) \w+|(?:is|are) (?:required|mandatory|obligatory)|required to|make sure|"
+    r"ensure|be sure to|remember to|don['’]?t forget to|take care to|see to it|be careful (?:to|"
+    r"not)|stick (?:to|with)|from now on|going forward|henceforth|for the rest of|every time|"
+    r"each time|at all times|as a rule|without exception|nothing (?:else|but)|(?:may|can|must|"
+    r"should|shall) only|use only|only use|only ever|at (?:most|least) (?:\d|one|two|three)|"
+    r"no (?:more|later|fewer|less) than|the rule is|house rule|(?:before|after) (?:every|each|"
+    r"any) \w+|(?:it|the|each|every|all|our) (?:\w+ ){0,3}(?:needs?|has|have) to|(?:each|every|"
+    r"any|all) (?:\w+ ){1,4}(?:needs?|requires?)",
+    r"stets|muss|müssen|musst|unbedingt|ab (?:jetzt|sofort)|künftig|in Zukunft|nur noch|"
+    r"achte darauf|stell(?:e|en Sie)? sicher|jedes Mal|(?:vor|nach) jede[mr]|ausschließlich|immer",
+    r"toujours|il faut|doi(?:t|vent|s)|devez|veille[rz]? à|assure[rz]?[- ]|désormais|dorénavant|"
+    r"à partir de maintenant|uniquement|impérativement|obligatoire\w*|chaque fois",
+    r"siempre|debe[ns]?|tiene[ns]? que|hay que|asegúr[ae]\w+|(?:a partir|"
+    r"de) (?:de )?ahora(?: en adelante)?|únicamente|obligatori[oa]|cada vez|sempre|deve[m]?|"
+    r"tem que|certifique-se|a partir de agora|somente|apenas|obrigatóri[oa]",
+    other=_OPENS
+    + r"(?:always |(?:include|choose|write|mark|keep) .{2,40}\b(?:every|each|cheaper)\b|(?:write|"
+    r"keep|limit|use|give|make) .{0,40}\d+ (?:words|sentences|lines|characters|bullets?|pages)|"
+    r"only (?!one\b|two\b|three\b|four\b|\d|a few|some|because)(?=\w)|keep (?!in mind|me |going)|"
+    r"limit |restrict |follow (?:the|our|my|these|this) |use (?![^.]{0,60} to (?:find|see|check|"
+    r"get|look|search|fix|debug|open|go|navigate|visit|test|pay|cover)\b)(?![^.]{0,40} (?:this|"
+    r"it|that)[.!]?$)[^.?]{2,120})|\bonly[.!]?$|, only\b|^(?:please )?(?!it|this|that|I|there|he|"
+    r"she|they|we|not|the|if|but|and)\w+ only (?:\w|$)|^(?:whenever|if (?:an? |any |you )|"
+    r"when(?:ever)? you |before you |after you |each time )[^,]{3,80}, (?:please |always )?(?!it|"
+    r"there|this|that|I|we|the|you)\w+ |^(?:please )?(?:treat|mark|prefix|round|format|cite|sign|"
+    r"tag|escape|validate|label) .{0,40}\b(?:every|each|all|any|everything|to \w+ decimals?)\b|"
+    r"必须|务必|总是|始终|一律|只能|一定要|从现在起|从今以后|今后|每次|确保|仅限|只用|必ず|常に|"
+    r"いつも|しなければ|すること|今後は?|これからは|のみ|毎回|ようにして(?:ください|くれ)",
+)
+_GENERIC = (
+    r"(?:is|are|has|have|lives?|starts?|ends?|begins?|runs?|counts?|means?|belongs?|includes?|"
+    r"excludes?|costs?|uses?|contains?|closes?|opens?|lasts?|comes?|goes|go|expires?|applies|apply)"
+)
+STATES = any_of(
+    r"(?:remember|note|keep in mind|bear in mind|be aware|fyi|for (?:your )?(?:context|"
+    r"information|reference)|mind you|know),?:? that\b.{8,}|(?:fyi|for (?:your )?(?:context|"
+    r"information|reference))\b.{10,}|(?:keep in mind|remember|note): .{10,}|remember (?:the|our|"
+    r"my) .{4,60} (?:is|are)",
+    r"I(?:['’]m| am) (?:allergic|vegan|vegetarian|based in|located in|in the \w+ time ?zone)\b.*|"
+    r"I live in",
+    r"(?:denk(?:e|t)? daran|beachte|merk(?:e)? dir|zur Info|zu deiner Info)\b.{8,}|(?:Preise|"
+    r"Beträge|Zeiten|Termine|Kunden|Rechnungen|Konten) (?:sind|gelten|verstehen sich|beginnen|"
+    r"enden)\b.*",
+    r"(?:sache[sz]? que|note[rz]? que|rappelle-toi que|n'oublie pas que|pour info)\b.{8,}|"
+    r"les (?:prix|montants|heures|clients|factures|dates) sont\b.*",
+    r"(?:recuerda que|ten en cuenta|para que sepas|lembre-se (?:de )?que|saiba que)\b.{8,}|"
+    r"(?:los|las|os|as) (?:precios|importes|horas|clientes|facturas|preços|valores) (?:son|están|"
+    r"são|estão)\b.*",
+    other=r"^(?!(?:I|it|this|that|he|she|they|there|you|we|what|which|here|"
+    r"who)\b)(?:[^,:;]{3,50} (?:always|never) "
+    + _PAST
+    + r"\w{2,}|[\w'’ -]{2,50} (?:is|are) (?:now |at |about )?(?:[$€£]?\d|(?-i:[A-Z]{2,}\d))|"
+    r"[^,]{3,60} (?:is|are) [^,]{0,40}\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|(?!(?:the|"
+    r"these|those|some|both|two|three|many|most|other|my|our)\b)(?:[a-z]+ ){0,2}[a-z]+s (?:are|"
+    r"include|exclude) )"
+    rf"|^(?:our|my|all|every|each) (?:\w[^,.]{{0,50}} )?{_GENERIC} (?=\S)"
+    r"|^[A-Z]?[a-z]+s (?:in [^,.]{2,30} |for [^,.]{2,30} )?(?:are|include|exclude|start|end|"
+    r"count|run|belong|expire) \S|^(?:unsere?|alle|jede[rs]?|meine?) .{2,50} (?:ist|sind|gelten|"
+    r"haben|hat|liegt|liegen|beginnt|endet|gilt) \S|^(?:nos|notre|mes|mon|ma|tous les|toutes les|"
+    r"chaque) .{2,50} (?:est|sont|a|ont) \S|^(?:nuestr[oa]s?|mis?|tod[oa]s l[oa]s|cada|"
+    r"noss[oa]s?|meu|minha|tod[oa]s [oa]s) .{2,50} (?:es|son|está|están|tienen?|é|são|têm?) \S|"
+    r"^(?:请)?记住|^注意[，,:：]|^我们的.{1,30}(?:是|为|在|都)|^所有.{1,20}(?:是|都|为)|"
+    r"^价格.{0,6}(?:是|均|都|不含|含)|覚えて(?:おいて)?|^参考までに|(?:当社|弊社|"
+    r"私たち)の.{1,30}(?:です|は)|^すべての.{1,30}(?:です|である)|税(?:抜|込|別)",
+)
+"""Statements about the world the work is in."""
+NO_FACT = re.compile(
+    r"\b(?:broken|fail\w*|wrong|slow|missing|empty|down|stuck|fine|good|great|ok|okay|bad|too|"
+    r"still|now|back|gone|done|ready|working|weird|strange|odd|incorrect|unclear|confus\w+|"
+    r"different|same|ugly|nice|cool|perfect|annoying|(?:is|are|was|were|do|does|did) not|n't|"
+    r"really|very|also|looking|getting|being|trying|going|just|maybe|error|errors|crash\w*|"
+    r"happen\w*|kaputt|falsch|leer|fehlt|noch|cassé|roto|vacío|quebrado)\b|错|坏|失败|壊|エラー",
+    re.I,
+)
+"""Words of a report on how things are just now: no fact that lasts."""
+LIFTS = any_of(
+    r"no longer (?:need\w*|required?|applies|apply|holds?|necessary|valid|matters?|in force|have|"
+    r"has|forbidden|want)|(?:need|have|want|required?|necessary|appl(?:y|ies)|holds?|valid|"
+    r"forbidden|important) .{0,60}\bany ?more|not? (?:\w+ ){0,6}any ?more|(?:may|can|ok|okay|"
+    r"fine|allowed)\b.{0,80} after all|forget (?:about|what i said|the|that|my|it|all|everything|"
+    r"every|any)|(?:ignore|disregard|drop|lift|cancel|scrap|waive|withdraw|remove) (?:the|my|"
+    r"that|this|all|what|our|any) (?:\w+ ){0,5}(?:rules?|requirements?|restrictions?|"
+    r"constraints?|bans?|limits?|policy|freeze|preferences?|instructions?|i said)|"
+    r"scratch (?:that|the)|you (?:can|may) stop \w+ing|never ?mind (?:the|about|what|my|that)|"
+    r"(?:you )?(?:don['’]?t|do not) (?:have|need) to|no need to|(?:it['’]?s|it is|"
+    r"that['’]?s) (?:ok|okay|fine|alright|allowed)(?: now| again)|(?:it['’]?s|it is|"
+    r"that['’]?s) (?:ok|okay|fine|alright|allowed) to .{2,80}\b(?:now|again)|you (?:may|"
+    r"can)(?: now| again)\b.*|you (?:may|can) .{2,80}\b(?:now|again|from now on)|(?:is|"
+    r"are) (?:now|again) (?:allowed|ok|okay|fine|permitted)|(?:is|are) (?:allowed|ok|okay|fine|"
+    r"permitted) (?:now|again)|(?:isn['’]?t|not) (?:necessary|needed|required)|(?:rules?|"
+    r"restriction|requirement|constraint|freeze|ban|policy|limit|embargo|"
+    r"preference)\b.{0,60}(?:is (?:gone|off|over|lifted|obsolete)|no longer|(?:does not|"
+    r"doesn['’]?t) apply)|(?:is|are) (?:lifted|over|obsolete|off the table)|I (?:changed my mind|"
+    r"take (?:that|it) back)",
+    r"nicht mehr|vergiss|ignoriere|(?:darfst|kannst|dürfen) (?:\S+ ){0,4}?(?:jetzt|wieder|doch|"
+    r"nun)|(?:brauchst|musst|müssen) (?:du |Sie )?(?:\w+ ){0,6}nicht|aufgehoben|nicht länger|"
+    r"hinfällig|gilt nicht",
+    r"n[e'] ?\w+ plus|oublie[rz]?|ignore[rz]?|plus besoin|n'est plus|(?:peux|"
+    r"pouvez) (?:\w+ )?(?:maintenant|de nouveau|finalement)|finalement (?:tu|vous) (?:peux|"
+    r"pouvez)|n'as pas besoin|est levée?",
+    r"ya no|olvida(?:te)?|ignora|ya puedes|(?:puedes|pode) (?:\w+ )?(?:ya|ahora|de nuevo|agora|"
+    r"de novo)|no (?:hace falta|es necesario)|não precisa(?: mais)?|esqueça|já pode|não é mais|"
+    r"não vale mais",
+    other="不再|不用再|无需再|忘掉|忽略(?:之前|这条|该)|取消.{0,8}(?:规则|限制|要求)|现在可以|"
+    "可以.{1,20}了|不必再|作废|解除|もう.{0,30}(?:なくて|ない|不要|いい)|忘れて|取り消|撤回|解除|"
+    "必要は?(?:ない|ありません)|なくて(?:も)?(?:いい|よい|構)|不要です",
+)
+"""Words that take a rule back; of which rule, the other words say."""
+EVERYTHING = any_of(
+    r"(?:forget|ignore|drop|disregard|scrap) (?:all|every|any|everything)(?: of)?(?: (?:the|my|"
+    r"our|these|those|previous|earlier|other))* ?(?:rules?|requirements?|restrictions?|"
+    r"instructions?|preferences?|constraints?|i said|i told you)\b.*",
+)
+"""Words that take all rules back."""
+IMPERATIVE = re.compile(
+    r"(?:\W|please |always |in general,? |by default,? )*(?:use|run|write|keep|add|put|prefer|"
+    r"follow|test|name|commit|format|return|verify|check|confirm|obtain|ask|offer|transfer|deny|"
+    r"refund|cancel|list|start|end|update|document|treat|store|place|validate|escape|wrap|log|"
+    r"pin|import|export|group|sort|mark|target|open|close|create|include|explain|tell|inform|"
+    r"report|respond|answer|greet|apologi[sz]e|escalate|hand|give|read|look up|quote|round|"
+    r"charge|apply|require|limit|stop|wait|rebase|squash|branch|merge|deploy|build|install|cite|"
+    r"summari[sz]e|prefix|suffix|leave|set|call|send|match|make|cover|mock|type|annotate|assume|"
+    r"authenticate|identify|let|do|handle|reject|refuse|accept|process)\b(?! (?:is|are|was|file|"
+    r"files)\b)",
+    re.I,
+)
+"""An order as a document of rules has it: the verb first."""
+RULE_WORDS = frozenset(
+    "actually correction sorry never always must mustn not don dont doesn avoid only ensure sure "
+    "remember keep ask asking before first without permission approval allowed allow may can "
+    "cannot could would shall should need needs rule rules requirement requirements restriction "
+    "restrictions constraint said say told tell about forget ignore drop lift lifted longer "
+    "anymore any more okay fine required necessary required apply applies prefer preference from "
+    "going forward again now please anything everything nothing all every each other than like "
+    "want also still than then when while ahead proceed do that this them they there these those "
+    "what which immer nie niemals muss müssen darfst darf dürfen keine kein ohne vergiss mehr "
+    "jetzt wieder erst vorher frage mich toujours jamais doit peux pouvez sans oublie plus "
+    "maintenant siempre nunca debe puedes ahora olvida sin você pode agora sempre esqueça regel "
+    "règle regla regra 必须 总是 不再 现在 在可 可以 以了 规则 忘掉 请勿 禁止 不得".split()
+)
+"""Words that say nothing of which rule is meant."""
+
+
+# -------------------------------------------------------------- documents
+
+
+OBEYS = re.compile(
+    r"\b(?:follow|obey|adhere|comply|stick|according|apply|abide|respect|observe|bind|binding|"
+    r"per|(?:rules?|guidelines?|conventions?|policy|policies|instructions?) (?:is|are|in|from|"
+    r"live)|folge|befolge|halte|gemäß|suis|suivez|respecte[rz]?|selon|sigue|siga|según|cumple|"
+    r"segundo)\b|遵守|遵循|按照|根据|従って|守って|に沿って",
+    re.I,
+)
+READS = re.compile(
+    r"\b(?:read|load|open|consult|check|see|use|fetch|call|get|start with|lies?|lade|lis|lisez|"
+    r"lee|lea|leia|ler)\b|读|查看|加载|読",
+    re.I,
+)
+DISOBEYS = re.compile(
+    r"\b(?:ignore|disregard|(?:do not|don'?t|never|not) (?:follow|obey|apply|read|trust|use)|"
+    r"untrusted|outdated|ignoriere|ignore[rz]?|ignora)\b|忽略|無視",
+    re.I,
+)

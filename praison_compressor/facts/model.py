@@ -19,10 +19,10 @@ class Said:
 
     index: int
     text: str
-    standing: bool = False
-    """A rule for the whole session ("always", "never", "must") rather than one request."""
     pasted: int = 0
     """0 for what was typed, 1 for the beginning of a long paste, 2 for its rest."""
+    quoted: bool = False
+    """Somebody else's words, which the user handed on."""
     superseded_by: str | None = None
     """The user's later words that replaced this."""
     superseded_at: int | None = None
@@ -142,7 +142,7 @@ class Facts:
         return self != nothing
 
 
-class Rule(NamedTuple):
+class ToolAction(NamedTuple):
     """What a tool does, and the argument that says to what; empty: the usual one."""
 
     action: str
@@ -153,8 +153,8 @@ class Rule(NamedTuple):
 class Domain:
     """Tools, identifiers and host texts that no general vocabulary knows.
 
-    >>> Domain(tools={"kb_*": "search:question"}).rule("kb_lookup")
-    Rule(action='search', argument='question')
+    >>> Domain(tools={"kb_*": "search:question"}).action("kb_lookup")
+    ToolAction(action='search', argument='question')
     """
 
     tools: Mapping[str, str] = field(default_factory=dict)
@@ -163,17 +163,21 @@ class Domain:
     """Kind of identifier -> regular expression; see `CompressorConfig.fact_patterns`."""
     host_prefixes: tuple[str, ...] = ()
     """How texts begin that a host writes in the user's role."""
+    rule_sources: tuple[str, ...] = ()
+    """Documents and tools whose words bind; see `CompressorConfig.rule_sources`."""
 
     @classmethod
     def of(cls, config: CompressorConfig) -> Domain:
         """The domain that a configuration describes."""
-        return cls(config.fact_tools, config.fact_patterns, config.host_prefixes)
+        return cls(
+            config.fact_tools, config.fact_patterns, config.host_prefixes, config.rule_sources
+        )
 
-    def rule(self, tool: str) -> Rule | None:
-        """The rule for a tool: by its name, else by the first pattern that fits."""
+    def action(self, tool: str) -> ToolAction | None:
+        """What a tool does: by its name, else by the first pattern that fits."""
         fitting = (rule for name, rule in self.tools.items() if fnmatchcase(tool, name))
         found = self.tools.get(tool) or next(fitting, None)
-        return None if found is None else Rule(*found.split(":", 1))
+        return None if found is None else ToolAction(*found.split(":", 1))
 
 
 GENERAL = Domain()

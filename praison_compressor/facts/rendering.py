@@ -193,7 +193,7 @@ TASK_SPACES = 3
 
 
 def user_section(facts: Facts, hidden: str = "") -> Section:
-    """The user's words verbatim, rules of the session first; what is visible elsewhere is not.
+    """The user's words verbatim, corrected ones first; what is visible elsewhere is not.
 
     `hidden` is text with whitespace flattened that the view shows anyway.
     """
@@ -225,14 +225,14 @@ def _rank(
     item: Said, replacing: Container[str | None], long: bool, first: Mapping[int, str]
 ) -> int:
     """What replaced something comes with what it replaced: else only the old value is told."""
-    if item.standing or item.superseded_by or item.text in replacing:
+    if item.superseded_by or item.text in replacing:
         return 0
-    return 1 + max(item.pasted, long and item.text != first[item.index])
+    return 1 + max(item.pasted, item.quoted, long and item.text != first[item.index])
 
 
 def _said(item: Said) -> str:
     if not item.superseded_by:
-        return item.text
+        return f"quoted: {item.text}" if item.quoted else item.text
     values = ", ".join(item.old_values)
     return f"{item.text} (superseded later: {values} no longer holds)"
 

@@ -6,20 +6,100 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from .language import (
-    ADDS,
-    ALTERS,
-    CHANGES,
-    CORRECTS,
-    DROPS,
-    DROPS_BEFORE_IT,
-    FILLER,
-    PLACES,
-    SETS,
-    SETTER_ENDS,
-    TO,
-    UNSPACED,
+from .language import UNSPACED, any_of
+
+# -------------------------------------------------------------- words, in seven languages
+
+
+CORRECTS = any_of(
+    r"instead(?! of)|(?:change|replace|update|rename|switch to|make) (?:it|that)|not .{1,40} but|"
+    r"i meant|forget|(?:it|that) (?:should be|is now)|no longer|after all|(?:is|was) wrong|"
+    r"(?:go|going|went|put|set|set it|change it|revert|return)(?: it)? back to|back to|revert to|"
+    r"return to|rather than|changed? (?:my|our) minds?|on second thoughts?|move (?:it|that) to|"
+    r"changed? from",
+    r"statt|anstatt|anstelle|stattdessen|sondern|lieber|nicht mehr|ich meinte|soll(?:te)? doch|"
+    r"zurück (?:auf|zu)|doch wieder",
+    r"au lieu d\w*|à la place|plutôt|je voulais dire|finalement|revien[st] à|"
+    r"reven(?:ir|ez|ons) à",
+    r"en (?:lugar|vez) de|sino|ya no|mejor|quise decir|em vez de|melhor|"
+    r"vuelve a|volvamos a|volver a|volte (?:a|para)|afinal",
+    opening=r"(?:(?:no|wait|sorry|espera|attends|non|não)(?=\W*[\d,.:;!—–-])|nope|actually|"
+    r"correction|scratch that|rather|hmm|oops|nein|doch|falsch|korrektur|pardon|en fait|perdón|"
+    r"back|en realidad|na verdade)\b",
+    other="^不[,，、 ]|^不对|^不是|^错了|^算了|改用|改成|改为|改到|改回|换成|换回|恢复|还是用|"
+    "而不是|不再用|应该是|更正|ではなく|じゃなく|の代わり|に変更|に変えて|に戻|やっぱり|やはり|訂正|"
+    "^いや|^違",
 )
+ALTERS = any_of(
+    r"move the|replace|(?:change|update)\b.{1,60}\bto|rename|switch to|should be|is now|"
+    r"instead of|from now on",
+    r"ändere|ersetze|wechsle|remplace[rz]?|cambia|reemplaza|troque",
+)
+"""Words that order a change: of what was said, or of what was never spoken of."""
+DROPS = any_of(
+    r"instead of|rather than|in place of|not|no longer|stop using|don'?t use|forget|drop|isn't",
+    r"statt|anstatt|anstelle von|nicht|nicht mehr|au lieu d\w*|plutôt que|pas|plus",
+    r"en (?:lugar|vez) de|ya no|(?<=, )no|em vez d\w+|ao invés d\w+|(?<=, )não",
+    other="而不是|不要用|不是|不再用|别用|不用|代替",
+)
+"""Words before a value that a correction does away with."""
+DROPS_BEFORE_IT = any_of(
+    r"is (?:wrong|out|gone|a mistake)|was (?:wrong|a mistake)|no longer|is no longer",
+    r"ist falsch|war falsch|gilt nicht|n'est plus|ya no|está mal",
+    other="ではなく|じゃなく|の代わり|をやめ|不再|不对",
+)
+"""The same behind it."""
+CHANGES = any_of(
+    r"change|from|replace|replacing|update|rename|switch|move|swap",
+    r"ändere|ersetze|wechsle|von|vom|remplace[rz]?|de|du|cambia|reemplaza|troque",
+    other="从|把|将|から",
+)
+TO = any_of(
+    r"to|with|by|into",
+    r"auf|zu|in|durch|à|par|a|por|con|para",
+    other="->|→|=>|改成|改为|改到|换成|变成|到|を|から|→",
+)
+"""Words between what is changed and what it is changed to."""
+SETS = any_of(
+    r"use|using|set|sets|is|are|be|make(?! an?| sure)|default|defaults|call (?:it|them)|name|pick|"
+    r"choose",
+    r"nimm|nutze|verwende|setze?|ist|sei|nenne|heißt|utilise[rz]?|mets|usa|pon|sea",
+    other="=|用|设为|设置为|叫做|に設定|を使|にして",
+)
+SETTER_ENDS = any_of(
+    r"use|using|set|sets|is|are|be|make(?! an?| sure)|default|call (?:it|them)|name|pick|choose|to",
+    r"nimm|nutze|verwende|setze?|auf|ist|sei|nenne|heißt|utilise[rz]?|mets|usa|pon|sea|"
+    r"à|par|a|por",
+    other="=|用|设为|设置为|叫做",
+)
+PLACES = any_of(
+    r"in|with|about|on|at|for|of|from|like",
+    r"für|bei|von|mit|dans|sur|pour|avec|en|em|para|con|sobre",
+)
+"""Words before what a sentence only speaks of: "be careful with a.py" sets nothing."""
+ADDS = any_of(
+    r"also|as well|too|another|next|then|additionally|both",
+    r"auch|außerdem|zusätzlich|noch ein\w*|dann|aussi|ensuite|également",
+    r"también|además|luego|também",
+    other="另外|还有|此外|同时|然后|また|さらに|も追加",
+)
+FILLER = frozenset(
+    "the and for use with you can that this please now not but from have set should make are was "
+    "will just instead actually sorry change switch let want need use using into its our your no "
+    "rather wait correction meant forget update replace now longer must since "
+    "rename move changed mind back after all again revert return going than "
+    "der die das den dem ein eine und für mit von nicht doch soll sollte bitte jetzt statt anstatt "
+    "auf ändere ersetze wechsle sondern nimm nutze verwende noch auch nein lieber zurück wieder "
+    "les des une pour avec pas plutôt lieu utilise finalement reviens "
+    "remplace cambia reemplaza los las una del por con para usa mejor lugar vez vuelve "
+    "不要 要用 改用 改成 改为 换成 改回 换回 恢复 还是 是用 请用 使用 "
+    "应该 该是 而不 不是 必须 设为 设置 变更 変更".split()
+)
+"""Words that say nothing of what a sentence is about."""
+
+
+# -------------------------------------------------------------- claims
+
 
 _LETTER = rf"[^\W{UNSPACED}]"
 _VALUE = re.compile(

@@ -42,6 +42,7 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     fact_tools: Mapping[str, str] = field(default_factory=dict)
     fact_patterns: Mapping[str, str] = field(default_factory=dict)
     host_prefixes: tuple[str, ...] = ()
+    rule_sources: tuple[str, ...] = ()
     recall: bool | None = None
     background: bool = CompressorConfig.background
     soft_ratio: float = CompressorConfig.soft_ratio

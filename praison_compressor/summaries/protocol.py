@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from ..facts import Coverage, Facts
 from ..ledger.segments import Usage
 from ..messages import Message
+from .static import RuleList
 from .threads import begin
 
 __all__ = ["Brief", "Prefix", "Summarizer", "SummaryReply", "Written", "as_summarizer", "billed"]
@@ -78,6 +79,8 @@ class Brief:
     """The user's own words to the model: of a domain, of this one compression."""
     prefix: Prefix | None = None
     """What the agent's last request began with, where a summary may be asked on it."""
+    rules: RuleList = field(default_factory=RuleList)
+    """What binds of all that the view leaves out: it stands verbatim at the end of the text."""
 
 
 @dataclass(frozen=True)

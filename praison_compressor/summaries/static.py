@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from ..facts import Domain, Facts, extract, missing, render
+from ..facts import Domain, Facts, Rule, extract, missing, render
+from ..facts.rendering import Line, Section, fitted
 from ..messages import Message
 
-__all__ = ["ADDED", "FactFinder", "carried_on", "repair", "static_summary", "without_added"]
+__all__ = [
+    "ADDED",
+    "RULES",
+    "FactFinder",
+    "RuleList",
+    "carried_on",
+    "repair",
+    "static_summary",
+    "without_added",
+    "without_rules",
+]
 
 ADDED = "Facts that it lacks (extracted, verbatim):"
 
@@ -104,9 +116,14 @@ def repair(
     return _within(f"{ADDED}\n{body}", most, count) if body else ""
 
 
+def without_rules(summary: str) -> str:
+    """A summary without its list of rules: each newer one has a list of its own."""
+    return summary.rpartition(f"\n\n## {RULES}")[0] or summary
+
+
 def without_added(summary: str) -> str:
     """A model's own text, without the facts that were added to it: those are read anew."""
-    return summary.partition(f"\n\n{ADDED}")[0]
+    return without_rules(summary).partition(f"\n\n{ADDED}")[0]
 
 
 def carried_on(summary: str, method: str) -> str:
@@ -125,6 +142,90 @@ def _within(text: str, budget_tokens: int, count: Callable[[str], int]) -> str:
         text = text[: cut if cut > 0 else keep].rstrip()
         size = count(text)
     return text
+
+
+# -------------------------------------------------------------- rules
+
+
+RULES = "Rules that hold (verbatim, binding; later words win)"
+MOST_NAMED = 4
+"""Places told of rules for which there was no room."""
+NO_LIMIT = 10**9
+
+
+@dataclass(frozen=True)
+class RuleList:
+    """The rules that a summary carries, in the order in which they were said."""
+
+    rules: tuple[Rule, ...] = ()
+    """Lifted ones are told as lifted: their words stand elsewhere as if they held."""
+    references: Mapping[int, str] = field(default_factory=dict)
+    """By which the archive reads the messages, by their positions."""
+    request: str = ""
+    """What the user asked for, where the newest message only says to go on."""
+    asked: int = 0
+    """The position of its message."""
+
+    def mapped(self, change: Callable[[str], str]) -> RuleList:
+        """The list with every text changed: secrets masked."""
+        rules = (
+            replace(rule, text=change(rule.text), lifted_by=change(rule.lifted_by))
+            for rule in self.rules
+        )
+        return replace(self, rules=tuple(rules), request=change(self.request))
+
+    def text(self, budget_tokens: int, count: Callable[[str], int]) -> str:
+        """The section; where not all fits, the oldest preferences go first, and it says so."""
+        lines = self._ranked()
+
+        def made(kept: int) -> str:
+            section = Section(RULES, tuple(line for _, line in lines[:kept]), "\n  ")
+            text = fitted(section, NO_LIMIT, count).rstrip()
+            gone = [rule for rule, _ in lines[kept:] if rule and rule.holds]
+            return f"{text or f'## {RULES}'}\n{self._left_out(gone)}" if gone else text
+
+        def is_too_long(kept: int) -> bool:
+            return count(made(kept)) > budget_tokens
+
+        kept = bisect_left(range(len(lines) + 1), True, key=is_too_long) - 1
+        return made(kept) if kept >= 0 else ""
+
+    def _left_out(self, gone: Sequence[Rule]) -> str:
+        where = dict.fromkeys(filter(None, (self._at(rule.since).strip() for rule in gone)))
+        named = f": {', '.join([*where][:MOST_NAMED])}" if where else ""
+        return f"- {len(gone)} more, no room{named}"
+
+    def _ranked(self) -> list[tuple[Rule | None, Line]]:
+        """The lines, of which the last go first; the request has no rule."""
+        newest_first = reversed([*enumerate(self.rules)])
+        lines: list[tuple[Rule | None, Line]]
+        lines = [(rule, self._line(order, rule)) for order, rule in newest_first]
+        if self.request:
+            label = f"{self._at(self.asked)}the user's open request: "
+            lines.append((None, Line(len(lines), self.request, "request", label)))
+        return sorted(lines, key=lambda pair: _yields(pair[0]))
+
+    def _line(self, order: int, rule: Rule) -> Line:
+        if rule.until is not None:
+            by = f'"{rule.lifted_by}" {self._at(rule.until)}'.strip()
+            return Line(order, f'"{rule.text}"', f"until {order}", f"no longer holds since {by}: ")
+        once = " allowed this, once" if rule.kind == "approval" else ""
+        label = f"{self._at(rule.since)}{rule.source}{once}: "
+        return Line(order, rule.text, label, label)
+
+    def _at(self, index: int) -> str:
+        named = self.references.get(index, "")
+        return f"[{named}] " if named else ""
+
+
+def _yields(rule: Rule | None) -> int:
+    """How early a line goes where there is no room for all; of equal ones the oldest does."""
+    if rule is None:
+        return 1
+    return {"fact": 2, "preference": 3}.get(rule.kind, 0) if rule.holds else 4
+
+
+# -------------------------------------------------------------- facts
 
 
 REMEMBERED = 4

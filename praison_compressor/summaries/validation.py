@@ -19,7 +19,7 @@ from ..messages import Message, text_of, tool_calls_of
 from ..messages.display import in_words
 from .prompts import INSTRUCTIONS, without_summaries
 from .protocol import Brief, SummaryReply
-from .static import ADDED
+from .static import ADDED, RULES
 
 __all__ = ["DOUBTS", "accept", "doubted", "is_about", "ungrounded", "unreserved"]
 
@@ -180,7 +180,8 @@ def unreserved(text: str) -> str:
 
 
 _RESERVED = re.compile(
-    rf"^[^\w\n]{{0,20}}(the user said\b|{re.escape(ADDED[:30])})",
+    rf"^[^\w\n]{{0,20}}((?:\[s\d[\d.]*\] ?)?user\b[^:\n]{{0,30}}:|the user said\b|"
+    rf"{re.escape(ADDED[:30])}|{RULES[:15]})",
     re.IGNORECASE | re.MULTILINE,
 )
 

@@ -70,7 +70,7 @@ class SummaryWriter:
         brief, secrets = await asyncio.to_thread(self._redacted, brief, model)
         if secrets:
             self._emit(Event("redacted", session_id, {"secrets": secrets}))
-        facts = await asyncio.to_thread(self._finder.of, brief.messages, brief.references)
+        facts = await asyncio.to_thread(self._facts, brief)
         order = Order(session_id, MOST_CALLS)
         for name in self._models(model) if brief.by_model else []:
             if not order.calls:
@@ -113,13 +113,20 @@ class SummaryWriter:
         # Earlier summaries may have been written by the agent's own model, from everything.
         texts = [[redactor.text(text) for text in each] for each in (brief.folded, brief.earlier)]
         count += sum(found for each in texts for _, found in each)
-        if not count:
+        rules = brief.rules.mapped(lambda text: redactor.text(text)[0])
+        if not count and rules == brief.rules:
             return brief, 0
         folded, earlier = (tuple(text for text, _ in each) for each in texts)
         shown = redactor.messages(brief.shown).messages
         # The live prefix has them: it is not what the summary is written from.
         safe = replace(
-            brief, messages=messages, shown=shown, folded=folded, earlier=earlier, prefix=None
+            brief,
+            messages=messages,
+            shown=shown,
+            folded=folded,
+            earlier=earlier,
+            prefix=None,
+            rules=rules,
         )
         return safe, count
 
@@ -133,7 +140,7 @@ class SummaryWriter:
         brief, _ = self._redacted(brief, model)
         if written.method == "static":
             return self.static(brief)
-        facts = self._finder.of(brief.messages, brief.references)
+        facts = self._facts(brief)
         rewritten = self._finish(brief, facts, written.prose)
         return replace(rewritten, model=written.model, parts=written.parts)
 
@@ -143,8 +150,10 @@ class SummaryWriter:
         self, brief: Brief, facts: Facts | None = None, usage: Usage | None = None
     ) -> Written:
         """The summary without a model, in the brief's room."""
-        facts = self._finder.of(brief.messages, brief.references) if facts is None else facts
-        budget = brief.room - self._tokens.message(self._framed(brief, "", "static"))
+        facts = self._facts(brief) if facts is None else facts
+        whole = brief.room - self._tokens.message(self._framed(brief, "", "static"))
+        rules = self._rules(brief, "static")
+        budget = whole - (self._tokens.text(rules) + 2 if rules else 0)
         told = outline(brief.messages, brief.references, users=False) if brief.references else ()
         while True:
             text = static_summary(
@@ -153,10 +162,10 @@ class SummaryWriter:
                 count=self._tokens.text,
                 facts=facts,
                 previous=brief.folded,
-                visible=brief.visible,
+                visible=f"{brief.visible}\n{rules}",
                 outline=told,
             )
-            message = self._framed(brief, text, "static")
+            message = self._framed(brief, text, "static", rules)
             # Text framed and text alone differ by a token or two at the seams.
             over = self._tokens.message(message) - brief.room
             if over <= 0 or budget <= 0:
@@ -201,11 +210,12 @@ class SummaryWriter:
         """
         names = ungrounded(text, brief, facts.patterns)
         marked = doubted(text, names)
-        size = self._tokens.message(self._framed(brief, marked, "model"))
+        rules = self._rules(brief, "model")
+        size = self._tokens.message(self._framed(brief, marked, "model", rules))
         most = min(brief.most + brief.spare, brief.tokens)
         if size > most:
             raise SummaryRejected("not smaller", f"{size} tokens, there is room for {most}")
-        message = self._repaired(brief, facts, marked, size)
+        message = self._repaired(brief, facts, marked, rules, size)
         return Written(
             message=message,
             method="model",
@@ -216,9 +226,10 @@ class SummaryWriter:
             facts=facts,
         )
 
-    def _repaired(self, brief: Brief, facts: Facts, text: str, size: int) -> Message:
-        """The text, `size` tokens when framed, with the facts that it lacks: within the room, but
-        the user's words as if no prose were there, up to what a text may have at most."""
+    def _repaired(self, brief: Brief, facts: Facts, text: str, rules: str, size: int) -> Message:
+        """The text and the rules, `size` tokens when framed, with the facts that it lacks: within
+        the room, but the user's words as if no prose were there, up to what a text may have at
+        most."""
         budget, words = min(brief.facts, brief.room - size), min(brief.words, brief.most - size)
         while max(budget, words) > 0:
             added = repair(
@@ -226,20 +237,37 @@ class SummaryWriter:
                 facts,
                 budget_tokens=budget,
                 count=self._tokens.text,
-                visible=brief.visible,
+                visible=f"{brief.visible}\n{rules}",
                 words_of=words,
             )
             if not added:
                 break
-            message = self._framed(brief, f"{text}\n\n{added}", "model")
+            message = self._framed(brief, f"{text}\n\n{added}", "model", rules)
             over = self._tokens.message(message) - size - max(budget, words)
             if over <= 0:
                 return message
             budget, words = budget - over, words - over
-        return self._framed(brief, text, "model")
+        return self._framed(brief, text, "model", rules)
 
-    def _framed(self, brief: Brief, text: str, method: str) -> Message:
+    # -------------------------------------------------------------- both
+
+    def _facts(self, brief: Brief) -> Facts:
+        """What must survive, without what the user has lifted: nothing tells it as if it held."""
+        facts = self._finder.of(brief.messages, brief.references)
+        lifted = {rule.text for rule in brief.rules.rules if not rule.holds}
+        said = (item for item in facts.user if item.superseded_by or item.text not in lifted)
+        return replace(facts, user=tuple(said)) if lifted else facts
+
+    def _rules(self, brief: Brief, method: str) -> str:
+        """The rules that bind, as much of them as the room takes: all else gives way."""
+        if not (brief.rules.rules or brief.rules.request):
+            return ""
+        room = brief.room - self._tokens.message(self._framed(brief, "", method)) - 4
+        return brief.rules.text(room, self._tokens.text)
+
+    def _framed(self, brief: Brief, text: str, method: str, rules: str = "") -> Message:
         count = len(brief.messages)
+        text = f"{text}\n\n{rules}".strip() if rules else text
         content = frame(
             text, count=count, method=method, reference=brief.reference, recall=brief.recall
         )

@@ -52,14 +52,11 @@ def test_a_later_value_replaces_an_earlier_one_of_the_same_matter(
     assert after.superseded_by is None
 
 
-def test_rules_of_the_session_are_known_and_pastes_are_not_words() -> None:
+def test_pastes_are_not_the_users_words() -> None:
     """Long material comes after the user's words: four sentences of it are still theirs."""
-    rule, request = spoken("Always run the linter.", "Run the linter.")
-    assert (rule.standing, request.standing) == (True, False)
     paste = "\n".join(f"line number {n} must stay" for n in range(100))
     found = spoken(paste)
     assert [s.pasted for s in found[:5]] == [0, 0, 0, 0, 1]
-    assert (found[3].standing, found[4].standing) == (True, False)
     assert {s.pasted for s in found} == {0, 1, 2}
     assert spoken("short\n" * 15)[-1].pasted == 0
     assert len(spoken("\n".join(["one two three"] * 4 + ["two words"] * 20))) == 4
@@ -283,17 +280,6 @@ def test_a_correction_is_one_in_any_of_the_languages(first: str, later: str, old
     told = [{"role": "user", "content": text} for text in (first, later)]
     lines = static_summary(told, budget_tokens=400, count=len).splitlines()
     assert f"- {first} (superseded later: {old} no longer holds)" in lines
-
-
-@pytest.mark.parametrize(
-    "rule",
-    ["Verwende niemals HTTP.", "Ändere die Tests nicht.", "Ne touche jamais à la base.",
-     "No incluyas datos personales.", "Nunca uses la raíz.", "不要修改测试。", "必须兼容旧版本。",
-     "必ずテストを書いてください。", "設定は変更しないでください。"],
-)  # fmt: skip
-def test_rules_of_the_session(rule: str) -> None:
-    """They come first in a summary."""
-    assert extract([{"role": "user", "content": rule}]).user[0].standing
 
 
 @pytest.mark.parametrize(

@@ -125,11 +125,11 @@ def text_of(section: Section) -> list[str]:
 
 
 def test_the_users_words_are_ranked() -> None:
-    """Rules and what replaced what first, then what was typed, newest first, then pastes."""
+    """What replaced what first, then what was typed, newest first, then pastes."""
     facts = Facts(
         user=(
             Said(0, "old request"),
-            Said(1, "always lint", standing=True),
+            Said(1, "another request"),
             Said(2, "use 8080", superseded_by="use 9090", superseded_at=4, old_values=("8080",)),
             Said(3, "pasted", pasted=1),
             Said(3, "deep paste", pasted=2),
@@ -141,8 +141,8 @@ def test_the_users_words_are_ranked() -> None:
     assert text_of(user_section(facts, "some hidden words here")) == [
         "use 9090",
         "use 8080 (superseded later: 8080 no longer holds)",
-        "always lint",
         "old request",
+        "another request",
         "pasted",
         "deep paste",
     ]

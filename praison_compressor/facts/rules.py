@@ -1,0 +1,436 @@
+"""The rules of a conversation: what the agent must, must not, asks first, prefers, takes for a fact
+and was allowed once; who said it, since when, and which later words lifted it.
+
+Who may bind: the user in words of their own, in any turn; the host and the system; and documents
+that the agent loaded as instructions, because user, system or host named them, or because they are
+the project's own (`AGENTS.md`). Everything else that a tool returns is data, whatever it claims.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from ..messages import Message
+from .corrections import (
+    BANS_BELOW,
+    MATERIAL,
+    RULES_BELOW,
+    own_sentences,
+    supersede,
+)
+from .files import Documents
+from .language import (
+    APPROVES,
+    ASKS_FIRST,
+    EVERYTHING,
+    FORBIDS,
+    IMPERATIVE,
+    LIFTS,
+    NO_FACT,
+    NO_RULE,
+    PREFERS,
+    REPORTED,
+    REQUIRES,
+    RULE_WORDS,
+    STATES,
+    UNSPACED,
+)
+from .model import GENERAL, Domain, Said
+from .outcomes import outcome_of
+from .passages import Passage, passages
+from .values import ADDS, ALTERS, CORRECTS, FILLER
+
+KINDS = ("must", "must not", "ask first", "approval", "preference", "fact")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What binds, verbatim."""
+
+    text: str
+    kind: str
+    """ "must", "must not", "ask first", "approval" (of what it names, that once), "preference", or
+    "fact" (of the domain: "prices are net")."""
+    source: str
+    """Who said it: "user", "system", "memory", or the document that was loaded."""
+    since: int
+    """The position of its message in the transcript."""
+    until: int | None = None
+    """The position of the message that lifted or replaced it; None: it holds."""
+    lifted_by: str = ""
+    """The words that did."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing has lifted it."""
+        return self.until is None
+
+
+def rules_in(messages: Sequence[Message], *, domain: Domain = GENERAL) -> tuple[Rule, ...]:
+    """All rules of a transcript in the order in which they were said, lifted ones with `until`.
+
+    >>> [rule.kind for rule in rules_in([{"role": "user", "content": "Never push to main."}])]
+    ['must not']
+    """
+    book = _Book()
+    for passage, source in binding(messages, domain):
+        book.read(passage, source)
+    return book.rules()
+
+
+# -------------------------------------------------------------- who may bind
+
+
+def binding(messages: Sequence[Message], domain: Domain = GENERAL) -> Iterator[tuple[Passage, str]]:
+    """Each text that may bind, with its source; results are among them where they are documents."""
+    documents = Documents(domain)
+    leading = next((n for n, m in enumerate(messages) if m.get("role") not in _SYSTEM), 0)
+    answer = -1
+    for passage in passages(messages, domain.host_prefixes):
+        if passage.source == "result":
+            answer = passage.at
+            source = passage.call and documents.source(passage.call)
+            if source and outcome_of(passage.text).status != "failed":
+                yield passage, source
+        elif passage.source == "call" and passage.call:
+            documents.called(passage.call)
+        elif passage.source == "user":
+            documents.hear(MATERIAL.sub("", passage.text))
+            yield passage, "user"
+        elif passage.source == "host" and passage.at != answer:
+            # What a tool prints may look like a host's note: none of those stands in a result.
+            is_system = messages[passage.at].get("role") in _SYSTEM
+            source = "system" if is_system else _note_of(passage.text)
+            if is_system or source:
+                documents.hear(passage.text)
+            if source and not (is_system and passage.at < leading):
+                yield passage._replace(text=_WRAPPING.sub("", passage.text)), source
+
+
+_SYSTEM = ("system", "developer")
+_NOTES = (
+    ("AGENTS.md", re.compile(r"\s*(?:# AGENTS\.md instructions|<user_instructions)")),
+    ("CLAUDE.md", re.compile(r"\s*<system-reminder.*?(?:CLAUDE\.md|claudeMd)", re.S)),
+    ("skill", re.compile(r"\s*Base directory for this skill")),
+    ("memory", re.compile(r"\s*<system-reminder.{0,200}\bmemor(?:y|ies)\b", re.S | re.I)),
+)
+
+
+_WRAPPING = re.compile(r"\A\s*<[^>\n]*>|</[\w-]+>\s*\Z")
+
+
+def _note_of(text: str) -> str:
+    """The source of a host's note that is instructions or memory; "" of any other."""
+    return next((name for name, opens in _NOTES if opens.match(text)), "")
+
+
+# -------------------------------------------------------------- kinds
+
+
+MOST_CHARS = 600
+LEAST_CHARS = 9
+LEAST_UNSPACED = 4
+_NO_SENTENCE = re.compile(r"[#\"`{<|$/}]|\w+[{(]|.*(?:</|;$|\[…)|should ")
+
+
+def _statements(text: str, source: str) -> Iterator[tuple[str, str | None]]:
+    """Each sentence of a text in its writer's own words, with the kind of rule that it is."""
+    written, is_skill = source != "user", _SKILL.search(source) is not None
+    for sentence, lead in own_sentences(text, written=written):
+        kind = kind_of(sentence, written=written and not is_skill)
+        if BANS_BELOW.search(lead):
+            yield f"{lead} {sentence}", "must not"
+        elif is_skill:  # it tells how to do one thing: of that only what it stresses binds
+            yield sentence, kind if kind in ("must", "must not", "ask first") else None
+        elif RULES_BELOW.search(lead) and sentence.count(" ") >= 2:
+            yield sentence, kind or "must"
+        else:
+            yield sentence, kind
+
+
+_SKILL = re.compile(r"\bskill\b", re.I)
+
+
+@lru_cache(maxsize=4096)
+def kind_of(sentence: str, *, written: bool = False) -> str | None:
+    """The kind of rule that a sentence is; None where it is none.
+
+    >>> kind_of("Ask me before you delete anything."), kind_of("You must be kidding.")
+    ('ask first', None)
+    """
+    if _NO_SENTENCE.match(sentence) or not _matter(sentence):
+        return None
+    least = LEAST_CHARS if sentence.isascii() or " " in sentence else LEAST_UNSPACED
+    if not least <= len(sentence) <= MOST_CHARS or (sentence.isascii() and " " not in sentence):
+        return None
+    asks = sentence.endswith(("?", "？"))
+    if asks and not _POLITE.search(sentence):
+        return None
+    text = _LEADS.sub("", NO_RULE.sub("", sentence))
+    if not written and REPORTED.search(text):
+        return None
+    for kind, pattern in _PATTERNS:
+        if pattern.search(text):
+            return kind
+    if not asks and STATES.search(text) and not NO_FACT.search(text):
+        return "fact"
+    return "must" if written and text.count(" ") > 2 and IMPERATIVE.match(text) else None
+
+
+_LEADS = re.compile(
+    r"^(?:(?:by the way|btw|also|oh|and|so|well|ok|okay|hey|just so you know|for the record|"
+    r"one more thing|correction|sorry|no(?=\s*[,;:.—])|actually|nein|doch|übrigens|au fait|"
+    r"por cierto)\b\W+)+",
+    re.I,
+)
+_POLITE = re.compile(
+    r"\b(?:can|could|would|will) you (?:please )?(?:always|never|only|not|stop|avoid|make sure|"
+    r"keep|ask)\b|\bkönnt?est? (?:du|Sie) (?:bitte )?(?:immer|nie|nur)|peux-tu (?:toujours|ne)",
+    re.I,
+)
+_PATTERNS = (
+    ("ask first", ASKS_FIRST),
+    ("must not", FORBIDS),
+    ("approval", APPROVES),
+    ("preference", PREFERS),
+    ("must", REQUIRES),
+)
+
+
+# -------------------------------------------------------------- what holds
+
+
+_MEMORY = re.compile(
+    r"^[ \t]*<(?P<tag>(?:user_|agent_)?(?:memor(?:y|ies)|instructions|rules|guidelines|polic(?:y|"
+    r"ies)|preferences))>(.*?)</(?P=tag)>",
+    re.M | re.S | re.I,
+)
+"""What an application puts into a prompt as the user's."""
+
+
+@dataclass(eq=False)
+class _Entry:
+    rule: Rule
+    matter: tuple[str, ...]
+    """What it is about: the stems of its words, in their order."""
+
+    def share(self, about: Iterable[str]) -> float:
+        """How much of it is among those words."""
+        own = set(self.matter)
+        return len(own & set(about)) / max(1, len(own))
+
+
+@dataclass
+class _Book:
+    """Rules as they are read; what was said later lifts what was said before."""
+
+    entries: list[_Entry] = field(default_factory=list)
+    said: list[Said] = field(default_factory=list)
+
+    def rules(self) -> tuple[Rule, ...]:
+        """All of them, those lifted whose values the user corrected."""
+        self._correct()
+        return tuple(entry.rule for entry in sorted(self.entries, key=lambda e: e.rule.since))
+
+    def read(self, passage: Passage, source: str) -> None:
+        """Take in one text."""
+        text = passage.text
+        if source != "user":
+            for sentence, kind in _statements(text, source):
+                if kind and not self._known(sentence):
+                    self._add(Rule(sentence, kind, source, passage.at))
+            return
+        for noted in _MEMORY.finditer(text):
+            self.read(passage._replace(text=noted[2]), "memory")
+        for sentence, kind in _statements(text, source):
+            self.said.append(Said(passage.at, sentence))
+            self._hear(sentence, kind, passage.at)
+
+    def _hear(self, sentence: str, kind: str | None, at: int) -> None:
+        if REPORTED.search(sentence):
+            return
+        lifted = self._lifted(sentence, kind) if LIFTS.search(sentence) else []
+        about = set(_matter(sentence))
+        if lifted:
+            self._end(lifted, sentence, at)
+            told = {word for entry in lifted for word in entry.matter}
+            sets = kind in ("must", "preference", "must not", "fact") and about - told
+            if not (sets and CORRECTS.search(sentence)):
+                return
+        elif LIFTS.search(sentence) and kind not in ("must not", "approval", "preference"):
+            return
+        if kind is None or self._known(sentence):
+            return
+        rule = Rule(sentence, kind, "user", at)
+        self._end(self._replaced(rule), sentence, at)
+        self._add(rule)
+
+    def _add(self, rule: Rule) -> None:
+        self.entries.append(_Entry(rule, _matter(rule.text)))
+
+    def _end(self, entries: Iterable[_Entry], by: str, at: int) -> None:
+        for entry in entries:
+            entry.rule = replace(entry.rule, until=at, lifted_by=by)
+
+    def _held(self) -> list[_Entry]:
+        return [entry for entry in self.entries if entry.rule.holds]
+
+    def _known(self, text: str) -> bool:
+        return any(entry.rule.text == text for entry in self._held())
+
+    # ---------------------------------------------------------- lifted
+
+    def _lifted(self, sentence: str, kind: str | None) -> list[_Entry]:
+        """The rules that a sentence with words of lifting means."""
+        held = [e for e in self._held() if not (kind == "must not" and _forbids(e.rule))]
+        mine = [entry for entry in held if entry.rule.source == "user"]
+        if EVERYTHING.search(sentence):
+            return mine
+        about = set(_matter(sentence))
+        if not about and _ASKING.search(sentence):
+            return [entry for entry in mine if entry.rule.kind == "ask first"]
+        if not about:
+            return mine[-1:] if _THAT.search(sentence) else []
+        permits = bool(APPROVES.search(sentence)) and not _FOR_GOOD.search(sentence)
+        parts = _CLAUSE.split(sentence)
+        parts = [*parts, sentence] if permits else [parts[0], sentence]
+        found = (_meant(held, set(_matter(part)), permits) for part in parts)
+        return next(filter(None, found), [])
+
+    # ---------------------------------------------------------- replaced
+
+    def _replaced(self, new: Rule) -> list[_Entry]:
+        """The rules of the same matter that a new one of the user's takes the place of."""
+        if new.kind == "approval":
+            return []
+        about = _matter(new.text)
+        corrects = bool(
+            CORRECTS.search(new.text) or ALTERS.search(new.text) or _NOW.search(new.text)
+        )
+        corrects = corrects and not ADDS.search(new.text)
+        said = _INSTEAD.search(new.text)
+        dropped = set(_matter(said[1])) if said else set[str]()
+        found: list[_Entry] = []
+        for entry in self._held():
+            old = entry.rule
+            shared = set(about) & set(entry.matter)
+            every = set(about) | set(entry.matter)
+            if not shared or old.kind == "approval" or old.since == new.since:
+                continue
+            turned = _forbids(old) != _forbids(new) and "ask first" not in (old.kind, new.kind)
+            if (turned and len(shared) >= MOSTLY * len(every)) or (
+                not turned
+                and (
+                    _is_other_value(entry.matter, about, old.text, new.text)
+                    or (corrects and _is_same_matter(entry.matter, about, new.kind, new.text))
+                    or (dropped and dropped <= set(entry.matter) and entry.share(about) >= MOSTLY)
+                )
+            ):
+                found.append(entry)
+        return found
+
+    def _correct(self) -> None:
+        """Rules of which the user replaced a value, by words that need be no rule themselves."""
+        for said in supersede(self.said):
+            if said.superseded_at is None or said.superseded_by is None:
+                continue
+            old = [
+                e for e in self._held() if e.rule.text == said.text and e.rule.since == said.index
+            ]
+            by, at = said.superseded_by, said.superseded_at
+            if old and not self._known(by) and not LIFTS.search(by):
+                self._add(Rule(by, old[0].rule.kind, "user", at))
+            self._end(old, by, at)
+
+
+MOSTLY = 0.6
+NARROWS = 0.3
+"""Share of words that a rule lacks, from which on a permission is about something narrower."""
+_CLAUSE = re.compile(r"[,;:—–]\s| because | since | as | weil | parce | porque ")
+_FOR_GOOD = re.compile(
+    r"\bafter all\b|any ?more|\bagain\b|from now on|no longer|in general|\b(?:wieder|doch|"
+    r"de nouveau|de nuevo|de novo|ya)\b",
+    re.I,
+)
+_NOW = re.compile(
+    r"\b(?:from now on|now|ab (?:jetzt|sofort)|désormais|a partir de ahora)\b|从现在|今後", re.I
+)
+_ASKING = re.compile(r"\b(?:ask|fragen|demander|preguntar|perguntar)\b|问|聞", re.I)
+_THAT = re.compile(r"\b(?:scratch|forget|drop|never ?mind|take) (?:that|it)\b|忘掉|取り消", re.I)
+_INSTEAD = re.compile(
+    r"\b(?:instead of|rather than|(?<=, )not|statt|anstatt|au lieu d\w*|en (?:lugar|vez) de|"
+    r"em vez de) ([\w .-]{2,40})",
+    re.I,
+)
+_SINGLE = re.compile(
+    r"\b(?:call me|address me|answer|reply|respond|write|speak|talk|antworte|nenn|réponds|"
+    r"répondez|responde|responda)\b|回答|で(?:答|返)|叫我|と呼んで",
+    re.I,
+)
+"""Orders of which one holds at a time."""
+_WORD = re.compile(rf"[^\W_{UNSPACED}]+|(?=([{UNSPACED}]{{2}}))")
+_NEGATIVE = re.compile(
+    r"\b(?:not?|never|nothing|avoid|stop|without)\b|n['’]t\b|\b(?:nicht|kein\w*|nie|niemals|ne|"
+    r"pas|jamais|nunca|não|sin|sem)\b|不|别|禁|ない|なく",
+    re.I,
+)
+
+
+def _meant(held: Sequence[_Entry], about: set[str], permits: bool) -> list[_Entry]:
+    """Those of the rules that words of lifting are about: the most of their matter."""
+    found = []
+    for entry in held:
+        shared, share = len(about & set(entry.matter)), entry.share(about)
+        # "You may delete branch x now" is about that branch, not about all.
+        is_narrow = permits and (share < MOSTLY or len(about) - shared > NARROWS * len(about))
+        if shared and not is_narrow and (shared * 2 >= len(about) or share >= MOSTLY):
+            found.append((shared, share, entry))
+    best = max((pair[:2] for pair in found), default=None)
+    return [entry for *pair, entry in found if tuple(pair) == best]
+
+
+def _forbids(rule: Rule) -> bool:
+    return rule.kind == "must not" or (
+        rule.kind == "preference" and _NEGATIVE.search(rule.text) is not None
+    )
+
+
+def _matter(text: str) -> tuple[str, ...]:
+    """The stems of the words that say what a rule is about, in their order."""
+    found = (match[1] or match[0] for match in _WORD.finditer(text.lower()))
+    words = (w for w in found if w not in FILLER and w not in RULE_WORDS)
+    stems = (_ENDING.sub("", w)[:5] if w.isascii() and w[:1].isalpha() else w[:5] for w in words)
+    return tuple(dict.fromkeys(w for w in stems if _tells(w)))
+
+
+_ENDING = re.compile(r"(?<=\w{3})(?:ning|ting|ing|ed|es|e|s)$")
+_GRAMMAR = re.compile(r"[\u3040-\u309f]+")
+
+
+def _tells(stem: str) -> bool:
+    if not stem.isascii():
+        return not _GRAMMAR.fullmatch(stem)
+    return len(stem) >= 3 or stem[:1].isdigit()
+
+
+def _is_other_value(one: Sequence[str], other: Sequence[str], old: str, new: str) -> bool:
+    """Whether two orders differ in their last word only, where one of the kind holds at a time."""
+    if len(one) != len(other) or len(one) < 2 or one[:-1] != other[:-1]:
+        return False
+    return bool(_SINGLE.search(old) and _SINGLE.search(new))
+
+
+def _is_same_matter(one: Sequence[str], other: Sequence[str], kind: str, text: str) -> bool:
+    """Whether a correction speaks of an earlier rule: the same verb, and half of its words."""
+    shared = set(one) & set(other)
+    is_plain = CORRECTS.search(text) is not None
+    is_same = one[:1] == other[:1] or (is_plain and one[-1:] == other[-1:])
+    # Prohibitions add up: "from now on never edit tests either".
+    return (
+        is_same
+        and len(shared) * 2 >= max(len(one), len(other))
+        and (is_plain or kind != "must not")
+    )
