@@ -23,7 +23,7 @@ from .errors import (
 
 if TYPE_CHECKING:
     from .compressor.context_compressor import ContextCompressor
-    from .compressor.preview import Part, Preview
+    from .compressor.preview import ContextUse, Part, Preview
     from .compressor.result import CompressResult
     from .compressor.telemetry import Telemetry
     from .ledger.memory import MemoryStore
@@ -41,6 +41,7 @@ __all__ = [
     "CompressorError",
     "ConfigError",
     "ContextCompressor",
+    "ContextUse",
     "Event",
     "InvalidMessages",
     "LedgerConflict",
@@ -69,7 +70,7 @@ __all__ = [
 
 _ROOMS = {
     "compressor.context_compressor": ("ContextCompressor",),
-    "compressor.preview": ("Part", "Preview"),
+    "compressor.preview": ("ContextUse", "Part", "Preview"),
     "compressor.result": ("CompressResult",),
     "compressor.telemetry": ("Telemetry",),
     "ledger.memory": ("MemoryStore",),

@@ -192,6 +192,11 @@ class CompressorConfig:
     """The key (Fernet) of an encrypted store. A new store is encrypted with it, a plain one stays
     plain. None: the variable PRAISONAI_SESSION_KEY, as for the host's encrypted sessions."""
 
+    archive_limit_mb: float | None = None
+    """Megabytes that the originals of a namespace may take in the store. Above it the large ones go
+    first, then the small, the oldest before the newer; what stands for them in the view stays as it
+    is. None: 256 in memory, any number in a database."""
+
     namespace: str = "default"
     """Keeps tenants apart: nothing is ever looked up across namespaces."""
 
@@ -207,6 +212,7 @@ class CompressorConfig:
         self._require("min_gain_ratio", "a number from 0 up to 1", lambda v: 0 <= v < 1)
         # No clock of Python's waits for longer than some 292 years.
         self._require("timeout_seconds", "a positive number up to 1e9", lambda v: 0 < v <= 1e9)
+        self._require("archive_limit_mb", "a positive number", lambda v: 0 < v <= MOST)
         for name in ("context_window", "summary_target_tokens", "shown_message_tokens"):
             self._require(name, "a positive whole number", lambda v: _is_whole(v, 1))
         for name in (

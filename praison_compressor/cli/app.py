@@ -6,6 +6,7 @@ import contextlib
 import logging
 import sys
 from collections.abc import Callable, Iterator
+from inspect import cleandoc
 from logging.handlers import MemoryHandler
 from typing import Annotated, Any
 
@@ -52,8 +53,9 @@ def build(*, rich: bool = False) -> typer.Typer:
     )
     app.callback()(_common)
     for command in COMMANDS:
-        # `eval` and `import` are words of Python's.
-        app.command(command.__name__.rstrip("_"))(command)
+        name = command.__name__.rstrip("_")  # `eval` and `import` are words of Python's
+        text, _, example = cleandoc(command.__doc__ or "").rpartition("\n\n$ ")
+        app.command(name, help=text, epilog=f"$ {example}")(command)
     return app
 
 

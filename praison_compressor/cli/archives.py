@@ -51,6 +51,8 @@ def restore(
     """Write a session's messages back, exactly as they came.
 
     The whole transcript as of the last compression; with --view the one that the view stands for.
+
+    $ praison-compressor restore audit --store ledger.db --out whole.jsonl
     """
     if archive and view is not None:
         raise Unusable("--view and --archive: one of them")
@@ -80,6 +82,8 @@ def resume(
 
     As of its last compression. Passed on under the same session its summaries are known again,
     and the originals stay within reach. Asks no model.
+
+    $ praison-compressor resume audit --window 32k --store ledger.db
     """
     config = replace(with_window(config), namespace=place.namespace)
     with place.open() as store:
@@ -112,6 +116,8 @@ def new(
 
     It begins with the transcript as it was then. Where that was never recorded, or was edited
     since, with what was compressed of it; a warning says so when it is read.
+
+    $ praison-compressor new audit-2 --from audit --store ledger.db
     """
     with place.open() as store:
         store.lineage(place.namespace, parent)
@@ -130,7 +136,10 @@ def verify(
     store: Annotated[str | None, option("--store", "URL", "As in the other commands.")] = None,
     namespace: Annotated[str | None, option("--namespace", "NAME", "Only this tenant.")] = None,
 ) -> Answer:
-    """Derive every hash of the ledger again; exit code 1 when something disagrees."""
+    """Derive every hash of the ledger again; exit code 1 when something disagrees.
+
+    $ praison-compressor verify audit --store ledger.db
+    """
     with Place(store=store).open() as opened:
         if session is not None:
             namespace = namespace or "default"
@@ -159,6 +168,8 @@ def forget(
     There is no way back. The chain keeps a tombstone and still verifies. The child sessions by
     which the host shows its compressions go too; what is left there is said. Without TARGET only
     the pages are cleared that an earlier run had to leave.
+
+    $ praison-compressor forget audit --yes --store ledger.db
     """
     if target is None:
         with place.open() as store:
@@ -201,7 +212,10 @@ def export(
     place: Place,
     out: Out = "-",
 ) -> Answer | None:
-    """Write a session with its archive and its chain as one JSON file."""
+    """Write a session with its archive and its chain as one JSON file.
+
+    $ praison-compressor export audit --store ledger.db --out audit.json
+    """
     with place.open() as store:
         found = store.export(place.namespace, session)
     text = json.dumps(found, indent=1) + "\n"
@@ -218,7 +232,10 @@ def import_(
     file: Annotated[str, typer.Argument(metavar="FILE", help="What `export` wrote; - is stdin.")],
     place: Place,
 ) -> Answer:
-    """Take an exported session into a store; its chain is checked first."""
+    """Take an exported session into a store; its chain is checked first.
+
+    $ praison-compressor import audit.json --store another.db
+    """
     found = read_json(file)
     if not isinstance(found, Mapping):
         raise Unusable(f"{file}: not an exported session")

@@ -35,6 +35,8 @@ def compress(
 
     Reads a JSON list of chat messages, {"messages": [...]}, or JSON Lines with one message a line
     or one conversation a line. The file itself is never changed.
+
+    $ praison-compressor compress talk.jsonl --window 32k --out view.jsonl
     """
     messages = read_one(given.file, given.conversation)
     failures: list[str] = []
@@ -167,6 +169,8 @@ def inspect(
     """Show what would be kept, masked and summarized, and why, without doing it.
 
     Asks no model and writes nothing. Takes the options of `compress`.
+
+    $ praison-compressor inspect talk.jsonl --window 32k --messages
     """
     transcript = read_one(given.file, given.conversation)
     assumed = config.model is None and config.context_window is None
@@ -260,6 +264,8 @@ def mask(
     """Replace old tool outputs by one line each: what was called, its outcome, its size.
 
     The newest tokens stay as they are. Asks no model; the file itself is never changed.
+
+    $ praison-compressor mask talk.jsonl --keep-tokens 2k --out masked.jsonl
     """
     transcript = read(read_one(file, conversation))
     tokens = TokenCounter(config.model)

@@ -38,6 +38,8 @@ def doctor(
     Reads PRAISONAI_PLUGINS and .praisonai/config.yaml as the host does, says which agents are
     compressed and from how many tokens on, and has one outgrow its window against a local server.
     Exit code 1 when something that is configured does not work.
+
+    $ praison-compressor doctor --window 32k
     """
     config = replace(config, store_url=place.store, namespace=place.namespace).with_environment()
     with unlogged():  # what a check finds is in its line
@@ -79,13 +81,18 @@ def _host(config: CompressorConfig) -> Check:
         from ..praisonai import install, installed, uninstall
 
         before = installed()
-        seams = len(install().patches)
+        made = install()
+        seams = len(made.patches)
         if before is None:
             uninstall()
     except PackageNotFoundError:
         return Check(name, FAIL, "praisonaiagents is not installed", "pip install praisonaiagents")
     except (CompressorError, ImportError) as error:
-        return Check(name, FAIL, str(error), "pip install 'praisonaiagents>=1.7.4,<1.8'")
+        return Check(name, FAIL, str(error), "pip install --upgrade praison-compressor")
+    if made.lacking:
+        parts = "; ".join(f"{part} ({reason})" for part, reason in made.lacking.items())
+        remedy = "the rest works; pip install --upgrade praison-compressor"
+        return Check(name, NOTE, f"{found}: left out: {parts}", remedy)
     return Check(name, OK, f"{found}: all {seams} places that are replaced are there")
 
 
@@ -152,13 +159,10 @@ def _tried(config: CompressorConfig) -> Any:
 
     code = "from praison_compressor.cli.doctor import trial; trial()"
     given = json.dumps([config.model, config.context_window])
-    kept = {key: value for key, value in os.environ.items() if key != STORE_VARIABLE}
-    done = subprocess.run(
-        [sys.executable, "-c", code, given],
-        env={**kept, **OFFLINE},
-        capture_output=True,
-        text=True,
-    )
+    environment = {**os.environ, **OFFLINE, "OPENAI_API_KEY": os.environ.get("OPENAI_API_KEY", "")}
+    environment.pop(STORE_VARIABLE, None)
+    command = [sys.executable, "-c", code, given]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     last = one_line((done.stderr.strip().splitlines() or ["it said nothing"])[-1])
     if done.returncode:
         raise ValueError(last)
@@ -208,8 +212,8 @@ def trial() -> None:
         tokens = TokenCounter("openai/local").messages(agent.chat_history)
         sent = [r.prompt_tokens for r in provider.requests if answer(r) == "Noted."]
     told = {"plain": is_plain, "model": ours.config.model, "source": limits.source}
-    sizes = {"window": limits.window, "trigger": budget.trigger, "tokens": tokens, "sent": sent[-1]}
-    print(json.dumps({**told, **sizes}))
+    told |= {"window": limits.window, "trigger": budget.trigger, "tokens": tokens}
+    print(json.dumps({**told, "sent": sent[-1] if sent else tokens}))
 
 
 NOWHERE_ELSE = {

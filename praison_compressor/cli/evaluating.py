@@ -43,6 +43,8 @@ def eval_(
     Compresses every conversation in the files and counts the facts (files, commands, errors, words
     of the user, identifiers) that the model's text holds, alone and repaired, beside the static
     summary; names that the model made up are listed. Without --auxiliary-model only the static one.
+
+    $ praison-compressor eval talk.jsonl --limit 5
     """
     if not 0 < share < 1:
         raise Unusable(f"--share {share:g}: expected a number between 0 and 1")

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 @command
 def sessions(place: Place) -> Answer:
-    """List the sessions of a store, the last used first."""
+    """List the sessions of a store, the last used first.
+
+    $ praison-compressor sessions --store ledger.db
+    """
     with place.open() as store:
         found = store.sessions(place.namespace)
         where, others = store.place, [] if found else store.namespaces()
@@ -54,7 +57,10 @@ def lineage(
     place: Place,
     forks: Annotated[bool, flag("--forks", "With what was forked from it.")] = False,
 ) -> Answer:
-    """Show a session's chain of epochs, root first: each compression opened one."""
+    """Show a session's chain of epochs, root first: each compression opened one.
+
+    $ praison-compressor lineage audit --forks --store ledger.db
+    """
     with place.open() as store:
         read = store.tree if forks else store.lineage
         epochs = read(place.namespace, session)
@@ -108,6 +114,8 @@ def show(
 
     References are those that summaries, `search` and `report` print. A long message comes in
     parts, each with the reference to go on by; `s2 --full` has everything at once.
+
+    $ praison-compressor show audit s1.2 --store ledger.db
     """
     with place.open() as store:
         found = existing(store, place.namespace, session)
@@ -199,6 +207,8 @@ def status(
     """Show where a stored session stands: its epoch, what was represented, what that cost.
 
     With --model also what each later request costs less, at that model's listed input price.
+
+    $ praison-compressor status audit --store ledger.db
     """
     with place.open() as store:
         found = existing(store, place.namespace, session)
@@ -252,6 +262,8 @@ def search(
 
     Each with the reference that `show SESSION REFERENCE` reads, and the digest that `forget` takes;
     what was never compressed has no reference yet: `restore` has it.
+
+    $ praison-compressor search "port 9090" --session audit --store ledger.db
     """
     with place.open() as store:
         hits = store.search(place.namespace, query, session, limit)

@@ -119,11 +119,18 @@ class Look:
     layout: Layout
     lines: dict[int, Message] = field(default_factory=dict)
     """What results would say that may be masked, by index; empty until somebody asks."""
+    dropped: frozenset[int] = frozenset()
+    """Places in the list as it came of messages that the archive had no room for."""
 
     @property
     def key(self) -> tuple[str, str]:
         """Namespace and stable id: by it one compression of the session at a time is ensured."""
         return self.session.namespace, self.session.id
+
+    def originals(self, start: int, end: int) -> Sequence[Message]:
+        """The messages of a stretch, as they came and in their order."""
+        origins = self.layout.transcript.origins[start:end]
+        return self.reading.given.at(sorted(o for o in origins if o is not None))
 
 
 def call_of(

@@ -24,7 +24,7 @@ from ..tokens.counter import TokenCounter
 from .background import Background
 from .call import CompressCall, Options, budget_of, call_of, config_of
 from .pipeline import Pipeline, Planned
-from .preview import Preview, preview_of
+from .preview import ContextUse, Preview, context_use_of, preview_of
 from .result import CompressResult
 from .sessions import Sessions, added_to
 from .telemetry import Telemetry
@@ -187,6 +187,20 @@ class ContextCompressor:
             plan = self._pipeline.writing.static(call, look, plan, recorded=True).plan
         lines = self._pipeline.projector.masks(call, look) if plan and plan.masks else {}
         return preview_of(call, look, plan, lines, self.tokens)
+
+    def context_use(self, messages: Sequence[Any], **options: Unpack[Options]) -> ContextUse:
+        """What would fill the window if these messages were sent now, by part, and the largest of
+        them; nothing is asked or written.
+
+        Raises:
+            CompressorError: as `compress` would.
+        """
+        self._check(options)
+        call = self._call(messages, options)
+        look = self._pipeline.projector.look(call)
+        budget = self._pipeline.projector.budget(call, look)
+        overhead = options.get("overhead_tokens", 0)
+        return context_use_of(call, look, budget, self.tokens, overhead)
 
     def verbatim(
         self, messages: Sequence[Any] | None = None, *, session_id: str | None = None

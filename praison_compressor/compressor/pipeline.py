@@ -23,19 +23,18 @@ from ..messages.secrets import masks_secrets
 from ..summaries.protocol import Summarizer, Written
 from ..summaries.threads import run
 from ..tokens.counter import TokenCounter
-from ..view.masks import shorten
+from ..view.masks import mask_segment, shorten
 from ..view.plan import Plan, fixed_tokens, is_due
 from .background import Background, leased
 from .call import CompressCall, Look, Reading
 from .projection import Projector, outline_of
 from .result import CompressResult, result_of
 from .sessions import Placeholder, Sessions, last_turn_of
-from .writing import Draft, Writing, asked, is_asked_about
+from .writing import Draft, Writing, asked, begun, is_asked_about
 
 __all__ = [
     "Pipeline",
     "Planned",
-    "mask_segment",
 ]
 
 logger = logging.getLogger(__name__)
@@ -123,7 +122,7 @@ class Pipeline:
                     if plan is not None:
                         done = await self._carry_out(call, look, plan, spent)
                         masked += done.newly_masked
-                        if not plan.excerpts:
+                        if done.vetoed or not plan.excerpts:
                             return replace(done, newly_masked=masked)
                         call = call.after_excerpts()
                         look, plan = await asyncio.to_thread(self._seen, call)
@@ -149,7 +148,7 @@ class Pipeline:
         Raises:
             LedgerConflict: another has committed meanwhile.
         """
-        event = _started(call, look, plan)
+        event = begun(call, look, plan)
         said = await asked(self._hook, event, look.key)
         if said is False:
             found = await asyncio.to_thread(self._refused, call, look, plan)
@@ -158,6 +157,7 @@ class Pipeline:
         started = time.monotonic()
         self._emit(event)
         try:
+            look = await asyncio.to_thread(self.projector.with_room, call, look, plan)
             draft = await self.writing.write(call, look, plan, spent)
             spent[:] = [text.usage for text in draft.texts] or spent
             after = await asyncio.to_thread(self._commit, call, look, draft)
@@ -183,7 +183,9 @@ class Pipeline:
         entries = self._segments(call, look, draft)
         layout = look.layout.adding([segment for segment, _ in entries])
         outline = outline_of(replace(look, layout=layout))
-        return self.projector.look(call, self._store.commit(look.session, entries, outline))
+        session = self._store.commit(look.session, entries, outline)
+        self.projector.trim(call)
+        return self.projector.look(call, session)
 
     def uncommitted(
         self, call: CompressCall, look: Look, plan: Plan, *, hold: bool = False
@@ -285,7 +287,7 @@ class Pipeline:
                 self.sessions.leave(look.key)
         if done is None:
             return self.uncommitted(call, look, plan)
-        if not plan.excerpts:
+        if done.vetoed or not plan.excerpts:
             return done
         then = self._at_once(call.after_excerpts())
         return replace(then, newly_masked=then.newly_masked + done.newly_masked)
@@ -395,13 +397,15 @@ class Pipeline:
                     created=time.time(),
                     transcript_length=length,
                 ),
-                _archived(look, job.start, job.end),
+                look.originals(job.start, job.end),
             )
             for job, text in zip(draft.plan.jobs, draft.texts, strict=True)
         ]
         first, plan = len(layout.segments) + len(found) + 1, draft.plan
         names = {
-            index: f"s{number}.1" if draft.recorded else ""
+            index: f"s{number}.1"
+            if draft.recorded and layout.transcript.origins[index] not in look.dropped
+            else ""
             for number, index in enumerate(sorted(plan.masks or plan.excerpts), first)
         }
         shorter = self.projector.excerpts if plan.excerpts else self.projector.masks
@@ -414,53 +418,10 @@ class Pipeline:
                 source_tokens=layout.tokens[index],
                 transcript_length=length,
             )
-            found.append((segment, _archived(look, index, index + 1)))
+            found.append((segment, look.originals(index, index + 1)))
         return found
-
-
-def _started(call: CompressCall, look: Look, plan: Plan) -> Event:
-    """What is about to be done, in numbers."""
-    numbers = {
-        "tokens": look.layout.size(),
-        "messages": len(look.layout.tokens),
-        "trigger": call.budget.trigger,
-        "target": call.budget.target,
-        "limit": call.budget.limit,
-        "to_summarize": sum(job.end - job.start for job in plan.jobs),
-        "to_mask": len(plan.masks),
-        "forced": call.force,
-    }
-    return Event("started", look.session.id, numbers)
 
 
 SHORTENED_SHARE = 0.75
 """Share of the window for what may not be dropped, where it has to be shortened: the rest is for
 a summary and a tail."""
-
-
-def mask_segment(
-    digest: str,
-    line: Message,
-    *,
-    tokens: int,
-    source_tokens: int,
-    transcript_length: int,
-    kind: str = "mask",
-) -> Segment:
-    """The segment by which `line` stands for the message of that digest."""
-    return Segment(
-        kind=kind,
-        run=(digest,),
-        rendered=line,
-        tokens=tokens,
-        source_tokens=source_tokens,
-        method="static",
-        created=time.time(),
-        transcript_length=transcript_length,
-    )
-
-
-def _archived(look: Look, start: int, end: int) -> Sequence[Message]:
-    """The messages of a run, as they came and in their order."""
-    origins = look.layout.transcript.origins[start:end]
-    return look.reading.given.at(sorted(o for o in origins if o is not None))

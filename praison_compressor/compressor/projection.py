@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ..ledger.segments import Entry, Outline, Segment, Session, Store, in_force
+from ..errors import LedgerError
+from ..ledger.segments import DROPPED, Entry, Outline, Segment, Session, Store, in_force
 from ..messages import Message, digest
 from ..messages.digests import MessageCache, Seen
 from ..messages.secrets import Redactor, masks_secrets
@@ -23,6 +25,9 @@ __all__ = [
     "outline_of",
     "renderings",
 ]
+
+
+logger = logging.getLogger(__name__)
 
 
 class Projector:
@@ -85,9 +90,11 @@ class Projector:
     def budget(self, call: CompressCall, look: Look) -> Budget:
         """The call's. After a compression was taken back nothing is compressed unasked while the
         window takes the whole: the next turn would take the taking back."""
+        limit = call.budget.limit
         if not look.session.was_undone:
             return call.budget
-        return replace(call.budget, trigger=call.budget.limit)
+        large = call.budget.large if look.layout.size() > limit else None
+        return replace(call.budget, trigger=limit, large=large)
 
     def recounted(self, segment: Segment) -> Segment:
         """The segment as this model counts it: it may have been written under another."""
@@ -121,7 +128,37 @@ class Projector:
 
     def _originals(self, message: Message, entry: Entry | None, session: Session) -> list[Message]:
         originals = self._store.originals(session, entry) if entry is not None else None
-        return [message] if originals is None else originals
+        return [message] if originals is None or DROPPED in originals else originals
+
+    # -------------------------------------------------------------- the archive's limit
+
+    def with_room(self, call: CompressCall, look: Look, plan: Plan) -> Look:
+        """The look with room in the archive for what the plan adds to it, and with what the archive
+        has no room for: nothing that is written now leads there."""
+        if self._limit(call) is None:
+            return look
+        layout, given = look.layout, look.reading.given
+        known = {i for start, end, _ in layout.standing() for i in range(start, end)}
+        new = {i for job in plan.jobs for i in range(job.start, job.end)}
+        new = new.union(plan.masks, plan.excerpts) - known
+        self.trim(call, free=sum(len(str(layout.transcript.messages[i])) for i in new))
+        digests = given.content_digests()
+        gone = self._store.dropped(call.key[0], digests)
+        return replace(look, dropped=frozenset(n for n, d in enumerate(digests) if d in gone))
+
+    def trim(self, call: CompressCall, *, free: int = 0) -> None:
+        """Hold the archive to its limit, less the bytes that are to be free."""
+        limit = self._limit(call)
+        if limit is None:
+            return
+        try:
+            self._store.trim(call.key[0], max(0, limit - free))
+        except LedgerError as error:  # the next commit tries again
+            logger.warning("the archive is not held to its limit: %s", error)
+
+    def _limit(self, call: CompressCall) -> int | None:
+        limit = call.config.archive_limit_mb or getattr(self._store, "limit_mb", None)
+        return None if limit is None else int(limit * 1_000_000)
 
     # -------------------------------------------------------------- masks
 
@@ -146,7 +183,7 @@ class Projector:
 
         `names` has the references under which they will be archived.
         """
-        layout, most = look.layout, call.budget.large
+        layout, most = look.layout, self.budget(call, look).large
         if most is None or sum(layout.tokens) <= most:
             return {}
         messages, steps = layout.transcript.messages, layout.transcript.steps

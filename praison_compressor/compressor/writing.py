@@ -30,6 +30,7 @@ __all__ = [
     "Draft",
     "Writing",
     "asked",
+    "begun",
     "briefs_for",
     "default_summarizer",
     "is_asked_about",
@@ -185,6 +186,21 @@ def default_summarizer(config: CompressorConfig) -> Summarizer:
 # -------------------------------------------------------------- the hook before it
 
 
+def begun(call: CompressCall, look: Look, plan: Plan) -> Event:
+    """The event of a compression that is about to be written, in numbers."""
+    numbers = {
+        "tokens": look.layout.size(),
+        "messages": len(look.layout.tokens),
+        "trigger": call.budget.trigger,
+        "target": call.budget.target,
+        "limit": call.budget.limit,
+        "to_summarize": sum(job.end - job.start for job in plan.jobs),
+        "to_mask": len(plan.masks + plan.excerpts),
+        "forced": call.force,
+    }
+    return Event("started", look.session.id, numbers)
+
+
 _asking: ContextVar[tuple[str, str] | None] = ContextVar("praison_compressor_hook", default=None)
 
 
@@ -240,14 +256,16 @@ def briefs_for(call: CompressCall, look: Look, plan: Plan, *, recorded: bool = T
 def _references(look: Look, job: Job, name: str) -> tuple[str, ...]:
     """By which the archive reads each message of a job: their places as they came.
 
-    One that was made up in repair leads to the message before it.
+    One that was made up in repair leads to the message before it; one that the archive had no room
+    for leads nowhere.
     """
     origins = look.layout.transcript.origins[job.start : job.end]
     places = {o: n for n, o in enumerate(sorted(o for o in origins if o is not None), 1)}
-    found, place = [], 1
+    found, last, place = [], -1, 1
     for origin in origins:
-        place = place if origin is None else places[origin]
-        found.append(f"{name}.{place}")
+        if origin is not None:
+            last, place = origin, places[origin]
+        found.append("" if last in look.dropped else f"{name}.{place}")
     return tuple(found)
 
 

@@ -17,7 +17,7 @@ from ..messages.display import excerpt, in_words, one_line
 from .outlines import in_order, outline
 from .passages import Passage, Term, lines_of, passages, terms, wanted_in
 from .references import HOW, Reference, parse
-from .segments import Session, Store
+from .segments import DROPPED, Session, Store
 from .words import Hit, words
 
 __all__ = ["READ", "SEARCH", "TURN_TOKENS", "Recall"]
@@ -192,6 +192,10 @@ class Recall:
         for number, text in texts.items():
             where, lines = named.of_message(number), lines_of(text)
             first, until = _wanted_lines(named, len(lines))
+            if originals[number - 1] == DROPPED:
+                gone = f"\n{where} is {DROPPED['content']}."
+                answer, room = answer + gone, room - self.count(gone)
+                continue
             head = f"\n[{where}] {originals[number - 1].get('role')}"
             if first > 1 or until < len(lines):
                 head += f", lines {first}-{until} of {len(lines)}"
@@ -310,6 +314,8 @@ class _Archive:
         found: dict[str, None] = {}
         for number in range(len(self.session.entries), 0, -1):
             for message in self.segment(number) or []:
+                if message == DROPPED:
+                    continue
                 found.update(dict.fromkeys(words(in_words(message))))
             if len(found) > 20_000:
                 break

@@ -8,9 +8,9 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from ..errors import LedgerCorrupt
 from ..messages import Message, content_digest, to_plain
@@ -93,7 +93,7 @@ class Entry:
     salt: str
     commitment: str
     hash: str
-    originals: tuple[Message, ...] = ()
+    originals: Sequence[Message] = ()
     """The caller's own messages of the run; a store may load them only when asked."""
     archive: str = ""
     """The digest of the archived originals, covered by the commitment."""
@@ -102,6 +102,34 @@ class Entry:
     def forgotten(self) -> bool:
         """Whether this is a tombstone: segment and salt were destroyed, the link remains."""
         return not self.salt
+
+
+# ---------------------------------------------------------------- the limit of an archive
+DROPPED: Message = {
+    "role": "archive",
+    "content": "no longer archived: the archive has a limit (archive_limit_mb), the large messages "
+    "go first, the oldest before the newer",
+}
+"""What an archive has in the place of an original that it had no room for."""
+
+K = TypeVar("K")
+
+
+def beyond_limit(sizes: Mapping[K, int], most: int) -> list[K]:
+    """What must go so that the rest takes at most `most`; `sizes` oldest first.
+
+    What is larger than the average goes before what is smaller: the user's words take little room.
+    """
+    left = sum(sizes.values())
+    if left <= most:
+        return []
+    average, gone = left / len(sizes), []
+    for key in sorted(sizes, key=lambda key: sizes[key] <= average):  # stable: by age
+        if left <= most:
+            break
+        left -= sizes[key]
+        gone.append(key)
+    return gone
 
 
 # ---------------------------------------------------------------- the hash chain
@@ -195,8 +223,9 @@ class Session:
 
     @property
     def was_undone(self) -> bool:
-        """Whether the last act was to take a compression back."""
-        return bool(self.entries) and self.entries[-1].segment.kind == "undo"
+        """Whether the last compression was taken back, and there was none since."""
+        kinds = (entry.segment.kind for entry in reversed(self.entries))
+        return next((kind for kind in kinds if kind != "excerpt"), "") == "undo"
 
     def is_as(self, before: Session) -> bool:
         """Whether nobody committed to the session or forgot a part of it since `before`."""
@@ -219,11 +248,11 @@ def in_force(entries: Sequence[Entry]) -> list[Segment]:
 def undoing(entries: Sequence[Entry]) -> Segment | None:
     """What takes back the newest compression that is in force; None where none is.
 
-    All that was committed with it goes: its summaries, its masks.
+    All that was committed with it goes: its summaries, its masks. Excerpts stay: of a result that
+    is too large to be sent the next turn would make one again.
     """
-    segments = zip(entries, in_force(entries), strict=True)
-    numbered = enumerate(segments, 1)
-    held = [(n, entry) for n, (entry, segment) in numbered if segment.kind != FORGOTTEN.kind]
+    segments = enumerate(zip(entries, in_force(entries), strict=True), 1)
+    held = [(n, entry) for n, (entry, found) in segments if found.kind in ("summary", "mask")]
     if not held:
         return None
     taken = {f"s{n}": entry.hash for n, entry in held if entry.epoch == held[-1][1].epoch}
@@ -262,6 +291,11 @@ def at_length(whole: Sequence[Message], length: int) -> Outline | None:
     return tuple(whole[:length]) if 0 < length <= len(whole) else None
 
 
+def standing_for(segment: Segment, originals: Sequence[Message]) -> Sequence[Message]:
+    """The originals of a segment, or what stands for them in the view where some were dropped."""
+    return [segment.rendered] if DROPPED in originals else originals
+
+
 class Store(Protocol):
     """Where a ledger is kept; every method is by namespace and session.
 
@@ -295,10 +329,21 @@ class Store(Protocol):
 
     def transcript(self, session: Session) -> list[Message]:
         """The whole transcript as it was last recorded, exactly as it came; where none was, the
-        originals in the order in which they were compressed."""
+        originals in the order in which they were compressed. For a segment of which some were
+        dropped, what stands for it in the view."""
 
     def originals(self, session: Session, entry: Entry) -> list[Message] | None:
-        """The archived messages of an entry, exactly as they came; None once forgotten."""
+        """The archived messages of an entry, exactly as they came, `DROPPED` for those that the
+        archive has no room for; None once forgotten."""
+
+    def trim(self, namespace: str, most_bytes: int) -> int:
+        """Drop originals until those of the namespace take at most so many bytes; returns how many.
+
+        Entries stay as they are, and so does every view.
+        """
+
+    def dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
+        """Which of these originals, by content digest, were dropped."""
 
     def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
         """The chain of epochs up to the one named (the newest for the stable id), root first.

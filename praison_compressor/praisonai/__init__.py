@@ -2,7 +2,8 @@
 
 In the order in which a turn passes them:
 
-- `context`, `plugin`, `install`: switching it on; what is replaced in the host, in one table
+- `context`, `plugin`, `install`: switching it on
+- `seams`: what is replaced in the host and what is read of it, and whether it is there
 - `options`: what an agent asks for by `context=`
 - `agents`: which agents asked, and whose turn is running; the host's own management, out of the way
 - `commands`: slash commands; every other prompt begins a turn
@@ -18,8 +19,15 @@ In the order in which a turn passes them:
 
 from __future__ import annotations
 
-from .context import CompressorContext
-from .install import HostMoved, Installation, install, installed, uninstall
+from ..errors import HostMoved
+
+try:
+    from .context import CompressorContext
+    from .install import Installation, install, installed, uninstall
+except ImportError as error:
+    if not (error.name or "").startswith("praisonaiagents."):
+        raise
+    raise HostMoved(error.name or "", f"what we import ({error})") from error
 
 __all__ = [
     "CompressorContext",

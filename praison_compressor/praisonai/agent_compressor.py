@@ -15,6 +15,7 @@ from typing import Any
 from praisonaiagents.config.feature_configs import DEFAULT_TOOL_OUTPUT_LIMIT
 
 from ..compressor.context_compressor import ContextCompressor
+from ..compressor.preview import ContextUse
 from ..compressor.result import CompressResult
 from ..config import CompressorConfig, Event, Listener
 from ..errors import StoreUnavailable
@@ -72,10 +73,11 @@ class AgentCompressor:
         self._lock = renewed(threading.Lock())
         self._last: CompressResult | None = None
         self._last_overhead = 0
-        # Exactly one system compresses: the host's `context_compaction` is off meanwhile.
-        self._execution, self._uncompacted = agent.execution, copy.copy(agent.execution)
-        self._uncompacted.context_compaction = False
-        agent.execution = self._uncompacted
+        self._tool_tokens = 0
+        """Of the last request that had tools: the host ends some turns with one that has none."""
+        self._passed = 0
+        self._uncompacted: Any = None
+        self._compress_alone(agent)
         self.whole_results = takes_whole_results(agent, asked, config)
         """Whether a tool's result of any size is taken as it comes."""
         if self.whole_results:
@@ -133,10 +135,36 @@ class AgentCompressor:
         if agent.tool_output_limit == NO_LIMIT:
             agent.tool_output_limit = DEFAULT_TOOL_OUTPUT_LIMIT
 
+    # ------------------------------------------------------------ turns
+
+    def begin_turn(self) -> int:
+        """See that the host does not compress too; returns how many requests passed so far."""
+        self._compress_alone(self._agent())
+        return self._passed
+
+    def end_turn(self, before: int, answer: object) -> None:
+        """Say it once if an answer came and no request passed us: a host that moved looks so."""
+        if answer and self._passed == before and "unseen" not in self._failures:
+            self._failures.add("unseen")
+            log.warning(
+                "agent %s: a turn ended and no request passed the compressor: another answered for "
+                "the model, or the host has moved (`praison-compressor doctor` tries it)",
+                self._name(),
+            )
+
+    def _compress_alone(self, agent: Any) -> None:
+        """Exactly one system compresses: the host's `context_compaction` is off meanwhile, also
+        where the agent was given other settings since."""
+        if agent.execution is not self._uncompacted:
+            self._execution, self._uncompacted = agent.execution, copy.copy(agent.execution)
+            agent.execution = self._uncompacted
+        self._uncompacted.context_compaction = False
+
     # ------------------------------------------------------------ requests
 
     async def aview(self, request: HostRequest) -> Sequence[Message]:
         """What to send instead of the request's messages. The event loop is never held up."""
+        self._passed += 1
         try:
             request = replace(request, messages=without_window(self._agent(), request.messages))
             if self._compresses(request):
@@ -239,6 +267,7 @@ class AgentCompressor:
         if self._mirror.lacks(result):
             await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
         self._last, self._last_overhead = result, beside
+        self._tool_tokens = beside or self._tool_tokens
         if self.config.recall and (result.segments or result.masked):
             self._recall.give(self._agent())
         users = sum(message.get("role") == "user" for message in request.messages)
@@ -302,6 +331,18 @@ class AgentCompressor:
     def status(self) -> Status:
         """Where the conversation stands: its tokens, its window, its session."""
         return status_of(self._last, self._last_overhead, self.engine(), self.session_id)
+
+    def context_use(self) -> ContextUse:
+        """What would fill the window if the conversation were sent as it stands now.
+
+        Raises:
+            CompressorError: as `ContextCompressor.context_use` does.
+        """
+        return self.engine().context_use(
+            self._now().messages,
+            session_id=self.session_id,
+            overhead_tokens=self._tool_tokens,
+        )
 
     async def acompress(self, focus: str | None = None) -> CompressResult:
         """Compress the agent's conversation now, with `focus` as what to keep most of all.

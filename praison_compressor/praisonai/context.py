@@ -59,6 +59,7 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     store_key: str | None = field(default=None, repr=False)
     redact_secrets: bool | None = None
     redact_archive: bool = CompressorConfig.redact_archive
+    archive_limit_mb: float | None = None
     namespace: str = CompressorConfig.namespace
 
     def __post_init__(self) -> None:

@@ -6,6 +6,7 @@ An on-premises transcript must not reach a public provider because a summary was
 
 from __future__ import annotations
 
+import logging
 import threading
 import weakref
 from collections.abc import Sequence
@@ -13,7 +14,6 @@ from dataclasses import replace
 from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
-from ..compressor.pipeline import mask_segment
 from ..compressor.sessions import Sessions
 from ..config import CompressorConfig, Hook, Listener
 from ..ledger.segments import Store, Usage, in_force
@@ -24,9 +24,11 @@ from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from ..tokens.overflow import Overflow
 from ..view.layout import lay
-from ..view.masks import mask_lines
+from ..view.masks import mask_lines, mask_segment
 from .requests import HostRequest, same_model
 from .sessions import ledger_of
+
+log = logging.getLogger(__name__)
 
 # What shapes an answer of the agent; a summary has its own.
 _OF_THE_ANSWER = frozenset(
@@ -140,7 +142,11 @@ class Engines:
         agent = self._agent()
         if self.config.auxiliary_model or not self._own_model or agent is None:
             return None  # the compressor makes its own from the configuration, or goes without
-        return own_summarizer(agent, self._config_for(self.config.model).context_window)
+        try:
+            return own_summarizer(agent, self._config_for(self.config.model).context_window)
+        except Exception:  # a host in an unknown state
+            log.warning("the agent's own model cannot be asked: static summaries", exc_info=True)
+            return None
 
     def window(self, model: str | None) -> int:
         """Tokens that the model takes, as far as we know."""
@@ -236,10 +242,10 @@ def prune(engine: ContextCompressor, messages: Sequence[Any], session_id: str) -
 
 def bill(agent: Any, usage: Usage) -> None:
     """Add what summaries cost to the agent's `cost_summary`, which its budget is held against."""
-    lock = getattr(agent, "_cost_lock", None)
-    if lock is None or usage == Usage():
+    sums = ("_cost_lock", "_total_cost", "_total_tokens_in", "_total_tokens_out")
+    if usage == Usage() or not all(hasattr(agent, name) for name in sums):
         return
-    with lock:
+    with agent._cost_lock:
         agent._total_cost += usage.cost or 0.0
         agent._total_tokens_in += usage.prompt_tokens
         agent._total_tokens_out += usage.completion_tokens

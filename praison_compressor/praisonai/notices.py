@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
+from ..compressor.preview import ContextUse
 from ..compressor.result import CompressResult
 from ..config import Event, Listener
 from ..ledger.segments import Segment
@@ -108,6 +109,22 @@ def _parts(status: Status) -> str:
     return f"{short(status.tokens)} ({parts}) · {round(100 * status.used)} %"
 
 
+def filled(use: ContextUse) -> str:
+    """What `/context` says: a line for each part of the window, then the largest messages."""
+    notes = {name: f"{n} message{'s' * (n != 1)}" for name, n in use.messages.items()}
+    notes |= {"free": f"compressed above {short(use.trigger)}", "reserve": "for the answer"}
+    share = round(100 * use.used / use.window)
+    lines = [f"{short(use.used)} of {short(use.window)} ({share} %), {use.model}"]
+    for name, tokens in use.parts.items():
+        lines.append(f"{name:<14} {short(tokens):>6}  {notes.get(name, '')}".rstrip())
+    if use.largest:
+        lines.append("largest messages sent word for word:")
+    for one in use.largest:
+        index = "-" if one.index is None else one.index
+        lines.append(f"{f'[{index}]':<6} {short(one.tokens):>6}  {one.role} {one.tool}".rstrip())
+    return "\n".join(lines)
+
+
 def compacted(result: CompressResult) -> str:
     """What `/compact` says of what became of the messages."""
     by = [text.model or "a model" for text in result.written if text.method == "model"]
@@ -133,7 +150,7 @@ def undone(segments: Sequence[Segment]) -> str:
 
 def short(tokens: int) -> str:
     """`980`, `9.1k`, `157k`."""
-    if tokens < 1_000:
+    if tokens < 1_000:  # below 0 too
         return str(tokens)
     return f"{tokens / 1_000:.1f}k" if tokens < 10_000 else f"{tokens / 1_000:.0f}k"
 

@@ -16,7 +16,7 @@ from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 
 from ..config import CompressorConfig, no_such
 from ..errors import ConfigError
-from .agents import Agents
+from .agents import Agents, Argument
 
 log = logging.getLogger(__name__)
 
@@ -214,10 +214,12 @@ _ALIASES = {
 
 def parse_workflow_data(original: Any, agents: Agents[Any]) -> Any:
     """The host takes no bare `context: summarize`, and forgets a dictionary with a key of ours."""
+    argument = Argument(original, "data")
 
     @functools.wraps(original)
-    def _parse_workflow_data(self: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
-        workflow = original(self, data, *args, **kwargs)
+    def _parse_workflow_data(self: Any, *args: Any, **kwargs: Any) -> Any:
+        workflow = original(self, *args, **kwargs)
+        data = argument.of(args, kwargs)
         given = data.get("context") if isinstance(data, Mapping) else None
         options = given if isinstance(given, Mapping) else {"strategy": given}
         if agents.are_served and wants(options.get("strategy")):

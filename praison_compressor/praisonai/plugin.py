@@ -42,9 +42,9 @@ class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
         return PluginInfo(
             name=NAME,
             version=__version__,
-            description="Compresses the context of agents with the summarize strategy.",
+            description="Compresses the context of every agent that names no other strategy.",
             hooks=[],
-            dependencies=["praisonaiagents>=1.7.4,<1.8"],
+            dependencies=["praisonaiagents>=1.7.4"],
         )
 
     def on_init(self, context: dict[str, Any]) -> None:

@@ -53,18 +53,20 @@ def host_session(agent: Any) -> HostSession | None:
     """The agent's persistent session; None where the host forgets it, or keeps it elsewhere.
 
     A database adapter (`db=`) or a store without a directory may be on another machine: what is
-    said there is no reason to write it to a disk here.
+    said there is no reason to write it to a disk here; nor what is said where we cannot tell.
     """
-    session_id = session_id_of(agent)
-    if session_id is None or getattr(agent, "_db", None) is not None:
+    session_id, nothing = session_id_of(agent), object()
+    store = getattr(agent, "_session_store", nothing)
+    if session_id is None or store is nothing or getattr(agent, "_db", nothing) is not None:
         return None
-    store = getattr(agent, "_session_store", None)
     if store is None:
         if getattr(agent, "_session_store_initialized", False):
             return None  # the host tried and gave it up
         # The host looks for its store in the first turn; this is the one that it will find.
-        from praisonaiagents.session import get_default_session_store
-
+        try:
+            from praisonaiagents.session import get_default_session_store
+        except ImportError:
+            return None  # `install` said so
         store = get_default_session_store()
     directory, database = getattr(store, "session_dir", None), getattr(store, "db_path", None)
     on_disk = isinstance(directory, str) and database != ":memory:"

@@ -5,6 +5,7 @@ middle.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import accumulate, takewhile
@@ -15,6 +16,7 @@ from ..facts.commands import is_piped
 from ..facts.outcomes import outcome_of
 from ..facts.passages import call_text, said_by, without_notes
 from ..ledger.passages import lines_of
+from ..ledger.segments import Segment
 from ..messages import (
     Message,
     ToolCall,
@@ -38,6 +40,7 @@ __all__ = [
     "large_results",
     "mask",
     "mask_lines",
+    "mask_segment",
     "maskable",
     "masked_by_policy",
     "policy_of",
@@ -223,6 +226,28 @@ def _ends(text: str) -> str:
     """How a long text begins and ends: there a result most often says what it is and concludes."""
     flat = " ".join(text.split())
     return f" | begins: {flat[:80]} | ends: {flat[-80:]}" if len(flat) > 240 else ""
+
+
+def mask_segment(
+    digest: str,
+    line: Message,
+    *,
+    tokens: int,
+    source_tokens: int,
+    transcript_length: int,
+    kind: str = "mask",
+) -> Segment:
+    """The segment by which `line` stands for the message of that digest."""
+    return Segment(
+        kind=kind,
+        run=(digest,),
+        rendered=line,
+        tokens=tokens,
+        source_tokens=source_tokens,
+        method="static",
+        created=time.time(),
+        transcript_length=transcript_length,
+    )
 
 
 # -------------------------------------------------------------- excerpts

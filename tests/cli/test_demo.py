@@ -127,11 +127,19 @@ def test_doctor_says_where_the_ledger_of_an_agents_own_session_is(
     assert the_store(CompressorConfig()).state == "fail"
 
 
-def test_doctor_names_a_host_that_moved(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A seam that is gone is a failure with its name, not a traceback."""
-    monkeypatch.delattr("praisonaiagents.agent.chat_mixin.ChatMixin._start_stream")
-    (the_host,) = (check for check in checks.CHECKS if check.__name__ == "_host")
-    found = the_host(CompressorConfig())
-    assert found.state == checks.FAIL
-    assert "_start_stream" in found.found
+@pytest.mark.parametrize(
+    ("moved", "state"),
+    [
+        ("agent.chat_mixin.ChatMixin._start_stream", checks.FAIL),
+        ("workflows.yaml_parser.YAMLWorkflowParser._parse_workflow_data", checks.NOTE),
+    ],
+)
+def test_doctor_names_a_host_that_moved(
+    monkeypatch: pytest.MonkeyPatch, moved: str, state: str
+) -> None:
+    """A place that is gone is named: a failure, or a note of the part that is left out."""
+    monkeypatch.delattr(f"praisonaiagents.{moved}")
+    found = {check.name: check for check in (one(CompressorConfig()) for one in checks.CHECKS)}
+    assert found["host"].state == state
+    assert moved.rpartition(".")[2] in found["host"].found
     assert installed() is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ from praison_compressor.testing import LocalProvider, Summarizer
 from tests.cli.conftest import SESSION
 from tests.cli.test_commands import transcript
 from tests.helpers.command import Run
-from tests.helpers.readme_tables import commands
+from tests.helpers.readme_tables import commands, example
 
 # ---------------------------------------------------------------- every command
 
@@ -243,6 +244,34 @@ def test_a_whole_session_is_restored(run: Run, view: Path) -> None:
     assert 0 < len(archived) < len(whole)
     assert all(message in whole for message in archived)
     assert run("restore", SESSION, "--archive", "--view", view).code == 2
+
+
+# ---------------------------------------------------------------- examples
+
+
+@pytest.mark.parametrize("name", commands())
+def test_each_commands_help_ends_with_an_example(name: str, run: Run) -> None:
+    """One line, of options that it has."""
+    said = run(name, "--help").out.splitlines()[-1].strip()
+    prompt, program, word, *given = shlex.split(said)
+    assert (prompt, program, word) == ("$", "praison-compressor", name)
+    assert said == f"$ {example(commands()[name])}"
+    commands()[name].make_context(name, given)
+
+
+def test_the_examples_work(
+    run: Run, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One after the other, in a folder with a transcript and a ledger; `demo` and `doctor` have
+    tests of their own."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "talk.jsonl").write_bytes(file.read_bytes())
+    store = ("--window", 8_000, "--session", "audit", "--store", "ledger.db")
+    assert run("compress", file, *store).code == 0
+    later = ("demo", "doctor", "forget")
+    for name in (*(name for name in commands() if name not in later), "forget"):
+        done = run(*shlex.split(example(commands()[name]))[1:])
+        assert done.code == 0, (name, done.err)
 
 
 # ---------------------------------------------------------------- completion

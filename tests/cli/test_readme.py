@@ -15,6 +15,7 @@ from tests.helpers.command import Run
 from tests.helpers.hosting import at_home
 from tests.helpers.readme_tables import (
     DOCS,
+    HOST,
     OPTIONS,
     PICTURE,
     README,
@@ -22,7 +23,7 @@ from tests.helpers.readme_tables import (
     ROOT,
     commands,
     reference,
-    with_options,
+    with_tables,
 )
 
 ANEW = "run python -m tests.helpers.readme_tables"
@@ -30,8 +31,10 @@ ANEW = "run python -m tests.helpers.readme_tables"
 
 def test_the_generated_documentation_is_that_of_the_code() -> None:
     """Every option of the configuration, every command with its options, and the exit codes."""
+    for page in (OPTIONS, HOST):
+        text = page.read_text(encoding="utf-8")
+        assert text == with_tables(text), ANEW
     text = OPTIONS.read_text(encoding="utf-8")
-    assert text == with_options(text), ANEW
     assert [name for name in CompressorConfig.names() if f"| `{name}` |" not in text] == []
     assert REFERENCE.read_text(encoding="utf-8") == reference(), ANEW
 

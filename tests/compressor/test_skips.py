@@ -11,7 +11,7 @@ from rich.console import Console
 from praison_compressor import CompressorConfig, ContextCompressor, Event
 from praison_compressor.testing import Failure, LocalProvider
 from tests.helpers.hosting import PATHS, agent, context, turn
-from tests.helpers.transcripts import session
+from tests.helpers.transcripts import session, step
 
 Message = dict[str, Any]
 
@@ -97,6 +97,19 @@ def test_a_veto_is_told_once_and_never_bursts_the_window(hook: Any, background: 
     forced = ours.compress_sync(turns[0], session_id="s", force=True)
     assert (forced.vetoed, forced.messages) == (True, turns[0])
     assert [(event.name, event.data["reason"]) for event in events] == [("skipped", "veto")]
+    assert ours.store.open("default", "s").entries == ()
+    ours.close()
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_a_veto_meets_a_result_larger_than_the_window(background: bool) -> None:
+    """Its ends are sent, recorded nowhere."""
+    events: list[Event] = []
+    ours = compressor(events, before_compression=refuses, background=background)
+    messages = [*session(2), *step("call_big", "a row of the table\n" * 2_500)]
+    result = ours.compress_sync(messages, session_id="s")
+    assert (result.vetoed, result.context_status) == (True, "masked")
+    assert result.messages[:-1] == messages[:-1]
     assert ours.store.open("default", "s").entries == ()
     ours.close()
 

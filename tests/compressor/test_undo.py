@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ import pytest
 from praison_compressor import CompressorConfig, ContextCompressor, Store
 from praison_compressor.ledger.segments import verify
 from praison_compressor.ledger.sql.store import SqlStore, open_store
+from praison_compressor.testing import LocalProvider
 from tests.helpers.compressing import SMALL, Model
-from tests.helpers.transcripts import session
+from tests.helpers.hosting import OPENAI, agent, chat, context, of_agent, turn
+from tests.helpers.transcripts import session, step
 
 pytest_plugins = ["tests.helpers.stores"]
 
@@ -70,6 +73,26 @@ def test_the_window_never_bursts_for_it(store: Store) -> None:
     assert len(model.requests) < 1 + len(results)
 
 
+def test_an_excerpt_of_a_result_too_large_stays(store: Store) -> None:
+    """The next turn would make it again; one that is made since lets nothing else begin."""
+    ours, model = over(store)
+    first = [*session(3), *step("call_big", "a row of the table\n" * 2_000, path="big.csv")]
+    then = [
+        *first,
+        {"role": "assistant", "content": "Read."},
+        {"role": "user", "content": "Go on."},
+    ]
+    excerpt = sent(ours, first, "s").messages[-1]
+    summarized = sent(ours, then, force=True)
+    assert ours.undo("s") == summarized.segments
+    then += step("call_more", "another row of it\n" * 2_000, path="more.csv")
+    view = sent(ours, then).messages
+    assert (view[: len(first)], len(view)) == ([*first[:-1], excerpt], len(then))
+    kinds = [entry.segment.kind for entry in store.open("default", "s").entries]
+    assert kinds == ["excerpt", "summary", "undo", "excerpt"]
+    assert (sent(ours, then).messages, len(model.requests)) == (view, 1)
+
+
 def test_each_epoch_and_its_forks_stay_as_they_were(sql_store: SqlStore) -> None:
     """One after the other is taken back, in a fork for that fork alone; nothing is deleted, and an
     export has it all."""
@@ -96,6 +119,20 @@ def test_each_epoch_and_its_forks_stay_as_they_were(sql_store: SqlStore) -> None
     there, _ = over(sql_store, namespace="elsewhere")
     assert sent(there, session(5)).messages == TURNS
     assert sql_store.verify() == []
+
+
+def test_an_agent_that_resumes_has_its_messages_back(host: LocalProvider, tmp_path: Path) -> None:
+    """What one agent took back in its chat another one goes on from, and the store verifies."""
+    options = {"store_url": f"sqlite:///{tmp_path / 'ledger.db'}"}
+    first = agent(host, OPENAI, context(host, **options))
+    told = chat(first, [*map(turn, range(8)), "/compact", "/undo"])
+    assert told[-1].startswith("Taken back: ")
+    second = agent(host, OPENAI, context(host, **options))
+    chat(second, [f"/resume {first.context_compressor.session_id}", turn(8), turn(9)])
+    sent_last = of_agent(host)[-1].text
+    assert [number for number in range(10) if turn(number) in sent_last] == [*range(10)]
+    assert (second.context_compressor.context_status, len(host.for_model("aux"))) == ("full", 1)
+    assert first.context_compressor.ledger.verify() == []
 
 
 UNDOES = """

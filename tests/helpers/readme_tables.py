@@ -1,4 +1,5 @@
-"""docs/cli.md, the table of docs/options.md, and the README's picture of the demo, from the code.
+"""docs/cli.md, the tables of docs/options.md and host.md, and the README's picture of the demo.
+
 
 python -m tests.helpers.readme_tables      writes them anew
 """
@@ -19,12 +20,14 @@ from praison_compressor.cli import build
 from praison_compressor.cli.demo import picture
 from praison_compressor.cli.demo.agent import Demo
 from praison_compressor.cli.terminal import EXIT_CODES
+from praison_compressor.praisonai.seams import NEW, READ, REPLACED
 
 ROOT = Path(__file__).parent.parent.parent
 README = ROOT / "README.md"
 DOCS = ROOT / "praison_compressor" / "docs"
 REFERENCE = DOCS / "cli.md"
 OPTIONS = DOCS / "options.md"
+HOST = DOCS / "host.md"
 
 
 def commands() -> dict[str, Any]:
@@ -95,12 +98,17 @@ def reference() -> str:
     for name, command in commands().items():
         lines += ["", f"## {name}", ""]
         lines += [f"`praison-compressor {' '.join([name, '[OPTIONS]', *_arguments(command)])}`", ""]
-        lines += [inspect.cleandoc(command.help or ""), ""]
+        lines += [inspect.cleandoc(command.help or ""), "", "```sh", example(command), "```", ""]
         lines += _rows(p for p in command.params if not _is_configured(p))
         shared = [f"`{p.opts[0]}`" for p in command.params if _is_configured(p)]
         if shared:
             lines += ["", f"And of the configuration: {', '.join(shared)}."]
     return "\n".join(lines) + "\n"
+
+
+def example(command: Any) -> str:
+    """The line that its help ends with."""
+    return str(command.epilog or "").removeprefix("$ ")
 
 
 def _is_configured(parameter: Any) -> bool:
@@ -135,13 +143,36 @@ def _flat(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def with_options(text: str) -> str:
-    """The text of options.md with its table as the code has it."""
-    start, end = "<!-- options -->\n", "<!-- /options -->"
-    before, _, rest = text.partition(start)
-    _, _, after = rest.partition(end)
-    assert rest, "options.md has no table"
-    return f"{before}{start}{options_table()}\n{end}{after}"
+def replaced_table() -> str:
+    """What is replaced in the host, or added to it."""
+    lines = ["| name | why | without it | needless once |", "|---|---|---|---|"]
+    for row in REPLACED:
+        name = f"{row.owner.partition(':')[2]}.{row.name}"
+        added = " (added)" if row.kind == NEW else ""
+        left = f"left out: {row.without}" if row.without else "`HostMoved`"
+        lines.append(f"| `{name}`{added} | {row.why} | {left} | {row.needless} |")
+    return "\n".join(lines)
+
+
+def read_table() -> str:
+    """What is only read or set."""
+    lines = ["| of | names | without one |", "|---|---|---|"]
+    for row in READ:
+        left = f"left out: {row.without}" if row.without else "`HostMoved`"
+        lines.append(f"| `{row.owner.replace(':', '.')}` | `{row.names}` | {left} |")
+    return "\n".join(lines)
+
+
+TABLES = {"options": options_table, "replaced": replaced_table, "read": read_table}
+
+
+def with_tables(text: str) -> str:
+    """The text of a page with its tables as the code has them."""
+    for name in re.findall(r"<!-- (\w+) -->", text):
+        start, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+        before, _, rest = text.partition(start)
+        text = f"{before}{start}{TABLES[name]()}\n{end}{rest.partition(end)[2]}"
+    return text
 
 
 PICTURE = re.compile(r"(\n[^\n]*`praison-compressor demo`, [^`]*```\n)(.*?)(?=```\n)", re.S)
@@ -158,5 +189,6 @@ def with_picture(text: str) -> str:
 
 if __name__ == "__main__":
     README.write_text(with_picture(README.read_text(encoding="utf-8")), encoding="utf-8")
-    OPTIONS.write_text(with_options(OPTIONS.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in (OPTIONS, HOST):
+        page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
     REFERENCE.write_text(reference(), encoding="utf-8")

@@ -359,6 +359,25 @@ def test_other_slashes_are_words(host: LocalProvider) -> None:
     assert list(said) == ["/usr/bin is full", "/status"]
 
 
+@pytest.mark.parametrize("mode", ["iter_stream", "achat"])
+def test_the_context_is_told_by_part(host: LocalProvider, mode: str) -> None:
+    """What the next request takes, tool schemas and all, and the largest messages by their tool."""
+    host.answer_with(Worker(1, parallel=2, tool="look_up", arguments=numbered, answer="Noted."))
+    made = agent(host, OPENAI, context(host, recall=False), tools=[look_up])
+    MODES["iter_stream"](made, [turn(n) for n in range(16)])
+    use = made.context_compressor.context_use()
+    (told,) = MODES[mode](made, ["/context"])
+    lines = dict(re.findall(r"^([a-z ]{14}) +(-?[\d.]+k?)", told, re.M))
+    assert [name.rstrip() for name in lines] == list(use.parts)
+    assert told.startswith(f"{use.used / 1000:.1f}k of 6.0k (")
+    assert use.messages["summaries"] > 0
+    assert re.search(r"^\[\d+\] +\d+  tool look_up$", told, re.M)
+    MODES["iter_stream"](made, [turn(16)])
+    counted = made.context_compressor.engine().tokens.message({"role": "user", "content": turn(16)})
+    asked = next(r for r in of_agent(host) if turn(16) == r.messages[-1]["content"])
+    assert asked.prompt_tokens == use.used + counted
+
+
 def test_pruning_counts_no_output_that_a_summary_stands_for(host: LocalProvider) -> None:
     """As many as stood in full in the last view before its newest turn."""
     host.answer_with(Worker(1, parallel=2, tool="look_up", arguments=numbered, answer="Noted."))

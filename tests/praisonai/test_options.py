@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -195,3 +196,28 @@ def test_a_bad_option_in_a_dictionary_ends_no_turn(
     config = made({"strategy": "summarize", **given}).context_compressor.config
     assert config == CompressorConfig(model=config.model, recall=False)
     assert named in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "set_to", "limit"),
+    [
+        ({}, 16_000, sys.maxsize),
+        ({"large_result_share": None}, 16_000, 16_000),
+        ({"auto_compact": False}, 16_000, 16_000),
+        ({"tool_output_max": 2_000}, 16_000, 16_000),
+        ({}, 5_000, 5_000),
+    ],
+)
+def test_the_host_cuts_results_only_where_told_to(
+    here: None, options: dict[str, Any], set_to: int, limit: int
+) -> None:
+    """By a limit of the user's own, or where nothing is archived at once; as before, once we go."""
+    agent = made(CompressorContext(**options))
+    assert agent.tool_output_limit == 16_000
+    agent.tool_output_limit, body = set_to, "one word, " * 20_000
+    assert agent.context_compressor is not None
+    assert agent.tool_output_limit == limit
+    whole = agent._truncate_tool_output("read_file", body, "call_1") == body
+    assert whole is (limit == sys.maxsize)
+    uninstall()
+    assert agent.tool_output_limit == set_to

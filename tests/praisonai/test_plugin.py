@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -42,12 +43,19 @@ def elsewhere(tmp_path: Path) -> Path:
 
 
 def ran(folder: Path, script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A script that ends well."""
+    done = called(folder, "-c", textwrap.dedent(script), **environment)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def called(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """A process of its own, for the host loads plugins once in a process."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PRAISON", "OPENAI"))}
     path = os.pathsep.join([str(folder / "site"), str(ROOT)])
     variables = {"PYTHONPATH": path, "HOME": str(folder), "OPENAI_API_KEY": "sk", **environment}
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)],
+    return subprocess.run(
+        [sys.executable, *words],
         cwd=folder,
         env={**kept, **variables},
         capture_output=True,
@@ -55,8 +63,6 @@ def ran(folder: Path, script: str, **environment: str) -> subprocess.CompletedPr
         timeout=600,  # what hangs ends; a busy machine imports litellm in a minute
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return done
 
 
 def told(folder: Path, script: str, **environment: str) -> Any:
@@ -255,3 +261,78 @@ def test_what_is_spelled_right_is_not_commented_on(elsewhere: Path, switch: str)
     assert (
         "did you mean" not in ran(elsewhere, SAY + "asked(None)", PRAISONAI_PLUGINS=switch).stderr
     )
+
+
+# ---------------------------------------------------------------- doctor
+
+
+def diagnosed(folder: Path, **environment: str) -> tuple[int, dict[str, tuple[str, str]]]:
+    """Its exit code, and by check the state and what a person reads."""
+    done = called(folder, "-m", "praison_compressor", "doctor", "--json", **environment)
+    checks = json.loads(done.stdout)["checks"]
+    lines = {c["name"]: (c["state"], f"{c['found']} -> {c['remedy']}") for c in checks}
+    return done.returncode, lines
+
+
+def test_doctor_proves_that_a_plain_agent_is_compressed(
+    elsewhere: Path, provider: LocalProvider
+) -> None:
+    """With the file's options and the model that such an agent has; the proof leaves the machine as
+    it was, and asks neither the agent's provider nor the auxiliary model."""
+    configured(
+        elsewhere,
+        f"""
+        plugins:
+          praison-compressor:
+            context_window: 20000
+            auxiliary_model: openai/aux
+            auxiliary_api_base: {provider.base_url}
+        defaults:
+          model: gpt-4.1
+          base_url: {provider.base_url}
+          memory: true
+        """,
+    )
+    before = sorted(elsewhere.rglob("*"))
+    code, checks = diagnosed(elsewhere, OPENAI_BASE_URL=provider.base_url)
+    state, plugin = checks["plugin"]
+    assert (code, state) == (0, "ok")
+    assert "switched on, with context_window, auxiliary_model, auxiliary_api_base" in plugin
+    assert str(elsewhere / ".praisonai" / "config.yaml") in plugin
+    state, agents = checks["agents"]
+    assert state == "ok"
+    assert (
+        "every Agent() that names no other strategy is compressed: by gpt-4.1 above 12,000"
+        in agents
+    )
+    whole, sent = re.findall(r"of ([\d,]+) was sent as ([\d,]+)", agents)[0]
+    assert int(whole.replace(",", "")) > 20_000 > 2 * int(sent.replace(",", ""))
+    assert provider.requests == []
+    assert sorted(elsewhere.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("switch", "text", "state", "said"),
+    [
+        ("", "", "ok", "registered, not switched on"),
+        ("praison_compressor", "", "fail", "did you mean 'praison-compressor'?"),
+        ("", "plugins:\n  praison-compressor:\n", "fail", "praison-compressor: {enabled: true}"),
+        ("", "plugins: [praison-compressor]", "fail", "the host wants a mapping"),
+        ("", "plugin: {praison-compressor: {}}", "fail", "did you mean 'plugins'?"),
+        ("", "plugins: {\tpraison", "fail", "no YAML or TOML that can be read"),
+        ("", "plugins: {praison-compressor: {windows: 9}}", "fail", "no option 'windows'"),
+    ],
+)
+def test_doctor_says_what_does_nothing(
+    elsewhere: Path, switch: str, text: str, state: str, said: str
+) -> None:
+    """Also where the host loads no plugin, so that no program of the user's could say it."""
+    configured(elsewhere, text)
+    script = """
+        from dataclasses import asdict
+        from praison_compressor.cli.doctor import CHECKS, CompressorConfig
+        (check,) = (check for check in CHECKS if check.__name__ == "_plugin")
+        print(json.dumps(asdict(check(CompressorConfig()))))
+    """
+    found = told(elsewhere, script, PRAISONAI_PLUGINS=switch)
+    assert (found["state"], said in found["found"]) == (state, True), found

@@ -35,6 +35,8 @@ def demo(static: Annotated[bool, flag("--static", "Summaries without a model.")]
     A praisonaiagents Agent reads a harbour's logs with its tools. Its model is a local server with
     scripted answers, as strict as a real provider: it refuses a request over its window, and tells
     of what it is asked last only what it is shown.
+
+    $ praison-compressor demo --static
     """
     # It needs the host and a server: the other commands do not wait for them.
     from .agent import Demo

@@ -42,6 +42,8 @@ def report(
     Context size over time with each compression, each summary beside the messages it stands for
     and the facts it holds, masked outputs, lineage, cost. A transcript is sent again as it grew,
     with these options, to the compressor only: without --auxiliary-model no model is asked.
+
+    $ praison-compressor report talk.jsonl --window 32k --out page.html
     """
     is_file = os.path.isfile(what)  # never raises, whatever a session is called
     with unlogged():

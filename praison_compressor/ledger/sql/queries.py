@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, exists, func, select, text
 
 from ...messages import Message, content_digest
+from ..segments import DROPPED
 from ..words import Hit, Place, hits, holds, readable, words
 from .archive import Archive
 from .schema import entries, epochs, is_sqlite, links, messages, sessions
@@ -79,7 +80,7 @@ def archived(archive: Archive, namespace: str, session_id: str) -> list[Message]
     linked = archive.linked([each.key for each in rows])
     keys = dict.fromkeys(key for each in rows for key in linked[each.key])
     found = archive.get(keys)
-    return [found[key] for key in keys]
+    return [found[key] for key in keys if found[key] != DROPPED]
 
 
 # ---------------------------------------------------------------- searching
@@ -107,7 +108,9 @@ def search(
     places: dict[str, int | str] = {}  # an archived message's key, or the name of a session
     for every in (True, False):  # those with all words; where there is none, those with any
         found = archive.get(_candidates(archive, namespace, wanted, scope, every=every))
-        everything: list[tuple[int | str, Message]] = [*sorted(found.items())]
+        everything: list[tuple[int | str, Message]] = [
+            pair for pair in sorted(found.items()) if pair[1] != DROPPED
+        ]
         if not archived_only:
             everything += [
                 (session.id, message)

@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -136,6 +136,12 @@ class SqlStore:
 
     def originals(self, session: Session, entry: Entry) -> list[Message] | None:
         return self._database.read(lambda a: _originals(a, session, entry))
+
+    def trim(self, namespace: str, most_bytes: int) -> int:
+        return self._database.write(lambda a: a.trim(namespace, most_bytes))
+
+    def dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
+        return self._database.read(lambda a: a.dropped(namespace, digests))
 
     def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
         return self._database.read(lambda a: lineage(a.connection, namespace, session_id))
