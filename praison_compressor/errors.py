@@ -5,6 +5,7 @@ CompressorError
 ├ InvalidMessages(ValueError)    index, what is wrong, what was expected
 ├ BudgetTooSmall                 what cannot be dropped exceeds the budget
 ├ HostMoved                      a place of praisonaiagents that we build on is gone
+├ NothingShorter                 a provider refuses the shortest view there is
 ├ SummaryError
 │ ├ SummarizerUnavailable        timeout, refusal by the provider, network
 │ └ SummaryRejected              empty, echo, cut off, or no smaller
@@ -72,6 +73,20 @@ class HostMoved(CompressorError):
         super().__init__(
             f"praisonaiagents {version('praisonaiagents')} has no {wanted} at {seam}; take a newer "
             "praison-compressor, or a praisonaiagents that this one is tested on (1.7.4 to 1.7.17)"
+        )
+
+
+class NothingShorter(CompressorError):
+    """The provider refuses the shortest view there is as too long.
+
+    The host must not know that refusal as one: it would cut the transcript in our place, or begin
+    the turn anew, whose tools would run again.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the model's provider still refuses the conversation for its size, and nothing more of "
+            "it can be left out; give this agent a larger model"
         )
 
 

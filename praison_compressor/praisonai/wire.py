@@ -10,7 +10,7 @@ import functools
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
-from ..errors import CompressorError
+from ..errors import NothingShorter
 from ..tokens.overflow import overflow_of
 from .agent_compressor import AgentCompressor
 from .agents import Agents, Argument, current
@@ -19,20 +19,6 @@ from .requests import CHAT, LITELLM_CHAT, RESPONSES, Shape
 ATTEMPTS = 8
 """One provider may have more than one thing to refuse: keys, the order of roles, then the length,
 by which the window is halved where it says no numbers."""
-
-
-class NothingShorter(CompressorError):
-    """The provider refuses the shortest view there is as too long.
-
-    The host must not know that refusal as one: it would cut the transcript in our place, or begin
-    the turn anew, whose tools would run again.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(
-            "the model's provider still refuses the conversation for its size, and nothing more of "
-            "it can be left out; give this agent a larger model"
-        )
 
 
 def _ends(error: Exception, attempt: int, view: object, other: object) -> bool:
