@@ -62,12 +62,12 @@ NO_RULE = re.compile(
     r"\w+ed)\b|be (?:kidding|joking|mad|crazy|wrong|an? |some|because|missing|nice|hard|tired|"
     r"fun|confus|difficult|frustrat))\w*|\bI must (?:say|admit|confess)\b|\bmust see\b|"
     r"\bmust be \w+ because\b|\b(?:maybe|perhaps|probably)\b.*|\bneedless to say\b|"
-    r"\byou (?:don['’]?t|do not)\b|\bi (?:suppose|guess|wonder)\b.*|\bdo(?:n'?t| not|"
-    r"nt) (?:worry|know|mind|think|understand|believe|care|bother(?! \w+ing)|you\b|we\b|"
+    r"\byou (?:don['’]?t|do not)\b|\bi (?:suppose|guess|wonder)\b.*|\bi[’']ll\b.*|\bdo(?:n'?t|"
+    r" not|nt) (?:worry|know|mind|think|understand|believe|care|bother(?! \w+ing)|you\b|we\b|"
     r"remember\b)|\bwhy (?:don'?t|do not|not)\b|\bnever ?mind\b|\bnever again\b|\b(?:should|"
     r"would|could|can) never (?:have|happen)\b|\bno (?:idea|problem|worries|need|one|matter|"
-    r"thanks?|longer|wonder|doubt|way|luck|clue|rush|hurry|biggie)\b|\bno,? (?:i|it|that|this|we|"
-    r"you|the|not|please|just|but)\b|\bkeep (?:going|trying|it up|on\b)|\bcan'?t wait\b|"
+    r"thanks?|longer|wonder|doubt|way|luck|clue|rush|hurry|point|biggie)\b|\bno,? (?:i|it|that|"
+    r"this|we|you|the|not|please|just|but)\b|\bkeep (?:going|trying|it up|on\b)|\bcan'?t wait\b|"
     r"\bmay or may not\b|\bnot (?:sure|only)\b|\bif only\b|\bonly (?:problem|thing|issue|"
     r"question)\b|\bimmer (?:noch|wieder|mehr)|\bwie immer\b|\bmuss (?:ein|wohl|am|an)\b|"
     r"\bes muss\b|\b(?:ich|wir) (?:muss|müssen|soll)\w*|\bnicht (?:nur|sicher)\b|"
@@ -217,15 +217,15 @@ REQUIRES = any_of(
     rf"{_TOLD}must(?! see| try)|{_TOLD}shall(?! we| I)|should (?:always|only)"
     r"|(?:all|every|each|any) (?:\w+ ){1,4}should|you should(?! have \w+e[dn]\b| see\b)|"
     r"you (?:have|need) to (?:\w+ ){1,4}(?:every|each|all|any|always)|it['’]?s (?:very "
-    r")?important (?:that|to)|stay (?:within|under|inside|below)|prefer \w+ over|(?:for|"
-    r"in) (?:every|each) \w+|(?:is|are) (?:required|mandatory|obligatory)|required to|make sure|"
-    r"ensure|be sure to|remember to|don['’]?t forget to|take care to|see to it|be careful (?:to|"
-    r"not)|stick (?:to|with)|from now on|going forward|henceforth|for the rest of|every time|"
-    r"each time|at all times|as a rule|without exception|nothing (?:else|but)|(?:may|can|must|"
-    r"should|shall) only|use only|only use|only ever|at (?:most|least) (?:\d|one|two|three)|"
-    r"no (?:more|later|fewer|less) than|the rule is|house rule|(?:before|after) (?:every|each|"
-    r"any) \w+|(?:it|the|each|every|all|our) (?:\w+ ){0,3}(?:needs?|has|have) to|(?:each|every|"
-    r"any|all) (?:\w+ ){1,4}(?:needs?|requires?)",
+    r")?important (?:that|to)|stay (?:within|under|inside|below)|prefer \w+ over|(?:is|"
+    r"are) (?:required|mandatory|obligatory)|required to|make sure|ensure|be sure to|remember to|"
+    r"don['’]?t forget to|take care to|see to it|be careful (?:to|not)|stick (?:to|with)|"
+    r"from now on|going forward|henceforth|for the rest of|every time|each time|at all times|"
+    r"as a rule|without exception|nothing (?:else|but)|(?:may|can|must|should|shall) only|"
+    r"use only|only use|only ever|at (?:most|least) (?:\d|one|two|three)|no (?:more|later|fewer|"
+    r"less) than|the rule is|house rule|(?:before|after) (?:every|each|any) \w+|(?:it|the|each|"
+    r"every|all|our) (?:\w+ ){0,3}(?:needs?|has|have) to|(?:each|every|any|"
+    r"all) (?:\w+ ){1,4}(?:needs?|requires?)",
     r"stets|muss|müssen|musst|unbedingt|ab (?:jetzt|sofort)|künftig|in Zukunft|nur noch|"
     r"achte darauf|stell(?:e|en Sie)? sicher|jedes Mal|(?:vor|nach) jede[mr]|ausschließlich|immer",
     r"toujours|il faut|doi(?:t|vent|s)|devez|veille[rz]? à|assure[rz]?[- ]|désormais|dorénavant|"
@@ -240,12 +240,13 @@ REQUIRES = any_of(
     r"limit |restrict |follow (?:the|our|my|these|this) |use (?![^.]{0,60} to (?:find|see|check|"
     r"get|look|search|fix|debug|open|go|navigate|visit|test|pay|cover)\b)(?![^.]{0,40} (?:this|"
     r"it|that)[.!]?$)[^.?]{2,120})|\bonly[.!]?$|, only\b|^(?:please )?(?!it|this|that|I|there|he|"
-    r"she|they|we|not|the|if|but|and)\w+ only (?:\w|$)|^(?:whenever|if (?:an? |any |you )|"
-    r"when(?:ever)? you |before you |after you |each time )[^,]{3,80}, (?:please |always )?(?!it|"
-    r"there|this|that|I|we|the|you)\w+ |^(?:please )?(?:treat|mark|prefix|round|format|cite|sign|"
-    r"tag|escape|validate|label) .{0,40}\b(?:every|each|all|any|everything|to \w+ decimals?)\b|"
-    r"必须|务必|总是|始终|一律|只能|一定要|从现在起|从今以后|今后|每次|确保|仅限|只用|必ず|常に|"
-    r"いつも|しなければ|すること|今後は?|これからは|のみ|毎回|ようにして(?:ください|くれ)",
+    r"she|they|we|not|the|if|but|and)\w+ only (?:\w|$)|^(?:for|in) (?:every|each) \w+|"
+    r"^(?:whenever|if (?:an? |any |you )|when(?:ever)? you |before you |after you |"
+    r"each time )[^,]{3,80}, (?:please |always )?(?!it|there|this|that|I|we|the|you)\w+ |"
+    r"^(?:please )?(?:treat|mark|prefix|round|format|cite|sign|tag|escape|validate|"
+    r"label) .{0,40}\b(?:every|each|all|any|everything|to \w+ decimals?)\b|必须|务必|总是|始终|"
+    r"一律|只能|一定要|从现在起|从今以后|今后|每次|确保|仅限|只用|必ず|常に|いつも|しなければ|"
+    r"すること|今後は?|これからは|のみ|毎回|ようにして(?:ください|くれ)",
 )
 _GENERIC = (
     r"(?:is|are|has|have|lives?|starts?|ends?|begins?|runs?|counts?|means?|belongs?|includes?|"
@@ -310,8 +311,8 @@ LIFTS = any_of(
     r"permitted) (?:now|again)|(?:isn['’]?t|not) (?:necessary|needed|required)|(?:rules?|"
     r"restriction|requirement|constraint|freeze|ban|policy|limit|embargo|"
     r"preference)\b.{0,60}(?:is (?:gone|off|over|lifted|obsolete)|no longer|(?:does not|"
-    r"doesn['’]?t) apply)|(?:is|are) (?:lifted|over|obsolete|off the table)|I (?:changed my mind|"
-    r"take (?:that|it) back)",
+    r"doesn['’]?t) apply)|(?:is|are) (?:lifted|over|obsolete|off the table)|(?:I|"
+    r"we) (?:changed (?:my|our) minds?|take (?:that|it) back)",
     r"nicht mehr|vergiss|ignoriere|(?:darfst|kannst|dürfen) (?:\S+ ){0,4}?(?:jetzt|wieder|doch|"
     r"nun)|(?:brauchst|musst|müssen) (?:du |Sie )?(?:\w+ ){0,6}nicht|aufgehoben|nicht länger|"
     r"hinfällig|gilt nicht",

@@ -133,7 +133,7 @@ def _note_of(text: str) -> str:
 MOST_CHARS = 600
 LEAST_CHARS = 9
 LEAST_UNSPACED = 4
-_NO_SENTENCE = re.compile(r"[#\"`{<|$/}]|\w+[{(]|.*(?:</|;$|\[…)|should ")
+_NO_SENTENCE = re.compile(r"[#\"`{<|$/}]|\w+[{(]|.*(?:</|;$|\[…|\"\) |\)\) ?\})|should ")
 
 
 def _statements(text: str, source: str) -> Iterator[tuple[str, str | None]]:
@@ -335,12 +335,12 @@ class _Book:
     def _correct(self) -> None:
         """Rules of which the user replaced a value, by words that need be no rule themselves."""
         for said in supersede(self.said):
-            if said.superseded_at is None or said.superseded_by is None:
+            by, at = said.superseded_by, said.superseded_at
+            if at is None or by is None or by.endswith(("?", "？")):
                 continue
             old = [
                 e for e in self._held() if e.rule.text == said.text and e.rule.since == said.index
             ]
-            by, at = said.superseded_by, said.superseded_at
             if old and not self._known(by) and not LIFTS.search(by):
                 self._add(Rule(by, old[0].rule.kind, "user", at))
             self._end(old, by, at)
