@@ -8,13 +8,13 @@ import importlib
 import inspect
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
 from ..errors import CompressorError
 from ..messages.forks import renewed
-from . import agents, commands, options, wire
+from . import agents, commands, options, seam, wire
 from .agent_compressor import AgentCompressor, model_of
 
 log = logging.getLogger(__name__)
@@ -86,15 +86,18 @@ REPLACED = (
     Replaced(_LLM, "_manage_context_in_loop", _BEFORE, agents.unmanaged_in_loop),
 )
 
+ADDED = tuple(row for row in REPLACED if row.kind == "new")
+"""All that is put in place where the host has a seam of its own (`seam`)."""
+
 _ABSENT = object()
 
 
-def _originals() -> Iterator[tuple[Replaced, Any, Any]]:
+def _originals(rows: Sequence[Replaced]) -> Iterator[tuple[Replaced, Any, Any]]:
     """Each row with its owner and what that one's own dictionary holds.
 
     vars(), not getattr(): a function must come back as the function, a property as itself.
     """
-    for row in REPLACED:
+    for row in rows:
         owner = _part(row.owner)
         before = _ABSENT if owner is None else vars(owner).get(row.name, _ABSENT)
         is_there = isinstance(before, property) if row.kind == "property" else callable(before)
@@ -155,17 +158,19 @@ class Installation:
         """Raises:
         HostMoved: a place that we build on is gone; nothing was replaced.
         """
-        for seam in missing():
-            raise HostMoved(seam, "attribute")
+        for name in missing():
+            raise HostMoved(name, "attribute")
         self.defaults: dict[str, Any] = {}
         """Options of `CompressorConfig` where an agent says nothing."""
         self.agents = agents.Agents(options.asked_by, self._compressor_for)
         self.patches: list[tuple[Any, str, Any, Any]] = []
         """Owner, name, what was there and what we put there."""
-        for row, owner, before in list(_originals()):
+        host = seam.find()
+        for row, owner, before in list(_originals(REPLACED if host is None else ADDED)):
             after = row.by(before, self.agents)
             setattr(owner, row.name, after)
             self.patches.append((owner, row.name, before, after))
+        self._leave_seam = None if host is None else seam.register(host, self.agents)
 
     def _compressor_for(self, agent: Any, asked: options.RequestedContext) -> AgentCompressor:
         return AgentCompressor(agent, asked, asked.config(model_of(agent), self.defaults))
@@ -173,6 +178,8 @@ class Installation:
     def close(self) -> None:
         """Give the host its own names back, and the agents what they had."""
         self.agents.close()
+        if self._leave_seam is not None:
+            self._leave_seam()
         while self.patches:
             owner, name, before, after = self.patches.pop()
             if vars(owner).get(name) is not after:
