@@ -8,7 +8,7 @@ import importlib
 import logging
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..messages import Message, text_of
@@ -60,9 +60,7 @@ class _Sent(NamedTuple):
     budget: Any
     request: HostRequest
     view: Sequence[Message]
-    messages: list[Any]
-    """The view as the request carries it."""
-    tools: list[Any]
+    written: Mapping[str, Any]
 
 
 class Selector:
@@ -81,36 +79,41 @@ class Selector:
         self, messages: list[Any], model: str, budget: Any
     ) -> list[Any] | None:
         """The same without ever blocking an event loop."""
-        before = next((sent for sent in self._sent if sent.budget is budget), None)
+        before = next((sent for sent in reversed(self._sent) if sent.budget is budget), None)
         self._learn()
-        flat, key = (budget.api == "responses"), "input" if budget.api == "responses" else "messages"
+        flat = budget.api == "responses"
         # What an agent sends by OpenAI's client takes no marks, whatever its model is called.
         by_litellm = getattr(budget.agent, "_using_custom_llm", False)
         shape = RESPONSES if flat else LITELLM_CHAT if by_litellm else CHAT
-        params = {
-            "model": model,
-            key: messages,
-            "instructions": budget.instructions,
-            "tools": budget.tools,
-            "text" if flat else "response_format": budget.response_format,
-            "max_output_tokens" if flat else "max_tokens": budget.requested_output,
-        }
+        params = _params(messages, model, budget)
         request = shape.read(self.compressor.offering(params, flat=flat))
         if request is None:
             return None
-        if before is None:
-            self._tell_of_command(budget.agent, request)
-            view: Sequence[Message] | None = await self.compressor.aview(request)
-        else:
-            view = await self.compressor.aother_view(request, before.view, budget.error)
-        if view is None and before is not None:  # the same again: the host raises the refusal
-            budget.tools[:] = before.tools
-            return before.messages
-        offered = self.compressor.offering(params, flat=flat)
-        written = shape.write(offered, view or (), self.compressor.refused(request))
-        budget.tools[:] = written["tools"]
-        self._sent.append(_Sent(budget, request, view or (), written[key], list(budget.tools)))
-        return list(written[key])
+        view = await self._view(budget, request, before)
+        if view is not None:
+            offered = self.compressor.offering(params, flat=flat)
+            again = shape.write(offered, view, self.compressor.refused(request))
+            before = _Sent(budget, request, view, again)
+            self._sent.append(before)
+        # Without another view the same goes back: the host then raises the refusal.
+        written = params if before is None else before.written
+        budget.tools[:], budget.instructions = written["tools"], written.get("instructions")
+        return list(written["input" if flat else "messages"])
+
+    async def _view(
+        self, budget: Any, request: HostRequest, before: _Sent | None
+    ) -> Sequence[Message] | None:
+        """What to send; None after a refusal that says nothing of what to change."""
+        if before is not None:
+            return await self.compressor.aother_view(request, before.view, budget.error)
+        command = commands.read(budget.agent, text_of(request.messages[-1]))
+        if command is not None:
+            log.warning(
+                "/%s goes to the model: where the host has context selectors, call the methods of "
+                "agent.context_compressor instead",
+                command.name,
+            )
+        return await self.compressor.aview(request)
 
     def _learn(self) -> None:
         """Calibrate by the usage that the host has put into the budgets of answered requests."""
@@ -120,11 +123,11 @@ class Selector:
                 self._sent.remove(sent)
                 self.compressor.used(sent.request, sent.view, reported)
 
-    def _tell_of_command(self, agent: Any, request: HostRequest) -> None:
-        command = commands.read(agent, text_of(request.messages[-1]))
-        if command is not None:
-            log.warning(
-                "/%s goes to the model: where the host has context selectors, call the methods of "
-                "agent.context_compressor instead",
-                command.name,
-            )
+
+def _params(messages: list[Any], model: str, budget: Any) -> dict[str, Any]:
+    """The request's parameters, as far as the host tells them."""
+    known = {"model": model, "instructions": budget.instructions, "tools": list(budget.tools)}
+    form, asked = budget.response_format, budget.requested_output
+    if budget.api == "responses":
+        return {**known, "input": messages, "text": form, "max_output_tokens": asked}
+    return {**known, "messages": messages, "response_format": form, "max_tokens": asked}

@@ -1,4 +1,4 @@
-"""A host with context selectors (`docs/upstream/select-context.patch`) asks us for every view itself:
+"""A host with context selectors (`docs/upstream/select-context.patch`) asks us for every view:
 no name of it is replaced.
 
 The patch is applied to a copy of the installed host. What runs there, runs in a process of its own,
