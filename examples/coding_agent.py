@@ -9,6 +9,7 @@ test run stays in the conversation. The one line that changes this is `context=`
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 from collections.abc import Callable
@@ -81,9 +82,14 @@ def coding_agent(project: Path, *, model: str = "gpt-4o-mini", **options: object
 
 
 def main() -> None:
-    project, task = Path(sys.argv[1]), " ".join(sys.argv[2:]) or "make the tests pass"
-    agent = coding_agent(project)
-    print(agent.chat(task))
+    parser = argparse.ArgumentParser(description="Repair a project until its tests pass.")
+    parser.add_argument("project", type=Path, help="its folder; the tests are found by unittest")
+    parser.add_argument("task", nargs="*", default=["make", "the", "tests", "pass"])
+    given = parser.parse_args()
+    if not given.project.is_dir():
+        parser.error(f"{given.project} is no folder")
+    agent = coding_agent(given.project)
+    print(agent.chat(" ".join(given.task)))
     result = agent.context_compressor.last_result
     print(f"context: {result.context_status}, {result.tokens_saved:,} tokens saved at the end")
 

@@ -3,11 +3,18 @@
     python examples/no_model.py
 
 Any loop that keeps a list of chat messages can use it: append to the full list, send the view.
-The list itself is never changed.
+The list itself is never changed. Here a loop repairs a small shop in a temporary folder and answers
+its letters: the files are read and edited and the tests run for real, only the model is left out.
 """
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from praison_compressor import CompressorConfig, CompressResult, ContextCompressor
@@ -15,47 +22,102 @@ from praison_compressor import CompressorConfig, CompressResult, ContextCompress
 Message = dict[str, Any]
 
 compressor = ContextCompressor(
-    CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)
+    CompressorConfig(
+        model="gpt-4o",
+        context_window=6_000,
+        protect_last_n_tokens=500,
+        # Left out, old outputs become one line each first; here a summary is to be seen.
+        tool_policies={"*": "summarize"},
+    )
 )
 
+# ---------------------------------------------------------------- the work
 
-def conversation() -> list[Message]:
-    """A task and many tool calls, one of which fails."""
-    messages: list[Message] = [
-        {"role": "system", "content": "You look after a warehouse."},
-        {"role": "user", "content": "Count the shelves A to Z. Never touch shelf Q: it is leased."},
-    ]
-    for number in range(26):
-        shelf = chr(ord("A") + number)
-        messages += _count(shelf, number)
+FILES = {
+    "prices.py": "PRICES = {'desk': 19900, 'chair': 4900, 'lamp': 2900}  # cents\n",
+    "orders.py": "from prices import PRICES\n\n\ndef total(articles):\n"
+    "    return sum(PRICES[name] for name in articles) - 1\n",
+    "test_orders.py": "import unittest\n\nfrom orders import total\n\n\n"
+    "class Orders(unittest.TestCase):\n    def test_total(self):\n"
+    "        self.assertEqual(total(['desk', 'lamp']), 22800)\n",
+    **{
+        f"letters/{number}.txt": f"ORD-{number} for pier {number % 12}: {number % 7 + 2} desks.\n\n"
+        f"{'They come by the north gate, and are signed for at the office. ' * 20}\n"
+        for number in range(4101, 4119)
+    },
+}
+TESTS = "python -m unittest -q test_orders"
+
+
+def work() -> Iterator[str | tuple[Any, dict[str, str]]]:
+    """What the user says, and what a model would call: a tool with its arguments."""
+    letters = [name for name in FILES if name.startswith("letters/")]
+    yield "Read the letters, one by one. Pier 7 is closed: its orders go to pier 8."
+    yield from ((read_file, {"path": name}) for name in letters[:9])
+    yield "First make the tests pass. Never edit prices.py: the order desk writes it."
+    yield run_command, {"command": TESTS}
+    yield read_file, {"path": "test_orders.py"}
+    yield read_file, {"path": "orders.py"}
+    yield edit_file, {"path": "orders.py", "old": " - 1\n", "new": "\n"}
+    yield run_command, {"command": TESTS}
+    yield "Good. Go on with the letters."
+    yield from ((read_file, {"path": name}) for name in letters[9:])
+
+
+def conversation(folder: Path) -> list[Message]:
+    """The messages of that work, each call with what it gave."""
+    messages: list[Message] = [{"role": "system", "content": "You keep the shop's orders."}]
+    for number, done in enumerate(work()):
+        if isinstance(done, str):
+            messages.append({"role": "user", "content": done})
+            continue
+        tool, arguments = done
+        function = {"name": tool.__name__, "arguments": json.dumps(arguments)}
+        call = {"id": f"call_{number}", "type": "function", "function": function}
+        output = tool(folder, **arguments)
+        messages += [
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": call["id"], "content": output},
+        ]
     return messages
 
 
-def _count(shelf: str, number: int) -> list[Message]:
-    call = {
-        "id": f"call_{number}",
-        "type": "function",
-        "function": {"name": "count_shelf", "arguments": f'{{"shelf": "{shelf}"}}'},
-    }
-    rows = "\n".join(
-        f"shelf {shelf}, row {row}: {(number * 7 + row) % 40} boxes" for row in range(30)
-    )
-    result = "PermissionError: shelf Q is leased" if shelf == "Q" else rows
-    return [
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": call["id"], "content": result},
-    ]
+def read_file(folder: Path, path: str) -> str:
+    return (folder / path).read_text(encoding="utf-8")
+
+
+def edit_file(folder: Path, path: str, old: str, new: str) -> str:
+    (folder / path).write_text(read_file(folder, path).replace(old, new), encoding="utf-8")
+    return f"edited {path}"
+
+
+def run_command(folder: Path, command: str) -> str:
+    words = [sys.executable, *command.split()[1:]]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    return f"exit code {done.returncode}\n{done.stdout}{done.stderr}"
+
+
+# ---------------------------------------------------------------- the compression
 
 
 def main() -> CompressResult:
-    messages = conversation()
-    result = compressor.compress_sync(messages, session_id="warehouse")
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "letters").mkdir()
+        for name, text in FILES.items():
+            (Path(folder) / name).write_text(text, encoding="utf-8")
+        messages = conversation(Path(folder))
+    result = compressor.compress_sync(messages, session_id="shop")
     print(f"{len(messages)} messages, {result.tokens_before:,} tokens")
     print(
         f"{len(result.messages)} to send, {result.tokens_after:,} tokens: {result.context_status}"
     )
+    print("\nThe first and the newest messages are sent word for word. For those between stands:\n")
     for segment in result.segments:
-        print(f"\n{segment.rendered['content']}")
+        print(segment.rendered["content"])
+    print(
+        "\nLook at the user's words, the file that was edited, the tests that failed and passed,"
+        "\nand each letter with its order. A program found them; no model was asked."
+    )
     return result
 
 

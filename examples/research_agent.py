@@ -9,6 +9,7 @@ matters in this domain; `subscribe` shows how an application can tell its user.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -84,8 +85,13 @@ def tell(event: Event) -> str | None:
 
 
 def main() -> None:
-    agent = research_agent(Path(sys.argv[1]))
-    agent.context_compressor.subscribe(lambda event: print(tell(event) or "", end="\n"))
+    parser = argparse.ArgumentParser(description="Answer questions, a line each, from texts.")
+    parser.add_argument("folder", type=Path, help="where the texts are, as *.txt")
+    folder = parser.parse_args().folder
+    if not folder.is_dir():
+        parser.error(f"{folder} is no folder")
+    agent = research_agent(folder)
+    agent.context_compressor.subscribe(lambda event: tell(event) and print(tell(event)))
     for line in sys.stdin:
         if line.strip():
             print(agent.chat(line.strip()))

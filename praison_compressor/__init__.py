@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .config import CompressorConfig
+from .config import CompressorConfig, Event
 from .errors import (
     BudgetTooSmall,
     CompressorError,
@@ -20,11 +20,10 @@ from .errors import (
     SummaryError,
     SummaryRejected,
 )
-from .events import Event
 
 if TYPE_CHECKING:
     from .compressor.context_compressor import ContextCompressor
-    from .compressor.preview import Part, Preview
+    from .compressor.preview import ContextUse, Part, Preview
     from .compressor.result import CompressResult
     from .compressor.telemetry import Telemetry
     from .ledger.memory import MemoryStore
@@ -42,6 +41,7 @@ __all__ = [
     "CompressorError",
     "ConfigError",
     "ContextCompressor",
+    "ContextUse",
     "Event",
     "InvalidMessages",
     "LedgerConflict",
@@ -70,7 +70,7 @@ __all__ = [
 
 _ROOMS = {
     "compressor.context_compressor": ("ContextCompressor",),
-    "compressor.preview": ("Part", "Preview"),
+    "compressor.preview": ("ContextUse", "Part", "Preview"),
     "compressor.result": ("CompressResult",),
     "compressor.telemetry": ("Telemetry",),
     "ledger.memory": ("MemoryStore",),

@@ -1,11 +1,18 @@
-"""Every option, its unit, its default and why; the only reader of the environment."""
+"""Every option, its unit, its default and why; the only reader of the environment. Beside them what
+every room knows: `Event`.
+"""
 
 from __future__ import annotations
 
+import ast
+import inspect
+import itertools
 import os
 import re
-from collections.abc import Mapping
+import string
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from typing import Any
 
 from .errors import ConfigError
@@ -24,7 +31,14 @@ KEY_VARIABLE = "PRAISONAI_SESSION_KEY"
 FILE_ACTIONS = ("read", "created", "edited", "deleted", "moved")
 
 
+_MAY_BE_NONE = ("summary_target_tokens", "large_result_share")
+
+
 OTHER_ACTIONS = ("command", "search", "fetch", "none")
+
+
+PROMPT_FIELDS = ("transcript", "earlier", "instructions", "words")
+"""What a `summary_prompt` says its part of each request by."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +107,12 @@ class CompressorConfig:
     """Newest tokens whose outputs are not masked. None: as `protect_last_n_tokens`, but no more
     than half the target."""
 
+    large_result_share: float | None = 0.25
+    """A tool's result of more tokens than this share of the window less `output_reserve` goes to
+    the archive at once, the newest too. Its first and last lines stay, a quarter of that share, and
+    between them how to read the rest. Several results of one step have twice the share together;
+    those of a tool with "keep" stay whole. None: every result does, until it is old."""
+
     fact_tools: Mapping[str, str] = field(default_factory=dict)
     """What your own tools do, by name or pattern, for the facts beside each summary: "read",
     "created", "edited", "deleted" or "moved" (a file or document), "command", "search", "fetch",
@@ -144,6 +164,13 @@ class CompressorConfig:
     summary_instructions: str | None = None
     """A domain's own words added to the request for a summary."""
 
+    summary_prompt: str | None = None
+    """The whole request for a summary, in place of ours: a template with each of these fields.
+    {transcript}: the messages as tagged text, or partial summaries to be merged. {earlier}: earlier
+    summaries and what to do with them, often empty. {instructions}: `summary_instructions`, the
+    focus of `/compact` and what a hook adds. {words}: how many to write at most. Braces of your own
+    are doubled."""
+
     redact_secrets: bool | None = None
     """Mask keys and tokens in what a summary is written from. None: where the auxiliary model is
     another than the agent's own, or the ledger is on disk. More kinds with the [redact] extra."""
@@ -165,6 +192,11 @@ class CompressorConfig:
     """The key (Fernet) of an encrypted store. A new store is encrypted with it, a plain one stays
     plain. None: the variable PRAISONAI_SESSION_KEY, as for the host's encrypted sessions."""
 
+    archive_limit_mb: float | None = None
+    """Megabytes that the originals of a namespace may take in the store. Above it the large ones go
+    first, then the small, the oldest before the newer; what stands for them in the view stays as it
+    is. None: 256 in memory, any number in a database."""
+
     namespace: str = "default"
     """Keeps tenants apart: nothing is ever looked up across namespaces."""
 
@@ -174,11 +206,13 @@ class CompressorConfig:
         object.__setattr__(self, "fact_tools", _fact_tools(self.fact_tools))
         object.__setattr__(self, "fact_patterns", _fact_patterns(self.fact_patterns))
         object.__setattr__(self, "host_prefixes", _prefixes(self.host_prefixes))
-        for name in ("trigger_ratio", "target_ratio", "fold_ratio", "soft_ratio"):
+        ratios = "trigger_ratio target_ratio fold_ratio soft_ratio large_result_share"
+        for name in ratios.split():
             self._require(name, "a number above 0 and up to 1", lambda v: 0 < v <= 1)
         self._require("min_gain_ratio", "a number from 0 up to 1", lambda v: 0 <= v < 1)
         # No clock of Python's waits for longer than some 292 years.
         self._require("timeout_seconds", "a positive number up to 1e9", lambda v: 0 < v <= 1e9)
+        self._require("archive_limit_mb", "a positive number", lambda v: 0 < v <= MOST)
         for name in ("context_window", "summary_target_tokens", "shown_message_tokens"):
             self._require(name, "a positive whole number", lambda v: _is_whole(v, 1))
         for name in (
@@ -193,12 +227,13 @@ class CompressorConfig:
             "mask_keep_recent_tokens",
         ):
             self._require(name, "a whole number, 0 or more", _is_whole)
+        _check_prompt(self.summary_prompt)
         self._require("namespace", "a name that is not empty", lambda v: bool(v.strip()))
 
     def _require(self, name: str, wanted: str, holds: Any) -> None:
         value = getattr(self, name)
         default = type(self).__dataclass_fields__[name].default
-        if value is None and (default is None or name == "summary_target_tokens"):
+        if value is None and (default is None or name in _MAY_BE_NONE):
             return
         try:
             sound = not isinstance(value, bool) and holds(value)
@@ -213,12 +248,23 @@ class CompressorConfig:
         return tuple(field.name for field in fields(cls))
 
     @classmethod
+    def meanings(cls) -> dict[str, str]:
+        """What each option means: the text below it, on one line."""
+        (tree,) = ast.parse(inspect.getsource(CompressorConfig)).body
+        found: dict[str, str] = {}
+        for option, text in itertools.pairwise(getattr(tree, "body", ())):
+            if isinstance(option, ast.AnnAssign) and isinstance(text, ast.Expr):
+                found[ast.unparse(option.target)] = " ".join(ast.literal_eval(text.value).split())
+        return found
+
+    @classmethod
     def from_mapping(cls, options: Mapping[str, Any]) -> CompressorConfig:
         """A configuration from a dictionary, YAML or JSON; an unknown name is an error."""
-        unknown = sorted(set(options) - set(cls.names()))
+        unknown = sorted(set(map(str, options)) - set(cls.names()))
         if unknown:
             raise ConfigError(
-                f"unknown option {unknown[0]!r}; the options are {', '.join(cls.names())}"
+                f"{no_such('option', unknown[0], cls.names())}; "
+                f"the options are {', '.join(cls.names())}"
             )
         return cls(**options)
 
@@ -228,6 +274,43 @@ class CompressorConfig:
         url = self.store_url or environ.get(STORE_VARIABLE) or None
         key = self.store_key or environ.get(KEY_VARIABLE) or None
         return replace(self, store_url=url, store_key=key)
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened in a session.
+
+    `name` is one of "started", "model_called", "model_answered", "part_summarized", "fell_back",
+    "committed", "abandoned", "skipped", "failed", "redacted"; `data` carries the numbers (tokens,
+    messages, seconds, model, reason). Each "started" is ended by one "committed" or "abandoned",
+    each "model_called" by one "model_answered", which has what it cost or its `error`. "skipped"
+    says in `reason` why something is not done: "cooldown" (that model rests after a failure), "no
+    gain" (a compression is due and would free less than `min_gain_ratio`; told once until there is
+    one), "fixed part" (what cannot be dropped is above the trigger; told once), "veto" (a hook said
+    no; told once until there is a compression).
+    """
+
+    name: str
+    session_id: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+Listener = Callable[[Event], None]
+
+Hook = Callable[[Event], Any]
+"""Asked before a compression, with its "started" event, which nobody has heard yet: False refuses
+it, a text is added to the request for the summary, None lets it be. It may be async."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that was probably meant; None where none is near."""
+    return next(iter(get_close_matches(name.lower(), list(known), 1, cutoff=0.75)), None)
+
+
+def no_such(kind: str, name: str, known: Iterable[str]) -> str:
+    """Say that there is none of that name, and which was probably meant."""
+    meant = nearest(name, known)
+    return f"no {kind} {name!r}" + (f" (did you mean {meant!r}?)" if meant else "")
 
 
 def whole(name: str, value: Any) -> int:
@@ -297,6 +380,28 @@ def _fact_patterns(given: Any) -> dict[str, str]:
         if matches_nothing:
             raise ConfigError(f"fact_patterns: {kind!r}: {pattern!r} also finds the empty text")
     return {str(kind): str(pattern) for kind, pattern in given.items()}
+
+
+def _check_prompt(given: Any) -> None:
+    """Pass a template of a summary's request that has each field and no other, or None.
+
+    All are wanted: without one, earlier summaries would be lost or an option would do nothing.
+    """
+    if given is None:
+        return
+    fields = " ".join(f"{{{name}}}" for name in PROMPT_FIELDS)
+    try:
+        found = {name for _, name, _, _ in string.Formatter().parse(given) if name is not None}
+        wrong = [f"no field {{{name}}}" for name in PROMPT_FIELDS if name not in found]
+        wrong += [f"unknown field {{{name}}}" for name in sorted(found - {*PROMPT_FIELDS})]
+        if not wrong:
+            given.format(**dict.fromkeys(PROMPT_FIELDS, ""))
+            return
+    except (TypeError, ValueError, LookupError) as error:
+        wrong = [str(error)]
+    raise ConfigError(
+        f"summary_prompt: {wrong[0]}; it must have {fields}, braces of its own doubled"
+    )
 
 
 def _prefixes(given: Any) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ CompressorError
 ├ ConfigError(ValueError)
 ├ InvalidMessages(ValueError)    index, what is wrong, what was expected
 ├ BudgetTooSmall                 what cannot be dropped exceeds the budget
+├ HostMoved                      a place of praisonaiagents that we build on is gone
 ├ SummaryError
 │ ├ SummarizerUnavailable        timeout, refusal by the provider, network
 │ └ SummaryRejected              empty, echo, cut off, or no smaller
@@ -15,6 +16,8 @@ CompressorError
 """
 
 from __future__ import annotations
+
+from importlib.metadata import version
 
 
 class CompressorError(Exception):
@@ -55,6 +58,20 @@ class BudgetTooSmall(CompressorError):
         super().__init__(
             f"{what} need {needed} tokens{largest}, the budget is {budget}; use a model with a "
             "larger window, raise context_window or target_tokens, or lower output_reserve"
+        )
+
+
+class HostMoved(CompressorError):
+    """A place of praisonaiagents that we build on is gone or has another shape.
+
+    `seam` is its dotted name. Raised by `install()`, before any agent runs.
+    """
+
+    def __init__(self, seam: str, wanted: str) -> None:
+        self.seam = seam
+        super().__init__(
+            f"praisonaiagents {version('praisonaiagents')} has no {wanted} at {seam}; take a newer "
+            "praison-compressor, or a praisonaiagents that this one is tested on (1.7.4 to 1.7.17)"
         )
 
 

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import sys
 from collections.abc import Callable, Iterator
+from inspect import cleandoc
 from logging.handlers import MemoryHandler
 from typing import Annotated, Any
 
@@ -19,6 +20,8 @@ from .evaluating import eval_
 from .report import report
 from .sessions import lineage, search, sessions, show, status
 from .terminal import BAD_INPUT, DOES_NOT_FIT, LEDGER, complain
+
+NAME = "praison-compressor"
 
 COMMANDS: tuple[Callable[..., None], ...] = (
     *(compress, inspect, mask, report, eval_, demo, doctor),
@@ -35,13 +38,14 @@ def main() -> None:
             # A terminal that cannot show a character must not end the command.
             reconfigure(errors="replace")
     with _warnings_on_stderr():
-        build(rich=sys.stdout.isatty())()
+        # Also under `python -m praison_compressor`: help and completion name the command.
+        build(rich=sys.stdout.isatty())(prog_name=NAME)
 
 
 def build(*, rich: bool = False) -> typer.Typer:
     """The application; `rich` draws its help in colour."""
     app = typer.Typer(
-        name="praison-compressor",
+        name=NAME,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich" if rich else None,
@@ -49,8 +53,9 @@ def build(*, rich: bool = False) -> typer.Typer:
     )
     app.callback()(_common)
     for command in COMMANDS:
-        # `eval` and `import` are words of Python's.
-        app.command(command.__name__.rstrip("_"))(command)
+        name = command.__name__.rstrip("_")  # `eval` and `import` are words of Python's
+        text, _, example = cleandoc(command.__doc__ or "").rpartition("\n\n$ ")
+        app.command(name, help=text, epilog=f"$ {example}")(command)
     return app
 
 
@@ -58,7 +63,7 @@ def _version(asked: bool) -> None:
     if asked:
         from .. import __version__
 
-        print(f"praison-compressor {__version__}")
+        print(f"{NAME} {__version__}")
         raise typer.Exit
 
 
@@ -66,7 +71,10 @@ _VERSION: Any = {"callback": _version, "is_eager": True, "help": "Print the vers
 
 
 def _common(version: Annotated[bool, typer.Option("--version", **_VERSION)] = False) -> None:
-    """Compress long agent conversations, and look into what was compressed."""
+    """Compress long agent conversations, and look into what was compressed.
+
+    A number of tokens is written 32000, 32_000, 32k or 1.5M.
+    """
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,7 +16,17 @@ from ..config import CompressorConfig
 from ..errors import SessionNotFound
 from ..messages import Message
 from ..messages.display import one_line
-from .options import ForModel, Out, Place, SessionId, Window, command, flag, option
+from .options import (
+    WRITING,
+    Out,
+    Place,
+    SessionId,
+    command,
+    flag,
+    option,
+    with_window,
+    without,
+)
 from .terminal import FOUND_FAULT, Answer, Line, Piece, Unusable, number
 from .transcripts import put, read_json, read_one, write
 
@@ -41,6 +51,8 @@ def restore(
     """Write a session's messages back, exactly as they came.
 
     The whole transcript as of the last compression; with --view the one that the view stands for.
+
+    $ praison-compressor restore audit --store ledger.db --out whole.jsonl
     """
     if archive and view is not None:
         raise Unusable("--view and --archive: one of them")
@@ -60,21 +72,22 @@ def restore(
 def resume(
     session: SessionId,
     place: Place,
-    budget: Annotated[
+    config: Annotated[CompressorConfig, without(*WRITING)],
+    target_tokens: Annotated[
         int | None, option("--budget", "TOKENS", "At most so many; else what the model takes.")
     ] = None,
-    for_model: ForModel = None,
-    window: Window = None,
     out: Out = "-",
 ) -> Answer | None:
     """Write the messages to go on from: the whole session where it fits, else its view.
 
     As of its last compression. Passed on under the same session its summaries are known again,
     and the originals stay within reach. Asks no model.
+
+    $ praison-compressor resume audit --window 32k --store ledger.db
     """
-    config = CompressorConfig(namespace=place.namespace, model=for_model, context_window=window)
+    config = replace(with_window(config), namespace=place.namespace)
     with place.open() as store:
-        found = ContextCompressor(config, store=store).resume(session, budget)
+        found = ContextCompressor(config, store=store).resume(session, target_tokens)
     numbers = {"context_status": found.context_status, "tokens": found.tokens_after}
     return _written(out, found.messages, source="-", session=session, **numbers)
 
@@ -103,6 +116,8 @@ def new(
 
     It begins with the transcript as it was then. Where that was never recorded, or was edited
     since, with what was compressed of it; a warning says so when it is read.
+
+    $ praison-compressor new audit-2 --from audit --store ledger.db
     """
     with place.open() as store:
         store.lineage(place.namespace, parent)
@@ -121,7 +136,10 @@ def verify(
     store: Annotated[str | None, option("--store", "URL", "As in the other commands.")] = None,
     namespace: Annotated[str | None, option("--namespace", "NAME", "Only this tenant.")] = None,
 ) -> Answer:
-    """Derive every hash of the ledger again; exit code 1 when something disagrees."""
+    """Derive every hash of the ledger again; exit code 1 when something disagrees.
+
+    $ praison-compressor verify audit --store ledger.db
+    """
     with Place(store=store).open() as opened:
         if session is not None:
             namespace = namespace or "default"
@@ -150,6 +168,8 @@ def forget(
     There is no way back. The chain keeps a tombstone and still verifies. The child sessions by
     which the host shows its compressions go too; what is left there is said. Without TARGET only
     the pages are cleared that an earlier run had to leave.
+
+    $ praison-compressor forget audit --yes --store ledger.db
     """
     if target is None:
         with place.open() as store:
@@ -192,7 +212,10 @@ def export(
     place: Place,
     out: Out = "-",
 ) -> Answer | None:
-    """Write a session with its archive and its chain as one JSON file."""
+    """Write a session with its archive and its chain as one JSON file.
+
+    $ praison-compressor export audit --store ledger.db --out audit.json
+    """
     with place.open() as store:
         found = store.export(place.namespace, session)
     text = json.dumps(found, indent=1) + "\n"
@@ -209,7 +232,10 @@ def import_(
     file: Annotated[str, typer.Argument(metavar="FILE", help="What `export` wrote; - is stdin.")],
     place: Place,
 ) -> Answer:
-    """Take an exported session into a store; its chain is checked first."""
+    """Take an exported session into a store; its chain is checked first.
+
+    $ praison-compressor import audit.json --store another.db
+    """
     found = read_json(file)
     if not isinstance(found, Mapping):
         raise Unusable(f"{file}: not an exported session")

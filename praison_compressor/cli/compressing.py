@@ -8,28 +8,17 @@ from typing import Annotated, Any
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Part, Preview
 from ..compressor.result import CompressResult
-from ..events import Event
+from ..config import CompressorConfig, Event
 from ..facts import Coverage, coverage
+from ..ledger.memory import MemoryStore
 from ..messages import Transcript, read, text_of, tool_calls_of
 from ..messages.display import excerpt, kind_in_words, one_line
 from ..tokens.counter import TokenCounter
 from ..view.frame import unframe
 from ..view.masks import mask as masked_message
 from ..view.masks import maskable
-from .options import (
-    Conversation,
-    File,
-    ForModel,
-    KeepTokens,
-    Out,
-    Reading,
-    Writer,
-    command,
-    config_of,
-    flag,
-    option,
-)
-from .terminal import Answer, Panel, Piece, Table, number
+from .options import Conversation, File, OfFile, Out, Reading, command, flag, only
+from .terminal import Answer, Panel, Piece, Table, money, number
 from .transcripts import read_one, write
 
 # ---------------------------------------------------------------- compress
@@ -38,7 +27,7 @@ from .transcripts import read_one, write
 @command
 def compress(
     given: Reading,
-    writer: Writer,
+    config: OfFile,
     out: Out = None,
     show: Annotated[bool, flag("--show", "Print the text of the summaries too.")] = False,
 ) -> Answer:
@@ -46,6 +35,8 @@ def compress(
 
     Reads a JSON list of chat messages, {"messages": [...]}, or JSON Lines with one message a line
     or one conversation a line. The file itself is never changed.
+
+    $ praison-compressor compress talk.jsonl --window 32k --out view.jsonl
     """
     messages = read_one(given.file, given.conversation)
     failures: list[str] = []
@@ -54,7 +45,7 @@ def compress(
         if event.name == "fell_back":
             failures.append(one_line(str(event.data.get("reason", ""))))
 
-    compressor = ContextCompressor(given.config(writer), on_event=hear)
+    compressor = ContextCompressor(given.configured(config), on_event=hear)
     result = compressor.compress_sync(messages, **given.call)
     # What it has just become: nothing is asked or written for that.
     seen = compressor.preview(messages, session_id=given.session)
@@ -80,7 +71,7 @@ def compress(
 
     def shown() -> Iterator[Piece]:
         yield _parts_table(seen, what, len(result.messages))
-        yield from _method(result, given, writer.model)
+        yield from _method(result, given, config.auxiliary_model)
         yield from (f"  {failure}" for failure in failures)
         for part, facts in zip(seen.parts, held, strict=True):
             if facts is not None and facts.total:
@@ -127,17 +118,17 @@ def _method(result: CompressResult, given: Reading, model: str | None) -> Iterat
     """How the view came about and what it saves, in sentences."""
     used = result.usage
     if result.summary_method is None:
-        asked = given.force or given.target is not None
+        asked = given.force or given.target_tokens is not None
         tried = "nothing to gain" if asked else "it fits, so nothing was compressed"
         yield f"Method: none; {tried}. --target or --window ask for less, --force for it anyway."
     elif result.summary_method == "reused":
         yield "Method: reused from the store; nothing was written anew."
     elif result.summary_method == "model":
-        cost = "" if used.cost is None else f", ${used.cost:.4f}"
+        cost = "" if used.cost is None else f", {money(used.cost)}"
         numbers = f"{number(used.prompt_tokens)} tokens read, {number(used.completion_tokens)}"
         yield f"Method: model ({model}: {numbers} written{cost})."
     elif model is None:
-        yield "Method: static (no model was given; --model NAME has one write the summary)."
+        yield "Method: static (no model was given; --auxiliary-model has one write the summary)."
     else:
         yield f"Method: static, because {model} gave no usable summary."
     if result.ungrounded:
@@ -146,10 +137,10 @@ def _method(result: CompressResult, given: Reading, model: str | None) -> Iterat
         yield f"Keys and tokens masked in the archive: {number(result.masked_secrets)}."
     if result.cost_saved:
         cached = result.cost_saved_cached
-        least = f"; ${cached:.4f} where its cache would have served them" if cached else ""
+        least = f"; {money(cached)} where its cache would have served them" if cached else ""
         yield (
-            f"Saved: {number(result.tokens_saved)} tokens, ${result.cost_saved:.4f} in this and "
-            f"every later request at the listed input price{least}."
+            f"Saved: {number(result.tokens_saved)} tokens, {money(result.cost_saved)} in this "
+            f"and every later request at the listed input price{least}."
         )
 
 
@@ -172,16 +163,22 @@ def _facts_json(held: Coverage | None) -> dict[str, Any] | None:
 @command
 def inspect(
     given: Reading,
+    config: OfFile,
     messages: Annotated[bool, flag("--messages", "A line for each message.")] = False,
 ) -> Answer:
     """Show what would be kept, masked and summarized, and why, without doing it.
 
     Asks no model and writes nothing. Takes the options of `compress`.
+
+    $ praison-compressor inspect talk.jsonl --window 32k --messages
     """
     transcript = read_one(given.file, given.conversation)
-    compressor = ContextCompressor(given.config())
+    assumed = config.model is None and config.context_window is None
+    config = given.configured(config)
+    absent = given.absent()
+    # A store that was not made yet is not made for a look at it.
+    compressor = ContextCompressor(config, store=MemoryStore() if absent else None)
     seen, tokens = compressor.preview(transcript, **given.call), compressor.tokens
-    assumed = given.window is None and given.for_model is None
     # The facts that matter, by kind: as `compress` counts them when it says how many it holds.
     found = coverage(seen.facts, "").by_kind if seen.facts is not None else None
     facts = None if found is None else {kind: total for kind, (_, total) in found.items()}
@@ -198,6 +195,8 @@ def inspect(
     def shown() -> Iterator[Piece]:
         parts = seen.parts
         yield _budget_line(seen, assumed)
+        if absent:
+            yield f"There is no {absent} yet: no segment is found again."
         yield f"Tokens: {tokens.source}{', exact' if tokens.exact else ''}."
         sent = sum(1 if part.segment or part.to_write else part.messages for part in parts)
         yield _parts_table(seen, [part.why for part in parts], sent)
@@ -229,7 +228,7 @@ def _budget_line(seen: Preview, assumed: bool) -> str:
     budget = seen.budget
     if budget.limit == budget.trigger:
         return f"Target {number(budget.target + seen.opening)} tokens, whatever the window."
-    source = "assumed; --for-model or --window says otherwise" if assumed else seen.limits.source
+    source = "assumed; --model or --window says otherwise" if assumed else seen.limits.source
     return (
         f"Window {number(seen.limits.window)} tokens ({source}), "
         f"{number(budget.limit)} of them usable: compress above {number(budget.trigger)}, "
@@ -255,28 +254,20 @@ def _verdict(seen: Preview) -> str:
 @command
 def mask(
     file: File,
-    for_model: ForModel = None,
-    keep_tokens: KeepTokens = None,
-    above: Annotated[
-        int | None, option("--above", "TOKENS", "Outputs up to this size stay (200).")
-    ] = None,
-    keep: Annotated[
-        list[str] | None, option("--keep", "TOOL", "Never mask this tool's outputs; repeatable.")
-    ] = None,
+    config: Annotated[
+        CompressorConfig,
+        only("model", "protect_last_n_tokens", "mask_above_tokens", "tool_policies"),
+    ],
     out: Out = None,
     conversation: Conversation = None,
 ) -> Answer:
     """Replace old tool outputs by one line each: what was called, its outcome, its size.
 
     The newest tokens stay as they are. Asks no model; the file itself is never changed.
+
+    $ praison-compressor mask talk.jsonl --keep-tokens 2k --out masked.jsonl
     """
     transcript = read(read_one(file, conversation))
-    config = config_of(
-        model=for_model,
-        protect_last_n_tokens=keep_tokens,
-        mask_above_tokens=above,
-        tool_policies=dict.fromkeys(keep or (), "keep"),
-    )
     tokens = TokenCounter(config.model)
     messages = list(transcript.messages)
     counts = list(map(tokens.message, messages))

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
 import platform
+import subprocess
+import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, entry_points, version
+from typing import Annotated, Any
 
-from ..config import CompressorConfig
+from ..config import STORE_VARIABLE, CompressorConfig
 from ..errors import CompressorError
 from ..messages.display import one_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
-from .options import ForModel, Place, Window, Writer, command, config_of, default_store
+from .options import Place, command, default_store, only
 from .terminal import FOUND_FAULT, Answer, Table, number, unlogged
 
 OK, NOTE, FAIL = "ok", "note", "fail"
@@ -22,19 +27,21 @@ STYLES = {OK: "green", NOTE: "yellow", FAIL: "red"}
 
 @command
 def doctor(
-    writer: Writer, place: Place, for_model: ForModel = None, window: Window = None
+    place: Place,
+    config: Annotated[
+        CompressorConfig,
+        only("model", "context_window", "auxiliary_model", "auxiliary_api_base", "timeout_seconds"),
+    ],
 ) -> Answer:
-    """Check the host, the tokenizer, the window, the store and the model that writes summaries.
+    """Check the host and its configuration, the window, the store, the model that writes summaries.
 
+    Reads PRAISONAI_PLUGINS and .praisonai/config.yaml as the host does, says which agents are
+    compressed and from how many tokens on, and has one outgrow its window against a local server.
     Exit code 1 when something that is configured does not work.
+
+    $ praison-compressor doctor --window 32k
     """
-    config = config_of(
-        writer,
-        model=for_model,
-        context_window=window,
-        store_url=place.store,
-        namespace=place.namespace,
-    ).with_environment()
+    config = replace(config, store_url=place.store, namespace=place.namespace).with_environment()
     with unlogged():  # what a check finds is in its line
         checks = [check(config) for check in CHECKS]
     works = all(check.state != FAIL for check in checks)
@@ -74,23 +81,158 @@ def _host(config: CompressorConfig) -> Check:
         from ..praisonai import install, installed, uninstall
 
         before = installed()
-        seams = len(install().patches)
+        made = install()
+        seams = len(made.patches)
         if before is None:
             uninstall()
     except PackageNotFoundError:
         return Check(name, FAIL, "praisonaiagents is not installed", "pip install praisonaiagents")
     except (CompressorError, ImportError) as error:
-        return Check(name, FAIL, str(error), "pip install 'praisonaiagents>=1.7.4,<1.8'")
+        return Check(name, FAIL, str(error), "pip install --upgrade praison-compressor")
+    if made.lacking:
+        parts = "; ".join(f"{part} ({reason})" for part, reason in made.lacking.items())
+        remedy = "the rest works; pip install --upgrade praison-compressor"
+        return Check(name, NOTE, f"{found}: left out: {parts}", remedy)
     return Check(name, OK, f"{found}: all {seams} places that are replaced are there")
 
 
 def _plugin(config: CompressorConfig) -> Check:
-    if entry_points(group="praisonai.plugins", name="praison-compressor"):
-        where = "PRAISONAI_PLUGINS or .praisonai/config.yaml"
-        return Check("plugin", OK, f"registered; the host loads it where {where} asks")
-    found = "not registered with the host: only code switches it on, as CompressorContext does"
-    remedy = "install the package with pip, for the host's configuration to find it"
-    return Check("plugin", NOTE, found, remedy)
+    """What the host's configuration asks of the plugin, and what of that does nothing."""
+    name = "plugin"
+    try:
+        from ..praisonai.plugin import NAME, asked
+
+        asks = asked()
+    except (ImportError, AttributeError) as error:
+        return Check(name, FAIL, f"the host's configuration cannot be read: {error}")
+    said = os.environ.get("PRAISONAI_PLUGINS")
+    read = f"PRAISONAI_PLUGINS={said}" if said else "no PRAISONAI_PLUGINS"
+    read = ", ".join([read, *(asks.files or ["no .praisonai/config.yaml"])])
+    if asks.faults:
+        return Check(name, FAIL, f"{'; '.join(asks.faults)} ({read})")
+    if not entry_points(group="praisonai.plugins", name=NAME):
+        remedy = "install the package with pip, for the host's configuration to find it"
+        found = f"not registered with the host, so only code switches it on ({read})"
+        return Check(name, FAIL if asks.on else NOTE, found, remedy)
+    options = f", with {', '.join(asks.options)}" if asks.options else ""
+    found = f"switched on{options}" if asks.on else "registered, not switched on"
+    return Check(name, OK, f"{found} ({read})")
+
+
+def _agents(config: CompressorConfig) -> Check:
+    """Which agents are compressed, and one of them that outgrows its window."""
+    name = "agents"
+    try:
+        from ..praisonai.options import STRATEGY_VARIABLE
+        from ..praisonai.plugin import asked
+
+        told, is_on = _tried(config), asked().on
+    except (ImportError, AttributeError, ValueError) as error:
+        return Check(name, FAIL, f"no agent could be tried: {one_line(str(error))}")
+    who = "every Agent() that names no other strategy is compressed"
+    if not told["plain"]:
+        who = "an Agent() is compressed where it asks, by context=CompressorContext()"
+    found = (
+        f"{who}: by {told['model']} above {number(told['trigger'])} tokens, of a window of "
+        f"{number(told['window'])} ({told['source']}). Tried: a conversation of "
+        f"{number(told['tokens'])} was sent as {number(told['sent'])}"
+    )
+    if told["sent"] >= told["tokens"] or told["sent"] > told["window"]:
+        return Check(name, FAIL, found, "report it, with this output")
+    if told["plain"]:
+        return Check(name, OK, found)
+    strategy = os.environ.get(STRATEGY_VARIABLE)
+    if is_on and strategy:
+        return Check(name, NOTE, found, f"unset {STRATEGY_VARIABLE}={strategy} for all others")
+    if is_on:
+        return Check(name, FAIL, f"{found}; the host did not load the plugin", told["said"])
+    return Check(name, NOTE, found, "PRAISONAI_PLUGINS=praison-compressor adds every other")
+
+
+def _tried(config: CompressorConfig) -> Any:
+    """What `trial` finds, in a process of its own: the host reads its configuration once in each.
+
+    Raises:
+        ValueError: it ended otherwise; with its last word.
+    """
+    from .demo.agent import OFFLINE
+
+    code = "from praison_compressor.cli.doctor import trial; trial()"
+    given = json.dumps([config.model, config.context_window])
+    environment = {**os.environ, **OFFLINE, "OPENAI_API_KEY": os.environ.get("OPENAI_API_KEY", "")}
+    environment.pop(STORE_VARIABLE, None)
+    command = [sys.executable, "-c", code, given]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    last = one_line((done.stderr.strip().splitlines() or ["it said nothing"])[-1])
+    if done.returncode:
+        raise ValueError(last)
+    return {**json.loads(done.stdout.strip().splitlines()[-1]), "said": last}
+
+
+ORDERS = "You keep the books."
+
+
+def trial() -> None:
+    """Have an agent outgrow its window in one request, and print as JSON what came of it.
+
+    The arguments are its model and its window as JSON; null: what is configured. The agent is as
+    the host's configuration makes it, but for what would reach out of this process: addresses,
+    keys, memory, the store, the model that writes summaries.
+    """
+    from praisonaiagents import Agent
+    from praisonaiagents.config import loader
+
+    from ..praisonai import CompressorContext, install
+    from ..testing import Asked, LocalProvider, Summarizer
+    from ..view.budget import Budget
+
+    model, window = json.loads(sys.argv[1])
+    host = loader.get_config()
+    model, host.defaults = model or host.defaults.model, loader.DefaultsConfig()
+    settings: dict[str, Any] = {"instructions": ORDERS, "output": "silent"}
+    first: Any = Agent(model=model, **settings)  # here the host loads its plugins
+    ours: Any = getattr(first, "context_compressor", None)
+    is_plain = ours is not None
+    if not is_plain:
+        settings["context"] = CompressorContext()
+        ours = Agent(model=model, **settings).context_compressor
+    limits = model_limits(ours.config.model, window or ours.config.context_window)
+    budget = Budget.of(ours.config, limits.window)
+
+    def answer(asked: Asked) -> str:
+        is_agents = ORDERS in str(asked.messages[0].get("content"))
+        return "Noted." if is_agents else Summarizer(r"Ledger \d+").summary(asked)
+
+    with LocalProvider(answer, window=sys.maxsize) as provider:
+        here = {"base_url": provider.base_url, "api_key": "local"}
+        install({**install().defaults, **NOWHERE_ELSE, "context_window": limits.window})
+        agent = Agent(model="openai/local", **here, **settings)
+        agent.chat_history = _longer_than(limits.window)
+        agent.chat("Which ledger is next?")
+        tokens = TokenCounter("openai/local").messages(agent.chat_history)
+        sent = [r.prompt_tokens for r in provider.requests if answer(r) == "Noted."]
+    told = {"plain": is_plain, "model": ours.config.model, "source": limits.source}
+    told |= {"window": limits.window, "trigger": budget.trigger, "tokens": tokens}
+    print(json.dumps({**told, "sent": sent[-1] if sent else tokens}))
+
+
+NOWHERE_ELSE = {
+    **dict.fromkeys(("auxiliary_model", "auxiliary_api_base", "auxiliary_api_key", "store_url")),
+    "fallback_models": (),
+}
+"""Options by which a trial stays in its own process."""
+
+
+def _longer_than(window: int) -> list[dict[str, str]]:
+    """A conversation of somewhat more tokens."""
+    talk = []
+    for ledger in range(40):
+        rows = " ".join(f"row {n} holds {n * 7} boxes," for n in range(window // 320 + 1))
+        talk += [
+            {"role": "user", "content": f"Ledger {ledger}: {rows}"},
+            {"role": "assistant", "content": "Noted."},
+        ]
+    return talk
 
 
 def _tokens(config: CompressorConfig) -> Check:
@@ -104,7 +246,7 @@ def _tokens(config: CompressorConfig) -> Check:
     if tokens.exact:
         return Check(name, OK, f"{model}: counted with {tokens.source}")
     corrected = "counts are corrected by what the provider reports"
-    remedy = corrected if config.model else "--for-model names it"
+    remedy = corrected if config.model else "--model names it"
     return Check(name, NOTE, f"{model}: {tokens.source}", remedy)
 
 
@@ -112,7 +254,7 @@ def _window(config: CompressorConfig) -> Check:
     limits = model_limits(config.model, config.context_window)
     found = f"{number(limits.window)} tokens ({limits.source})"
     if limits.guessed:
-        remedy = "set context_window" if config.model else "--for-model names the model"
+        remedy = "set context_window" if config.model else "--model names the model"
         return Check("window", NOTE, found, remedy)
     return Check("window", OK, found)
 
@@ -139,7 +281,9 @@ def _auxiliary(config: CompressorConfig) -> Check:
     """One small question to the model, as a summary would be asked for."""
     name, model = "summaries", config.auxiliary_model
     if model is None:
-        found = "static outside an agent; in one its own model writes them (--model to try)"
+        found = (
+            "static outside an agent; in one its own model writes them (--auxiliary-model tries)"
+        )
         return Check(name, OK, found)
     from ..summaries.litellm_client import LiteLLMSummarizer
     from ..summaries.threads import run
@@ -169,5 +313,5 @@ _REMEDIES = {
     "provider": "is the model's name right, and --api-base?",
 }
 
-CHECKS = (_package, _host, _plugin, _tokens, _window, _store, _auxiliary)
+CHECKS = (_package, _host, _plugin, _agents, _tokens, _window, _store, _auxiliary)
 """In the order in which one leans on the other."""

@@ -12,14 +12,13 @@ import typer
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
-from ..config import CompressorConfig
+from ..config import CompressorConfig, Event
 from ..errors import CompressorError
-from ..events import Event
 from ..ledger.memory import MemoryStore
 from ..ledger.segments import Usage
 from ..tokens.counter import TokenCounter
-from .options import ForModel, Writer, command, config_of, option
-from .terminal import Answer, Line, Piece, Table, Unusable, complain, number, unlogged
+from .options import BUDGET, MASKING, command, option, without
+from .terminal import Answer, Line, Piece, Table, Unusable, complain, money, number, unlogged
 from .transcripts import read_all
 
 SMALLEST_TOKENS = 1_000
@@ -32,8 +31,10 @@ def eval_(
         list[str],
         typer.Argument(metavar="FILES...", help="Transcripts; all conversations in each."),
     ],
-    writer: Writer,
-    for_model: ForModel = None,
+    config: Annotated[
+        CompressorConfig,
+        without(*BUDGET, *MASKING, "min_gain_ratio", "recall", "redact_archive"),
+    ],
     share: Annotated[float, option("--share", "RATIO", "Compress each to this share.")] = 0.4,
     limit: Annotated[int | None, option("--limit", "N", "At most so many conversations.")] = None,
 ) -> Answer:
@@ -41,13 +42,14 @@ def eval_(
 
     Compresses every conversation in the files and counts the facts (files, commands, errors, words
     of the user, identifiers) that the model's text holds, alone and repaired, beside the static
-    summary; names that the model made up are listed. Without --model only the static one.
+    summary; names that the model made up are listed. Without --auxiliary-model only the static one.
+
+    $ praison-compressor eval talk.jsonl --limit 5
     """
     if not 0 < share < 1:
         raise Unusable(f"--share {share:g}: expected a number between 0 and 1")
     if limit is not None and limit < 1:
         raise Unusable(f"--limit {limit}: expected a whole number, 1 or more")
-    config = config_of(writer, model=for_model)
     several = ((Path(path).name, read_all(path)) for path in files)
     named = [
         (f"{name} {n}" if len(conversations) > 1 else name, messages)
@@ -58,7 +60,7 @@ def eval_(
         found = list(_measured(named[:limit], config, share))
     if not found:
         raise Unusable(f"no conversation of {SMALLEST_TOKENS} tokens or more in {', '.join(files)}")
-    return Answer({"model": writer.model, "conversations": found}, _told(found))
+    return Answer({"auxiliary_model": config.auxiliary_model, "conversations": found}, _told(found))
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,8 @@ def _measured(
 def _measure(
     name: str, messages: list[Any], config: CompressorConfig, target: int, tokens: TokenCounter
 ) -> Measure:
-    static = _compressed(messages, CompressorConfig(model=config.model), target, tokens, [])
+    alone = replace(config, auxiliary_model=None, fallback_models=())
+    static = _compressed(messages, alone, target, tokens, [])
     done, failures = static, list[str]()
     if config.auxiliary_model:
         done = _compressed(messages, config, target, tokens, failures)
@@ -145,7 +148,7 @@ def _told(found: Sequence[Measure]) -> Iterator[Piece]:
     yield Table((*names, "by"), [*map(_row, found), _row(_together(found))])
     used = sum((measure.usage for measure in found), Usage())
     if used.prompt_tokens:
-        price = "" if used.cost is None else f", ${used.cost:.4f}"
+        price = "" if used.cost is None else f", {money(used.cost)}"
         read, written = number(used.prompt_tokens), number(used.completion_tokens)
         yield f"{read} tokens read by the model, {written} written{price}."
     for measure in found:

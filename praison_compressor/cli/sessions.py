@@ -13,15 +13,15 @@ from ..compressor.context_compressor import ContextCompressor
 from ..config import CompressorConfig
 from ..ledger.passages import lines_of, passages, terms
 from ..ledger.references import HOW, Reference, parse
-from ..ledger.segments import Entry, Epoch, Segment, Session, Usage
+from ..ledger.segments import FORGOTTEN, Entry, Epoch, Segment, Session, Usage, in_force
 from ..ledger.words import Hit
 from ..messages import text_of
 from ..messages.display import excerpt, in_words, one_line, when
 from ..summaries.prompts import rendering
 from ..tokens.models import input_price
 from ..view.frame import unframe
-from .options import ForModel, Place, SessionId, command, flag, option
-from .terminal import Answer, Line, Panel, Piece, Table, Unusable
+from .options import STORED_WHEN, Place, SessionId, command, flag, only, option
+from .terminal import Answer, Line, Panel, Piece, Table, Unusable, money, number
 
 if TYPE_CHECKING:
     from ..ledger.sql.store import SqlStore
@@ -29,8 +29,11 @@ if TYPE_CHECKING:
 
 @command
 def sessions(place: Place) -> Answer:
-    """List the sessions of a store, the last used first."""
-    with place.open(new=True) as store:
+    """List the sessions of a store, the last used first.
+
+    $ praison-compressor sessions --store ledger.db
+    """
+    with place.open() as store:
         found = store.sessions(place.namespace)
         where, others = store.place, [] if found else store.namespaces()
     if not found:
@@ -45,13 +48,6 @@ def sessions(place: Place) -> Answer:
     return Answer(found, [Table(columns, rows)])
 
 
-STORED_WHEN = (
-    "A session is stored when it is first compressed: by an agent with "
-    "CompressorContext(store_url=...) or PRAISON_COMPRESSOR_STORE, or by "
-    "praison-compressor compress FILE --store URL --session ID."
-)
-
-
 # ---------------------------------------------------------------- lineage
 
 
@@ -61,7 +57,10 @@ def lineage(
     place: Place,
     forks: Annotated[bool, flag("--forks", "With what was forked from it.")] = False,
 ) -> Answer:
-    """Show a session's chain of epochs, root first: each compression opened one."""
+    """Show a session's chain of epochs, root first: each compression opened one.
+
+    $ praison-compressor lineage audit --forks --store ledger.db
+    """
     with place.open() as store:
         read = store.tree if forks else store.lineage
         epochs = read(place.namespace, session)
@@ -115,6 +114,8 @@ def show(
 
     References are those that summaries, `search` and `report` print. A long message comes in
     parts, each with the reference to go on by; `s2 --full` has everything at once.
+
+    $ praison-compressor show audit s1.2 --store ledger.db
     """
     with place.open() as store:
         found = existing(store, place.namespace, session)
@@ -158,7 +159,7 @@ def existing(store: SqlStore, namespace: str, session: str) -> Session:
 
 def _segments(session: str, entries: Sequence[Entry]) -> Answer:
     rows: list[tuple[str | int | None, ...]] = []
-    for n, entry in enumerate(entries, 1):
+    for n, (entry, stands) in enumerate(zip(entries, in_force(entries), strict=True), 1):
         if entry.forgotten:
             rows.append((f"s{n}", "forgotten", None, None, None, None, ""))
             continue
@@ -166,7 +167,8 @@ def _segments(session: str, entries: Sequence[Entry]) -> Answer:
         text = unframe(found.rendered) or text_of(found.rendered)
         by, begins = found.model or found.method, excerpt(text, 60)
         numbers = (len(found.run), found.source_tokens, found.tokens)
-        rows.append((f"s{n}", found.kind, by, *numbers, begins))
+        kind = found.kind if stands is found or by == "undo" else f"{found.kind}, taken back"
+        rows.append((f"s{n}", kind, by, *numbers, begins))
     columns = ("reference", "kind", "by", "messages#", "tokens before#", "tokens after#", "begins")
     table = Table(columns, rows) if rows else f"{session}: nothing was compressed yet."
     return Answer([_segment_json(n, entry) for n, entry in enumerate(entries, 1)], [table])
@@ -187,10 +189,11 @@ def _segment(n: int, entry: Entry, messages: Sequence[Any] | None) -> Answer:
     if entry.forgotten:
         return Answer(value, [f"Segment s{n} was forgotten; only its link in the chain is left."])
     found = entry.segment
-    title = f"s{n}: {len(found.run)} messages, {found.model or found.method}"
+    title = f"s{n}: {number(len(found.run))} messages, {found.model or found.method}"
     shown = [Panel(title, text_of(found.rendered), "yellow")]
     if messages is not None:
-        shown.append(Panel(f"the {len(messages)} originals", "\n\n".join(rendering(messages))))
+        originals = "\n\n".join(rendering(messages))
+        shown.append(Panel(f"the {number(len(messages))} originals", originals))
     return Answer(value, shown)
 
 
@@ -198,10 +201,14 @@ def _segment(n: int, entry: Entry, messages: Sequence[Any] | None) -> Answer:
 
 
 @command
-def status(session: SessionId, place: Place, for_model: ForModel = None) -> Answer:
+def status(
+    session: SessionId, place: Place, config: Annotated[CompressorConfig, only("model")]
+) -> Answer:
     """Show where a stored session stands: its epoch, what was represented, what that cost.
 
-    With --for-model also what each later request costs less, at that model's listed input price.
+    With --model also what each later request costs less, at that model's listed input price.
+
+    $ praison-compressor status audit --store ledger.db
     """
     with place.open() as store:
         found = existing(store, place.namespace, session)
@@ -210,11 +217,11 @@ def status(session: SessionId, place: Place, for_model: ForModel = None) -> Answ
     own = {epoch.id for epoch in epochs if epoch.session_id == found.id}
     paid = (entry.segment.usage for entry in found.entries if entry.epoch in own)
     usage = sum(paid, Usage())
-    segments = [entry.segment for entry in found.entries if not entry.forgotten]
+    segments = [each for each in in_force(found.entries) if each.kind != FORGOTTEN.kind]
     stand = itertools.compress(segments, standing(segments))
     saved = sum(segment.source_tokens - segment.tokens for segment in stand)
-    price = input_price(for_model)
-    numbers = {
+    price = input_price(config.model)
+    numbers: dict[str, Any] = {
         "session": found.id,
         "epoch": found.tip,
         "parent": found.parent,
@@ -228,7 +235,7 @@ def status(session: SessionId, place: Place, for_model: ForModel = None) -> Answ
         "tokens_saved_per_request": saved,
         "cost_saved_per_request": None if price is None else saved * price,
     }
-    told = {name: f"${v:.4f}" if isinstance(v, float) else v for name, v in numbers.items()}
+    told = {name: money(v) if name.startswith("cost") else v for name, v in numbers.items()}
     rows = [(name.replace("_", " "), value) for name, value in told.items()]
     return Answer(numbers, [Table(("", ""), rows)])
 
@@ -255,6 +262,8 @@ def search(
 
     Each with the reference that `show SESSION REFERENCE` reads, and the digest that `forget` takes;
     what was never compressed has no reference yet: `restore` has it.
+
+    $ praison-compressor search "port 9090" --session audit --store ledger.db
     """
     with place.open() as store:
         hits = store.search(place.namespace, query, session, limit)

@@ -11,8 +11,9 @@ import contextlib
 import itertools
 import json
 import logging
+import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import IO, Any
 
@@ -93,6 +94,15 @@ def number(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
 
+def money(value: float | None) -> str:
+    """An amount of dollars for a person."""
+    if value is None:
+        return "-"
+    if 0 < value < 0.0001:
+        return "< $0.0001"
+    return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
+
+
 def show(pieces: Iterable[Piece], file: IO[str]) -> None:
     """Print each piece as it comes."""
     console = Console(file=file, markup=False, highlight=False, emoji=False)
@@ -163,12 +173,15 @@ def complain(text: str, *, kind: str = "") -> None:
 
 
 @contextlib.contextmanager
-def errors_in_a_line() -> Iterator[None]:
-    """Turn an error of the library or the system into one line on stderr and an exit code."""
+def errors_in_a_line(flags: Mapping[str, str]) -> Iterator[None]:
+    """Turn an error of the library or the system into one line on stderr and an exit code.
+
+    Options in it are named as they are on the command line: `flags`, by their names in Python.
+    """
     try:
         yield
     except CompressorError as error:
-        complain(str(error))
+        complain(_as_flags(str(error), flags))
         raise typer.Exit(_code(error)) from error
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("praison_compressor"):
@@ -184,6 +197,18 @@ def errors_in_a_line() -> Iterator[None]:
     except KeyboardInterrupt as error:
         complain("interrupted")
         raise typer.Exit(INTERRUPTED) from error
+
+
+def _as_flags(text: str, flags: Mapping[str, str]) -> str:
+    """The text with "output_reserve" as "--output-reserve", and "limit=0" as "--limit 0"."""
+
+    def flag(found: re.Match[str]) -> str:
+        name, equals = found.groups()
+        is_option = name in flags and (equals or "_" in name)
+        return flags[name] + " " * len(equals) if is_option else found[0]
+
+    # Not within a path or a URL.
+    return re.sub(r"(?<![\w?&/.-])([a-z_]+)\b(?![/.-]\w)(=?)", flag, text)
 
 
 def _code(error: CompressorError) -> int:

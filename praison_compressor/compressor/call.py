@@ -94,10 +94,19 @@ class CompressCall:
     tools: tuple[Mapping[str, Any], ...] | None = None
     """The schemas sent along; None: not told, so that nothing can be asked on the prefix."""
 
+    def after_excerpts(self) -> CompressCall:
+        """The call once its large results are dealt with."""
+        return replace(self, budget=replace(self.budget, large=None))
+
     @property
     def is_asked_now(self) -> bool:
         """Whether somebody waits for a view that is as small as this call says."""
         return self.force or self.budget.limit == self.budget.target
+
+    def instructed(self, words: str) -> CompressCall:
+        """The call with more words to the model that summarizes."""
+        more = "\n".join(filter(None, (self.config.summary_instructions, words)))
+        return replace(self, config=replace(self.config, summary_instructions=more))
 
 
 @dataclass(frozen=True)
@@ -110,11 +119,18 @@ class Look:
     layout: Layout
     lines: dict[int, Message] = field(default_factory=dict)
     """What results would say that may be masked, by index; empty until somebody asks."""
+    dropped: frozenset[int] = frozenset()
+    """Places in the list as it came of messages that the archive had no room for."""
 
     @property
     def key(self) -> tuple[str, str]:
         """Namespace and stable id: by it one compression of the session at a time is ensured."""
         return self.session.namespace, self.session.id
+
+    def originals(self, start: int, end: int) -> Sequence[Message]:
+        """The messages of a stretch, as they came and in their order."""
+        origins = self.layout.transcript.origins[start:end]
+        return self.reading.given.at(sorted(o for o in origins if o is not None))
 
 
 def call_of(

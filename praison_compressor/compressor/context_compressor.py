@@ -11,12 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..config import CompressorConfig, whole
+from ..config import CompressorConfig, Event, Hook, Listener, whole
 from ..errors import CompressorError, LedgerError
-from ..events import Event, Listener
 from ..ledger.memory import MemoryStore
 from ..ledger.recall import Recall
-from ..ledger.segments import Session, Store
+from ..ledger.segments import Segment, Session, Store, undoing
 from ..ledger.tools import recall_tools
 from ..messages import Message, as_list, to_plain
 from ..summaries.protocol import as_summarizer
@@ -25,7 +24,7 @@ from ..tokens.counter import TokenCounter
 from .background import Background
 from .call import CompressCall, Options, budget_of, call_of, config_of
 from .pipeline import Pipeline, Planned
-from .preview import Preview, preview_of
+from .preview import ContextUse, Preview, context_use_of, preview_of
 from .result import CompressResult
 from .sessions import Sessions, added_to
 from .telemetry import Telemetry
@@ -48,6 +47,12 @@ class ContextCompressor:
     ledger is in memory, or where `config.store_url` says. Without a `session_id` all calls belong
     to one random session of this object: give each conversation its own. `on_event` hears what
     happens; `telemetry` does too, and is `Telemetry()` with the global providers where left out.
+
+    `before_compression` is asked before each compression that would be recorded, with the `Event`
+    "started" (`session_id`, and in `data` tokens, messages, trigger, target, limit, to_summarize,
+    to_mask, forced). It may return None (go on), False (not now; what the window does not take is
+    made to fit all the same) or text (instructions for this summary). Called in a thread, or async;
+    what it raises is logged and refuses nothing.
     """
 
     def __init__(
@@ -59,6 +64,7 @@ class ContextCompressor:
         tokens: TokenCounter | None = None,
         on_event: Listener | None = None,
         telemetry: Listener | None = None,
+        before_compression: Hook | None = None,
     ) -> None:
         self.config = (config or CompressorConfig()).with_environment()
         self.tokens = tokens or TokenCounter(self.config.model)
@@ -66,7 +72,12 @@ class ContextCompressor:
         self.session_id = f"session-{uuid.uuid4().hex}"
         emit = functools.partial(_tell, telemetry or Telemetry(), on_event)
         self._pipeline = Pipeline(
-            self.config, as_summarizer(summarizer), self.store, self.tokens, emit
+            self.config,
+            as_summarizer(summarizer),
+            self.store,
+            self.tokens,
+            emit,
+            before_compression,
         )
         self._without_ledger = False
 
@@ -168,11 +179,28 @@ class ContextCompressor:
         call = replace(self._call(messages, options), extends=False)
         look = self._pipeline.projector.look(call)
         plan = self._pipeline.projector.plan(call, look)
+        if plan is not None and plan.excerpts:
+            call, look = call.after_excerpts(), self._pipeline.drafted(call, look, plan)[0]
+            plan = self._pipeline.projector.plan(call, look)
         if plan is not None and not call.pays:
             # What a static text leaves over goes to the tail: how much, its writing alone tells.
             plan = self._pipeline.writing.static(call, look, plan, recorded=True).plan
         lines = self._pipeline.projector.masks(call, look) if plan and plan.masks else {}
         return preview_of(call, look, plan, lines, self.tokens)
+
+    def context_use(self, messages: Sequence[Any], **options: Unpack[Options]) -> ContextUse:
+        """What would fill the window if these messages were sent now, by part, and the largest of
+        them; nothing is asked or written.
+
+        Raises:
+            CompressorError: as `compress` would.
+        """
+        self._check(options)
+        call = self._call(messages, options)
+        look = self._pipeline.projector.look(call)
+        budget = self._pipeline.projector.budget(call, look)
+        overhead = options.get("overhead_tokens", 0)
+        return context_use_of(call, look, budget, self.tokens, overhead)
 
     def verbatim(
         self, messages: Sequence[Any] | None = None, *, session_id: str | None = None
@@ -269,6 +297,25 @@ class ContextCompressor:
         name = session_id or self.session_id
         return lambda: self.store.open(self.config.namespace, name)
 
+    def undo(self, session_id: str | None = None) -> tuple[Segment, ...]:
+        """Take the last compression back: what it stood for is sent again, word for word.
+
+        Returns what stood for it; () where nothing is to be taken back. Called again, it takes back
+        the compression before. A new entry of the ledger: nothing is deleted, epochs before it and
+        their forks stay as they were. Until the next compression none is made by itself while the
+        window takes the whole; `force` makes one.
+
+        Raises:
+            LedgerConflict: somebody else wrote to the session just now.
+            LedgerError: the store cannot be read or written.
+        """
+        session = self._opener(session_id)()
+        found = undoing(session.entries)
+        if found is None:
+            return ()
+        self.store.commit(session, [(found, ())])
+        return tuple(entry.segment for entry in session.entries if entry.hash in found.run)
+
     def save_all(self) -> int:
         """`save` for every session that was sent last, as it was sent; how many were recorded.
 
@@ -322,8 +369,8 @@ class ContextCompressor:
         budget = budget_of(options, config_of(options, self.config), self.tokens)
         if last is None or not self.store.open(*key).is_as(last.session):
             return None
-        if self.background.busy(key):
-            # What is too much is being written: meanwhile the whole is sent while it fits.
+        if self.background.busy(key) or last.session.was_undone:
+            # What is too much is being written, or was: the whole is sent while it fits.
             budget = replace(budget, trigger=budget.limit)
         elif self.config.background:
             budget = replace(budget, trigger=int(budget.trigger * self.config.soft_ratio))

@@ -15,28 +15,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..config import CompressorConfig
+from ..config import CompressorConfig, Event, Hook
 from ..errors import BudgetTooSmall, LedgerConflict
-from ..events import Event
-from ..ledger.segments import Outline, Segment, Session, Store, Usage
+from ..ledger.segments import Segment, Session, Store, Usage
 from ..messages import Message
 from ..messages.secrets import masks_secrets
 from ..summaries.protocol import Summarizer, Written
 from ..summaries.threads import run
 from ..tokens.counter import TokenCounter
-from ..view.masks import shorten
+from ..view.masks import mask_segment, shorten
 from ..view.plan import Plan, fixed_tokens, is_due
 from .background import Background, leased
 from .call import CompressCall, Look, Reading
-from .projection import Projector
+from .projection import Projector, outline_of
 from .result import CompressResult, result_of
 from .sessions import Placeholder, Sessions, last_turn_of
-from .writing import Draft, Writing
+from .writing import Draft, Writing, asked, begun, is_asked_about
 
 __all__ = [
     "Pipeline",
     "Planned",
-    "mask_segment",
 ]
 
 logger = logging.getLogger(__name__)
@@ -44,7 +42,7 @@ logger = logging.getLogger(__name__)
 MOST_CONFLICTS = 8
 """Races lost in one call: a store whose tip was damaged loses them for ever."""
 
-FIXED, NO_GAIN = "fixed part", "no gain"
+FIXED, NO_GAIN, VETO = "fixed part", "no gain", "veto"
 """Why a compression is skipped."""
 
 
@@ -66,6 +64,7 @@ class Pipeline:
         store: Store,
         tokens: TokenCounter,
         emit: Callable[[Event], None],
+        hook: Hook | None = None,
     ) -> None:
         self.sessions = Sessions()
         self.background = Background()
@@ -75,6 +74,7 @@ class Pipeline:
         self._store = store
         self._tokens = tokens
         self._emit = emit
+        self._hook = hook
 
     def start(self, call: CompressCall) -> CompressResult | Planned:
         """The result, where nothing has to be waited for; else what to `compress`.
@@ -89,7 +89,11 @@ class Pipeline:
         plan = self._plan(call, look)
         if plan is None:
             return self._as_it_is(call, look)
-        return Planned(call, look, plan) if call.extends else self.uncommitted(call, look, plan)
+        if not call.extends:
+            return self.uncommitted(call, look, plan)
+        if is_asked_about(look.key):  # a turn within the hook: it would wait for itself
+            return self._refused(call, look, plan)
+        return Planned(call, look, plan)
 
     async def compress(self, planned: Planned) -> CompressResult:
         """The view after what the plan asks for has been written and committed, by whomever.
@@ -101,7 +105,7 @@ class Pipeline:
         call, look = planned.call, planned.look
         plan: Plan | None = planned.plan
         spent: list[Usage] = []
-        lost = 0
+        lost = masked = 0
         while plan is not None:
             key = look.key
             flying = self.sessions.enter(key)
@@ -116,7 +120,12 @@ class Pipeline:
                     if not session.is_as(look.session):
                         look, plan = await asyncio.to_thread(self._seen, call)
                     if plan is not None:
-                        return await self._carry_out(call, look, plan, spent)
+                        done = await self._carry_out(call, look, plan, spent)
+                        masked += done.newly_masked
+                        if done.vetoed or not plan.excerpts:
+                            return replace(done, newly_masked=masked)
+                        call = call.after_excerpts()
+                        look, plan = await asyncio.to_thread(self._seen, call)
             except LedgerConflict:
                 lost += 1
                 if lost >= MOST_CONFLICTS:
@@ -125,7 +134,7 @@ class Pipeline:
             finally:
                 self.sessions.leave(key)
         found = result_of(call, look, self._tokens)
-        return replace(found, usage=sum(spent, found.usage))
+        return replace(found, usage=sum(spent, found.usage), newly_masked=masked)
 
     def _seen(self, call: CompressCall) -> tuple[Look, Plan | None]:
         look = self.projector.look(call)
@@ -139,10 +148,16 @@ class Pipeline:
         Raises:
             LedgerConflict: another has committed meanwhile.
         """
+        event = begun(call, look, plan)
+        said = await asked(self._hook, event, look.key)
+        if said is False:
+            found = await asyncio.to_thread(self._refused, call, look, plan)
+            return replace(found, usage=sum(spent, found.usage))
+        call = call.instructed(said) if said else call
         started = time.monotonic()
-        numbers = {"tokens": look.layout.size(), "messages": len(look.layout.tokens)}
-        self._emit(Event("started", look.session.id, numbers))
+        self._emit(event)
         try:
+            look = await asyncio.to_thread(self.projector.with_room, call, look, plan)
             draft = await self.writing.write(call, look, plan, spent)
             spent[:] = [text.usage for text in draft.texts] or spent
             after = await asyncio.to_thread(self._commit, call, look, draft)
@@ -150,29 +165,44 @@ class Pipeline:
             self._emit(Event("abandoned", look.session.id, {"error": type(error).__name__}))
             raise
         result = result_of(call, after, self._tokens, draft.texts)
-        result = replace(result, newly_masked=len(plan.masks))
+        summarized = sum(job.end - job.start for job in draft.plan.jobs)
+        masked = len(plan.masks + plan.excerpts)
+        result = replace(result, newly_masked=masked, newly_summarized=summarized)
         self._emit(result.committed(look, seconds=time.monotonic() - started))
         return result
+
+    def _refused(self, call: CompressCall, look: Look, plan: Plan) -> CompressResult:
+        """The view without the compression that a hook refused: the whole, where the window takes
+        it, else as it fits without a model and recorded nowhere."""
+        self._skip(call, look, VETO, look.session.tip)
+        fits = look.layout.size() <= call.budget.limit
+        found = result_of(call, look, self._tokens) if fits else self.uncommitted(call, look, plan)
+        return replace(found, vetoed=True, written=())
 
     def _commit(self, call: CompressCall, look: Look, draft: Draft) -> Look:
         entries = self._segments(call, look, draft)
         layout = look.layout.adding([segment for segment, _ in entries])
         outline = outline_of(replace(look, layout=layout))
-        return self.projector.look(call, self._store.commit(look.session, entries, outline))
+        session = self._store.commit(look.session, entries, outline)
+        self.projector.trim(call)
+        return self.projector.look(call, session)
 
     def uncommitted(
         self, call: CompressCall, look: Look, plan: Plan, *, hold: bool = False
     ) -> CompressResult:
         """The view with what is missing written without a model, and recorded nowhere; with
         `hold` the next turns add to it."""
-        shown, texts = self._drafted(call, look, plan)
+        shown, texts = self.drafted(call, look, plan)
+        if plan.excerpts:
+            call = call.after_excerpts()
+            more = self.projector.plan(call, shown)
+            if more is not None:
+                return self.uncommitted(call, shown, more, hold=hold)
         if hold:
             self._hold(call, shown)
         return result_of(call, shown, self._tokens, texts)
 
-    def _drafted(
-        self, call: CompressCall, look: Look, plan: Plan
-    ) -> tuple[Look, Sequence[Written]]:
+    def drafted(self, call: CompressCall, look: Look, plan: Plan) -> tuple[Look, Sequence[Written]]:
         """The look as it would be after the plan, and the texts for it, without a model."""
         draft = self.writing.static(call, look, plan)
         segments = [segment for segment, _ in self._segments(call, look, draft)]
@@ -188,17 +218,19 @@ class Pipeline:
 
     def _plan(self, call: CompressCall, look: Look) -> Plan | None:
         """The plan; told of once where there is none though one is due."""
-        fixed = fixed_tokens(look.layout)
-        if fixed > call.budget.trigger and self._skip(call, look, FIXED, ""):
+        fixed, budget = fixed_tokens(look.layout), self.projector.budget(call, look)
+        if fixed > budget.trigger and self.projector.excerpts(call, look):
+            return self.projector.plan(call, look)
+        if fixed > budget.trigger and self._skip(call, look, FIXED, ""):
             logger.warning(
                 "session %s: what cannot be dropped takes %d tokens, compression begins at %d: "
                 "views stay above it; raise context_window or trigger_ratio, or send fewer tools",
                 call.key[1],
                 fixed,
-                call.budget.trigger,
+                budget.trigger,
             )
         plan = self.projector.plan(call, look)
-        is_unmet = fixed <= call.budget.trigger and is_due(look.layout, call.budget)
+        is_unmet = fixed <= budget.trigger and is_due(look.layout, budget)
         # Again only when there was a compression since.
         if plan is None and is_unmet and self._skip(call, look, NO_GAIN, look.session.tip):
             logger.info("session %s: compressing it now would free too little", call.key[1])
@@ -227,9 +259,10 @@ class Pipeline:
         look = self.projector.look(call)
         sent = self._with_placeholder(call, look)
         plan = None if sent is not None else self._plan(call, look)
-        if plan is not None and plan.masks:
+        if plan is not None and (plan.masks or plan.excerpts):
             return self._mask(call, look, plan)
-        if look.layout.size() > call.budget.trigger * self._config.soft_ratio:
+        soft = 1.0 if look.session.was_undone else self._config.soft_ratio
+        if look.layout.size() > self.projector.budget(call, look).trigger * soft:
             self.background.start(look.key, functools.partial(self._prepare, call))
         if sent is not None:
             return sent
@@ -244,14 +277,20 @@ class Pipeline:
     def _mask(self, call: CompressCall, look: Look, plan: Plan) -> CompressResult:
         """Masks need no model: they are committed at once, unless a summary that is being written
         would lose the race to them, and its price with it."""
+        done = None
         if self.sessions.enter(look.key) is None:
             try:
-                return run(self._carry_out(call, look, plan, []))
+                done = run(self._carry_out(call, look, plan, []))
             except LedgerConflict:
                 logger.debug("session %s moved on: its masks are not recorded", look.key[1])
             finally:
                 self.sessions.leave(look.key)
-        return self.uncommitted(call, look, plan)
+        if done is None:
+            return self.uncommitted(call, look, plan)
+        if done.vetoed or not plan.excerpts:
+            return done
+        then = self._at_once(call.after_excerpts())
+        return replace(then, newly_masked=then.newly_masked + done.newly_masked)
 
     async def _prepare(self, call: CompressCall) -> None:
         """Have a summary written before the trigger is reached, and a text without a model at hand
@@ -262,7 +301,7 @@ class Pipeline:
         if plan is None:
             return
         if plan.jobs:
-            shown, texts = await asyncio.to_thread(self._drafted, call, look, plan)
+            shown, texts = await asyncio.to_thread(self.drafted, call, look, plan)
             self._hold(call, shown, texts)
         done = await self.compress(Planned(call, look, plan))
         if done.usage != Usage():
@@ -358,66 +397,31 @@ class Pipeline:
                     created=time.time(),
                     transcript_length=length,
                 ),
-                _archived(look, job.start, job.end),
+                look.originals(job.start, job.end),
             )
             for job, text in zip(draft.plan.jobs, draft.texts, strict=True)
         ]
-        first = len(layout.segments) + len(found) + 1
+        first, plan = len(layout.segments) + len(found) + 1, draft.plan
         names = {
-            index: f"s{number}.1" if draft.recorded else ""
-            for number, index in enumerate(sorted(draft.plan.masks), first)
+            index: f"s{number}.1"
+            if draft.recorded and layout.transcript.origins[index] not in look.dropped
+            else ""
+            for number, index in enumerate(sorted(plan.masks or plan.excerpts), first)
         }
-        lines = self.projector.masks(call, look, names) if names else {}
-        for index, line in lines.items():
+        shorter = self.projector.excerpts if plan.excerpts else self.projector.masks
+        for index, line in shorter(call, look, names).items() if names else ():
             segment = mask_segment(
                 layout.digests[index],
                 line,
+                kind="excerpt" if plan.excerpts else "mask",
                 tokens=self._tokens.message(line),
                 source_tokens=layout.tokens[index],
                 transcript_length=length,
             )
-            found.append((segment, _archived(look, index, index + 1)))
+            found.append((segment, look.originals(index, index + 1)))
         return found
 
 
 SHORTENED_SHARE = 0.75
 """Share of the window for what may not be dropped, where it has to be shortened: the rest is for
 a summary and a tail."""
-
-
-def mask_segment(
-    digest: str, line: Message, *, tokens: int, source_tokens: int, transcript_length: int
-) -> Segment:
-    """The segment by which `line` stands for the message of that digest."""
-    return Segment(
-        kind="mask",
-        run=(digest,),
-        rendered=line,
-        tokens=tokens,
-        source_tokens=source_tokens,
-        method="static",
-        created=time.time(),
-        transcript_length=transcript_length,
-    )
-
-
-def _archived(look: Look, start: int, end: int) -> Sequence[Message]:
-    """The messages of a run, as they came and in their order."""
-    origins = look.layout.transcript.origins[start:end]
-    return look.reading.given.at(sorted(o for o in origins if o is not None))
-
-
-def outline_of(look: Look) -> Outline:
-    """The transcript with, in place of every segment, its number: from it and the ledger a session
-    is given back as it came. It names no summary, so that none is ever baked in."""
-    given, layout = look.reading.given, look.layout
-    numbers = {id(segment): number for number, segment in enumerate(layout.segments)}
-    found: list[Message | int | None] = list(given)
-    for start, end, segment in layout.standing():
-        origins = sorted(o for o in layout.transcript.origins[start:end] if o is not None)
-        # Where repair moved a result out of its place, the messages stand as they came.
-        if origins and origins[-1] - origins[0] + 1 == len(origins):
-            found[origins[0]] = numbers[id(segment)]
-            for place in origins[1:]:
-                found[place] = None
-    return tuple(part for part in found if part is not None)

@@ -1,4 +1,6 @@
-"""What a compression would do, without doing it: each stretch of the transcript, and why."""
+"""What a compression would do, without doing it: each stretch of the transcript, and why; and what
+fills the window now.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from itertools import groupby
 
 from ..facts import Domain, Facts, extract
 from ..ledger.segments import Segment
-from ..messages import Message
+from ..messages import Message, is_result, result_blocks, tool_calls_of
 from ..tokens.counter import TokenCounter
 from ..tokens.models import Limits, model_limits
 from ..view.budget import Budget
@@ -17,8 +19,11 @@ from ..view.plan import Plan
 from .call import CompressCall, Look
 
 __all__ = [
+    "ContextUse",
+    "LargeMessage",
     "Part",
     "Preview",
+    "context_use_of",
     "named",
     "preview_of",
 ]
@@ -88,6 +93,101 @@ class Preview:
             for index in range(part.start, part.start + part.messages):
                 masked = "mask" if index in self.masks else "keep"
                 yield index, part.name if summarized else masked
+
+
+# -------------------------------------------------------------- the window now
+
+
+MOST_LISTED = 5
+
+
+@dataclass(frozen=True)
+class LargeMessage:
+    """A message that is sent word for word."""
+
+    index: int | None
+    """In the list that was given; None for one that was put in as a repair."""
+    role: str
+    tool: str
+    """Whose result it is, or what it calls; "" for words."""
+    tokens: int
+
+
+@dataclass(frozen=True)
+class ContextUse:
+    """What fills the window, in tokens of the model at hand."""
+
+    model: str | None
+    window: int
+    parts: Mapping[str, int]
+    """Tokens of "tool schemas" (with what frames every request), "system prompt", "head" (the task
+    and the first step, word for word), "summaries", "masked outputs" (one line each), "tail" (all
+    other messages, word for word), "free" (below 0 where the next request has to be made smaller)
+    and "reserve" (for the answer). They sum to `window`."""
+    messages: Mapping[str, int]
+    """How many messages the view has of each part that is made of messages."""
+    trigger: int
+    """Messages are compressed when they take more than this together."""
+    largest: tuple[LargeMessage, ...]
+
+    @property
+    def used(self) -> int:
+        """What a request takes."""
+        return self.window - self.parts["free"] - self.parts["reserve"]
+
+
+def context_use_of(
+    call: CompressCall, look: Look, budget: Budget, tokens: TokenCounter, overhead: int
+) -> ContextUse:
+    """What fills the window as a look finds it; `overhead` is what is sent beside messages."""
+    layout, messages = look.layout, look.layout.transcript.messages
+    held: dict[str, list[int]] = {"system prompt": [], "head": []}
+    held |= {"summaries": [each.tokens for each in layout.summaries()]}
+    held |= {"masked outputs": [], "tail": []}
+    verbatim: list[int] = []
+    for index in sorted(set(range(len(messages))) - layout.covered()):
+        name = "head" if index < layout.head_end else "tail"
+        if index < layout.transcript.leading:
+            name = "system prompt"
+        elif index in layout.replaced:
+            name = "masked outputs"
+        else:
+            verbatim.append(index)
+        held[name].append(layout.message_tokens(index))
+    verbatim.sort(key=layout.tokens.__getitem__, reverse=True)
+    names = {call.id: call.name for message in messages for call in tool_calls_of(message)}
+    window = model_limits(call.config.model, call.config.context_window).window
+    parts = {"tool schemas": overhead + tokens.messages([])}
+    parts |= {name: sum(sizes) for name, sizes in held.items()}
+    parts["free"] = budget.limit - layout.size()
+    parts["reserve"] = window - sum(parts.values())
+    return ContextUse(
+        model=call.config.model,
+        window=window,
+        parts=parts,
+        messages={name: len(sizes) for name, sizes in held.items()},
+        trigger=budget.trigger,
+        largest=tuple(
+            LargeMessage(
+                layout.transcript.origins[index],
+                str(messages[index].get("role")),
+                _tools(messages[index], names),
+                layout.tokens[index],
+            )
+            for index in verbatim[:MOST_LISTED]
+        ),
+    )
+
+
+def _tools(message: Message, names: Mapping[str, str]) -> str:
+    """Whose results a message brings, and what it calls."""
+    results = [message] if is_result(message) else result_blocks(message)
+    ids = [str(one.get("tool_call_id") or one.get("tool_use_id")) for one in results]
+    found = [*(names[id] for id in ids if id in names), *(c.name for c in tool_calls_of(message))]
+    return ", ".join(dict.fromkeys(found))
+
+
+# -------------------------------------------------------------- a compression to come
 
 
 def preview_of(

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ..ledger.segments import Entry, Segment, Session, Store
+from ..errors import LedgerError
+from ..ledger.segments import DROPPED, Entry, Outline, Segment, Session, Store, in_force
 from ..messages import Message, digest
 from ..messages.digests import MessageCache, Seen
 from ..messages.secrets import Redactor, masks_secrets
 from ..tokens.counter import TokenCounter
+from ..view.budget import Budget
 from ..view.frame import unreferenced
 from ..view.layout import arrange
-from ..view.masks import kept_steps, mask_lines
+from ..view.masks import excerpt, kept_steps, large_results, mask_lines
 from ..view.plan import Plan, plan
 from .call import CompressCall, Look, Reading
 
 __all__ = [
     "Projector",
+    "outline_of",
     "renderings",
 ]
+
+
+logger = logging.getLogger(__name__)
 
 
 class Projector:
@@ -50,7 +57,7 @@ class Projector:
         transcript, seen = reading.transcript, reading.seen
         # What was read back masked is known by what it stands for.
         aliases = _aliases(session)
-        found = (entry.segment for entry in session.entries)
+        found = in_force(session.entries)
         layout = arrange(
             transcript,
             [aliases.get(each.digest, each.digest) for each in seen],
@@ -67,13 +74,27 @@ class Projector:
         Raises:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
         """
+        layout, excerpts = look.layout, self.excerpts(call, look)
+        if excerpts:
+            gone = sum(map(layout.message_tokens, excerpts))
+            size = layout.size() - gone + sum(map(self._tokens.message, excerpts.values()))
+            return Plan((), len(layout.tokens), size, excerpts=tuple(excerpts))
         return plan(
             look.layout,
-            call.budget,
+            self.budget(call, look),
             force=call.force,
             masks=self._mask_sizes(call, look),
             by_model=call.pays,
         )
+
+    def budget(self, call: CompressCall, look: Look) -> Budget:
+        """The call's. After a compression was taken back nothing is compressed unasked while the
+        window takes the whole: the next turn would take the taking back."""
+        limit = call.budget.limit
+        if not look.session.was_undone:
+            return call.budget
+        large = call.budget.large if look.layout.size() > limit else None
+        return replace(call.budget, trigger=limit, large=large)
 
     def recounted(self, segment: Segment) -> Segment:
         """The segment as this model counts it: it may have been written under another."""
@@ -107,7 +128,37 @@ class Projector:
 
     def _originals(self, message: Message, entry: Entry | None, session: Session) -> list[Message]:
         originals = self._store.originals(session, entry) if entry is not None else None
-        return [message] if originals is None else originals
+        return [message] if originals is None or DROPPED in originals else originals
+
+    # -------------------------------------------------------------- the archive's limit
+
+    def with_room(self, call: CompressCall, look: Look, plan: Plan) -> Look:
+        """The look with room in the archive for what the plan adds to it, and with what the archive
+        has no room for: nothing that is written now leads there."""
+        if self._limit(call) is None:
+            return look
+        layout, given = look.layout, look.reading.given
+        known = {i for start, end, _ in layout.standing() for i in range(start, end)}
+        new = {i for job in plan.jobs for i in range(job.start, job.end)}
+        new = new.union(plan.masks, plan.excerpts) - known
+        self.trim(call, free=sum(len(str(layout.transcript.messages[i])) for i in new))
+        digests = given.content_digests()
+        gone = self._store.dropped(call.key[0], digests)
+        return replace(look, dropped=frozenset(n for n, d in enumerate(digests) if d in gone))
+
+    def trim(self, call: CompressCall, *, free: int = 0) -> None:
+        """Hold the archive to its limit, less the bytes that are to be free."""
+        limit = self._limit(call)
+        if limit is None:
+            return
+        try:
+            self._store.trim(call.key[0], max(0, limit - free))
+        except LedgerError as error:  # the next commit tries again
+            logger.warning("the archive is not held to its limit: %s", error)
+
+    def _limit(self, call: CompressCall) -> int | None:
+        limit = call.config.archive_limit_mb or getattr(self._store, "limit_mb", None)
+        return None if limit is None else int(limit * 1_000_000)
 
     # -------------------------------------------------------------- masks
 
@@ -119,13 +170,41 @@ class Projector:
             return look.lines
         layout = look.layout
         found = mask_lines(layout.transcript.messages, layout.tokens, call.config, names)
-        if masks_secrets(self._store):
-            # As the store would write them, so that the plan counts what will be sent.
-            safe = Redactor(call.key[0]).messages(list(found.values())).messages
-            found = dict(zip(found, safe, strict=True))
+        # As the store would write them, so that the plan counts what will be sent.
+        found = dict(zip(found, self._stored(call, list(found.values())), strict=True))
         if names is None:
             look.lines.update(found)
         return found
+
+    def excerpts(
+        self, call: CompressCall, look: Look, names: Mapping[int, str] | None = None
+    ) -> dict[int, Message]:
+        """The results that are too large to stay whole, as their first and last lines.
+
+        `names` has the references under which they will be archived.
+        """
+        layout, most = look.layout, self.budget(call, look).large
+        if most is None or sum(layout.tokens) <= most:
+            return {}
+        messages, steps = layout.transcript.messages, layout.transcript.steps
+        large = large_results(messages, layout.tokens, steps, call.config, most)
+        shown = {*layout.replaced, *(layout.covered() if large else ())}
+        found: dict[int, Message] = {}
+        for index in sorted(large.keys() - shown):
+            # Masked before it is cut: half a secret has no shape to know it by.
+            (message,) = self._stored(call, [messages[index]])
+            name = LONGEST_NAME if names is None else names.get(index, "")
+            tokens, reads = layout.tokens[index], self._recall
+            short = excerpt(large[index], message, tokens, name, reads=reads)
+            if self._tokens.message(short) <= tokens // 2:
+                found[index] = short
+        return found
+
+    def _stored(self, call: CompressCall, messages: Sequence[Message]) -> Sequence[Message]:
+        """The messages as the store would write them."""
+        if not masks_secrets(self._store):
+            return messages
+        return Redactor(call.key[0]).messages(messages).messages
 
     def _mask_sizes(self, call: CompressCall, look: Look) -> dict[int, int]:
         """Tokens of each result that may be masked, as it would be then.
@@ -133,19 +212,22 @@ class Projector:
         Without a model a static summary is as cheap, and keeps more than masks do.
         """
         wanted = call.pays or call.config.tool_policies
-        if not wanted or (look.layout.size() <= call.budget.trigger and not call.force):
+        trigger = self.budget(call, look).trigger
+        if not wanted or (look.layout.size() <= trigger and not call.force):
             return {}
         return {index: self._tokens.message(line) for index, line in self.masks(call, look).items()}
 
 
 _NONE: Iterator[Entry] = iter(())
 
+LONGEST_NAME = "s9999.1"
+
 
 def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:
     """The session's entries by the digest of what stands in the view for them."""
     found: dict[str, list[Entry]] = {}
     for entry in session.entries:
-        if not entry.forgotten:
+        if not entry.forgotten and entry.segment.kind != "undo":
             found.setdefault(cache(entry.segment.rendered).digest, []).append(entry)
             plain = unreferenced(entry.segment)
             if plain is not entry.segment:
@@ -160,3 +242,19 @@ def _aliases(session: Session) -> dict[str, str]:
         for entry in session.entries
         for masked, original in entry.segment.aliases().items()
     }
+
+
+def outline_of(look: Look) -> Outline:
+    """The transcript with, in place of every segment, its number: from it and the ledger a session
+    is given back as it came. It names no summary, so that none is ever baked in."""
+    given, layout = look.reading.given, look.layout
+    numbers = {id(segment): number for number, segment in enumerate(layout.segments)}
+    found: list[Message | int | None] = list(given)
+    for start, end, segment in layout.standing():
+        origins = sorted(o for o in layout.transcript.origins[start:end] if o is not None)
+        # Where repair moved a result out of its place, the messages stand as they came.
+        if origins and origins[-1] - origins[0] + 1 == len(origins):
+            found[origins[0]] = numbers[id(segment)]
+            for place in origins[1:]:
+                found[place] = None
+    return tuple(part for part in found if part is not None)

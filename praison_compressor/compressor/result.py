@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..events import Event
+from ..config import Event
 from ..facts import Coverage, coverage
 from ..ledger.segments import Segment, Usage
 from ..ledger.tools import SCHEMAS
@@ -52,6 +52,11 @@ class CompressResult:
     """How many tool outputs stand in the view as one line."""
     newly_masked: int = 0
     """How many of them this call has recorded."""
+    newly_summarized: int = 0
+    """How many messages the summaries stand for that this call has recorded."""
+    vetoed: bool = False
+    """Whether a hook refused a compression that was due or asked for: `messages` fit all the same,
+    above the window by a text that is recorded nowhere."""
     masked_secrets: int = 0
     """How many keys and tokens are masked in the archive of what the view leaves out."""
     written: tuple[Written, ...] = field(default=(), repr=False)

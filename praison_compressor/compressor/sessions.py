@@ -210,6 +210,8 @@ def added_to(
     if any(entry.digest in last.watched or not entry.comparable for entry in seen):
         return None
     added = sum(tokens.each(seen))
+    if budget.large is not None and added > budget.large:
+        return None
     result = replace(
         last.result,
         tokens_before=last.result.tokens_before + added,

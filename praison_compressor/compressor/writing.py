@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import logging
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from ..config import CompressorConfig
+from ..config import CompressorConfig, Event, Hook
 from ..errors import SummaryError
-from ..events import Event
 from ..facts import Domain
 from ..ledger.segments import Usage
 from ..summaries.prompts import rendering
 from ..summaries.protocol import Brief, Prefix, Summarizer, Written, billed
 from ..summaries.retries import Breaker, LearnedWindows
 from ..summaries.static import FactFinder, carried_on, without_added
+from ..summaries.threads import begin
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
 from ..view.frame import unframe
@@ -25,9 +29,14 @@ from .call import CompressCall, Look
 __all__ = [
     "Draft",
     "Writing",
+    "asked",
+    "begun",
     "briefs_for",
     "default_summarizer",
+    "is_asked_about",
 ]
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -174,6 +183,54 @@ def default_summarizer(config: CompressorConfig) -> Summarizer:
     )
 
 
+# -------------------------------------------------------------- the hook before it
+
+
+def begun(call: CompressCall, look: Look, plan: Plan) -> Event:
+    """The event of a compression that is about to be written, in numbers."""
+    numbers = {
+        "tokens": look.layout.size(),
+        "messages": len(look.layout.tokens),
+        "trigger": call.budget.trigger,
+        "target": call.budget.target,
+        "limit": call.budget.limit,
+        "to_summarize": sum(job.end - job.start for job in plan.jobs),
+        "to_mask": len(plan.masks + plan.excerpts),
+        "forced": call.force,
+    }
+    return Event("started", look.session.id, numbers)
+
+
+_asking: ContextVar[tuple[str, str] | None] = ContextVar("praison_compressor_hook", default=None)
+
+
+def is_asked_about(key: tuple[str, str]) -> bool:
+    """Whether this runs in a hook that is asked about a compression of that session."""
+    return _asking.get() == key
+
+
+async def asked(
+    hook: Hook | None, event: Event, key: tuple[str, str]
+) -> str | Literal[False] | None:
+    """What the hook says of a compression; None where it fails, for then it has refused nothing."""
+    if hook is None:
+        return None
+    token = _asking.set(key)
+    try:
+        # In a thread, for it may block: of an async one only the making of its coroutine is.
+        said = await asyncio.wrap_future(begin(lambda: hook(event)))
+        said = await said if inspect.isawaitable(said) else said
+    except (Exception, SystemExit):
+        logger.exception("session %s: the hook before a compression failed", event.session_id)
+        return None
+    finally:
+        _asking.reset(token)
+    if said is None or said is False or isinstance(said, str):
+        return said
+    logger.warning("the hook before a compression gave %r: expected None, False or text", said)
+    return None
+
+
 # -------------------------------------------------------------- briefs
 
 
@@ -199,14 +256,16 @@ def briefs_for(call: CompressCall, look: Look, plan: Plan, *, recorded: bool = T
 def _references(look: Look, job: Job, name: str) -> tuple[str, ...]:
     """By which the archive reads each message of a job: their places as they came.
 
-    One that was made up in repair leads to the message before it.
+    One that was made up in repair leads to the message before it; one that the archive had no room
+    for leads nowhere.
     """
     origins = look.layout.transcript.origins[job.start : job.end]
     places = {o: n for n, o in enumerate(sorted(o for o in origins if o is not None), 1)}
-    found, place = [], 1
+    found, last, place = [], -1, 1
     for origin in origins:
-        place = place if origin is None else places[origin]
-        found.append(f"{name}.{place}")
+        if origin is not None:
+            last, place = origin, places[origin]
+        found.append("" if last in look.dropped else f"{name}.{place}")
     return tuple(found)
 
 
@@ -244,6 +303,7 @@ def _brief(
         # Who cannot follow them has the room for facts instead: a third of a summary, on each fact.
         references=_references(look, job, reference) if reference and call.config.recall else (),
         recall=bool(call.config.recall),
+        instructions=call.config.summary_instructions,
         prefix=_prefix(call, look, job),
     )
 

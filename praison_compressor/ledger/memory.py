@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+import json
 import logging
 import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import LedgerConflict, SessionNotFound
@@ -17,6 +18,7 @@ from ..messages.digests import Originals
 from ..messages.forks import renewed
 from .segments import (
     ARCHIVE_ONLY,
+    DROPPED,
     GENESIS,
     Entry,
     Epoch,
@@ -25,16 +27,41 @@ from .segments import (
     Session,
     archive_digest,
     at_length,
+    beyond_limit,
     plain_outline,
     seal,
+    standing_for,
 )
 from .words import Hit, Place, hits
 
 logger = logging.getLogger(__name__)
 
 
+LIMIT_MB = 256
+"""Of a namespace's originals, where nobody says otherwise: a process has not room for all of a
+service's transcripts."""
+
 MOST_SESSIONS = 1_024
 """Those used last are held: a service that runs for months has not room for all it ever had."""
+
+
+class _Originals(list[Message]):
+    """An entry's originals; a trim drops them in place, for every snapshot of the session."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        # As nobody else can edit them.
+        if isinstance(messages, Originals):
+            super().__init__(messages)
+            self.names = messages.content_digests()
+        else:
+            super().__init__(map(to_plain, messages))
+            self.names = list(map(content_digest, messages))
+        self.sizes = [len(json.dumps(message, ensure_ascii=False)) for message in self]
+
+    def held(self) -> Iterator[tuple[str, int]]:
+        """Each content digest and its message's size; 0 once dropped."""
+        for name, size, message in zip(self.names, self.sizes, self, strict=True):
+            yield name, 0 if message is DROPPED else size
 
 
 @dataclass(frozen=True)
@@ -56,6 +83,9 @@ class _Kept:
 
 class MemoryStore:
     """A ledger in this process's memory: nobody's words go to a disk unasked."""
+
+    limit_mb: float | None = LIMIT_MB
+    """Of a namespace's originals, where the configuration names no limit."""
 
     def __init__(self) -> None:
         self._lock = renewed(threading.RLock())
@@ -132,7 +162,7 @@ class MemoryStore:
             head, entries = kept.session.head_hash, kept.session.entries
             for segment, originals in segments:
                 entry = seal(segment, head, epoch, archive=archive_digest(originals))
-                entries += (replace(entry, originals=_private(originals)),)
+                entries += (replace(entry, originals=_Originals(originals)),)
                 head = entry.hash
             after = replace(
                 kept.session, tip=epoch, parent=session.tip, head_hash=head, entries=entries
@@ -159,14 +189,43 @@ class MemoryStore:
             if entries:
                 logger.warning(ARCHIVE_ONLY, session.id)
             every = {content_digest(m): m for entry in entries for m in entry.originals}
-            return copy.deepcopy(list(every.values()))
+            return copy.deepcopy([m for m in every.values() if m is not DROPPED])
         found: list[Message] = []
         for item in kept.outline:
-            found += entries[item].originals if isinstance(item, int) else (item,)
+            if isinstance(item, int):
+                found += standing_for(entries[item].segment, entries[item].originals)
+            else:
+                found.append(item)
         return copy.deepcopy(found)
 
     def originals(self, session: Session, entry: Entry) -> list[Message] | None:
         return copy.deepcopy(list(entry.originals))
+
+    def trim(self, namespace: str, most_bytes: int) -> int:
+        with self._lock:
+            held = self._originals(namespace)
+            sizes: dict[str, int] = {}
+            for name, size in (pair for each in held for pair in each.held()):
+                sizes[name] = max(size, sizes.get(name, 0))
+            there = {name: size for name, size in sizes.items() if size}
+            gone = set(beyond_limit(there, most_bytes))
+            for each in held if gone else ():
+                pairs = zip(each.names, each, strict=True)
+                each[:] = [DROPPED if name in gone else message for name, message in pairs]
+            return len(gone)
+
+    def dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
+        with self._lock:
+            pairs = [pair for each in self._originals(namespace) for pair in each.held()]
+        there = {name for name, size in pairs if size}
+        return frozenset({name for name, _ in pairs} - there).intersection(digests)
+
+    def _originals(self, namespace: str) -> list[_Originals]:
+        """Those of every entry of a namespace once, oldest first."""
+        kept = [each.session for (name, _), each in self._sessions.items() if name == namespace]
+        entries = {entry.hash: entry for session in kept for entry in session.entries}
+        by_age = sorted(entries.values(), key=lambda entry: entry.segment.created)
+        return [e.originals for e in by_age if isinstance(e.originals, _Originals)]
 
     def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
         with self._lock:
@@ -200,6 +259,7 @@ class MemoryStore:
                 (message, entry.hash, ordinal)
                 for entry in kept.session.entries
                 for ordinal, message in enumerate(entry.originals)
+                if message is not DROPPED
             ]
             for message, entry_hash, ordinal in found:
                 name = content_digest(message)
@@ -223,9 +283,3 @@ class MemoryStore:
 
     def close(self) -> None:
         return None
-
-
-def _private(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages as nobody else can edit them."""
-    is_private = isinstance(messages, Originals)
-    return tuple(messages) if is_private else tuple(map(to_plain, messages))

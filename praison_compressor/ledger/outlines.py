@@ -27,14 +27,16 @@ def outline(
 ) -> list[str]:
     """What the user asked, what was done and how it ended, a line each with its reference.
 
-    `references` are those of the messages; without `users` their words are left out.
+    `references` are those of the messages, "" for one that leads nowhere; without `users` their
+    words are left out.
     """
     lines = []
     for stretch in _stretches(messages):
-        if users or messages[stretch.start].get("role") != "user":
-            where = references[stretch.start]
-            if stretch.stop - stretch.start > 1:
-                where += "-" + references[stretch.stop - 1].rpartition(".")[2]
+        named = [references[index] for index in stretch if references[index]]
+        if named and (users or messages[stretch.start].get("role") != "user"):
+            where = named[0]
+            if len(named) > 1:
+                where += "-" + named[-1].rpartition(".")[2]
             lines.append(f"{where} {_told([messages[i] for i in stretch])}")
     return lines
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
-from ..messages import Message, is_result, result_text, tool_calls_of
+from ..messages import Message, is_result, tool_calls_of
 from ..messages.display import excerpt, in_words, one_line
 from .outlines import in_order, outline
 from .passages import Passage, Term, lines_of, passages, terms, wanted_in
 from .references import HOW, Reference, parse
-from .segments import Session, Store
+from .segments import DROPPED, Session, Store
 from .words import Hit, words
 
 __all__ = ["READ", "SEARCH", "TURN_TOKENS", "Recall"]
@@ -37,6 +37,8 @@ A_MESSAGE = 3
 """Passages that it lists of one message at most."""
 WORTH = 0.4
 """Share of the best match's score below which another is not listed."""
+ALIKE = 0.8
+"""Share of the words of two passages that both have, from which on one of them is enough."""
 LISTED = 12
 """Segments that the overview tells of."""
 AROUND = 12
@@ -110,8 +112,12 @@ class Recall:
         found = [(places[hit.entry], hit) for hit in hits if hit.entry in places]
         if not found:
             return self._nearest(query, archive)
-        matches = _ranked(found, terms(query))
-        lines = [archive.told(match) for match in matches[:limit]]
+        wanted = terms(query)
+        matches, older = _apart(_ranked(found, wanted))
+        lines = [archive.told(match, wanted) for match in matches[:limit]]
+        if older:
+            named = ", ".join(str(match.where) for match in older[:limit])
+            lines.append(f"({len(older)} older, much like these: {named})")
         left = len(matches) - limit
         if left > 0:
             lines.append(f"({left} more passages: ask with more of what you look for)")
@@ -144,6 +150,8 @@ class Recall:
         originals = archive.segment(named.segment)
         if originals is None:
             return f"Segment s{named.segment} was forgotten."
+        if session.entries[named.segment - 1].segment.kind == "undo":
+            return f"Segment s{named.segment} takes others back, and holds no messages."
         if named.message is None:
             lines = outline(originals, in_order(named.segment, originals))
             return self._fitted(lines, room, "(the rest does not fit: read the messages)")
@@ -159,7 +167,7 @@ class Recall:
         older = '(older segments: read "s1", "s2" …)'
         lines: list[str] = []
         for number in range(len(archive.session.entries), 0, -1):
-            if archive.session.entries[number - 1].segment.kind == "mask":
+            if archive.session.entries[number - 1].segment.kind != "summary":
                 continue
             if len(lines) == LISTED:
                 lines.append(older)
@@ -179,23 +187,41 @@ class Recall:
         last = min(max(named.last_message or 0, named.message), len(originals))
         ending = _neighbours(named, last, len(originals))
         answer, room = _OPENS, room - self.count(_OPENS) - self.count(ending)
-        for number in range(named.message, last + 1):
-            where = named.of_message(number)
-            lines = lines_of(in_words(originals[number - 1]))
+        texts = {n: in_words(originals[n - 1]) for n in range(named.message, last + 1)}
+        each = self._share(list(texts.values()), room)
+        for number, text in texts.items():
+            where, lines = named.of_message(number), lines_of(text)
             first, until = _wanted_lines(named, len(lines))
+            if originals[number - 1] == DROPPED:
+                gone = f"\n{where} is {DROPPED['content']}."
+                answer, room = answer + gone, room - self.count(gone)
+                continue
             head = f"\n[{where}] {originals[number - 1].get('role')}"
             if first > 1 or until < len(lines):
                 head += f", lines {first}-{until} of {len(lines)}"
-            body, shown_to = self._lines(lines, first, until, room - self.count(head))
-            if shown_to < first and number > named.message:
-                return f'{answer}\n(more: {READ}("{where}-{last}"))'
-            answer, room = f"{answer}{head}\n{body}", room - self.count(head) - self.count(body)
+            left = min(room, each) - self.count(head)
+            left -= _CUT_TOKENS if self.count(text) > left else 0
+            body, shown_to = self._lines(lines, first, until, left)
             if shown_to < until:
                 rest = where.from_line(shown_to + 1)
-                return (
-                    f'{answer}\n(cut at line {shown_to} of {len(lines)}; go on: {READ}("{rest}"))'
-                )
+                body += f'\n(cut at line {shown_to} of {len(lines)}; go on: {READ}("{rest}"))'
+            size = self.count(head) + self.count(body)
+            if size > room and number > named.message:
+                return f'{answer}\n(more: {READ}("{where}-{last}"))'
+            answer, room = f"{answer}{head}\n{body}", room - size
         return answer + ending
+
+    def _share(self, texts: Sequence[str], room: int) -> int:
+        """Tokens that each of these messages may take, so that all are seen: the long ones as far
+        as the short ones leave room. All the room for each where too little would be left."""
+        sizes = sorted(self.count(text) + _HEAD_TOKENS for text in texts)
+        left = room
+        for number, size in enumerate(sizes):
+            share = left // (len(sizes) - number)
+            if size > share:
+                return share if share >= LEAST_TOKENS else room
+            left -= size
+        return room
 
     def _lines(self, lines: Sequence[str], first: int, last: int, room: int) -> tuple[str, int]:
         """Whole lines as far as there is room, and the number of the last one."""
@@ -228,6 +254,8 @@ class Recall:
 
 
 _FOOTER_TOKENS = 14
+_HEAD_TOKENS = 12
+_CUT_TOKENS = 30
 
 
 @dataclass(frozen=True)
@@ -238,6 +266,23 @@ class _Match:
     ordinal: int
     passage: Passage
     lines: Sequence[str]
+
+    @property
+    def age(self) -> tuple[int, int]:
+        """Larger for a newer one."""
+        return self.segment, self.ordinal
+
+    @property
+    def where(self) -> Reference:
+        """The lines of it, or the message where that is no more."""
+        whole = Reference(self.segment, self.ordinal + 1)
+        first, last = self.passage.first, self.passage.last
+        return whole.lines(first, last) if last - first + 1 < len(self.lines) else whole
+
+    @property
+    def text(self) -> str:
+        """The lines themselves."""
+        return "\n".join(self.lines[self.passage.first - 1 : self.passage.last])
 
 
 class _Archive:
@@ -255,23 +300,22 @@ class _Archive:
             self._read[number] = self._store.originals(self.session, entry)
         return self._read[number]
 
-    def told(self, match: _Match) -> str:
+    def told(self, match: _Match, wanted: Sequence[Term]) -> str:
         """A match as it is listed: reference, who said it, in answer to what, the lines."""
         originals = self.segment(match.segment) or []
-        passage, where = match.passage, Reference(match.segment, match.ordinal + 1)
-        if passage.last - passage.first + 1 < len(match.lines):
-            where = where.lines(passage.first, passage.last)
-        role = originals[match.ordinal].get("role")
+        role, where = originals[match.ordinal].get("role"), match.where
+        of = f" (of {len(match.lines)} lines)" if where.line is not None else ""
         called = _called(match.segment, originals, match.ordinal)
-        shown = "\n".join(match.lines[passage.first - 1 : passage.last])
-        came = _results(match.segment, originals, match.ordinal)
-        return "\n".join([f"[{where}] {role}{called}", shown, *came])
+        came = _results(match.segment, originals, match.ordinal, wanted)
+        return "\n".join([f"[{where}]{of} {role}{called}", match.text, *came])
 
     def words(self) -> list[str]:
         """Distinct words of the newest segments."""
         found: dict[str, None] = {}
         for number in range(len(self.session.entries), 0, -1):
             for message in self.segment(number) or []:
+                if message == DROPPED:
+                    continue
                 found.update(dict.fromkeys(words(in_words(message))))
             if len(found) > 20_000:
                 break
@@ -293,18 +337,33 @@ def _ranked(found: Sequence[tuple[int, Hit]], wanted: Sequence[Term]) -> list[_M
         matches += [_Match(segment, hit.ordinal, passage, lines) for passage in best]
     least = WORTH * max((match.passage.score for match in matches), default=0)
     matches = [match for match in matches if match.passage.score >= least]
-    matches.sort(key=lambda match: (-match.passage.score, -match.segment, -match.ordinal))
-    return list(_once(matches))
+    matches.sort(key=lambda match: (match.passage.score, *match.age), reverse=True)
+    return matches
 
 
-def _once(matches: Sequence[_Match]) -> Iterator[_Match]:
-    """The matches without those of a message that is archived twice: masked first, then folded."""
-    seen = set()
+def _apart(matches: Sequence[_Match]) -> tuple[list[_Match], list[_Match]]:
+    """The matches that say something of their own, and older ones that are much like one of them.
+
+    A file is read again after an edit, a message is archived masked first and folded later.
+    """
+    apart: list[tuple[_Match, set[str]]] = []
+    older: dict[str, _Match] = {}
     for match in matches:
-        key = match.passage.first, "\n".join(match.lines)
-        if key not in seen:
-            seen.add(key)
-            yield match
+        held = set(words(match.text))
+        alike = (n for n, (_, each) in enumerate(apart) if _are_alike(held, each))
+        place = next(alike, None)
+        if place is None:
+            apart.append((match, held))
+            continue
+        newest, oldest = sorted((apart[place][0], match), key=lambda each: each.age, reverse=True)
+        apart[place] = (newest, set(words(newest.text)))
+        older.setdefault(oldest.text, oldest)
+    shown = {match.text for match, _ in apart}
+    return [match for match, _ in apart], [older[text] for text in older if text not in shown]
+
+
+def _are_alike(one: set[str], other: set[str]) -> bool:
+    return len(one & other) >= ALIKE * len(one | other)
 
 
 def _called(segment: int, originals: Sequence[Message], ordinal: int) -> str:
@@ -318,17 +377,25 @@ def _called(segment: int, originals: Sequence[Message], ordinal: int) -> str:
     return ""
 
 
-def _results(segment: int, originals: Sequence[Message], ordinal: int) -> list[str]:
-    """A line for each result of a message's calls, with its ends."""
+def _results(
+    segment: int, originals: Sequence[Message], ordinal: int, wanted: Sequence[Term]
+) -> list[str]:
+    """For each result of a message's calls its lines on what is wanted, else its ends."""
     if not tool_calls_of(originals[ordinal]):
         return []
-    lines = []
+    told = []
     for after in range(ordinal + 1, len(originals)):
         if not is_result(originals[after]):
             break
-        text = one_line(result_text(originals[after]))
-        lines.append(f"=> [s{segment}.{after + 1}] {_ends(text, RESULT_CHARS)}")
-    return lines[:RESULTS] + ([f"=> {len(lines) - RESULTS} more"] if len(lines) > RESULTS else [])
+        where, text = Reference(segment, after + 1), in_words(originals[after])
+        lines = lines_of(text)
+        found = next(iter(passages(lines, wanted, 1)), None)
+        if found is None or len(text) <= RESULT_CHARS:
+            told.append(f"=> [{where}] {_ends(one_line(text), RESULT_CHARS)}")
+        else:
+            shown = "\n".join(lines[found.first - 1 : found.last])
+            told.append(f"=> [{where.lines(found.first, found.last)}] {shown}")
+    return told[:RESULTS] + ([f"=> {len(told) - RESULTS} more"] if len(told) > RESULTS else [])
 
 
 def _wanted_lines(named: Reference, length: int) -> tuple[int, int]:

@@ -7,9 +7,10 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from ..errors import LedgerCorrupt
 from ..messages import Message, content_digest, to_plain
@@ -46,16 +47,18 @@ class Segment:
     """A run of messages and the one message that stands for it in the view."""
 
     kind: str
-    """"summary" (a run of steps) or "mask" (one tool result)."""
+    """"summary" (a run of steps), "mask" (one tool result, as a line), "excerpt" (one tool result,
+    as its first and last lines) or "undo"."""
     run: tuple[str, ...]
-    """The canonical digests of the messages it stands for, in order."""
+    """The canonical digests of the messages it stands for, in order; of an "undo" the hashes of the
+    entries that it takes back."""
     rendered: Message
     tokens: int
     """Of the rendered message."""
     source_tokens: int
     """Of the messages it stands for."""
     method: str
-    """"model" or "static"."""
+    """"model", "static" or "undo"."""
     model: str | None = None
     usage: Usage = Usage()
     created: float = 0.0
@@ -90,7 +93,7 @@ class Entry:
     salt: str
     commitment: str
     hash: str
-    originals: tuple[Message, ...] = ()
+    originals: Sequence[Message] = ()
     """The caller's own messages of the run; a store may load them only when asked."""
     archive: str = ""
     """The digest of the archived originals, covered by the commitment."""
@@ -99,6 +102,34 @@ class Entry:
     def forgotten(self) -> bool:
         """Whether this is a tombstone: segment and salt were destroyed, the link remains."""
         return not self.salt
+
+
+# ---------------------------------------------------------------- the limit of an archive
+DROPPED: Message = {
+    "role": "archive",
+    "content": "no longer archived: the archive has a limit (archive_limit_mb), the large messages "
+    "go first, the oldest before the newer",
+}
+"""What an archive has in the place of an original that it had no room for."""
+
+K = TypeVar("K")
+
+
+def beyond_limit(sizes: Mapping[K, int], most: int) -> list[K]:
+    """What must go so that the rest takes at most `most`; `sizes` oldest first.
+
+    What is larger than the average goes before what is smaller: the user's words take little room.
+    """
+    left = sum(sizes.values())
+    if left <= most:
+        return []
+    average, gone = left / len(sizes), []
+    for key in sorted(sizes, key=lambda key: sizes[key] <= average):  # stable: by age
+        if left <= most:
+            break
+        left -= sizes[key]
+        gone.append(key)
+    return gone
 
 
 # ---------------------------------------------------------------- the hash chain
@@ -190,9 +221,51 @@ class Session:
     edits: int = 0
     """How often a part of it was forgotten."""
 
+    @property
+    def was_undone(self) -> bool:
+        """Whether the last compression was taken back, and there was none since."""
+        kinds = (entry.segment.kind for entry in reversed(self.entries))
+        return next((kind for kind in kinds if kind != "excerpt"), "") == "undo"
+
     def is_as(self, before: Session) -> bool:
         """Whether nobody committed to the session or forgot a part of it since `before`."""
         return (self.tip, self.edits) == (before.tip, before.edits)
+
+
+# ---------------------------------------------------------------- taking back
+def in_force(entries: Sequence[Entry]) -> list[Segment]:
+    """The segment of each entry, in its place: `FORGOTTEN` for one that a later entry takes back,
+    and for an entry that does so."""
+    undone = {
+        name
+        for entry in entries
+        if entry.segment.kind == "undo"
+        for name in (*entry.segment.run, entry.hash)
+    }
+    return [FORGOTTEN if entry.hash in undone else entry.segment for entry in entries]
+
+
+def undoing(entries: Sequence[Entry]) -> Segment | None:
+    """What takes back the newest compression that is in force; None where none is.
+
+    All that was committed with it goes: its summaries, its masks. Excerpts stay: of a result that
+    is too large to be sent the next turn would make one again.
+    """
+    segments = enumerate(zip(entries, in_force(entries), strict=True), 1)
+    held = [(n, entry) for n, (entry, found) in segments if found.kind in ("summary", "mask")]
+    if not held:
+        return None
+    taken = {f"s{n}": entry.hash for n, entry in held if entry.epoch == held[-1][1].epoch}
+    return Segment(
+        kind="undo",
+        run=tuple(taken.values()),
+        rendered={"role": "user", "content": f"[takes back {', '.join(taken)}]"},
+        tokens=0,
+        source_tokens=0,
+        method="undo",
+        created=time.time(),
+        transcript_length=entries[-1].segment.transcript_length,
+    )
 
 
 Outline = tuple[Message | int, ...]
@@ -216,6 +289,11 @@ def at_length(whole: Sequence[Message], length: int) -> Outline | None:
     """A transcript as it was when it had so many messages (0: not recorded), word for word; None
     where it is shorter now."""
     return tuple(whole[:length]) if 0 < length <= len(whole) else None
+
+
+def standing_for(segment: Segment, originals: Sequence[Message]) -> Sequence[Message]:
+    """The originals of a segment, or what stands for them in the view where some were dropped."""
+    return [segment.rendered] if DROPPED in originals else originals
 
 
 class Store(Protocol):
@@ -251,10 +329,21 @@ class Store(Protocol):
 
     def transcript(self, session: Session) -> list[Message]:
         """The whole transcript as it was last recorded, exactly as it came; where none was, the
-        originals in the order in which they were compressed."""
+        originals in the order in which they were compressed. For a segment of which some were
+        dropped, what stands for it in the view."""
 
     def originals(self, session: Session, entry: Entry) -> list[Message] | None:
-        """The archived messages of an entry, exactly as they came; None once forgotten."""
+        """The archived messages of an entry, exactly as they came, `DROPPED` for those that the
+        archive has no room for; None once forgotten."""
+
+    def trim(self, namespace: str, most_bytes: int) -> int:
+        """Drop originals until those of the namespace take at most so many bytes; returns how many.
+
+        Entries stay as they are, and so does every view.
+        """
+
+    def dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
+        """Which of these originals, by content digest, were dropped."""
 
     def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
         """The chain of epochs up to the one named (the newest for the stable id), root first.

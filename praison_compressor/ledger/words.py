@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ConfigError
-from ..messages import Message, text_of, tool_calls_of
+from ..messages import Message, result_text, tool_calls_of
 
 _LONGEST = 64
 # A script without spaces is found by its characters.
@@ -80,7 +80,7 @@ def _fold(text: str) -> str:
 
 def readable(message: Mapping[str, Any]) -> str:
     """What can be searched of a message: its text, and the tools it calls with what."""
-    lines = [text_of(message)]
+    lines = [result_text(message)]
     for call in tool_calls_of(message):
         try:
             arguments = json.loads(call.arguments)

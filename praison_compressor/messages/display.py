@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime, timezone
 
-from .shapes import Message, media_in, text_of, tool_calls_of
+from .shapes import Message, media_in, result_text, tool_calls_of
 
 _SEQUENCES = re.compile(
     # Strings for the terminal (titles, clipboard, links), only where they end: an unclosed one
@@ -55,7 +55,7 @@ _KINDS = {"user": "said by the user", "todos": "to-do list"}
 
 def in_words(message: Message) -> str:
     """A message's text, the calls it makes, how much of it is no text."""
-    lines = [text_of(message)]
+    lines = [result_text(message)]
     lines += [f"-> {call.name}({call.arguments})" for call in tool_calls_of(message)]
     others = media_in(message)
     if others:

@@ -2,24 +2,33 @@
 
 In the order in which a turn passes them:
 
-- `context`, `plugin`, `install`: switching it on; what is replaced in the host, in one table
+- `context`, `plugin`, `install`: switching it on
+- `seams`: what is replaced in the host and what is read of it, and whether it is there
 - `options`: what an agent asks for by `context=`
 - `agents`: which agents asked, and whose turn is running; the host's own management, out of the way
 - `commands`: slash commands; every other prompt begins a turn
 - `wire`, `requests`: every request on its way out, as messages and back
-- `seam`: the same where the host has context selectors, and nothing of it is replaced
+- `selector`: the same where the host has context selectors, and nothing of it is replaced
 - `agent_compressor`: `agent.context_compressor`, the view of each request
 - `recall`: the tools by which an agent reaches what was compressed
 - `engines`: one `ContextCompressor` per model, and the agent's own model as summarizer
 - `sessions`: where the ledger is, and compressions in the host's session store
 - `notices`: hooks, stream, display and status
+- `evaluation`: what a compressed agent still knows, for the host's `EvalSuite`
 - `realtime`: voice conversations
 """
 
 from __future__ import annotations
 
-from .context import CompressorContext
-from .install import HostMoved, Installation, install, installed, uninstall
+from ..errors import HostMoved
+
+try:
+    from .context import CompressorContext
+    from .install import Installation, install, installed, uninstall
+except ImportError as error:
+    if not (error.name or "").startswith("praisonaiagents."):
+        raise
+    raise HostMoved(error.name or "", f"what we import ({error})") from error
 
 __all__ = [
     "CompressorContext",

@@ -12,12 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from praisonaiagents.config.feature_configs import DEFAULT_TOOL_OUTPUT_LIMIT
+
 from ..compressor.context_compressor import ContextCompressor
+from ..compressor.preview import ContextUse
 from ..compressor.result import CompressResult
-from ..config import CompressorConfig
+from ..config import CompressorConfig, Event, Listener
 from ..errors import StoreUnavailable
-from ..events import Event, Listener
-from ..ledger.segments import Store
+from ..ledger.segments import Segment, Store
 from ..ledger.tools import recall_tools
 from ..messages import Message
 from ..messages.forks import renewed
@@ -25,7 +27,7 @@ from ..summaries.threads import run
 from ..tokens.overflow import overflow_of
 from .engines import Engines, bill, prune
 from .notices import Notices, Status, status_of
-from .options import RequestedContext
+from .options import NO_LIMIT, RequestedContext, takes_whole_results
 from .recall import RecallTools, drop_copied, wants_recall
 from .requests import (
     ROLES,
@@ -63,17 +65,23 @@ class AgentCompressor:
         self._session_id: str | None = None
         self._own_id = new_session_id()
         self._notices = Notices(self._agent)
-        self._engines = Engines(config, self._agent, asked.own_model, self._notices)
+        told = self._notices, self._notices.before_compression
+        self._engines = Engines(config, self._agent, asked.own_model, *told)
         self._mirror = Mirror(self._agent, lambda: self._engines.ledger)
         self._failures: set[str] = set()
         self._refused: set[tuple[str | None, str]] = set()
         self._lock = renewed(threading.Lock())
         self._last: CompressResult | None = None
         self._last_overhead = 0
-        # Exactly one system compresses: the host's `context_compaction` is off meanwhile.
-        self._execution, self._uncompacted = agent.execution, copy.copy(agent.execution)
-        self._uncompacted.context_compaction = False
-        agent.execution = self._uncompacted
+        self._tool_tokens = 0
+        """Of the last request that had tools: the host ends some turns with one that has none."""
+        self._passed = 0
+        self._uncompacted: Any = None
+        self._compress_alone(agent)
+        self.whole_results = takes_whole_results(agent, asked, config)
+        """Whether a tool's result of any size is taken as it comes."""
+        if self.whole_results:
+            agent.tool_output_limit = NO_LIMIT
         self._recall = RecallTools(self._recall_tools)
         if asked_recall:
             self._recall.give(agent)
@@ -124,11 +132,39 @@ class AgentCompressor:
         self._recall.take_back(agent)
         if agent.execution is self._uncompacted:
             agent.execution = self._execution
+        if agent.tool_output_limit == NO_LIMIT:
+            agent.tool_output_limit = DEFAULT_TOOL_OUTPUT_LIMIT
+
+    # ------------------------------------------------------------ turns
+
+    def begin_turn(self) -> int:
+        """See that the host does not compress too; returns how many requests passed so far."""
+        self._compress_alone(self._agent())
+        return self._passed
+
+    def end_turn(self, before: int, answer: object) -> None:
+        """Say it once if an answer came and no request passed us: a host that moved looks so."""
+        if answer and self._passed == before and "unseen" not in self._failures:
+            self._failures.add("unseen")
+            log.warning(
+                "agent %s: a turn ended and no request passed the compressor: another answered for "
+                "the model, or the host has moved (`praison-compressor doctor` tries it)",
+                self._name(),
+            )
+
+    def _compress_alone(self, agent: Any) -> None:
+        """Exactly one system compresses: the host's `context_compaction` is off meanwhile, also
+        where the agent was given other settings since."""
+        if agent.execution is not self._uncompacted:
+            self._execution, self._uncompacted = agent.execution, copy.copy(agent.execution)
+            agent.execution = self._uncompacted
+        self._uncompacted.context_compaction = False
 
     # ------------------------------------------------------------ requests
 
     async def aview(self, request: HostRequest) -> Sequence[Message]:
         """What to send instead of the request's messages. The event loop is never held up."""
+        self._passed += 1
         try:
             request = replace(request, messages=without_window(self._agent(), request.messages))
             if self._compresses(request):
@@ -231,6 +267,7 @@ class AgentCompressor:
         if self._mirror.lacks(result):
             await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
         self._last, self._last_overhead = result, beside
+        self._tool_tokens = beside or self._tool_tokens
         if self.config.recall and (result.segments or result.masked):
             self._recall.give(self._agent())
         users = sum(message.get("role") == "user" for message in request.messages)
@@ -295,6 +332,18 @@ class AgentCompressor:
         """Where the conversation stands: its tokens, its window, its session."""
         return status_of(self._last, self._last_overhead, self.engine(), self.session_id)
 
+    def context_use(self) -> ContextUse:
+        """What would fill the window if the conversation were sent as it stands now.
+
+        Raises:
+            CompressorError: as `ContextCompressor.context_use` does.
+        """
+        return self.engine().context_use(
+            self._now().messages,
+            session_id=self.session_id,
+            overhead_tokens=self._tool_tokens,
+        )
+
     async def acompress(self, focus: str | None = None) -> CompressResult:
         """Compress the agent's conversation now, with `focus` as what to keep most of all.
 
@@ -314,6 +363,14 @@ class AgentCompressor:
             LedgerError: the store cannot be read or written.
         """
         return prune(self.engine(), self._now().messages, self.session_id)
+
+    def undo(self) -> tuple[Segment, ...]:
+        """Take the last compression of this conversation back, as `ContextCompressor.undo`.
+
+        Raises:
+            LedgerError: the store cannot be read or written.
+        """
+        return self.engine().undo(self.session_id)
 
     def new_session(self) -> str:
         """Begin a new conversation under a new session id, which is returned."""

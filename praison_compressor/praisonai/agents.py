@@ -6,10 +6,11 @@ Knows nothing of what an agent is given: `install` says how it is made.
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
 import threading
 import weakref
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Generic, Protocol, TypeVar
@@ -71,6 +72,10 @@ class Given(Protocol):
     @property
     def asked(self) -> object:
         """What the agent asked for."""
+
+    @property
+    def whole_results(self) -> bool:
+        """Whether it takes results of any size: the host need not cut them."""
 
     def leave(self) -> None:
         """Give the agent back what it had."""
@@ -134,43 +139,81 @@ class Agents(Generic[G]):
 # ------------------------------------------------------------ replaced in the host
 
 
+class Argument:
+    """Where a method of the host takes one of its arguments, whatever else it takes."""
+
+    def __init__(self, method: Callable[..., Any], name: str) -> None:
+        names = list(inspect.signature(method).parameters)[1:]
+        self._name = name
+        # Behind a `*args` of somebody who wrapped it, it is the first as ever.
+        self._place = names.index(name) if name in names else 0
+
+    def of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Its value in a call; None where it is not given. `args` are those after `self`."""
+        is_there = len(args) > self._place
+        return args[self._place] if is_there else kwargs.get(self._name)
+
+    def put(
+        self, value: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+        """The call's arguments with another value for it."""
+        if len(args) <= self._place:
+            return args, {**kwargs, self._name: value}
+        return (*args[: self._place], value, *args[self._place + 1 :]), kwargs
+
+
 def context_compressor(original: object, agents: Agents[G]) -> property:
     """`agent.context_compressor`; None on an agent that did not ask."""
     return property(agents.of)
 
 
-def clone_for_channel(original: Any, agents: Agents[G]) -> Any:
-    """The host passes on an attribute that no agent has, so the clone's `context=` got lost."""
+class context_config:
+    """What the host gives a clone for a channel as its `context=`: it reads an attribute that no
+    agent of its own has. One that the host sets itself goes before this."""
 
-    @functools.wraps(original)
-    def clone_for_channel(self: Any) -> Any:
-        clone = original(self)
-        if agents.of(self) is not None and not clone._context_manager_initialized:
-            clone._context_param = self._context_param
-        return clone
+    def __init__(self, original: object, agents: Agents[Any]) -> None:
+        self._agents = agents
 
-    return clone_for_channel
+    def __get__(self, agent: Any, kind: type | None = None) -> Any:
+        is_ours = agent is not None and self._agents.of(agent) is not None
+        return agent._context_param if is_ours else None
 
 
 def unmanaged(original: Any, agents: Agents[G]) -> Any:
     """Agents of ours keep their messages: the host's management would remove repeated results and
     cut pairs apart before the request reaches us."""
+    messages = Argument(original, "messages")
 
     @functools.wraps(original)
-    def _apply_context_management(self: Any, messages: Any, *args: Any, **kwargs: Any) -> Any:
+    def _apply_context_management(self: Any, *args: Any, **kwargs: Any) -> Any:
         if agents.of(self) is None:
-            return original(self, messages, *args, **kwargs)
-        return messages, None
+            return original(self, *args, **kwargs)
+        return messages.of(args, kwargs), None
 
     return _apply_context_management
 
 
-def unmanaged_in_loop(original: Any, agents: Agents[G]) -> Any:
-    """The same in a tool loop of its `LLM`, which agents that did not ask may share: the turn
-    decides, not the object."""
+def whole_results(original: Any, agents: Agents[G]) -> Any:
+    """What is too large for the window goes to the archive whole; the host would cut its middle out
+    for good."""
+    output = Argument(original, "output")
 
     @functools.wraps(original)
-    def _manage_context_in_loop(self: Any, messages: Any) -> Any:
-        return original(self, messages) if current() is None else messages
+    def _truncate_tool_output(self: Any, *args: Any, **kwargs: Any) -> Any:
+        given = agents.of(self)
+        if given is not None and given.whole_results:
+            return output.of(args, kwargs)
+        return original(self, *args, **kwargs)
 
-    return _manage_context_in_loop
+    return _truncate_tool_output
+
+
+def in_loop_compaction(original: object, agents: Agents[G]) -> property:
+    """The host's switch for the same in a tool loop: off in turns of ours. An `LLM` may be shared
+    with agents that did not ask, so the turn decides, not the object."""
+    name = "_in_loop_compaction"
+
+    def get(self: Any) -> Any:
+        return vars(self).get(name, True) if current() is None else False
+
+    return property(get, lambda self, value: vars(self).__setitem__(name, value))

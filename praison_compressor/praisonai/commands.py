@@ -1,5 +1,6 @@
-"""Turns of an agent: `/status`, `/compact [focus]`, `/prune`, `/new` and `/resume ID` are answered
-without a request; every other prompt begins a turn that is known as that agent's.
+"""Turns of an agent: `/status`, `/context`, `/compact [focus]`, `/undo`, `/prune`, `/new` and
+`/resume ID` are answered without a request; every other prompt begins a turn that is known as that
+agent's.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from typing import Any, NamedTuple
 from ..errors import CompressorError
 from ..summaries.threads import run
 from .agent_compressor import AgentCompressor
-from .agents import Agents, each_step_in_turn, turn_of
+from .agents import Agents, Argument, each_step_in_turn, turn_of
+from .notices import compacted, filled, undone
 
-COMMANDS = ("status", "compact", "prune", "new", "resume")
+COMMANDS = ("status", "context", "compact", "undo", "prune", "new", "resume")
 
 
 class Command(NamedTuple):
@@ -43,8 +45,9 @@ async def aanswer(compressor: AgentCompressor, command: Command) -> str:
         result = await compressor.acompress(command.argument or None)
     except CompressorError as error:
         return str(error)
-    is_news = result.written or result.newly_masked
-    return compressor.notice or "" if is_news else "Nothing to compress yet."
+    if result.written or result.newly_masked:
+        return f"{compressor.notice}\n{compacted(result)}"
+    return "Not compressed: a hook refused it." if result.vetoed else "Nothing to compress yet."
 
 
 def answer(compressor: AgentCompressor, command: Command) -> str:
@@ -55,6 +58,10 @@ def answer(compressor: AgentCompressor, command: Command) -> str:
 def _at_once(compressor: AgentCompressor, command: Command) -> str:
     if command.name == "status":
         return str(compressor.status())
+    if command.name == "context":
+        return filled(compressor.context_use())
+    if command.name == "undo":
+        return undone(compressor.undo())
     if command.name == "prune":
         return f"Masked {compressor.mask()} tool outputs"
     if command.name == "new":
@@ -72,43 +79,64 @@ Ours = Agents[AgentCompressor]
 
 def chat(original: Any, agents: Ours) -> Any:
     """A turn, or the answer to a command."""
+    prompt = Argument(original, "prompt")
 
     @functools.wraps(original)
-    def chat(self: Any, prompt: Any, *args: Any, **kwargs: Any) -> Any:
-        compressor, command = agents.of(self), read(self, prompt)
+    def chat(self: Any, *args: Any, **kwargs: Any) -> Any:
+        compressor, command = agents.of(self), read(self, prompt.of(args, kwargs))
         if compressor is not None and command is not None:
             return answer(compressor, command)
+        begun = compressor.begin_turn() if compressor is not None else 0
         with turn_of(compressor):
-            return original(self, prompt, *args, **kwargs)
+            said = original(self, *args, **kwargs)
+        if compressor is not None:
+            compressor.end_turn(begun, said)
+        return said
 
     return chat
 
 
 def achat(original: Any, agents: Ours) -> Any:
     """The same on the event loop."""
+    prompt = Argument(original, "prompt")
 
     @functools.wraps(original)
-    async def achat(self: Any, prompt: Any, *args: Any, **kwargs: Any) -> Any:
-        compressor, command = agents.of(self), read(self, prompt)
+    async def achat(self: Any, *args: Any, **kwargs: Any) -> Any:
+        compressor, command = agents.of(self), read(self, prompt.of(args, kwargs))
         if compressor is not None and command is not None:
             return await aanswer(compressor, command)
+        begun = compressor.begin_turn() if compressor is not None else 0
         with turn_of(compressor):
-            return await original(self, prompt, *args, **kwargs)
+            said = await original(self, *args, **kwargs)
+        if compressor is not None:
+            compressor.end_turn(begun, said)
+        return said
 
     return achat
 
 
 def start_stream(original: Any, agents: Ours) -> Any:
     """The same as a stream; a command's answer is one piece of it."""
+    prompt = Argument(original, "prompt")
 
     @functools.wraps(original)
-    def _start_stream(self: Any, prompt: Any, *args: Any, **kwargs: Any) -> Any:
-        compressor, command = agents.of(self), read(self, prompt)
+    def _start_stream(self: Any, *args: Any, **kwargs: Any) -> Any:
+        compressor, command = agents.of(self), read(self, prompt.of(args, kwargs))
         if compressor is not None and command is not None:
             return _one_piece(compressor, command)
-        return each_step_in_turn(compressor, original(self, prompt, *args, **kwargs))
+        stream = each_step_in_turn(compressor, original(self, *args, **kwargs))
+        return stream if compressor is None else _turn_of_stream(compressor, stream)
 
     return _start_stream
+
+
+def _turn_of_stream(
+    compressor: AgentCompressor, stream: Generator[Any, Any, Any]
+) -> Generator[Any, Any, Any]:
+    begun = compressor.begin_turn()
+    last = yield from stream
+    compressor.end_turn(begun, True)
+    return last
 
 
 def _one_piece(compressor: AgentCompressor, command: Command) -> Generator[str, None, None]:

@@ -38,6 +38,7 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     tool_policies: Mapping[str, str] = field(default_factory=dict)
     mask_above_tokens: int = CompressorConfig.mask_above_tokens
     mask_keep_recent_tokens: int | None = None
+    large_result_share: float | None = CompressorConfig.large_result_share
     fact_tools: Mapping[str, str] = field(default_factory=dict)
     fact_patterns: Mapping[str, str] = field(default_factory=dict)
     host_prefixes: tuple[str, ...] = ()
@@ -51,12 +52,14 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     fallback_models: tuple[str, ...] = ()
     shown_message_tokens: int = CompressorConfig.shown_message_tokens
     summary_instructions: str | None = None
+    summary_prompt: str | None = None
     summary_max_retries: int = CompressorConfig.summary_max_retries
     timeout_seconds: float = CompressorConfig.timeout_seconds
     store_url: str | None = None
     store_key: str | None = field(default=None, repr=False)
     redact_secrets: bool | None = None
     redact_archive: bool = CompressorConfig.redact_archive
+    archive_limit_mb: float | None = None
     namespace: str = CompressorConfig.namespace
 
     def __post_init__(self) -> None:

@@ -6,6 +6,7 @@ An on-premises transcript must not reach a public provider because a summary was
 
 from __future__ import annotations
 
+import logging
 import threading
 import weakref
 from collections.abc import Sequence
@@ -13,11 +14,9 @@ from dataclasses import replace
 from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
-from ..compressor.pipeline import mask_segment
 from ..compressor.sessions import Sessions
-from ..config import CompressorConfig
-from ..events import Listener
-from ..ledger.segments import Store, Usage
+from ..config import CompressorConfig, Hook, Listener
+from ..ledger.segments import Store, Usage, in_force
 from ..messages import Message, digest, read, to_plain
 from ..messages.forks import renewed
 from ..summaries.protocol import Summarizer
@@ -25,9 +24,11 @@ from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from ..tokens.overflow import Overflow
 from ..view.layout import lay
-from ..view.masks import mask_lines
+from ..view.masks import mask_lines, mask_segment
 from .requests import HostRequest, same_model
 from .sessions import ledger_of
+
+log = logging.getLogger(__name__)
 
 # What shapes an answer of the agent; a summary has its own.
 _OF_THE_ANSWER = frozenset(
@@ -69,11 +70,13 @@ class Engines:
         agent: weakref.ref[Any],
         own_model: bool,
         listener: Listener,
+        hook: Hook,
     ) -> None:
         self.config = config
         self._agent = agent
         self._own_model = own_model
         self._listener = listener
+        self._hook = hook
         self._lock = renewed(threading.RLock())
         self._made: dict[str | None, ContextCompressor] = {}
         self._learned: dict[str | None, tuple[int, int | None]] = {}
@@ -120,6 +123,7 @@ class Engines:
             store=self.ledger,
             tokens=before.tokens if before is not None else TokenCounter(config.model),
             on_event=self._listener,
+            before_compression=self._hook,
         )
         # What was paid in the background is owed to the agent's next result, whichever gives it.
         made.sessions = self._sessions
@@ -138,7 +142,11 @@ class Engines:
         agent = self._agent()
         if self.config.auxiliary_model or not self._own_model or agent is None:
             return None  # the compressor makes its own from the configuration, or goes without
-        return own_summarizer(agent, self._config_for(self.config.model).context_window)
+        try:
+            return own_summarizer(agent, self._config_for(self.config.model).context_window)
+        except Exception:  # a host in an unknown state
+            log.warning("the agent's own model cannot be asked: static summaries", exc_info=True)
+            return None
 
     def window(self, model: str | None) -> int:
         """Tokens that the model takes, as far as we know."""
@@ -195,7 +203,7 @@ def prune(engine: ContextCompressor, messages: Sequence[Any], session_id: str) -
         LedgerError: the store cannot be read or written.
     """
     session = engine.store.open(engine.config.namespace, session_id)
-    segments = [entry.segment for entry in session.entries]
+    segments = in_force(session.entries)
     known = {segment.run[0] for segment in segments if segment.kind == "mask"}
     transcript = read(messages).messages
     digests, count = list(map(digest, transcript)), engine.tokens.message
@@ -234,10 +242,10 @@ def prune(engine: ContextCompressor, messages: Sequence[Any], session_id: str) -
 
 def bill(agent: Any, usage: Usage) -> None:
     """Add what summaries cost to the agent's `cost_summary`, which its budget is held against."""
-    lock = getattr(agent, "_cost_lock", None)
-    if lock is None or usage == Usage():
+    sums = ("_cost_lock", "_total_cost", "_total_tokens_in", "_total_tokens_out")
+    if usage == Usage() or not all(hasattr(agent, name) for name in sums):
         return
-    with lock:
+    with agent._cost_lock:
         agent._total_cost += usage.cost or 0.0
         agent._total_tokens_in += usage.prompt_tokens
         agent._total_tokens_out += usage.completion_tokens

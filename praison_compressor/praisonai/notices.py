@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
+from ..compressor.preview import ContextUse
 from ..compressor.result import CompressResult
-from ..events import Event, Listener
+from ..config import Event, Listener
+from ..ledger.segments import Segment
 from ..messages import Message, is_system
 from ..messages.display import one_line
 from ..summaries.threads import apart
@@ -107,9 +109,48 @@ def _parts(status: Status) -> str:
     return f"{short(status.tokens)} ({parts}) · {round(100 * status.used)} %"
 
 
+def filled(use: ContextUse) -> str:
+    """What `/context` says: a line for each part of the window, then the largest messages."""
+    notes = {name: f"{n} message{'s' * (n != 1)}" for name, n in use.messages.items()}
+    notes |= {"free": f"compressed above {short(use.trigger)}", "reserve": "for the answer"}
+    share = round(100 * use.used / use.window)
+    lines = [f"{short(use.used)} of {short(use.window)} ({share} %), {use.model}"]
+    for name, tokens in use.parts.items():
+        lines.append(f"{name:<14} {short(tokens):>6}  {notes.get(name, '')}".rstrip())
+    if use.largest:
+        lines.append("largest messages sent word for word:")
+    for one in use.largest:
+        index = "-" if one.index is None else one.index
+        lines.append(f"{f'[{index}]':<6} {short(one.tokens):>6}  {one.role} {one.tool}".rstrip())
+    return "\n".join(lines)
+
+
+def compacted(result: CompressResult) -> str:
+    """What `/compact` says of what became of the messages."""
+    by = [text.model or "a model" for text in result.written if text.method == "model"]
+    how = f"by {by[0]}" if by else "without a model"
+    done = [f"{result.newly_summarized} messages summarized {how}"] if result.written else []
+    done += [f"{result.newly_masked} outputs masked"] if result.newly_masked else []
+    kept = len(result.messages) - len(result.segments) - result.masked
+    return f"{', '.join(done)}; {kept} messages kept verbatim. /undo takes it back."
+
+
+def undone(segments: Sequence[Segment]) -> str:
+    """What `/undo` says of what it has taken back."""
+    if not segments:
+        return "Nothing to take back."
+    messages = sum(len(segment.run) for segment in segments)
+    tokens = sum(segment.source_tokens for segment in segments)
+    return (
+        f"Taken back: {messages} messages ({short(tokens)}) are sent again in the place of "
+        f"{short(sum(segment.tokens for segment in segments))}. Nothing is compressed by itself "
+        "until the window is full; /compact does it at once."
+    )
+
+
 def short(tokens: int) -> str:
     """`980`, `9.1k`, `157k`."""
-    if tokens < 1_000:
+    if tokens < 1_000:  # below 0 too
         return str(tokens)
     return f"{tokens / 1_000:.1f}k" if tokens < 10_000 else f"{tokens / 1_000:.0f}k"
 
@@ -150,7 +191,8 @@ async def _after(before: asyncio.Task[None] | None, work: Callable[[], None]) ->
 _during: contextvars.ContextVar[_Request | None] = contextvars.ContextVar(
     "praison_compressor_request", default=None
 )
-_HOOKS = {"started": "BEFORE_COMPACTION", "committed": "AFTER_COMPACTION"}
+_EXIT_REFUSES = 2
+"""By which the host's command hooks say no; any other code but 0 is a failure."""
 
 
 class Notices:
@@ -182,7 +224,7 @@ class Notices:
             self._print(f"in the background: {words}")
         elif words:
             self._print(words, only_on_terminal=event.name == "started")
-        if event.name in _HOOKS:
+        if event.name in ("started", "committed"):
             # In the background this thread may wait for the hooks.
             (apart if request is None else request.tell)(lambda: self._tell(event, messages))
         if event.name == "committed" and request is None:
@@ -199,14 +241,28 @@ class Notices:
         self._print(words)
 
     def _tell(self, event: Event, messages: Sequence[Message]) -> None:
-        """Tell the agent's memory what will be compressed, and the host's hooks of both ends."""
-        agent: Any = self._agent()
-        memory: Any = getattr(agent, "_memory_instance", None)
-        if event.name == "started" and hasattr(memory, "on_pre_compress"):
+        """Tell the agent's memory what will be compressed, the host's hooks what was."""
+        memory: Any = getattr(self._agent(), "_memory_instance", None)
+        if event.name == "committed":
+            _guarded(lambda: self._ran("AFTER_COMPACTION", event))
+        elif hasattr(memory, "on_pre_compress"):
             _guarded(lambda: memory.on_pre_compress(list(messages)))
-        runner = getattr(agent, "_hook_runner", None)
-        if runner is not None:
-            _guarded(lambda: runner.execute_sync(*self._input(_HOOKS[event.name], event)))
+
+    def before_compression(self, event: Event) -> str | bool | None:
+        """What the host's hooks say: False where one refuses, else what they add to the request.
+
+        The host takes a hook that fails for one that refuses; here it has refused nothing.
+        """
+        ran = self._ran("BEFORE_COMPACTION", event)
+        said = [one.output for one in ran if one.success or one.exit_code == _EXIT_REFUSES]
+        if any(output and output.is_denied() for output in said):
+            return False
+        return "\n".join(o.additional_context for o in said if o and o.additional_context) or None
+
+    def _ran(self, name: str, event: Event) -> Sequence[Any]:
+        """The results of the agent's hooks of that name; none where it has no hooks."""
+        runner = getattr(self._agent(), "_hook_runner", None)
+        return () if runner is None else runner.execute_sync(*self._input(name, event))
 
     def _input(self, name: str, event: Event) -> tuple[Any, Any]:
         from praisonaiagents.hooks.types import HookEvent, HookInput
@@ -255,6 +311,8 @@ def _words(event: Event) -> str:
     if data["reason"] == "cooldown":
         return f"{one_line(str(data['model']))} rests after a failure and is not asked"
     size = f"not compressed at {short(data['tokens'])} tokens"
+    if data["reason"] == "veto":
+        return f"{size}: a hook refused it"
     if data["reason"] == "no gain":
         return f"{size}: it would free too little"
     return f"{size}: what cannot be dropped takes more than {short(data['trigger'])}"

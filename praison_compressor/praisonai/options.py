@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any
 
+from praisonaiagents.config.feature_configs import DEFAULT_TOOL_OUTPUT_LIMIT
 from praisonaiagents.context.manager import ContextManager
 from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 
-from ..config import CompressorConfig
+from ..config import CompressorConfig, no_such
 from ..errors import ConfigError
-from .agents import Agents
+from .agents import Agents, Argument
 
 log = logging.getLogger(__name__)
 
 SUMMARIZE = OptimizerStrategy.SUMMARIZE
+UNNAMED = ContextConfig().strategy
+"""What the host takes where no strategy is named."""
+STRATEGY_VARIABLE = "PRAISONAI_CONTEXT_STRATEGY"
+"""The host's own, for agents that name no strategy."""
 OURS = frozenset(CompressorConfig.names()) - {"model"}
 HOSTS = frozenset(item.name for item in fields(ContextConfig))
 
@@ -46,19 +53,38 @@ class RequestedContext:
             return CompressorConfig(model=model).with_environment()
 
 
-def asked_by(agent: Any) -> RequestedContext | None:
+def asked_by(agent: Any, by_default: bool = False) -> RequestedContext | None:
     """What an agent asks now; None: nothing, the host goes on as before.
 
-    By its `context=`, unless it has a manager that asks otherwise.
+    By its `context=`, unless it has a manager that asks otherwise. `by_default`: whoever names no
+    strategy, there or in the environment, asks for ours.
     """
     param, manager = agent._context_param, agent._context_manager
-    asked = read(param)
+    by_default = by_default and wants(os.environ.get(STRATEGY_VARIABLE) or SUMMARIZE)
+    silent = by_default and names_none(param)
+    asked = read(_by_default(param) if silent else param)
     if not agent._context_manager_initialized:
         return asked
+    if manager is None:  # the host makes none of nothing, nor of a dictionary with a key of ours
+        return asked if param is None or isinstance(param, Mapping) else None
+    if silent and type(manager) is ContextManager and manager.config.strategy is UNNAMED:
+        return asked
     by_manager = read(manager)
-    # The host makes no manager of a dictionary with a key of ours.
-    dropped = manager is None and isinstance(param, Mapping)
-    return (asked or by_manager) if by_manager is not None or dropped else None
+    return (asked or by_manager) if by_manager is not None else None
+
+
+def names_none(param: Any) -> bool:
+    """Whether that `context=` leaves the strategy open; a configuration of the host's has one."""
+    if isinstance(param, Mapping):
+        return param.get("strategy") is None
+    return param is None or param is True
+
+
+def _by_default(param: Any) -> Any:
+    """The same `context=` with our strategy."""
+    if isinstance(param, Mapping):
+        return {**param, "strategy": SUMMARIZE}
+    return replace(ContextConfig.from_env(), strategy=SUMMARIZE)
 
 
 def read(param: Any) -> RequestedContext | None:
@@ -84,8 +110,8 @@ def wants(strategy: Any) -> bool:
 def _from_mapping(param: Mapping[str, Any]) -> RequestedContext | None:
     if not wants(param.get("strategy")):
         return None
-    for key in sorted(set(param) - HOSTS - OURS):
-        log.warning("context= has no option %r; it is left out", key)
+    for key in sorted(set(map(str, param)) - HOSTS - OURS):
+        log.warning("context=: %s; it is left out", no_such("option", key, HOSTS | OURS))
     context = ContextConfig(**{key: value for key, value in param.items() if key in HOSTS})
     ours = {key: value for key, value in param.items() if key in OURS - HOSTS}
     return _asked(context, ours, own_model=param.get("llm_summarize") is not False)
@@ -101,6 +127,26 @@ def _asked(
         context = replace(context, strategy=SUMMARIZE)
     options = options_in(context, more)
     return RequestedContext(context, options, bool(context.auto_compact), own_model)
+
+
+NO_LIMIT = sys.maxsize
+"""Characters of a tool's result that the host leaves as it is."""
+
+
+def takes_whole_results(agent: Any, asked: RequestedContext, config: CompressorConfig) -> bool:
+    """Whether results of any size may come: what is too large then goes to the archive.
+
+    Not where a limit of the host's was set, or it keeps large results itself.
+    """
+    host, plain = asked.context, ContextConfig()
+    limits = "tool_output_max default_tool_output_max tool_limits tool_budgets".split()
+    return (
+        asked.automatic
+        and config.large_result_share is not None
+        and all(getattr(host, name) == getattr(plain, name) for name in limits)
+        and agent.tool_output_limit in (DEFAULT_TOOL_OUTPUT_LIMIT, NO_LIMIT)
+        and getattr(agent, "_artifact_store", None) is None
+    )
 
 
 def options_in(context: Any, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -168,10 +214,12 @@ _ALIASES = {
 
 def parse_workflow_data(original: Any, agents: Agents[Any]) -> Any:
     """The host takes no bare `context: summarize`, and forgets a dictionary with a key of ours."""
+    argument = Argument(original, "data")
 
     @functools.wraps(original)
-    def _parse_workflow_data(self: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
-        workflow = original(self, data, *args, **kwargs)
+    def _parse_workflow_data(self: Any, *args: Any, **kwargs: Any) -> Any:
+        workflow = original(self, *args, **kwargs)
+        data = argument.of(args, kwargs)
         given = data.get("context") if isinstance(data, Mapping) else None
         options = given if isinstance(given, Mapping) else {"strategy": given}
         if agents.are_served and wants(options.get("strategy")):

@@ -1,13 +1,20 @@
-"""The entry point `praisonai.plugins`: switched on by the host's configuration, not by code."""
+"""The entry point `praisonai.plugins`: switched on by the host's configuration, not by code, for
+every agent that names no other strategy. What that configuration asks, and what is wrong with it.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from praisonaiagents import plugins
+from praisonaiagents.config import loader
+from praisonaiagents.plugins.manager import get_plugin_manager
 from praisonaiagents.plugins.plugin import Plugin, PluginInfo
 
-from ..config import CompressorConfig
+from ..config import CompressorConfig, nearest, no_such
 from ..errors import ConfigError
 from .install import install, installed
 from .options import OURS
@@ -15,6 +22,9 @@ from .options import OURS
 log = logging.getLogger(__name__)
 
 NAME = "praison-compressor"
+
+HOST_OPTIONS = frozenset({"allow_conversation", "enabled"})
+"""What the host itself reads in a plugin's options."""
 
 
 class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
@@ -32,46 +42,109 @@ class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
         return PluginInfo(
             name=NAME,
             version=__version__,
-            description="Compresses the context of agents with the summarize strategy.",
+            description="Compresses the context of every agent that names no other strategy.",
             hooks=[],
-            dependencies=["praisonaiagents>=1.7.4,<1.8"],
+            dependencies=["praisonaiagents>=1.7.4"],
         )
 
     def on_init(self, context: dict[str, Any]) -> None:
-        """Be ready; agents are only touched while the plugin is enabled."""
+        """Be ready; agents are only touched while the plugin is enabled.
+
+        The host is here wherever it loads any plugin: the one place to say that our name is
+        misspelled.
+        """
         _install(None)
+        # The host's own list, which `plugins.enable([...])` in code fills too.
+        names = getattr(plugins, "_enabled_plugin_names", None) or loader.get_enabled_plugins()
+        for fault in _misspelled([*(names or ()), *loader.get_plugin_options()]):
+            log.warning("%s", fault)
 
     def on_config(self, config: dict[str, Any]) -> dict[str, Any]:
         """Take `plugins: {praison-compressor: {...}}` as defaults for agents that say nothing."""
-        options = {key: value for key, value in config.items() if key in OURS}
-        for key in sorted(set(config) - OURS - HOST_OPTIONS):
-            log.warning("plugins.%s has no option %r; it is left out", NAME, key)
-        try:
-            CompressorConfig.from_mapping(options)
-        except ConfigError as error:
-            log.error("plugins.%s: %s; its options are left out", NAME, error)
-        else:
-            _install(options)
+        options, faults = _read(config)
+        for fault in faults:
+            log.warning("%s", fault)
+        _install(options)
         return config
 
 
-HOST_OPTIONS = frozenset({"allow_conversation", "enabled"})
-"""What the host itself reads in a plugin's options."""
-
-
 def _install(defaults: dict[str, Any] | None) -> None:
-    """Install, to be asked at each turn whether we are on; not where it was installed in code."""
+    """Install, for all agents while we are enabled; not where it was installed in code."""
     before = installed()
     gate = is_enabled if before is None else before.agents.gate
-    install(defaults).agents.gate = gate
+    done = install(defaults)
+    done.agents.gate, done.by_default = gate, is_enabled
 
 
 def is_enabled() -> bool:
     """Whether the host's plugin manager has us enabled now."""
-    from praisonaiagents.plugins.manager import get_plugin_manager
-
     return bool(get_plugin_manager().is_enabled(NAME))
 
 
 plugin = CompressorPlugin
 """What the entry point names."""
+
+
+# ------------------------------------------------------------ what the configuration asks
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What `PRAISONAI_PLUGINS` and the host's configuration files ask of this plugin."""
+
+    on: bool
+    """Whether the host enables it at the first `Agent()`."""
+    options: Mapping[str, Any]
+    files: tuple[str, ...]
+    """Those that the host reads, the nearest last."""
+    faults: tuple[str, ...]
+    """What does nothing as it is written, and what was probably meant."""
+
+
+def asked() -> Asked:
+    """Read the environment and the files as the host does.
+
+    Only a person who asks is told all of it: where the host loads no plugin, none of our code runs.
+    """
+    paths = loader._discover_config_files()
+    files = tuple(map(str, paths))
+    # The host takes what it cannot parse for empty.
+    unread = [p for p in paths if p.stat().st_size and not loader._parse_config_file(p)]
+    faults = [f"{path}: no YAML or TOML that can be read" for path in unread]
+    whole = loader._load_config()
+    section = whole.get("plugins", {})
+    if not isinstance(section, Mapping):
+        faults.append(f"plugins: {section!r}: the host wants a mapping; {_WRITE}")
+        return Asked(False, {}, files, tuple(faults))
+    if "plugins" not in whole:
+        faults += [no_such("section", k, ["plugins"]) for k in whole if nearest(k, ["plugins"])]
+    if not isinstance(section.get(NAME, {}), Mapping):
+        faults.append(f"plugins.{NAME}: {section[NAME]!r}: the host passes over it; {_WRITE}")
+    loader.get_config(reload=True)
+    names = loader.get_enabled_plugins()
+    options, wrong = _read(loader.get_plugin_options().get(NAME, {}))
+    faults += [*_misspelled([*(names or ()), *section]), *wrong]
+    on = loader.is_plugins_enabled() and (names is None or NAME in names)
+    on = on and not get_plugin_manager().is_discovery_disabled()
+    return Asked(on, options, files, tuple(faults))
+
+
+_WRITE = f"write `plugins: {{{NAME}: {{enabled: true}}}}`"
+
+
+def _misspelled(names: Iterable[object]) -> list[str]:
+    """What is said of each name that is nearly ours."""
+    strange = dict.fromkeys(str(name) for name in names if name != NAME)
+    return [no_such("plugin", name, [NAME]) for name in strange if nearest(name, [NAME])]
+
+
+def _read(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The options under our name that count, and what is wrong with the others."""
+    unknown = sorted(set(map(str, given)) - OURS - HOST_OPTIONS)
+    faults = [f"plugins.{NAME}: {no_such('option', name, OURS)}" for name in unknown]
+    options = {key: given[key] for key in given if key in OURS}
+    try:
+        CompressorConfig.from_mapping(options)
+    except ConfigError as error:
+        return {}, [*faults, f"plugins.{NAME}: {error}; none of its options counts"]
+    return options, faults

@@ -17,7 +17,7 @@ from ..compressor.result import CompressResult
 from ..config import CompressorConfig
 from ..errors import ConfigError, LedgerError, StoreUnavailable
 from ..ledger.memory import MemoryStore
-from ..ledger.segments import Epoch, Store
+from ..ledger.segments import Epoch, Store, in_force
 from ..ledger.sql.database import default_path
 from ..ledger.sql.erasure import Erased
 from ..ledger.sql.store import SqlStore, open_store
@@ -53,18 +53,20 @@ def host_session(agent: Any) -> HostSession | None:
     """The agent's persistent session; None where the host forgets it, or keeps it elsewhere.
 
     A database adapter (`db=`) or a store without a directory may be on another machine: what is
-    said there is no reason to write it to a disk here.
+    said there is no reason to write it to a disk here; nor what is said where we cannot tell.
     """
-    session_id = session_id_of(agent)
-    if session_id is None or getattr(agent, "_db", None) is not None:
+    session_id, nothing = session_id_of(agent), object()
+    store = getattr(agent, "_session_store", nothing)
+    if session_id is None or store is nothing or getattr(agent, "_db", nothing) is not None:
         return None
-    store = getattr(agent, "_session_store", None)
     if store is None:
         if getattr(agent, "_session_store_initialized", False):
             return None  # the host tried and gave it up
         # The host looks for its store in the first turn; this is the one that it will find.
-        from praisonaiagents.session import get_default_session_store
-
+        try:
+            from praisonaiagents.session import get_default_session_store
+        except ImportError:
+            return None  # `install` said so
         store = get_default_session_store()
     directory, database = getattr(store, "session_dir", None), getattr(store, "db_path", None)
     on_disk = isinstance(directory, str) and database != ":memory:"
@@ -279,7 +281,8 @@ class Mirror:
 def _summarized(ledger: Store, namespace: str, session_id: str) -> list[Epoch]:
     """The epochs that began with a summary, oldest first; masks are not worth a session each."""
     entries = ledger.open(namespace, session_id).entries
-    begun = {entry.epoch for entry in entries if entry.segment.kind == "summary"}
+    pairs = zip(entries, in_force(entries), strict=True)
+    begun = {entry.epoch for entry, segment in pairs if segment.kind == "summary"}
     return [epoch for epoch in ledger.lineage(namespace, session_id) if epoch.id in begun]
 
 

@@ -10,12 +10,42 @@ import functools
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
+from ..errors import CompressorError
+from ..tokens.overflow import overflow_of
 from .agent_compressor import AgentCompressor
-from .agents import Agents, current
+from .agents import Agents, Argument, current
 from .requests import CHAT, LITELLM_CHAT, RESPONSES, Shape
 
-ATTEMPTS = 3
-"""One provider may have more than one thing to refuse: a key, then the length."""
+ATTEMPTS = 8
+"""One provider may have more than one thing to refuse: keys, the order of roles, then the length,
+by which the window is halved where it says no numbers."""
+
+
+class NothingShorter(CompressorError):
+    """The provider refuses the shortest view there is as too long.
+
+    The host must not know that refusal as one: it would cut the transcript in our place, or begin
+    the turn anew, whose tools would run again.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the model's provider still refuses the conversation for its size, and nothing more of "
+            "it can be left out; give this agent a larger model"
+        )
+
+
+def is_in_vain(error: Exception, attempt: int, view: object, other: object) -> bool:
+    """Whether to raise the refusal of a view instead of sending the other one.
+
+    Raises:
+        NothingShorter: it was refused for its size, in vain.
+    """
+    is_overflow = overflow_of(error) is not None
+    ends = attempt == ATTEMPTS or (is_overflow and other == view)
+    if ends and is_overflow:
+        raise NothingShorter from error
+    return ends
 
 
 def send(
@@ -36,7 +66,7 @@ def send(
             break
         except Exception as error:
             other = compressor.other_view(request, view, error)
-            if other is None or attempt == ATTEMPTS:
+            if other is None or is_in_vain(error, attempt, view, other):
                 raise
             view = other
     asked = sent.get("extra_body") != params.get("extra_body")
@@ -61,7 +91,7 @@ async def asend(
             break
         except Exception as error:
             other = await compressor.aother_view(request, view, error)
-            if other is None or attempt == ATTEMPTS:
+            if other is None or is_in_vain(error, attempt, view, other):
                 raise
             view = other
     asked = sent.get("extra_body") != params.get("extra_body")
@@ -168,27 +198,31 @@ def _call_with_retry(transmit: Transmit, original: Any, agents: Agents[Any]) -> 
     """Where the host's `LLM` calls litellm, in turns of ours."""
 
     @functools.wraps(original)
-    def call_with_retry(self: Any, func: Any, *args: Any, **params: Any) -> Any:
+    def call_with_retry(self: Any, *args: Any, **params: Any) -> Any:
         compressor = current()
         if compressor is None:
-            return original(self, func, *args, **params)
+            return original(self, *args, **params)
         shape = RESPONSES if "input" in params else LITELLM_CHAT
-        return transmit(compressor, shape, params, lambda sent: original(self, func, *args, **sent))
+        return transmit(compressor, shape, params, lambda sent: original(self, *args, **sent))
 
     return call_with_retry
 
 
 def _stream_responses(transmit: Transmit, original: Any, agents: Agents[Any]) -> Any:
     """Streams of responses, which the host's `LLM` asks litellm for by another way."""
+    params = Argument(original, "params")
 
     @functools.wraps(original)
-    def stream_responses(self: Any, params: Any, *args: Any, **more: Any) -> Any:
+    def stream_responses(self: Any, *args: Any, **kwargs: Any) -> Any:
         compressor = current()
         if compressor is None:
-            return original(self, params, *args, **more)
-        return transmit(
-            compressor, RESPONSES, params, lambda sent: original(self, sent, *args, **more)
-        )
+            return original(self, *args, **kwargs)
+
+        def go(sent: Mapping[str, Any]) -> Any:
+            given, named = params.put(sent, args, kwargs)
+            return original(self, *given, **named)
+
+        return transmit(compressor, RESPONSES, params.of(args, kwargs), go)
 
     return stream_responses
 

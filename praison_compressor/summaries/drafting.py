@@ -8,15 +8,14 @@ that is too long is shown by its head, its tail and the lines between that tell 
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from ..config import Event
 from ..errors import SummarizerUnavailable, SummaryError
-from ..events import Event
 from ..facts.identifiers import Classifier
 from ..facts.outcomes import errors_in
 from ..messages import Message, steps
@@ -104,8 +103,8 @@ class Drafter:
         mine = _is_same_model(self._asker.model_of(order), self._config.model)
         if brief.prefix is None or not mine or not self._asker.takes_tools:
             return None
-        tools, extra = brief.prefix.tools, self._config.summary_instructions
-        asked = prefix_request(brief.prefix, target_tokens=brief.prose, extra=extra)
+        tools = brief.prefix.tools
+        asked = prefix_request(brief.prefix, **self._wished(brief))
         size = self._tokens.messages(asked) + self._tokens.tools(tools) + 2 * brief.prose
         window = self._asker.window(order)
         if window is not None and size > window * WINDOW_MARGIN:
@@ -160,16 +159,22 @@ class Drafter:
             [piece.text for piece in part],
             earlier=earlier,
             rolled=bool(earlier and brief.folded),
-            target_tokens=brief.prose,
-            extra=self._config.summary_instructions,
+            **self._wished(brief),
         )
+
+    def _wished(self, brief: Brief) -> dict[str, Any]:
+        """What is wanted of every request for it."""
+        template = self._config.summary_prompt
+        return {"target_tokens": brief.prose, "extra": brief.instructions, "template": template}
 
     async def _merged(
         self, texts: list[str], brief: Brief, order: Order, tokens: TokenCounter
     ) -> str:
         """One summary out of consecutive partial ones, in rounds if they are many."""
-        extra = self._config.summary_instructions
-        make = functools.partial(merge_request, target_tokens=brief.prose, extra=extra)
+
+        def make(some: Sequence[str]) -> list[Message]:
+            return merge_request(some, **self._wished(brief))
+
         window = self._asker.window(order)
         while len(texts) > 1 and order.calls:
             taken = len(texts)

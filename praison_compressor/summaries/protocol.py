@@ -74,6 +74,8 @@ class Brief:
     reader has no tool that follows them."""
     recall: bool = False
     """Whether the recall tool, which reads the originals by that name, exists."""
+    instructions: str | None = None
+    """The user's own words to the model: of a domain, of this one compression."""
     prefix: Prefix | None = None
     """What the agent's last request began with, where a summary may be asked on it."""
 

@@ -16,9 +16,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
-from ..config import CompressorConfig
+from ..config import CompressorConfig, Event
 from ..errors import SummarizerUnavailable, SummaryError, SummaryRejected
-from ..events import Event
 from ..ledger.segments import Usage
 from ..messages import Message
 from ..messages.forks import renewed

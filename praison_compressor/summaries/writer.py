@@ -7,9 +7,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..config import CompressorConfig
+from ..config import CompressorConfig, Event
 from ..errors import SummarizerUnavailable, SummaryError, SummaryRejected
-from ..events import Event
 from ..facts import Facts, coverage
 from ..ledger.outlines import outline
 from ..ledger.segments import Usage

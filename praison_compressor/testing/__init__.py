@@ -2,19 +2,27 @@
 
 ```python
 from praisonaiagents import Agent
+from praison_compressor.praisonai import CompressorContext
 from praison_compressor.testing import LocalProvider, Worker
 
 def read_file(path: str) -> str:
     "Read a file."
-    return f"contents of {path}"
+    return f"{path}: " + "a line of it, " * 300
 
-with LocalProvider(Worker(calls=3, answer="All read."), window=8_000) as provider:
-    model = {"llm": "openai/local-model", "base_url": provider.base_url, "api_key": "any"}
-    agent = Agent(instructions="You read files.", tools=[read_file], **model)
-    answer = agent.chat("Read three files.")
+reads_eight = Worker(calls=8, tool="read_file", answer="All read.")
+with LocalProvider(reads_eight, window=8_000) as provider:
+    agent = Agent(
+        instructions="You read files.",
+        tools=[read_file],
+        model="openai/local-model",  # no name of OpenAI's: the host would ask OpenAI itself
+        base_url=provider.base_url,
+        api_key="any",
+        context=CompressorContext(context_window=8_000),
+    )
+    answer = agent.chat("Read eight files.")
 assert answer == "All read."
-assert len(provider.requests) == 4
-assert not provider.refused
+assert len(provider.requests) >= 9  # eight calls and the answer; summaries are requests too
+assert not provider.refused  # as it refuses what has more than 8,000 tokens
 ```
 
 `server` listens, admits and answers; `chat` is OpenAI's chat completions and `checks` what they

@@ -35,6 +35,8 @@ class Budget:
     recent_turns: int = 0
     mask_recent: int = 0
     """Newest tokens whose tool outputs are not masked."""
+    large: int | None = None
+    """Of one tool's result; a larger one goes to the archive at once. None: however large."""
     exact: bool = False
     """The target is a size asked for: facts may fill what the prose leaves of it."""
 
@@ -53,12 +55,20 @@ class Budget:
             raise BudgetTooSmall(reserve + overhead, window, "output_reserve and tool schemas")
         floor = min(config.token_floor, usable)
         trigger = max(int(usable * config.trigger_ratio), floor)
-        return cls._with_target(config, usable, trigger, int(trigger * config.target_ratio))
+        target = int(trigger * config.target_ratio)
+        share = config.large_result_share
+        # Without the overhead, which changes: what was whole once stays so in the next request.
+        large = None if share is None else int((window - reserve) * share)
+        return replace(cls._with_target(config, usable, trigger, target), large=large)
 
     @classmethod
     def exactly(cls, config: CompressorConfig, target: int) -> Budget:
-        """A view of at most `target` tokens: replaces window, reserve, trigger and target."""
-        return replace(cls._with_target(config, target, target, target), exact=True)
+        """A view of at most `target` tokens: replaces window, reserve, trigger and target.
+
+        Facts fill what the prose leaves of it, unless the reader can look them up: then the tail.
+        """
+        budget = cls._with_target(config, target, target, target)
+        return replace(budget, exact=not config.recall)
 
     @classmethod
     def _with_target(

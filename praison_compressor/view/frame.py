@@ -12,6 +12,8 @@ from ..ledger.segments import Segment
 from ..messages import text_of
 
 __all__ = [
+    "LEFT_OUT",
+    "READ_ON",
     "escape",
     "frame",
     "is_framed",
@@ -133,16 +135,41 @@ IN_REACH = (
 _IN_REACH = re.compile(r"s\d+".join(map(re.escape, IN_REACH.split("{}"))) + r"\Z")
 
 
+LEFT_OUT = "[… lines {} to {} of {} left out, about {} tokens{} …]"
+"""Stands in a result that is too large for the lines between its first and its last."""
+
+READ_ON = ': read_conversation_archive("{}") reads them, search_conversation_archive finds a place'
+"""In that line where the agent has the recall tools."""
+
+_READ_ON = re.compile(r"s\d+\.\d+:\d+-\d+".join(map(re.escape, READ_ON.split("{}"))) + "(?= …])")
+
+
 def unreferenced(segment: Segment) -> Segment:
     """The segment with a rendering that names no recall tool; itself where it names none."""
     content = segment.rendered.get("content")
-    if not isinstance(content, str) or "read_conversation_archive(" not in content:
+    if segment.kind == "mask" or "read_conversation_archive(" not in str(content):
         return segment
-    first, newline, rest = content.partition("\n")
-    plain = _IN_REACH.sub("", first) + newline + rest
+    plain = _unreadable(content) if segment.kind == "excerpt" else _unframed(str(content))
     if plain == content:
         return segment
     return replace(segment, rendered={**segment.rendered, "content": plain})
+
+
+def _unframed(summary: str) -> str:
+    first, newline, rest = summary.partition("\n")
+    return _IN_REACH.sub("", first) + newline + rest
+
+
+def _unreadable(content: Any) -> Any:
+    """An excerpt's content, or that of its blocks."""
+    if isinstance(content, str):
+        return _READ_ON.sub("", content)
+    return [
+        {**part, "content": _unreadable(part["content"])}
+        if isinstance(part, Mapping) and isinstance(part.get("content"), str)
+        else part
+        for part in content
+    ]
 
 
 def is_framed(message: Mapping[str, Any]) -> bool:

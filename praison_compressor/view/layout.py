@@ -73,22 +73,21 @@ def _is_at(segment: Segment, digests: Sequence[str], at: int, allowed: Sequence[
 def lay_masks(
     digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[bool]
 ) -> dict[int, Segment]:
-    """Lay recorded masks along a transcript by position; each is used once.
+    """Lay recorded masks and excerpts along a transcript by position; each is used once.
 
     A later result of the same words and id (ids come again) is another one: the agent asked for
-    it anew and must see it.
+    it anew and must see it. An excerpt stands in the newest step too, till its result is masked.
     """
-    waiting: dict[str, list[Segment]] = {}
+    waiting: dict[tuple[str, str], list[Segment]] = {}
     for segment in segments:
-        if segment.kind == "mask":
-            waiting.setdefault(segment.run[0], []).append(segment)
-    if not waiting:
-        return {}
-    return {
-        index: waiting[found].pop(0)
-        for index, found in enumerate(digests)
-        if allowed[index] and waiting.get(found)
-    }
+        if segment.kind in ("mask", "excerpt"):
+            waiting.setdefault((segment.kind, segment.run[0]), []).append(segment)
+    found: dict[int, Segment] = {}
+    for index, name in enumerate(digests if waiting else ()):
+        for kind in ("excerpt", "mask"):
+            if waiting.get((kind, name)) and (allowed[index] or kind == "excerpt"):
+                found[index] = waiting[kind, name].pop(0)
+    return found
 
 
 # -------------------------------------------------------------- layout
@@ -111,7 +110,7 @@ class Layout:
     """All that the ledger has, in its order, whether found along the transcript or not."""
     tiles: tuple[Tile, ...]
     replaced: dict[int, Segment]
-    """Messages outside the summaries that a recorded mask stands for."""
+    """Messages outside the summaries that a recorded mask or excerpt stands for."""
     kept: frozenset[int] = frozenset()
     """Messages that a policy keeps out of every summary."""
 
@@ -262,7 +261,7 @@ def _head_end(
 def largest_fixed(layout: Layout) -> str:
     """Names the largest message of what cannot be dropped: its index, whose it is, its tokens."""
     fixed = [index for index, may_go in enumerate(layout.allowed) if not may_go]
-    index = max(fixed, key=layout.tokens.__getitem__)
+    index = max(fixed, key=layout.message_tokens)
     message = layout.transcript.messages[index]
     who = f"of the role {message.get('role')}"
     for before in reversed(layout.transcript.messages[:index] if is_result(message) else ()):
@@ -270,5 +269,5 @@ def largest_fixed(layout: Layout) -> str:
         if names:
             who = f"the result of {names[0]}: a tool that answers in less would help"
             break
-    place = layout.transcript.origins[index]
-    return f"messages[{index if place is None else place}] with {layout.tokens[index]}, {who}"
+    place, tokens = layout.transcript.origins[index], layout.message_tokens(index)
+    return f"messages[{index if place is None else place}] with {tokens}, {who}"

@@ -1,34 +1,46 @@
-"""Texts made shorter without a model: old tool outputs as one line each, and as the last resort
-messages that no window can take, cut in their middle.
+"""Texts made shorter without a model: old tool outputs as one line each, results that are too large
+as their first and last lines, and as the last resort messages that no window can take, cut in their
+middle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from itertools import accumulate, takewhile
+from typing import Any, NamedTuple
 
 from ..config import CompressorConfig
 from ..facts.commands import is_piped
 from ..facts.outcomes import outcome_of
 from ..facts.passages import call_text, said_by, without_notes
+from ..ledger.passages import lines_of
+from ..ledger.segments import Segment
 from ..messages import (
     Message,
     ToolCall,
     is_answer_block,
     is_result,
     is_system,
+    media_in,
     result_blocks,
     result_text,
-    steps,
+    text_of,
     to_plain,
     tool_calls_of,
 )
+from ..messages.display import in_words
+from .frame import LEFT_OUT, READ_ON
 
 __all__ = [
+    "TooLarge",
+    "excerpt",
     "kept_steps",
+    "large_results",
     "mask",
     "mask_lines",
+    "mask_segment",
     "maskable",
     "masked_by_policy",
     "policy_of",
@@ -178,26 +190,33 @@ def mask(
     """
     again = WHOLE.format(reference) if reference else " | whole: call again"
 
-    def line_of(call: ToolCall, text: str) -> str:
+    def line_of(call: ToolCall, result: Message, _: Sequence[Any]) -> str:
+        text = result_text(result) if is_result(result) else said_by(result)
         own = without_notes(text, host_prefixes)
         return mask_line(call, text, own) + _ends(own) + again
 
+    return _rewritten(calls, message, line_of)
+
+
+Rewrite = Callable[[ToolCall, Message, Sequence[Any]], str]
+"""What stands for the result of a call: it is a message, or a block after those that are given."""
+
+
+def _rewritten(calls: Calls, message: Message, rewrite: Rewrite) -> Message:
+    """The message with the results of these calls as they are rewritten; all else stays."""
     if is_result(message):
-        call = calls[str(message.get("tool_call_id") or "")]
-        line = line_of(call, result_text(message))
+        text = rewrite(calls[str(message.get("tool_call_id") or "")], message, ())
         # Plain, because it is stored: a host may hang objects of its own on a message.
-        return to_plain({**message, "content": line})
-    content = [_masked_block(part, calls, line_of) for part in message["content"]]
-    return to_plain({**message, "content": content})
-
-
-def _masked_block(part: Any, calls: Calls, line_of: Callable[[ToolCall, str], str]) -> Any:
-    call = calls.get(str(part.get("tool_use_id") or "")) if is_answer_block(part) else None
-    if call is None:
-        return part
-    line = line_of(call, said_by(part))
-    # Beside a large result a small one is shorter than its line.
-    return part if len(line) >= len(str(part.get("content") or "")) else {**part, "content": line}
+        return to_plain({**message, "content": text})
+    blocks = list(message["content"])
+    for place, part in enumerate(message["content"]):
+        call = calls.get(str(part.get("tool_use_id") or "")) if is_answer_block(part) else None
+        if call is not None:
+            text = rewrite(call, part, message["content"][:place])
+            # Beside a large result a small one is shorter than what would stand for it.
+            if len(text) < len(str(part.get("content") or "")):
+                blocks[place] = {**part, "content": text}
+    return to_plain({**message, "content": blocks})
 
 
 WHOLE = " | whole: {} in the archive, or call again"
@@ -207,6 +226,122 @@ def _ends(text: str) -> str:
     """How a long text begins and ends: there a result most often says what it is and concludes."""
     flat = " ".join(text.split())
     return f" | begins: {flat[:80]} | ends: {flat[-80:]}" if len(flat) > 240 else ""
+
+
+def mask_segment(
+    digest: str,
+    line: Message,
+    *,
+    tokens: int,
+    source_tokens: int,
+    transcript_length: int,
+    kind: str = "mask",
+) -> Segment:
+    """The segment by which `line` stands for the message of that digest."""
+    return Segment(
+        kind=kind,
+        run=(digest,),
+        rendered=line,
+        tokens=tokens,
+        source_tokens=source_tokens,
+        method="static",
+        created=time.time(),
+        transcript_length=transcript_length,
+    )
+
+
+# -------------------------------------------------------------- excerpts
+
+
+class TooLarge(NamedTuple):
+    """A message with results that take too much of the window."""
+
+    calls: Calls
+    """Those that the results answer."""
+    keep: int
+    """Tokens of the message that stay."""
+
+
+EXCERPT_SHARE = 0.25
+"""Of what a result may take, so much of a larger one stays."""
+
+
+def large_results(
+    messages: Sequence[Message],
+    tokens: Sequence[int],
+    spans: Iterable[range],
+    config: CompressorConfig,
+    most: int,
+) -> dict[int, TooLarge]:
+    """The messages whose results are too large to stay whole, by index; `spans` are the steps.
+
+    One alone may take `most` tokens, several of one step together twice that. Those that a policy
+    keeps stay, and so do pictures and files: an archive is read in words.
+    """
+    found: dict[int, TooLarge] = {}
+    for span in spans:
+        if sum(tokens[span.start : span.stop]) <= most:
+            continue
+        step = messages[span.start : span.stop]
+        free = {
+            span.start + at: {
+                id: call for id, call in calls.items() if policy_of(call.name, config) != KEEP
+            }
+            for at, calls in answered(step)
+            if not media_in(step[at])
+        }
+        sizes = {index: tokens[index] for index, calls in free.items() if calls}
+        each = most
+        if sum(min(size, most) for size in sizes.values()) > 2 * most:
+            each = 2 * most // len(sizes)
+        keep = int(each * EXCERPT_SHARE)
+        found |= {i: TooLarge(free[i], keep) for i, size in sizes.items() if size > each}
+    return found
+
+
+def excerpt(
+    found: TooLarge, message: Message, tokens: int, reference: str, *, reads: bool
+) -> Message:
+    """The message of so many tokens with each result as its first and last lines, word for word.
+
+    Between them stands what is left out and, where the agent `reads` the archive by tools, by which
+    `reference` to the message it does; "" where it is not recorded.
+    """
+    whole = in_words(message)
+    density = len(whole) / max(1, tokens)
+    half = int(found.keep * density / len(found.calls)) // 2
+    length = len(lines_of(whole))
+
+    def ends(call: ToolCall, result: Message, before: Sequence[Any]) -> str:
+        text = result_text(result) if is_result(result) else text_of(result)
+        lines = lines_of(text)
+        head, tail = _within(lines, half), len(lines) - _within(lines[::-1], half)
+        if head >= tail:
+            return text
+        start, end = _place(text, lines[:head]), _place(text, lines[:tail])
+        above = len(lines_of(said)) if (said := text_of({"content": list(before)})) else 0
+        first, last = above + head + 1, above + tail
+        rest = READ_ON.format(f"{reference}:{first}-{last}") if reference and reads else ""
+        size = int((end - start) / density)
+        told = LEFT_OUT.format(f"{first:,}", f"{last:,}", f"{length:,}", f"{size:,}", rest)
+        return "\n".join([text[:start].rstrip("\n"), told, text[end:]])
+
+    return _rewritten(found.calls, message, ends)
+
+
+def _within(lines: Sequence[str], chars: int) -> int:
+    """How many of the first lines take at most so many characters; one at least."""
+    sizes = accumulate(len(line) + 1 for line in lines)
+    return max(1, sum(1 for _ in takewhile(lambda size: size <= chars, sizes)))
+
+
+def _place(text: str, lines: Sequence[str]) -> int:
+    """Where these first lines of a text end in it; not each ends with a break: long ones wrap."""
+    at = 0
+    for line in lines:
+        at += len(line)
+        at += text.startswith("\n", at)
+    return at
 
 
 # -------------------------------------------------------------- shortening
@@ -220,17 +355,16 @@ LEAST_CHARS = 200
 def shorten(messages: Sequence[Message], limit: int, count: Count) -> list[Message]:
     """The messages with their longest texts cut in the middle until they count at most `limit`.
 
-    Tool results and the user's words after the task are cut first where that is enough, those
-    before the newest step before all; else everything but system messages and the newest, else
-    all. The shortest possible list is returned where even that does not fit.
+    Tool results and the user's words after the task are cut first where that is enough; else
+    everything but system messages and the newest, else all. The shortest possible list is returned
+    where even that does not fit.
     """
     every = range(len(messages))
     users = [index for index in every if messages[index].get("role") == "user"]
-    newest = steps(messages)[-1].start if messages else 0
     later = [index for index in every if is_result(messages[index]) or index in users[1:]]
     rest = [index for index in every[:-1] if not is_system(messages[index])]
     shortened = list(messages)
-    for targets in ([index for index in later if index < newest], later, rest, every):
+    for targets in (later, rest, every):
         if count(shortened) <= limit:
             break
         shortened = _level(list(messages), targets, limit, count)

@@ -44,6 +44,9 @@ class Plan:
     """Tokens of the view afterwards, at most."""
     masks: tuple[int, ...] = ()
     """Tool results to replace by one line each; then there are no jobs."""
+    excerpts: tuple[int, ...] = ()
+    """Tool results that are too large, to replace by their ends; what else is due is planned
+    after them."""
     is_short: bool = False
     """It comes under the limit, and not down to the target."""
 
@@ -137,8 +140,7 @@ leave there. A summary needs some, the turns to come the rest."""
 
 def fixed_tokens(layout: Layout) -> int:
     """Tokens of what cannot be dropped."""
-    pairs = zip(layout.tokens, layout.allowed, strict=True)
-    return sum(tokens for tokens, may_go in pairs if not may_go)
+    return sum(layout.message_tokens(i) for i, may_go in enumerate(layout.allowed) if not may_go)
 
 
 def is_due(layout: Layout, budget: Budget) -> bool:

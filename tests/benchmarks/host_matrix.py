@@ -1,10 +1,12 @@
 """Every path of the host, every way to call an agent, three shapes of work; the host alone beside.
 
     python -m tests.benchmarks.host_matrix [--path P] [--mode M] [--shape S] [--turns N] [--calls N]
+                                           [--compaction on|off] [--alone]
 
-Each cell is two agents: ours, and one with the host's own `summarize`, which knows the same window
-and reserve. For both: the agent's requests; turns answered; requests refused; over the window;
-calls without their result and results without their call; the mean and the least share of a
+`--compaction` sets the host's `ExecutionConfig.context_compaction`; `--alone` leaves the host's own
+agent out. Each cell is two agents: ours, and one with the host's own `summarize`, which knows the
+same window and reserve. For both: the agent's requests; turns answered; requests refused; over the
+window; calls without their result and results without their call; the mean and the least share of a
 request's non-system bytes with which the next one begins; the summarizer's calls. Left out of the
 shares: a request after a compression, and the first of a turn after a tool loop, which the host
 does not send again. A `+` marks turns that the host began again and again until let through.
@@ -35,7 +37,12 @@ from tests.helpers.hosting import EVERY_PATH, MODES, OPENAI, WINDOW, of_agent
 from tests.helpers.provider import strict_provider
 
 MOST = 400  # requests of a cell, which needs 122 at most
-LONG = ExecutionConfig(max_iter=500, max_tool_calls_per_turn=5_000)
+LONG = {"max_iter": 500, "max_tool_calls_per_turn": 5_000}
+COMPACTION: dict[str | None, dict[str, bool]] = {
+    None: {},
+    "on": {"context_compaction": True},
+    "off": {"context_compaction": False},
+}
 PLAIN, LOOP, PARALLEL = SHAPES = ("plain", "loop", "parallel")
 COLUMNS = ("requests", "answers", "refused", "over", "unpaired", "prefix", "least", "summaries")
 MODELS = ("gpt-4o-mini", "gpt-local", "claude-sonnet-4-5")
@@ -62,7 +69,7 @@ def talk(path: str, mode: str, shape: str, asked: Any) -> Talk:
 
 @contextlib.contextmanager
 def at_work(
-    path: str, worker: Worker, tools: list[Any], hosts: Any = None
+    path: str, worker: Worker, tools: list[Any], hosts: Any = None, compaction: str | None = None
 ) -> Iterator[tuple[LocalProvider, Agent]]:
     """A provider and an agent: ours, or, told by `hosts` what to do, of the host alone."""
     with (
@@ -75,17 +82,28 @@ def at_work(
         if hosts:
             uninstall()
         asked = hosts or hosting.context(provider)
-        yield provider, hosting.agent(provider, path, asked, tools=tools or None, execution=LONG)
+        # The host's own compaction looks at its own idea of the window.
+        _small_windows()
+        settings = ExecutionConfig(**LONG, **COMPACTION[compaction])
+        yield (
+            provider,
+            hosting.agent(provider, path, asked, tools=tools or None, execution=settings),
+        )
 
 
-def cell(path: str, mode: str, work: Talk, *, ours: bool) -> tuple[object, ...]:
+def cell(
+    path: str, mode: str, work: Talk, compaction: str | None, *, ours: bool
+) -> tuple[object, ...]:
     """The figures of one agent at its work."""
     worker = Worker(
         work.rounds, parallel=work.parallel, arguments=hosting.numbered, answer="Noted. " * 12
     )
     compressed_before: list[int] = []
     tools = [hosting.look_up] if work.rounds else []
-    with at_work(path, worker, tools, None if ours else _hosts_own()) as (provider, made):
+    with at_work(path, worker, tools, None if ours else _hosts_own(), compaction) as (
+        provider,
+        made,
+    ):
         if ours:
             made.context_compressor.subscribe(
                 lambda event: (
@@ -116,14 +134,19 @@ def _ended_at(provider: LocalProvider, most: int) -> Iterator[None]:
         thread.join()
 
 
-def _hosts_own() -> dict[str, Any]:
-    """The host's SUMMARIZE, told the window and the reserve that ours has."""
+def _small_windows() -> None:
+    """The host is told the window that ours has."""
     import litellm
-    from praisonaiagents.context.models import OptimizerStrategy
 
     for name, prefix in itertools.product(MODELS, ("", "openai/", "anthropic/")):
         known = litellm.model_cost.get(prefix + name, {})
         litellm.model_cost[prefix + name] = {**known, "max_input_tokens": WINDOW}
+
+
+def _hosts_own() -> dict[str, Any]:
+    """The host's SUMMARIZE with the reserve that ours has."""
+    from praisonaiagents.context.models import OptimizerStrategy
+
     strategy = OptimizerStrategy.SUMMARIZE
     return {"strategy": strategy, "llm_summarize": True, "output_reserve": WINDOW // 4}
 
@@ -201,7 +224,9 @@ def _calls_and_results(body: Any) -> Iterator[tuple[bool, str]]:
 
 
 def main() -> None:
-    given = options(__doc__, path=EVERY_PATH, mode=tuple(MODES), shape=SHAPES, turns=24, calls=60)
+    sizes = {"turns": 24, "calls": 60}
+    more: dict[str, Any] = {"compaction": ("on", "off"), "alone": False}
+    given = options(__doc__, path=EVERY_PATH, mode=tuple(MODES), shape=SHAPES, **sizes, **more)
     logging.disable(logging.ERROR)
     warnings.simplefilter("ignore")
 
@@ -213,10 +238,14 @@ def main() -> None:
         ):
             work = talk(path, mode, shape, given)
             with contextlib.redirect_stdout(io.StringIO()):  # the host prints its errors
-                both = [cell(path, mode, work, ours=ours) for ours in (True, False)]
-            yield (path, mode, shape, *(f"{a} / {b}" for a, b in zip(*both, strict=True)))
+                both = [
+                    cell(path, mode, work, given.compaction, ours=ours)
+                    for ours in ((True,) if given.alone else (True, False))
+                ]
+            figures = zip(*both, strict=True)
+            yield (path, mode, shape, *(" / ".join(map(str, each)) for each in figures))
 
-    show("ours / host", ("path", "mode", "shape", *COLUMNS), rows())
+    show("ours" if given.alone else "ours / host", ("path", "mode", "shape", *COLUMNS), rows())
 
 
 if __name__ == "__main__":

@@ -202,7 +202,7 @@ def test_a_model_writes_the_summary_where_one_is_named(
     provider.answer_with(Summarizer(facts=r"FACT-\d+", text="The ledgers were audited."))
     done = run(
         *("compress", file, "--window", 8_000, "--json"),
-        *("--model", "writer", "--api-base", provider.base_url),
+        *("--auxiliary-model", "writer", "--api-base", provider.base_url),
     )
     assert done.code == 0, done.err
     assert done.json["summary_method"] == "model"
@@ -215,7 +215,7 @@ def test_a_model_that_fails_leaves_a_static_summary_and_its_reason(
 ) -> None:
     """Exit code 0: a view was made; why no model wrote it is said."""
     provider.answer_with(lambda asked: Failure(401, "Incorrect API key provided."))
-    model = ("--model", "writer", "--api-base", provider.base_url)
+    model = ("--auxiliary-model", "writer", "--api-base", provider.base_url)
     done = run("compress", file, "--window", 8_000, *model)
     assert done.code == 0
     assert "static, because writer gave no usable summary" in done.out

@@ -10,7 +10,7 @@ import pytest
 
 from praison_compressor import CompressorConfig, TokenCounter
 from praison_compressor.cli import doctor as checks
-from praison_compressor.cli.demo.agent import MODEL, WINDOW
+from praison_compressor.cli.demo.agent import FACT, MODEL, WINDOW
 from praison_compressor.ledger.sql.database import default_path
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.praisonai import installed
@@ -48,7 +48,8 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_the_demo_needs_no_network_and_refuses_nothing(
     mode: tuple[str, ...], run: Run, no_network: list[str]
 ) -> None:
-    """The agent goes on past its window, and still knows what it was told in the beginning."""
+    """The agent goes on past its window, and finds in its archive what no request holds any more:
+    the answer to the last question is the line of the log."""
     before = dict(os.environ)
     done = run("demo", *mode, "--json")
     assert done.code == 0, done.err
@@ -58,23 +59,24 @@ def test_the_demo_needs_no_network_and_refuses_nothing(
     assert max(request["transcript_tokens"] for request in requests) > WINDOW
     assert max(request["sent_tokens"] for request in requests) < WINDOW
     assert {request["compressed"] for request in requests} >= {None, "summarized"}
-    assert turns[-1]["answer"] == "notes/quoting.md; QX-417; 96"
+    assert turns[-1]["answer"] == f"The log says: {FACT}."
+    last = turns[-1]["requests"][0]
+    assert (FACT in str(last["view"]), last["transcript_tokens"] > WINDOW) == (False, True)
+    assert done.json["check"] == {
+        "fact": FACT,
+        "in_view": False,
+        "in_transcript": True,
+        "found_by": "search_conversation_archive",
+        "right": True,
+    }
+    assert bool(done.json["summary_requests"]) == bool(done.json["totals"]["cost"]) == (not mode)
+    assert done.json["totals"]["cost_saved"] > done.json["totals"]["cost"]
+    assert done.json["totals"]["cached_tokens"] > done.json["totals"]["sent_tokens"] / 2
     assert TokenCounter(MODEL).exact  # its figures are counts
     assert no_network == []
     changed = {name for name, value in os.environ.items() if before.get(name) != value}
     assert changed <= {"TIKTOKEN_CACHE_DIR"}  # litellm sets it, where it had not been imported yet
     assert installed() is None
-
-
-def test_the_demo_shows_what_was_sent_before_and_after(run: Run, tmp_path: Path) -> None:
-    """In plain words where it is piped; and it leaves no file behind."""
-    done = run("demo")
-    assert done.code == 0, done.err
-    assert "0 refused" in done.out
-    assert ", before:" in done.out
-    assert ", sent:" in done.out
-    assert "\x1b" not in done.out
-    assert list(tmp_path.rglob("*.py")) == []
 
 
 # ---------------------------------------------------------------- doctor
@@ -86,7 +88,7 @@ def states(done: object) -> dict[str, str]:
 
 def test_doctor_finds_a_plain_installation_sound(run: Run) -> None:
     """Exit code 0; the host is put back as it was."""
-    done = run("doctor", "--for-model", "gpt-4o", "--json")
+    done = run("doctor", "--model", "gpt-4o", "--json")
     assert done.code == 0
     assert done.json["works"]
     assert "fail" not in states(done).values()
@@ -97,7 +99,7 @@ def test_doctor_finds_a_plain_installation_sound(run: Run) -> None:
 def test_doctor_tries_the_model_that_writes_summaries(run: Run, provider: LocalProvider) -> None:
     """It answers: ok. It refuses: fail, exit code 1, and what to do about it."""
     provider.answer_with(lambda asked: Reply("ready"))
-    model = ("--model", "writer", "--api-base", provider.base_url)
+    model = ("--auxiliary-model", "writer", "--api-base", provider.base_url)
     assert states(run("doctor", *model, "--json"))["summaries"] == "ok"
     provider.answer_with(lambda asked: Failure(401, "no such key"))
     refused = run("doctor", *model)
@@ -113,23 +115,31 @@ def test_doctor_says_where_the_ledger_of_an_agents_own_session_is(
     away = run("doctor", "--store", "postgresql://user:secret@127.0.0.1:1/db", "--json")
     assert (away.code, states(away)["store"], "secret" in away.out) == (1, "fail", False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    asked = run("doctor", "--json")
-    assert (asked.code, states(asked)["store"]) == (0, "ok")
-    assert str(default_path()) in asked.out
+    (the_store,) = (check for check in checks.CHECKS if check.__name__ == "_store")
+    asked = the_store(CompressorConfig())
+    assert (asked.state, str(default_path()) in asked.found) == ("ok", True)
     assert not default_path().exists()
     committed(open_store(), "s", talk(4))
-    assert f"sqlite:{default_path()}: 1 sessions in namespace" in run(
-        "doctor", "--namespace", NAMESPACE
-    ).out.replace("\n", "")
+    found = the_store(CompressorConfig(namespace=NAMESPACE)).found
+    assert f"sqlite:{default_path()}: 1 sessions in namespace" in found
     for file in default_path().parent.iterdir():
         file.write_bytes(b"no database, " * 1_000)
-    assert states(run("doctor", "--json"))["store"] == "fail"
+    assert the_store(CompressorConfig()).state == "fail"
 
 
-def test_doctor_names_a_host_that_moved(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A seam that is gone is a failure with its name, not a traceback."""
-    monkeypatch.delattr("praisonaiagents.agent.chat_mixin.ChatMixin._start_stream")
+@pytest.mark.parametrize(
+    ("moved", "state"),
+    [
+        ("agent.chat_mixin.ChatMixin._start_stream", checks.FAIL),
+        ("workflows.yaml_parser.YAMLWorkflowParser._parse_workflow_data", checks.NOTE),
+    ],
+)
+def test_doctor_names_a_host_that_moved(
+    monkeypatch: pytest.MonkeyPatch, moved: str, state: str
+) -> None:
+    """A place that is gone is named: a failure, or a note of the part that is left out."""
+    monkeypatch.delattr(f"praisonaiagents.{moved}")
     found = {check.name: check for check in (one(CompressorConfig()) for one in checks.CHECKS)}
-    assert found["host"].state == checks.FAIL
-    assert "_start_stream" in found["host"].found
+    assert found["host"].state == state
+    assert moved.rpartition(".")[2] in found["host"].found
     assert installed() is None

@@ -1,19 +1,118 @@
-"""`mask`, `eval`, `status`, `new`, `resume`, and what a shell completes."""
+"""What all commands have in common; `mask`, `eval`, `status`, `new`, `resume`, completion."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from praison_compressor import CompressorConfig, ContextCompressor
+from praison_compressor.cli.options import ELSEWHERE
 from praison_compressor.messages import check
 from praison_compressor.testing import LocalProvider, Summarizer
 from tests.cli.conftest import SESSION
 from tests.cli.test_commands import transcript
 from tests.helpers.command import Run
+from tests.helpers.readme_tables import commands, example
+
+# ---------------------------------------------------------------- every command
+
+WALK: dict[str, tuple[object, ...]] = {
+    "compress": ("FILE", "--window", "8k", "--model", "gpt-4o"),
+    "inspect": ("FILE", "--window", "8k", "--messages"),
+    "mask": ("FILE", "--keep-tokens", "0.5k"),
+    "report": (SESSION, "--model", "gpt-4o"),
+    "eval": ("FILE", "--model", "gpt-4o"),
+    "demo": (),
+    "doctor": ("--model", "gpt-4o", "--window", "1_000_000"),
+    "sessions": (),
+    "lineage": (SESSION,),
+    "show": (SESSION,),
+    "status": (SESSION, "--model", "gpt-4o"),
+    "search": ("FACT-3", "--limit", "1k"),
+    "restore": (SESSION, "--out", "restored.json"),
+    "resume": (SESSION, "--budget", "1M", "--out", "resumed.json"),
+    "new": ("fork", "--from", SESSION),
+    "verify": (),
+    "forget": (SESSION, "--yes"),
+    "export": (SESSION, "--out", "session.json"),
+    "import": ("session.json",),
+}
+RAW = re.compile(r"(?<![\w.,:/-])(\d{5,}(?![\w-])|\d+\.\d{5,})")
+"""A number as no person reads it."""
+
+
+def test_the_walk_misses_no_command() -> None:
+    """The next test has them all."""
+    assert set(WALK) == set(commands())
+
+
+@pytest.mark.parametrize("name", WALK)
+def test_an_option_means_the_same_in_every_command(
+    name: str, run: Run, view: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--model` is whose window counts, `--auxiliary-model` writes; whole numbers are read as
+    people write them, a wrong one is named as it was given; numbers are printed for people."""
+    monkeypatch.chdir(file.parent)
+    assert run("export", SESSION, "--out", "session.json").code == 0
+    arguments = [file if word == "FILE" else word for word in WALK[name]]
+    done = run(name, *arguments)
+    assert (done.code, done.err) == (0, "")
+    assert RAW.findall(done.out) == []
+    options = {option: each for each in commands()[name].params for option in each.opts}
+    assert {options[option].name for option in ("--model",) if option in options} <= {"model"}
+    writers = [option for option in ("--auxiliary-model", "--api-base") if option in options]
+    assert [options[option].name for option in writers] == [
+        *("auxiliary_model", "auxiliary_api_base")[: len(writers)]
+    ]
+    for option, each in options.items():
+        for wrong in (-5, "many") if each.metavar in ("TOKENS", "N") else ():
+            refused = run(name, *arguments, option, wrong)
+            assert (refused.code, refused.out, len(refused.err.splitlines())) == (2, "", 1)
+            assert f"{each.opts[0]} {wrong}: expected a whole number" in refused.err
+
+
+def test_every_option_of_the_configuration_is_one_of_compress_or_has_a_reason() -> None:
+    """Written as in Python, with dashes; so what an error advises can be given."""
+    names = {option for each in commands()["compress"].params for option in each.opts}
+    written = {name: "--" + name.replace("_", "-") for name in CompressorConfig.names()}
+    missing = {name for name, option in written.items() if option not in names}
+    assert missing == set(ELSEWHERE) - {"namespace"}
+
+
+def test_options_of_every_type_reach_the_compressor(file: Path, run: Run) -> None:
+    """Numbers, ratios, switches, pairs and lists; a wrong one is named as on the command line."""
+    given = ("--output-reserve", "1k", "--trigger-ratio", 0.5, "--no-redact-archive", "--recall")
+    pairs = ("--tool-policies", "read_*=summarize", "--fact-patterns", "fact=FACT-[0-9]+=?")
+    done = run("compress", file, "--window", "8k", *given, *pairs, "--json").json
+    ours = CompressorConfig(
+        context_window=8_000,
+        output_reserve=1_000,
+        trigger_ratio=0.5,
+        recall=True,
+        tool_policies={"read_*": "summarize"},
+        fact_patterns={"fact": "FACT-[0-9]+=?"},
+    )
+    assert done["messages"] == ContextCompressor(ours).compress_sync(transcript()).messages
+    for option, wrong in (("--window", 0), ("--trigger-ratio", 2), ("--tool-policies", "never")):
+        refused = run("compress", file, option, wrong)
+        assert (refused.code, len(refused.err.splitlines())) == (2, 1)
+        assert f"praison-compressor: {option} " in refused.err
+    idle = run("compress", file, "--window", "8k", "--api-base", "http://127.0.0.1:9")
+    assert (idle.code, "--api-base: does nothing without --auxiliary-model" in idle.err) == (
+        2,
+        True,
+    )
+    small = run("compress", file, "--window", "2k", "--output-reserve", "1.9k")
+    assert (small.code, "lower --output-reserve" in small.err) == (3, True)
+
 
 # ---------------------------------------------------------------- mask
 
@@ -34,9 +133,11 @@ def test_mask_shortens_old_outputs_and_nothing_else(file: Path, tmp_path: Path, 
 
 def test_mask_leaves_the_tools_alone_that_are_to_be_kept(file: Path, run: Run) -> None:
     """And with them everything, where there is no other."""
-    assert run("mask", file, "--keep-tokens", 0, "--keep", "read_*", "--json").json["masked"] == []
-    assert "0 outputs masked" in run("mask", file, "--above", 100_000).out
+    assert run("mask", file, "--keep-tokens", 0, *KEEP, "--json").json["masked"] == []
+    assert "0 outputs masked" in run("mask", file, "--mask-above-tokens", "100k").out
 
+
+KEEP = ("--tool-policies", "read_*=keep")
 
 # ---------------------------------------------------------------- eval
 
@@ -46,7 +147,7 @@ def test_eval_shows_what_a_model_forgets_and_what_repair_adds(
 ) -> None:
     """A model that says next to nothing holds fewer facts alone than repaired."""
     provider.answer_with(Summarizer(text="Some ledgers were audited, and all of them balance."))
-    model = ("--model", "writer", "--api-base", provider.base_url)
+    model = ("--auxiliary-model", "writer", "--api-base", provider.base_url)
     done = run("eval", file, *model, "--json")
     assert done.code == 0, done.err
     (measure,) = done.json["conversations"]
@@ -61,7 +162,7 @@ def test_eval_lists_what_a_model_made_up(file: Path, run: Run, provider: LocalPr
     """Names that the conversation does not have: who chooses a model wants to know."""
     text = "Ledgers 1 to 20 audited: FACT-3 and FACT-4 balance in made_up_module.py."
     provider.answer_with(Summarizer(text=text))
-    model = ("--model", "writer", "--api-base", provider.base_url)
+    model = ("--auxiliary-model", "writer", "--api-base", provider.base_url)
     assert run("eval", file, *model, "--json").json["conversations"][0]["ungrounded"] == [
         "made_up_module.py"
     ]
@@ -75,7 +176,7 @@ def test_a_slow_model_is_waited_for_as_long_as_one_says(
 ) -> None:
     """A minute is not enough for a model on a processor, and too much for who is in a hurry."""
     provider.answer_with(Summarizer(text="Some ledgers were audited.", delay_seconds=1.5))
-    model = ("--model", "writer", "--api-base", provider.base_url)
+    model = ("--auxiliary-model", "writer", "--api-base", provider.base_url)
     late = run("eval", file, *model, "--timeout", 0.5)
     assert (late.code, "no answer in 0.5 s" in late.out) == (0, True)
     assert "no answer" not in run("eval", file, *model, "--timeout", 30).out
@@ -145,6 +246,34 @@ def test_a_whole_session_is_restored(run: Run, view: Path) -> None:
     assert run("restore", SESSION, "--archive", "--view", view).code == 2
 
 
+# ---------------------------------------------------------------- examples
+
+
+@pytest.mark.parametrize("name", commands())
+def test_each_commands_help_ends_with_an_example(name: str, run: Run) -> None:
+    """One line, of options that it has."""
+    said = run(name, "--help").out.splitlines()[-1].strip()
+    prompt, program, word, *given = shlex.split(said)
+    assert (prompt, program, word) == ("$", "praison-compressor", name)
+    assert said == f"$ {example(commands()[name])}"
+    commands()[name].make_context(name, given)
+
+
+def test_the_examples_work(
+    run: Run, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One after the other, in a folder with a transcript and a ledger; `demo` and `doctor` have
+    tests of their own."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "talk.jsonl").write_bytes(file.read_bytes())
+    store = ("--window", 8_000, "--session", "audit", "--store", "ledger.db")
+    assert run("compress", file, *store).code == 0
+    later = ("demo", "doctor", "forget")
+    for name in (*(name for name in commands() if name not in later), "forget"):
+        done = run(*shlex.split(example(commands()[name]))[1:])
+        assert done.code == 0, (name, done.err)
+
+
 # ---------------------------------------------------------------- completion
 
 
@@ -156,8 +285,7 @@ def completed(words: str) -> list[str]:
         "COMP_WORDS": f"praison-compressor {words}",
         "COMP_CWORD": str(len(f"praison-compressor {words}".split(" ")) - 1),
     }
-    code = "import sys; sys.argv[0] = 'praison-compressor'; from praison_compressor.cli import main"
-    command = [sys.executable, "-c", f"{code}; main()"]
+    command = [sys.executable, "-m", "praison_compressor"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     return done.stdout.split()
 

@@ -11,16 +11,19 @@ import pytest
 
 from praison_compressor import CompressorConfig, __version__
 from praison_compressor.testing import LocalProvider, Worker
+from tests.helpers.command import Run
 from tests.helpers.hosting import at_home
 from tests.helpers.readme_tables import (
     DOCS,
+    HOST,
     OPTIONS,
+    PICTURE,
     README,
     REFERENCE,
     ROOT,
     commands,
     reference,
-    with_options,
+    with_tables,
 )
 
 ANEW = "run python -m tests.helpers.readme_tables"
@@ -28,10 +31,29 @@ ANEW = "run python -m tests.helpers.readme_tables"
 
 def test_the_generated_documentation_is_that_of_the_code() -> None:
     """Every option of the configuration, every command with its options, and the exit codes."""
+    for page in (OPTIONS, HOST):
+        text = page.read_text(encoding="utf-8")
+        assert text == with_tables(text), ANEW
     text = OPTIONS.read_text(encoding="utf-8")
-    assert text == with_options(text), ANEW
     assert [name for name in CompressorConfig.names() if f"| `{name}` |" not in text] == []
     assert REFERENCE.read_text(encoding="utf-8") == reference(), ANEW
+
+
+def test_the_readmes_picture_is_what_the_demo_prints(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Line by line, in plain words where it is piped; with the wait, the cost and the prefix kept,
+    and no file is left behind."""
+    monkeypatch.chdir(tmp_path)
+    done = run("demo")
+    (shown,) = PICTURE.findall(README.read_text(encoding="utf-8"))
+    assert len(shown[1].splitlines()) > 8
+    assert shown[1] in done.out, ANEW
+    assert "found it with search_conversation_archive; that is what the log says" in done.out
+    assert [word for word in ("Wait: ", "Cost: ", "Prefix kept: ") if word not in done.out] == []
+    assert "0 refused" in done.out
+    assert "\x1b" not in done.out
+    assert list(tmp_path.rglob("*.py")) == []
 
 
 def test_the_readme_is_read_in_one_go() -> None:
@@ -65,8 +87,7 @@ def test_every_command_and_option_explains_itself() -> None:
 
 
 def python_blocks() -> list[str]:
-    names = ("facts.md", "reach.md", "telemetry.md")
-    texts = [path.read_text(encoding="utf-8") for path in (README, *(DOCS / n for n in names))]
+    texts = [path.read_text(encoding="utf-8") for path in (README, *sorted(DOCS.glob("*.md")))]
     return re.findall(r"^```python\n(.*?)^```", "\n".join(texts), re.S | re.M)
 
 
@@ -80,12 +101,26 @@ def test_the_documentations_examples_run(
 ) -> None:
     """As they stand, with a provider where they look for one; and what they print is something."""
     code = python_blocks()[number]
+    monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", f"sqlite:///{tmp_path / 'ledger.db'}")
     with at_home(monkeypatch, tmp_path, provider):
         provider.set_window(128_000)
         provider.answer_with(Worker())
         exec(compile(code, f"documentation, block {number}", "exec"), {})
     assert provider.refused == []
     assert bool(capsys.readouterr().out.strip()) == ("print(" in code)
+
+
+def test_what_the_library_example_prints_is_told_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    """No order without its pier, no shipment without its order; the archive has the others."""
+    (code,) = (block for block in python_blocks() if "ORD-" in block)
+    exec(compile(code, "README.md", "exec"), {})
+    summary, _, searched = capsys.readouterr().out.partition("</conversation-summary>")
+    told = [line for line in summary.splitlines() if re.search(r"ORD-|SH-|pier", line)]
+    whole = re.compile(r"(ORD-\d+: \d desks to pier \d+|Booked ORD-\d+ as shipment SH-\d+)\.$")
+    assert len(told) > 40
+    assert [line for line in told if not whole.search(line)] == []
+    assert "ORD-4123" not in summary
+    assert "ORD-4123: 2 desks to pier 7." in searched
 
 
 @pytest.mark.parametrize("page", [README, *sorted(DOCS.glob("*.md"))], ids=lambda page: page.stem)

@@ -37,11 +37,11 @@ def test_a_stored_session_is_listed_with_its_lineage(run: Run, view: Path) -> No
 
 
 def test_a_list_without_sessions_says_what_to_do(run: Run, request: pytest.FixtureRequest) -> None:
-    """In an empty store how a session gets there; else where there are some."""
+    """Where there is no store how a session gets there; else where there are some."""
     empty = run("sessions")
-    assert empty.code == 0
-    assert "compress FILE --store URL --session ID" in empty.out
-    assert "CompressorContext(store_url=...)" in empty.out
+    assert empty.code == 4
+    assert "compress FILE --store URL --session ID" in empty.err
+    assert "CompressorContext(store_url=...)" in empty.err
     request.getfixturevalue("view")
     elsewhere = run("sessions", "--namespace", "nobody's")
     assert "some in: default (--namespace NAME)" in elsewhere.out
@@ -58,7 +58,7 @@ def test_what_was_compressed_can_be_read_and_searched(run: Run, view: Path) -> N
         for where in ((), ("--session", SESSION)):
             assert run("search", words, *where, "--json").json[0]["session_id"] == SESSION
     assert "FACT-3" in run("search", "FACT-3").out
-    assert "limit=0: expected" in run("search", "FACT-3", "--limit", 0).err
+    assert "--limit 0: expected" in run("search", "FACT-3", "--limit", 0).err
     assert run("search", "zebra crossing").out == "Nothing found.\n"
 
 
@@ -155,7 +155,9 @@ def test_what_is_forgotten_is_gone_and_the_chain_still_verifies(
     assert done.code == 0, done.err
     assert run("search", "FACT-3").out == "Nothing found.\n"
     assert run("verify").code == 0
-    assert "forgotten" in run("show", SESSION).out + run("show", SESSION).err
+    assert "forgotten" in run("show", SESSION).out
+    assert run("sessions", "--json").json == []
+    assert SESSION not in run("sessions").out
 
 
 def test_pages_that_a_reader_kept_are_cleared_later(
@@ -203,16 +205,47 @@ NAMED = [
 def test_a_session_or_a_store_that_is_not_there_is_exit_code_4(
     command: tuple[str, ...], run: Run, view: Path, tmp_path: Path
 ) -> None:
-    """One line that names it, no new session, no file where a path was mistyped."""
+    """One line that names it, no new session."""
     missing = run(*("nobody" if word == SESSION else word for word in command))
     assert (missing.code, missing.out, len(missing.err.splitlines())) == (4, "", 1)
     assert "nobody" in missing.err
     assert "nobody" not in run("sessions").out
-    typed = tmp_path / "legder.db"
-    done = run(*command, "--store", typed)
-    assert (done.code, done.out) == (4, "")
-    assert f"{typed}: there is no such file" in done.err
-    assert not typed.exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [*NAMED, ("sessions",), ("search", "FACT-3"), ("verify",), ("report", SESSION), ("forget",)],
+    ids=" ".join,
+)
+def test_reading_leaves_no_trace(
+    command: tuple[str, ...], run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that is not there is said to be missing, and neither file nor folder is made; a
+    database of somebody else's stays as it is."""
+    monkeypatch.chdir(tmp_path)
+    with closing(sqlite3.connect("photos.db")) as theirs:
+        theirs.execute("CREATE TABLE photos (name)")
+    for store in ("no/such/folder/legder.db", "legder.db", "photos.db"):
+        before = {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")}
+        done = run(*command, "--store", store)
+        assert (done.code, done.out, len(done.err.splitlines())) == (4, "", 1)
+        assert f"{tmp_path / store}: there is no such file, or no ledger in it" in done.err
+        assert before == {p: p.is_file() and p.read_bytes() for p in tmp_path.rglob("*")}
+
+
+def test_a_look_at_a_file_makes_no_store_and_a_missing_file_is_said_to_be_one(
+    run: Run, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`inspect` says that the store is not there yet; `report` takes no file for a session."""
+    monkeypatch.chdir(tmp_path)
+    seen = run("inspect", file, "--window", "8k", "--store", "new/ledger.db")
+    assert (seen.code, seen.err) == (0, "")
+    assert "new/ledger.db yet: no segment is found again" in seen.out
+    for name in ("nosuch.jsonl", "folder/nosuch"):
+        done = run("report", name)
+        assert (done.code, len(done.err.splitlines())) == (2, 1)
+        assert f"{name}: there is no such file" in done.err
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_an_encrypted_store_is_opened_with_the_key_in_the_environment(

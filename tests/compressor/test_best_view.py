@@ -42,9 +42,8 @@ def test_the_best_view_is_always_there_and_valid(messages, target):
 
 
 def test_a_window_that_takes_nothing_is_survived_inside_a_turn():
-    """One huge result: the best view shortens it and says so."""
-    messages = session(4)
-    messages[-1] = {**messages[-1], "content": "x y z " * 40_000}
+    """One huge message of the user: the best view shortens it and says so."""
+    messages = [*session(4), {"role": "user", "content": "x y z " * 40_000}]
     ours = ContextCompressor(SMALL)
     with pytest.raises(BudgetTooSmall):
         ours.compress_sync(messages)

@@ -208,6 +208,29 @@ def test_old_results_are_masked_within_their_blocks() -> None:
     assert ours.verbatim(found.messages) == messages
 
 
+def test_a_large_result_is_cut_to_its_ends_within_its_block() -> None:
+    """What stands beside it stays; the reference counts the lines of the whole message."""
+    body = "\n".join(f"line {n} of the log" for n in range(1, 4_000))
+    ours = masking(recall=True)
+    messages = [
+        {"role": "user", "content": "Look."},
+        asks(use("a", "bash"), use("b", "read_log")),
+        brings(result("a", "two\nlines"), result("b", body), text("Port 80.")),
+    ]
+    found = ours.compress_sync(messages)
+    small, large, said = found.messages[-1]["content"]
+    assert [small, said] == [messages[-1]["content"][0], messages[-1]["content"][2]]
+    shown, _, rest = large["content"].partition("\n[… lines ")
+    last = shown.rpartition("\n")[2]
+    first = rest.partition('archive("')[2].partition("-")[0]
+    number = int(last.split()[1])
+    assert first == f"s1.1:{number + 2 + 1}"
+    assert f"line {number + 1} of the log" in ours.read(first + "-")
+    assert refusal_of(found.messages) is None
+    assert ours.compress_sync(found.messages).messages == found.messages
+    assert ours.verbatim(found.messages) == messages
+
+
 def test_a_policy_is_asked_for_each_call_of_a_message() -> None:
     """What is to be kept is not masked with what was brought beside it."""
     found = masking(tool_policies={"read_file": "summarize"}).compress_sync(outputs(16))

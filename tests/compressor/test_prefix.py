@@ -72,16 +72,21 @@ def compressed(provider: LocalProvider, ours: ContextCompressor, **options: Any)
     return ours.compress_sync(turns, **{"tools": TOOLS, **options})
 
 
-def test_the_provider_serves_all_but_the_end_from_its_cache(provider: LocalProvider) -> None:
-    """The summary's request begins with what the agent's last one began with, tools and all."""
+@pytest.mark.parametrize("prompt", [None, "{earlier} MINE: {transcript} {instructions} {words}"])
+def test_the_provider_serves_all_but_the_end_from_its_cache(
+    provider: LocalProvider, prompt: str | None
+) -> None:
+    """The summary's request begins with what the agent's last one began with, tools and all; with
+    a prompt of the user's own too."""
     answered(provider)
-    result = compressed(provider, at(provider))
+    result = compressed(provider, at(provider, summary_prompt=prompt))
     _, asked = provider.requests
     assert not provider.refused
     assert asked.tools == TOOLS
     assert asked.body["tool_choice"] == "none"
     assert "temperature" not in asked.body
     assert ON_PREFIX in asked.messages[-1]["content"]
+    assert ("MINE: the part of the" in asked.messages[-1]["content"]) == (prompt is not None)
     assert result.summary_method == "model"
     assert result.usage.cache_read_tokens == asked.cached_tokens > 0.6 * asked.prompt_tokens
     assert sum(result.written[0].parts) == len(result.segments[0].run)

@@ -41,6 +41,29 @@ def test_a_preview_asks_and_writes_nothing() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}])
+def test_what_fills_the_window_is_what_is_sent(options: dict[str, Any]) -> None:
+    """Part by part, to the token, with the largest messages by their place; nothing is asked."""
+    made, events = compressor(brief, **options)
+    messages = transcript(40)
+    result = made.compress_sync(messages, session_id=SESSION)
+    told = len(events)
+    use = made.context_use(messages, session_id=SESSION, overhead_tokens=300)
+    assert sum(use.parts.values()) == use.window == 8_000
+    assert use.used == result.tokens_after + 300
+    assert use.parts["summaries"] == sum(segment.tokens for segment in result.segments)
+    assert use.messages["masked outputs"] == result.masked
+    assert sum(use.messages.values()) == len(result.messages)
+    assert use.parts["reserve"] == 2_000
+    for large in use.largest:
+        assert messages[large.index]["role"] == large.role
+        assert messages[large.index] in result.messages
+    assert [large.tokens for large in use.largest] == sorted(
+        (made.tokens.message(m) for m in result.messages[1:] if m in messages), reverse=True
+    )[: len(use.largest)]
+    assert len(events) == told
+
+
+@pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}])
 @pytest.mark.parametrize("turns", [2, 30, 60])
 def test_what_was_previewed_is_what_is_done(turns: int, options: dict[str, Any]) -> None:
     """Which messages stay, which go into a summary, which are masked."""

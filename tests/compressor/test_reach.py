@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import json
 import pickle
+import random
+import re
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from praison_compressor import CompressorConfig, CompressResult, ContextCompressor, Store
-from tests.helpers.transcripts import session
+from praison_compressor import (
+    CompressorConfig,
+    CompressResult,
+    ConfigError,
+    ContextCompressor,
+    MemoryStore,
+    Store,
+)
+from praison_compressor.ledger.segments import DROPPED
+from praison_compressor.ledger.sql.store import SqlStore
+from tests.helpers.transcripts import session, step
 
 pytest_plugins = ["tests.helpers.stores"]
 
@@ -97,3 +110,58 @@ def test_read_is_of_whole_lines_within_its_tokens(ours: ContextCompressor) -> No
     assert ours.tokens.text(told) <= 100
     assert '"s2.14:900-940"' in ours.read("message 14", session_id=SESSION)
     assert "There is no segment s99" in ours.read("s99.1", session_id=SESSION)
+
+
+# ---------------------------------------------------------------- an archive with a limit
+
+
+def work(turns: int) -> list[dict[str, Any]]:
+    """A session with results that no store makes small."""
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "You keep the books."}]
+    for turn in range(turns):
+        chance = random.Random(turn)
+        body = f"needle{turn} " + " ".join(f"{chance.getrandbits(64):x}" for _ in range(80))
+        messages.append({"role": "user", "content": f"Look at part {turn}, port 80{turn:02}."})
+        messages += step(f"call_{turn}", body, path=f"src/part_{turn}.py")
+        messages.append({"role": "assistant", "content": f"Part {turn} is in order."})
+    return messages[:-1]
+
+
+def test_what_a_limited_archive_has_no_room_for_is_said(store: Store) -> None:
+    """No view changes for it, the tools say so, and nothing that is written then points there."""
+    small = replace(CONFIG, context_window=12_000, archive_limit_mb=0.03)
+    small = replace(small, protect_last_n_tokens=1_000)
+    ours = ContextCompressor(small, store=store)
+    messages = work(40)
+    pointing: list[str] = []
+    for end in range(3, len(messages) + 1):
+        result = ours.compress_sync(messages[:end], session_id=SESSION)
+        written = " ".join(str(text.message["content"]) for text in result.written)
+        for reference in re.findall(r"\[(s\d+\.\d+)\]", written):
+            told = ours.read(reference, session_id=SESSION)
+            pointing += [reference] if "no longer archived" in told else []
+        assert ours.compress_sync(messages[:end], session_id=SESSION).messages == result.messages
+    held = store.open("default", SESSION)
+    first = store.originals(held, held.entries[0])
+    assert first is not None
+    gone = first.index(DROPPED) + 1
+    assert pointing == []
+    search, read = result.recall_tools
+    assert f"s1.{gone} is no longer archived: the archive has a limit" in read(f"s1.{gone}")
+    assert "Look at part 1, port 8001." in read("s1.1-6")
+    assert "matches 'needle0'" in search("needle0")
+    assert "needle30" in search("needle30")
+    assert ours.verbatim(messages, session_id=SESSION) == messages
+    assert ours.save(messages, session_id=SESSION)
+    resumed = ContextCompressor(small, store=store).resume(SESSION).messages
+    assert [message["role"] for message in resumed[:2]] == ["system", "user"]
+    assert resumed[-1] == messages[-1]
+    assert getattr(store, "verify", list)() == []
+
+
+def test_memory_is_limited_unless_told_otherwise_and_databases_are_not() -> None:
+    """256 MB of a namespace; the option says otherwise for both."""
+    assert MemoryStore.limit_mb == 256
+    assert not hasattr(SqlStore, "limit_mb")
+    with pytest.raises(ConfigError, match="archive_limit_mb"):
+        CompressorConfig(archive_limit_mb=0)

@@ -11,7 +11,7 @@ from rich.console import Console
 from praison_compressor import CompressorConfig, ContextCompressor, Event
 from praison_compressor.testing import Failure, LocalProvider
 from tests.helpers.hosting import PATHS, agent, context, turn
-from tests.helpers.transcripts import session
+from tests.helpers.transcripts import session, step
 
 Message = dict[str, Any]
 
@@ -22,8 +22,11 @@ async def model(messages: list[Message]) -> str:
 
 def compressor(events: list[Event], **options: Any) -> ContextCompressor:
     small = {"model": "gpt-4o", "context_window": 6_000, "protect_last_n_tokens": 1_000}
+    hook = options.pop("before_compression", None)
     config = CompressorConfig(**{**small, **options})
-    return ContextCompressor(config, summarizer=model, on_event=events.append)
+    return ContextCompressor(
+        config, summarizer=model, on_event=events.append, before_compression=hook
+    )
 
 
 def skipped(events: list[Event]) -> list[str]:
@@ -44,7 +47,8 @@ def stuck(turns: int) -> list[Message]:
 def test_what_would_free_too_little_is_told_once(background: bool) -> None:
     """Not every turn; the numbers say how large the view is and where the mark is."""
     events: list[Event] = []
-    ours = compressor(events, min_gain_ratio=0.9, background=background)
+    options = {"min_gain_ratio": 0.9, "large_result_share": None}
+    ours = compressor(events, background=background, **options)
     for turns in range(4):
         result = ours.compress_sync(stuck(turns), session_id="s")
         assert result.context_status == "full"
@@ -64,6 +68,67 @@ def test_a_fixed_part_above_the_trigger_is_told_once_as_an_event_too() -> None:
     for _ in range(3):
         ours.compress_sync(messages, session_id="s")
     assert skipped(events) == ["fixed part"]
+
+
+# ---------------------------------------------------------------- the hook before it
+
+
+def refuses(event: Event) -> bool:
+    return False
+
+
+async def refuses_later(event: Event) -> bool:
+    return False
+
+
+@pytest.mark.parametrize("hook", [refuses, refuses_later])
+@pytest.mark.parametrize("background", [False, True])
+def test_a_veto_is_told_once_and_never_bursts_the_window(hook: Any, background: bool) -> None:
+    """The whole while the window takes it, then what fits; nothing is asked, nothing recorded."""
+    events: list[Event] = []
+    ours = compressor(events, before_compression=hook, background=background)
+    turns = [session(count) for count in range(4, 9)]
+    results = [ours.compress_sync(each, session_id="s") for each in turns]
+    assert ours.background.wait(10)
+    statuses = [result.context_status for result in results]
+    assert statuses == sorted(statuses)  # "full", then "summarized"
+    assert len(set(statuses)) == 2
+    assert max(result.tokens_after for result in results) <= 4_500
+    forced = ours.compress_sync(turns[0], session_id="s", force=True)
+    assert (forced.vetoed, forced.messages) == (True, turns[0])
+    assert [(event.name, event.data["reason"]) for event in events] == [("skipped", "veto")]
+    assert ours.store.open("default", "s").entries == ()
+    ours.close()
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_a_veto_meets_a_result_larger_than_the_window(background: bool) -> None:
+    """Its ends are sent, recorded nowhere."""
+    events: list[Event] = []
+    ours = compressor(events, before_compression=refuses, background=background)
+    messages = [*session(2), *step("call_big", "a row of the table\n" * 2_500)]
+    result = ours.compress_sync(messages, session_id="s")
+    assert (result.vetoed, result.context_status) == (True, "masked")
+    assert result.messages[:-1] == messages[:-1]
+    assert ours.store.open("default", "s").entries == ()
+    ours.close()
+
+
+def fails(event: Event) -> None:
+    raise SystemExit(3)
+
+
+async def fails_later(event: Event) -> None:
+    raise RuntimeError("no")
+
+
+@pytest.mark.parametrize("hook", [fails, fails_later, lambda event: 7, lambda event: None])
+def test_a_hook_that_fails_has_refused_nothing(hook: Any) -> None:
+    """Nor has one that gives what means nothing: the summary is written."""
+    events: list[Event] = []
+    ours = compressor(events, before_compression=hook)
+    assert ours.compress_sync(session(8)).summary_method == "model"
+    assert [event.name for event in events if event.name == "started"] == ["started"]
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from tests.cli.test_commands import transcript
 
 SESSION = "audit-7"
 DOCS = Path(praison_compressor.__file__).parent / "docs" / "telemetry.md"
+DASHBOARD = DOCS.with_name("dashboard.json")
 INSTRUMENTS = (
     "gen_ai.client.token.usage",
     "gen_ai.client.operation.duration",
@@ -273,3 +275,28 @@ def test_every_name_that_is_exported_is_documented(seen: Seen, aux: dict[str, An
     short = {name.removeprefix(ours) if name.startswith(ours) else name for name in names}
     assert [name for name in sorted(short) if f"{name}`" not in text] == []
     assert all(seen.points(name) for name in INSTRUMENTS if name != "praison_compressor.fallbacks")
+
+
+def test_the_dashboard_asks_for_what_is_exported(
+    seen: Seen, aux: dict[str, Any], provider: LocalProvider
+) -> None:
+    """Every series and every label in its queries, by the names that they have in Prometheus."""
+    compressor(seen, **aux).compress_sync(transcript())
+    provider.answer_with(lambda asked: Failure(401, "no such key"))
+    compressor(seen, **aux).compress_sync(transcript())
+    with pytest.raises(StoreUnavailable):
+        compressor(seen, store=Full()).compress_sync(transcript())
+    endings = {"compressions": "_total", "removed": "_total", "fallbacks": "_total"}
+    endings |= {"usage": "_sum", "duration": "_seconds_bucket"}
+    series = {re.sub(r"\W", "_", n) + endings[n.rpartition(".")[2]]: n for n in INSTRUMENTS}
+    asked = [p["targets"][0]["expr"] for p in json.loads(DASHBOARD.read_text("utf-8"))["panels"]]
+    used = {name for query in asked for name in series if name in query}
+    assert used == set(series)
+    for query in asked:
+        (name,) = (each for each in series if each in query)
+        points = seen.points(series[name])
+        held = {re.sub(r"\W", "_", key) for point in points for key in point.attributes} | {"le"}
+        by = re.search(r"by \(([^)]*)\)", query)
+        assert by is not None
+        labels = {*re.split(r", ?", by[1]), *re.findall(r"(\w+)[!=]?=\"", query)}
+        assert labels <= held

@@ -1,27 +1,33 @@
-"""praison_compressor/docs/cli.md and the table of docs/options.md, made from the code.
+"""docs/cli.md, the tables of docs/options.md and host.md, and the README's picture of the demo.
+
 
 python -m tests.helpers.readme_tables      writes them anew
 """
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
+from collections.abc import Iterable
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
 import typer.main
 
-from praison_compressor import CompressorConfig
+from praison_compressor import CompressorConfig, TokenCounter
 from praison_compressor.cli import build
+from praison_compressor.cli.demo import picture
+from praison_compressor.cli.demo.agent import Demo
 from praison_compressor.cli.terminal import EXIT_CODES
+from praison_compressor.praisonai.seams import NEW, READ, REPLACED
 
 ROOT = Path(__file__).parent.parent.parent
 README = ROOT / "README.md"
 DOCS = ROOT / "praison_compressor" / "docs"
 REFERENCE = DOCS / "cli.md"
 OPTIONS = DOCS / "options.md"
+HOST = DOCS / "host.md"
 
 
 def commands() -> dict[str, Any]:
@@ -38,22 +44,17 @@ def options_table() -> str:
 
 
 def _options() -> list[tuple[str, str, str]]:
-    tree = ast.parse(inspect.getsource(CompressorConfig)).body[0]
-    assert isinstance(tree, ast.ClassDef)
-    found = []
-    for field, doc in zip(tree.body, tree.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(doc, ast.Expr):
-            assert isinstance(field.target, ast.Name)
-            assert isinstance(doc.value, ast.Constant)
-            found.append((field.target.id, _default(field.value), _flat(str(doc.value.value))))
-    return found
+    meanings = CompressorConfig.meanings()
+    return [
+        (field.name, _default(field.default), _flat(meanings[field.name]))
+        for field in fields(CompressorConfig)
+    ]
 
 
-def _default(value: ast.expr | None) -> str:
-    if isinstance(value, ast.Call):
+def _default(value: Any) -> str:
+    if value is MISSING:
         return "none"
-    shown = ast.literal_eval(value) if value is not None else None
-    return f"`{shown:_}`" if type(shown) is int else f"`{shown!r}`"
+    return f"`{value:_}`" if type(value) is int else f"`{value!r}`"
 
 
 def commands_table() -> str:
@@ -61,7 +62,7 @@ def commands_table() -> str:
     lines = ["| command | what it does |", "|---|---|"]
     for name, command in commands().items():
         usage = " ".join([name, *_arguments(command)])
-        lines.append(f"| `{usage}` | {_first_sentence(command.help)} |")
+        lines.append(f"| `{_flat(usage)}` | {_first_sentence(command.help)} |")
     return "\n".join(lines)
 
 
@@ -79,33 +80,55 @@ def reference() -> str:
         "Made from the code by `python -m tests.helpers.readme_tables`; a test compares.",
         "",
         "Every command takes `--json`, and its output is plain when piped. Shell completion:",
-        "`praison-compressor --install-completion`.",
+        "`praison-compressor --install-completion`. A number of tokens is written 32000, 32_000,",
+        "32,000, 32k (k: 1,000) or 1.5M.",
         "",
         commands_table(),
         "",
         exit_codes(),
+        "",
+        "## Options of the configuration",
+        "",
+        "Those of [options.md](options.md), written with dashes. `--model` is the model that reads",
+        "the view: its window counts. `--auxiliary-model` writes the summaries. Each command says",
+        "below which of them it takes.",
+        "",
+        *_rows(p for p in commands()["compress"].params if _is_configured(p)),
     ]
     for name, command in commands().items():
         lines += ["", f"## {name}", ""]
         lines += [f"`praison-compressor {' '.join([name, '[OPTIONS]', *_arguments(command)])}`", ""]
-        lines += [inspect.cleandoc(command.help or ""), "", "| option | meaning |", "|---|---|"]
-        lines += [f"| `{names}` | {meaning} |" for names, meaning in _parameters(command)]
+        lines += [inspect.cleandoc(command.help or ""), "", "```sh", example(command), "```", ""]
+        lines += _rows(p for p in command.params if not _is_configured(p))
+        shared = [f"`{p.opts[0]}`" for p in command.params if _is_configured(p)]
+        if shared:
+            lines += ["", f"And of the configuration: {', '.join(shared)}."]
     return "\n".join(lines) + "\n"
 
 
-def _parameters(command: Any) -> list[tuple[str, str]]:
-    return [
-        (_spelled(parameter), _flat(getattr(parameter, "help", None) or ""))
-        for parameter in command.params
+def example(command: Any) -> str:
+    """The line that its help ends with."""
+    return str(command.epilog or "").removeprefix("$ ")
+
+
+def _is_configured(parameter: Any) -> bool:
+    return parameter.name in CompressorConfig.names() and parameter.name != "namespace"
+
+
+def _rows(parameters: Iterable[Any]) -> list[str]:
+    found = [
+        f"| `{_flat(_spelled(parameter))}` | {_flat(getattr(parameter, 'help', None) or '')} |"
+        for parameter in parameters
         if parameter.name != "help"
     ]
+    return ["| option | meaning |", "|---|---|", *found]
 
 
 def _spelled(parameter: Any) -> str:
     if parameter.param_type_name == "argument":
         return str(parameter.metavar)
     takes = "" if parameter.is_flag else f" {parameter.metavar}"
-    return ", ".join(parameter.opts) + takes
+    return ", ".join([*parameter.opts, *parameter.secondary_opts]) + takes
 
 
 def _arguments(command: Any) -> list[str]:
@@ -120,15 +143,52 @@ def _flat(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def with_options(text: str) -> str:
-    """The text of options.md with its table as the code has it."""
-    start, end = "<!-- options -->\n", "<!-- /options -->"
-    before, _, rest = text.partition(start)
-    _, _, after = rest.partition(end)
-    assert rest, "options.md has no table"
-    return f"{before}{start}{options_table()}\n{end}{after}"
+def replaced_table() -> str:
+    """What is replaced in the host, or added to it."""
+    lines = ["| name | why | without it | needless once |", "|---|---|---|---|"]
+    for row in REPLACED:
+        name = f"{row.owner.partition(':')[2]}.{row.name}"
+        added = " (added)" if row.kind == NEW else ""
+        left = f"left out: {row.without}" if row.without else "`HostMoved`"
+        lines.append(f"| `{name}`{added} | {row.why} | {left} | {row.needless} |")
+    return "\n".join(lines)
+
+
+def read_table() -> str:
+    """What is only read or set."""
+    lines = ["| of | names | without one |", "|---|---|---|"]
+    for row in READ:
+        left = f"left out: {row.without}" if row.without else "`HostMoved`"
+        lines.append(f"| `{row.owner.replace(':', '.')}` | `{row.names}` | {left} |")
+    return "\n".join(lines)
+
+
+TABLES = {"options": options_table, "replaced": replaced_table, "read": read_table}
+
+
+def with_tables(text: str) -> str:
+    """The text of a page with its tables as the code has them."""
+    for name in re.findall(r"<!-- (\w+) -->", text):
+        start, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+        before, _, rest = text.partition(start)
+        text = f"{before}{start}{TABLES[name]()}\n{end}{rest.partition(end)[2]}"
+    return text
+
+
+PICTURE = re.compile(r"(\n[^\n]*`praison-compressor demo`, [^`]*```\n)(.*?)(?=```\n)", re.S)
+"""The README's picture, after the sentence that says of what it is."""
+
+
+def with_picture(text: str) -> str:
+    """The README's text with the picture of the last question that the demo asks."""
+    playing = Demo()
+    *_, last = playing.turns()
+    lines = picture(last.sent[0], TokenCounter(playing.model))
+    return PICTURE.sub(lambda found: found[1] + "".join(f"{line}\n" for line in lines), text)
 
 
 if __name__ == "__main__":
-    OPTIONS.write_text(with_options(OPTIONS.read_text(encoding="utf-8")), encoding="utf-8")
+    README.write_text(with_picture(README.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in (OPTIONS, HOST):
+        page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
     REFERENCE.write_text(reference(), encoding="utf-8")

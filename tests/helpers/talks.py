@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,3 +53,9 @@ def committed(store: Store, session_id: str, *runs: Sequence[Message]) -> Sessio
     for number, run in enumerate(runs):
         session = store.commit(session, [(segment(run, f"summary {number}"), run)])
     return session
+
+
+def noise(number: int) -> str:
+    """Words that no store makes small, `needle` and the number among them."""
+    chance = random.Random(number)
+    return f"needle{number} " + " ".join(f"{chance.getrandbits(64):x}" for _ in range(500))

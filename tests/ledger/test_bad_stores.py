@@ -58,7 +58,7 @@ def test_the_command_says_it_in_one_line(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """Reading and writing: exit code 4, no password, no trace; `doctor` says it too."""
+    """Reading and writing: exit code 4, no password, no trace."""
     run = runner(monkeypatch, capfd)
     file = tmp_path / "transcript.json"
     file.write_text(json.dumps(transcript()))
@@ -66,14 +66,11 @@ def test_the_command_says_it_in_one_line(
         done = run(*command, "--store", bad_url)
         assert (done.code, done.out, len(done.err.splitlines())) == (4, "", 1), command
         assert "hunter2" not in done.err
-    told = run("doctor", "--store", bad_url)
-    assert told.code == 1
-    assert "hunter2" not in told.out + told.err
 
 
 def test_the_command_on_a_read_only_store(tmp_path: Path) -> None:
     """One line that names the path and says what to do, for reading too."""
-    command = [sys.executable, "-m", "praison_compressor.cli", "sessions", "--store"]
+    command = [sys.executable, "-m", "praison_compressor", "sessions", "--store"]
     store = read_only(tmp_path)
     done = _in_a_process([*command, str(store)], obey_modes)
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (4, "", 1)

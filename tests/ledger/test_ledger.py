@@ -7,8 +7,9 @@ import threading
 import pytest
 
 from praison_compressor import LedgerConflict, SessionNotFound, Store
-from praison_compressor.ledger.segments import GENESIS, verify
-from tests.helpers.talks import NAMESPACE, committed, segment, talk
+from praison_compressor.ledger.segments import DROPPED, GENESIS, verify
+from praison_compressor.messages import content_digest
+from tests.helpers.talks import NAMESPACE, committed, noise, segment, talk
 
 pytest_plugins = ["tests.helpers.stores"]
 
@@ -123,3 +124,38 @@ def test_namespaces_are_worlds(store: Store) -> None:
     assert store.open("another tenant", "f", "s").entries == ()
     with pytest.raises(SessionNotFound):
         store.lineage("another tenant", session.tip)
+
+
+def test_an_archive_above_its_limit_drops_what_is_large_and_old(store: Store) -> None:
+    """Large ones first, the oldest before the newer; entries, small ones and other tenants stay."""
+    large = [{"role": "tool", "tool_call_id": f"c{n}", "content": noise(n)} for n in range(12)]
+    small = talk(12)
+    runs = [[large[n], small[n]] for n in range(12)]
+    session = store.open(NAMESPACE, "s")
+    for run in runs:
+        session = store.commit(session, [(segment(run), run)], (*range(len(session.entries) + 1),))
+    other = store.commit(store.open("other", "s"), [(segment(runs[0]), runs[0])])
+    fork = store.open(NAMESPACE, "f", "s")
+    early = store.open(NAMESPACE, "s")
+    assert store.trim(NAMESPACE, 10**9) == 0
+    gone = store.trim(NAMESPACE, 3 * len(large[0]["content"]))
+    assert 3 <= gone <= 11
+    after = store.open(NAMESPACE, "s")
+    for entries in (session.entries, early.entries, after.entries, fork.entries):
+        kept = [store.originals(after, entry) for entry in entries]
+        assert [each[0] == DROPPED for each in kept] == [n < gone for n in range(12)]
+        assert [each[1] for each in kept] == small
+    assert [e.segment for e in after.entries] == [e.segment for e in session.entries]
+    assert store.originals(other, other.entries[0]) == runs[0]
+    assert store.trim(NAMESPACE, 3 * len(large[0]["content"])) == 0
+    verify(after.entries, GENESIS)
+    digests = [content_digest(message) for message in large]
+    assert store.dropped(NAMESPACE, digests) == frozenset(digests[:gone])
+    assert store.search(NAMESPACE, "needle0", "s") == []
+    assert store.search(NAMESPACE, "needle11", "s")[0].message == large[11]
+    assert store.transcript(after)[:2] == [e.segment.rendered for e in after.entries[:2]]
+    assert store.transcript(after)[-2:] == runs[11]
+    again = store.commit(after, [(segment(runs[0]), runs[0])])
+    assert store.originals(again, again.entries[-1]) == runs[0]
+    assert store.search(NAMESPACE, "needle0", "s")[0].message == large[0]
+    assert getattr(store, "verify", list)() == []

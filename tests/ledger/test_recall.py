@@ -67,6 +67,42 @@ def test_messages_are_read_together(store: Store) -> None:
     assert "(before: s1.1, next: s1.4)" in read("s1.2-3")
 
 
+def test_of_messages_that_do_not_fit_each_is_seen(store: Store) -> None:
+    """The short ones whole, the long ones as far as there is room, each with how to go on."""
+    long = [f"line {n} of a long output, END-{n}" for n in range(400)]
+    said = [
+        {"role": "user", "content": "A short word FIRST-1."},
+        {"role": "assistant", "content": "\n".join(long)},
+        {"role": "user", "content": "A short word THIRD-3."},
+        {"role": "assistant", "content": "\n".join(reversed(long))},
+    ]
+    committed(store, "s", said)
+    answer = tools(store)[1]("s1.1-4")
+    assert count(answer) <= 800
+    for seen in ("FIRST-1", "END-0", "THIRD-3", "END-399"):
+        assert seen in answer
+    reference = re.findall(r'go on: read_conversation_archive\("(s1\.2:\d+-)"', answer)[0]
+    reached = int(reference.split(":")[1][:-1])
+    assert f"line {reached - 1} of" in tools(store)[1](reference)
+
+
+def test_of_passages_much_alike_the_newest_is_shown(store: Store) -> None:
+    """A file that is read again and again is one hit; the older ones are named."""
+
+    def reading(port: int) -> list[Any]:
+        text = "the server listens on this port, as the settings of the gateway have it\n"
+        return [
+            {"role": "user", "content": f"look at run {port}"},
+            {"role": "assistant", "content": f"{text}port = {port}\nretries = 3, timeout = 20 s"},
+        ]
+
+    committed(store, "s", reading(8001), reading(8002), reading(8003))
+    answer = tools(store)[0]("settings of the gateway")
+    assert "port = 8003" in answer
+    assert "port = 8001" not in answer
+    assert "(2 older, much like these: s2.2, s1.2)" in answer
+
+
 def test_without_a_reference_the_segments_are_listed(store: Store) -> None:
     """An agent that does not know what is there can look; the newest first."""
     committed(store, "s", talk(4, "alpha"), talk(3, "beta"))
@@ -88,6 +124,12 @@ def test_a_call_is_found_with_its_result(store: Store) -> None:
     found = tools(store)[0]("src/alpha_1.py")
     assert "[s1.2] assistant\n" in found
     assert re.search(r"=> \[s1\.3\] .*exit code 2", found)
+    rows = "\n".join(f"row {n}: {n * n}" for n in range(99))
+    committed(
+        store, "w", [{"role": "user", "content": "Look."}, *step("c1", rows, path="src/gauge.py")]
+    )
+    found = tools(store, "w")[0]("src/gauge.py row 77")
+    assert re.search(r"=> \[s1\.3:\d+-\d+\] .*\n.*row 77: 5929", found)
     found = tools(store)[0]("exit code 2 ünïcode")
     assert re.search(r"\[s1\.3\] tool, of \[s1\.2\] read_file\(.*\n.*exit code 2", found)
 

@@ -11,12 +11,12 @@ import psycopg
 import pytest
 
 from praison_compressor import LedgerConflict, SessionNotFound
-from praison_compressor.ledger.segments import FORGOTTEN, GENESIS, verify
+from praison_compressor.ledger.segments import DROPPED, FORGOTTEN, GENESIS, verify
 from praison_compressor.ledger.sql import erasure as pages
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.messages import content_digest
 from tests.helpers.stores import bytes_of
-from tests.helpers.talks import NAMESPACE, committed, segment, talk
+from tests.helpers.talks import NAMESPACE, committed, noise, segment, talk
 
 pytest_plugins = ["tests.helpers.stores"]
 
@@ -55,6 +55,24 @@ def test_a_forgotten_message_takes_what_was_said_of_it(sql_store: SqlStore) -> N
     assert sql_store.verify() == []
     with pytest.raises(SessionNotFound):
         sql_store.forget(NAMESPACE, digest)
+
+
+def test_a_session_whose_last_words_are_forgotten_is_listed_no_more(sql_store: SqlStore) -> None:
+    """Message by message: it is listed while one is left, but its system prompt; so is a fork."""
+    system = {"role": "system", "content": "Be brief."}
+    last = {"role": "user", "content": "and the end"}
+    session = sql_store.open(NAMESPACE, "s")
+    entry = segment(talk(2))
+    session = sql_store.commit(session, [(entry, talk(2))], (system, 0, last))
+    sql_store.open(NAMESPACE, "f", "s")
+    for message in (*talk(2), last):
+        assert [info.id for info in sql_store.sessions(NAMESPACE)] == ["f", "s"]
+        sql_store.forget(NAMESPACE, content_digest(message))
+    assert sql_store.sessions(NAMESPACE) == []
+    assert sql_store.namespaces() == []
+    assert sql_store.verify() == []
+    sql_store.commit(sql_store.open(NAMESPACE, "s"), [(segment(talk(2, "new")), talk(2, "new"))])
+    assert [info.id for info in sql_store.sessions(NAMESPACE)] == ["s"]
 
 
 def test_a_summary_begun_before_a_forgetting_is_not_committed(sql_store: SqlStore) -> None:
@@ -162,3 +180,19 @@ def _reading(url: str) -> psycopg.Connection:
 def _bodies(directory: Path) -> set[bytes]:
     with closing(sqlite3.connect(directory / "ledger.db")) as connection:
         return {bytes(row[0]) for row in connection.execute("SELECT body FROM compressor_messages")}
+
+
+def test_what_was_dropped_is_exported_as_such_and_can_be_forgotten(sql_store: SqlStore) -> None:
+    """No index is told of it twice, and nothing finds the words that stand in its place."""
+    large = [{"role": "user", "content": noise(number)} for number in range(6)]
+    committed(sql_store, "s", *[[message] for message in large])
+    assert 0 < sql_store.trim(NAMESPACE, 12_000) < 6
+    exported = sql_store.export(NAMESPACE, "s")
+    there = sql_store.import_("another tenant", exported)
+    assert sql_store.originals(there, there.entries[0]) == [DROPPED]
+    assert sql_store.search("another tenant", "no longer archived") == []
+    assert sql_store.verify() == []
+    assert sql_store.forget(NAMESPACE, content_digest(large[0])).messages == 1
+    assert sql_store.forget(NAMESPACE, "s").messages == 5
+    assert sql_store.forget("another tenant", "s").segments == 6
+    assert sql_store.verify() == []

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from praison_compressor import Event, SessionNotFound
 from praison_compressor.testing import LocalProvider, Worker
+from praison_compressor.view.frame import is_framed
 from tests.helpers.hosting import (
     EVERY_PATH,
     MODES,
@@ -23,6 +24,7 @@ from tests.helpers.hosting import (
     WORDS,
     agent,
     cells,
+    chat,
     context,
     look_up,
     numbered,
@@ -106,14 +108,14 @@ def test_the_hosts_hooks_fire_once_for_each_compression(
 def test_each_compression_in_the_background_is_told_once(
     host: LocalProvider, path: str, mode: str
 ) -> None:
-    """Started, memory, before; committed, after: once each, in this order; no turn waits."""
+    """Before, started, memory; committed, after: once each, in this order; no turn waits."""
     made, told = listening(host, path, background=True)
     for number in range(24):
         assert MODES[mode](made, [turn(number)])[0].strip() == ("Noted. " * 12).strip()
         assert made.context_compressor.engine().background.wait(60)
     compressions = len(host.for_model("aux"))
     check_told(told, compressions)
-    order = ["started", "memory", "before_compaction", "committed", "after_compaction"]
+    order = ["before_compaction", "started", "memory", "committed", "after_compaction"]
     assert [name for name, _ in told] == order * compressions
     assert made.context_compressor.notice.endswith("in the background")
     assert made.context_compressor.context_status == "summarized"
@@ -137,6 +139,57 @@ def test_a_failing_hook_ends_nothing(host: LocalProvider, mode: str) -> None:
     answers = MODES[mode](made, [turn(n) for n in range(12)])
     assert None not in answers
     assert made.context_compressor.context_status == "summarized"
+
+
+BEFORE = HookEvent.BEFORE_COMPACTION
+REFUSALS: dict[str, Any] = {
+    "a function": lambda registry: registry.register_function(BEFORE, lambda data: False),
+    "a command": lambda registry: registry.register_command(BEFORE, "echo not now >&2; exit 2"),
+}
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+@pytest.mark.parametrize("path", PATHS)
+def test_a_hook_of_the_host_refuses_a_compression(
+    host: LocalProvider, path: str, refusal: str
+) -> None:
+    """No model is asked and nothing recorded; above the window a request is made to fit."""
+    registry = HookRegistry()
+    REFUSALS[refusal](registry)
+    made = agent(host, path, context(host), hooks=registry)
+    assert None not in chat(made, [turn(n) for n in range(20)])
+    sent = [len(record.messages) for record in of_agent(host)]
+    assert max(sent) > sent[-1]
+    assert made.context_compressor.context_status == "summarized"
+    assert made.chat("/compact") == "Not compressed: a hook refused it."
+    session = made.context_compressor.session_id
+    assert made.context_compressor.ledger.open("default", session).entries == ()
+    assert (host.for_model("aux"), host.refused) == ([], [])
+
+
+def test_a_hook_of_the_host_adds_to_the_request_for_a_summary(host: LocalProvider) -> None:
+    """Its context goes to the summarizer; a command that fails has neither said nor refused it;
+    a hook may talk to the agent itself."""
+    told: list[Any] = []
+
+    def hook(data: Any) -> HookResult:
+        told.append((data.extra, made.chat("Write down what matters, in one line.")))
+        return HookResult(additional_context="Name every berth.")
+
+    registry = HookRegistry()
+    registry.register_function(BEFORE, hook)
+    registry.register_command(BEFORE, "echo Name no ship; exit 1")
+    made = agent(host, OPENAI, context(host, summary_instructions="Keep codes."), hooks=registry)
+    chat(made, [turn(n) for n in range(12)])
+    asked = host.for_model("aux")
+    assert len(asked) == len(told) > 0
+    assert all("Keep codes.\nName every berth." in one.text for one in asked)
+    assert "Name no ship" not in asked[0].text
+    assert all(answer for _, answer in told)
+    (numbers, _), *_ = told
+    assert numbers["tokens"] > numbers["trigger"] > numbers["target"]
+    assert (numbers["to_summarize"] > 0, numbers["forced"]) == (True, False)
+    assert host.refused == []
 
 
 @pytest.mark.parametrize("mode", ["chat", "achat", "iter_stream"])
@@ -244,7 +297,8 @@ TALKED = [
 def test_slash_commands_need_no_request_of_the_agent(
     host: LocalProvider, path: str, mode: str
 ) -> None:
-    """`/status`, `/compact`, `/new`, `/resume`: answered, recorded nowhere, sent to no model."""
+    """`/status`, `/compact`, `/undo`, `/new`, `/resume`: answered, recorded nowhere, sent to no
+    model."""
     made = agent(host, path, context(host))
     MODES[mode](made, [turn(n) for n in range(8)])
     sent, recorded = len(of_agent(host)), len(made.chat_history)
@@ -252,8 +306,14 @@ def test_slash_commands_need_no_request_of_the_agent(
     (status,) = MODES[mode](made, ["/status"])
     assert "of 6.0k (full)" in status
     (told,) = MODES[mode](made, ["/compact the harbour dues"])
-    assert LINE.fullmatch(told)
-    assert "(system 0," not in told
+    line, became = told.split("\n")
+    assert LINE.fullmatch(line)
+    assert "(system 0," not in line
+    done = re.fullmatch(
+        r"(\d+) messages summarized by (?:openai/)?aux; (\d+) messages kept verbatim. "
+        r"/undo takes it back\.",
+        became,
+    )
     (asked,) = host.for_model("aux")
     assert "the harbour dues" in asked.text
     session = made.context_compressor.session_id
@@ -263,6 +323,20 @@ def test_slash_commands_need_no_request_of_the_agent(
     MODES[mode](made, [turn(8)])
     assert made.context_compressor.context_status == "summarized"
     assert len(host.for_model("aux")) == 1
+    before = of_agent(host)[-1].messages
+    summary = next(message for message in before if is_framed(message))
+
+    # Taken back, the messages are sent again, also over the mark; not again once there is none.
+    (back,) = MODES[mode](made, ["/undo"])
+    assert back.startswith(f"Taken back: {done[1]} messages (")
+    MODES[mode](made, [turn(9), turn(10)])
+    sent_again = of_agent(host)[-1].messages
+    assert len(sent_again) == len(before) - 1 + int(done[1]) + 4
+    assert summary not in sent_again
+    assert made.context_compressor.status().tokens > 0.8 * 0.75 * WINDOW
+    assert len(host.for_model("aux")) == 1
+    assert MODES[mode](made, ["/undo"]) == ["Nothing to take back."]
+    assert host.refused == []
 
     (new,) = MODES[mode](made, ["/new"])
     assert new == f"New session {made.context_compressor.session_id}"
@@ -283,6 +357,25 @@ def test_other_slashes_are_words(host: LocalProvider) -> None:
     agent(host, PATHS[0], name="Bob").chat("/status")
     said = dict.fromkeys(record.messages[-1]["content"] for record in of_agent(host))
     assert list(said) == ["/usr/bin is full", "/status"]
+
+
+@pytest.mark.parametrize("mode", ["iter_stream", "achat"])
+def test_the_context_is_told_by_part(host: LocalProvider, mode: str) -> None:
+    """What the next request takes, tool schemas and all, and the largest messages by their tool."""
+    host.answer_with(Worker(1, parallel=2, tool="look_up", arguments=numbered, answer="Noted."))
+    made = agent(host, OPENAI, context(host, recall=False), tools=[look_up])
+    MODES["iter_stream"](made, [turn(n) for n in range(16)])
+    use = made.context_compressor.context_use()
+    (told,) = MODES[mode](made, ["/context"])
+    lines = dict(re.findall(r"^([a-z ]{14}) +(-?[\d.]+k?)", told, re.M))
+    assert [name.rstrip() for name in lines] == list(use.parts)
+    assert told.startswith(f"{use.used / 1000:.1f}k of 6.0k (")
+    assert use.messages["summaries"] > 0
+    assert re.search(r"^\[\d+\] +\d+  tool look_up$", told, re.M)
+    MODES["iter_stream"](made, [turn(16)])
+    counted = made.context_compressor.engine().tokens.message({"role": "user", "content": turn(16)})
+    asked = next(r for r in of_agent(host) if turn(16) == r.messages[-1]["content"])
+    assert asked.prompt_tokens == use.used + counted
 
 
 def test_pruning_counts_no_output_that_a_summary_stands_for(host: LocalProvider) -> None:
@@ -320,6 +413,7 @@ def test_compacting_by_masks_alone_is_told(host: LocalProvider, mode: str) -> No
     MODES["iter_stream"](made, [turn(3)])
     (told,) = MODES[mode](made, ["/compact"])
     assert re.match(r"Compressed [\d.]+k → [\d.]+k \(system [1-9]\d+, summary 0,", told)
+    assert re.search(r"\n[1-9]\d* outputs masked; [1-9]\d* messages kept verbatim\.", told)
     assert made.context_compressor.context_status == "masked"
     assert made.context_compressor.last_result.newly_masked > 0
     assert host.for_model("aux") == []

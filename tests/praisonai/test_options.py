@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,8 @@ from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 
 from praison_compressor import CompressorConfig, ConfigError, install, uninstall
 from praison_compressor.praisonai import CompressorContext
+from praison_compressor.testing import LocalProvider
+from tests.helpers.hosting import OPENAI, agent, chat, context, turn
 
 SUMMARIZE = OptimizerStrategy.SUMMARIZE
 
@@ -164,12 +167,26 @@ def test_what_cannot_work_is_an_error_at_once_and_no_key_is_shown() -> None:
     uninstall()
 
 
+def test_an_agents_summaries_are_asked_for_by_a_prompt_of_ones_own(host: LocalProvider) -> None:
+    """The template is the whole request; the focus of `/compact` stands where it says."""
+    prompt = "For the auditors: {instructions}\n{earlier}\n{transcript}\nIn {words} words."
+    talked = agent(host, OPENAI, context(host, summary_prompt=prompt))
+    chat(talked, [*map(turn, range(8)), "/compact the harbour dues"])
+    (asked,) = host.for_model("aux")
+    (only,) = asked.messages
+    assert only["content"].startswith("For the auditors: Keep most of all what concerns this: the")
+    assert "<transcript>\n[user]\nTurn 1: " in only["content"]
+    assert only["content"].endswith("</transcript>\nIn 141 words.")
+    assert talked.context_compressor.last_result.summary_method == "model"
+
+
 @pytest.mark.parametrize(
     ("given", "named"),
     [
         ({"axiliary_model": "aux"}, "axiliary_model"),
         ({"target_ratio": 7}, "target_ratio"),
         ({"tool_policies": "keep_some"}, "keep_some"),
+        ({"summary_prompt": "Be brief: {transcript}"}, "{earlier}"),
     ],
 )
 def test_a_bad_option_in_a_dictionary_ends_no_turn(
@@ -179,3 +196,28 @@ def test_a_bad_option_in_a_dictionary_ends_no_turn(
     config = made({"strategy": "summarize", **given}).context_compressor.config
     assert config == CompressorConfig(model=config.model, recall=False)
     assert named in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "set_to", "limit"),
+    [
+        ({}, 16_000, sys.maxsize),
+        ({"large_result_share": None}, 16_000, 16_000),
+        ({"auto_compact": False}, 16_000, 16_000),
+        ({"tool_output_max": 2_000}, 16_000, 16_000),
+        ({}, 5_000, 5_000),
+    ],
+)
+def test_the_host_cuts_results_only_where_told_to(
+    here: None, options: dict[str, Any], set_to: int, limit: int
+) -> None:
+    """By a limit of the user's own, or where nothing is archived at once; as before, once we go."""
+    agent = made(CompressorContext(**options))
+    assert agent.tool_output_limit == 16_000
+    agent.tool_output_limit, body = set_to, "one word, " * 20_000
+    assert agent.context_compressor is not None
+    assert agent.tool_output_limit == limit
+    whole = agent._truncate_tool_output("read_file", body, "call_1") == body
+    assert whole is (limit == sys.maxsize)
+    uninstall()
+    assert agent.tool_output_limit == set_to

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
@@ -31,6 +32,7 @@ from tests.helpers.hosting import (
 from tests.helpers.provider import strict_provider
 
 HALF = 3_000
+TOO_LONG = Failure(400, "Input is too long for requested model.", "invalid_request_error")
 
 
 @pytest.fixture(autouse=True)
@@ -88,20 +90,52 @@ def test_finished_tools_do_not_run_again(host: LocalProvider, path: str) -> None
     assert all("nine ledgers of Lisbon" in r.text for r in of_agent(host))
 
 
+@pytest.mark.parametrize(("told", "learned"), [(6_000, 3_000), (96_000, 3_000)])
 @pytest.mark.parametrize("path", PATHS)
-def test_a_refusal_without_numbers_halves_the_window(host: LocalProvider, path: str) -> None:
-    """A provider that only says that it was too long is believed."""
+def test_a_refusal_without_numbers_halves_the_window(
+    host: LocalProvider, path: str, told: int, learned: int
+) -> None:
+    """A provider that only says that it was too long is believed, as often as it takes."""
 
     def answer(asked: Asked) -> Reply | Failure:
-        if len(asked.text) > 12_000:
-            return Failure(400, "Input is too long for requested model.", "invalid_request_error")
-        return Reply("Noted.")
+        return TOO_LONG if len(asked.text) > 12_000 else Reply("Noted.")
 
     host.set_window(100_000)
     host.answer_with(answer)
-    made = agent(host, path, context(host))
+    made = agent(host, path, context(host, context_window=told))
     assert [made.chat(turn(n)) for n in range(16)] == ["Noted."] * 16
-    assert made.context_compressor.engine().config.context_window == 3_000
+    assert made.context_compressor.engine().config.context_window == learned
+
+
+@pytest.mark.parametrize("path", EVERY_PATH)
+def test_where_nothing_fits_nobody_else_cuts(
+    host: LocalProvider, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A provider that refuses every view: the host neither cuts the transcript in our place nor
+    begins the turn again, whose tools would run twice."""
+    runs: list[str] = []
+
+    def look_up(topic: str) -> str:
+        """Look a topic up.
+
+        Args:
+            topic: what
+        """
+        runs.append(topic)
+        return f"{topic}: " + turn(1, words=12)
+
+    worker = Worker(9, tool="look_up", arguments=lambda tool, nth: {"topic": f"t{nth}"})
+    words = "Your input exceeds the context window of this model."
+    too_long = Failure(400, words, "invalid_request_error", "context_length_exceeded")
+    host.answer_with(lambda asked: too_long if len(runs) == 3 else worker(asked))
+    made = agent(host, path, context(host), tools=[look_up])
+    with contextlib.suppress(Exception):
+        assert made.chat("Find the nine ledgers of Lisbon.") is None
+    assert runs == ["t0", "t1", "t2"]
+    refused = [record for record in of_agent(host) if record.status == 400]
+    assert 1 <= len(refused) <= 12
+    assert all("nine ledgers of Lisbon" in record.text for record in refused)
+    assert not any("shrank prompt" in line or "emergency" in line for line in caplog.messages)
 
 
 def test_room_for_an_answer_that_nobody_asked_for(host: LocalProvider) -> None:

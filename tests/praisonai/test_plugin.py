@@ -1,9 +1,10 @@
-"""Switched on by the host's own configuration: entry point, environment, file, YAML."""
+"""Switched on by the host's own configuration: entry point, environment, file; no line of code."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from praison_compressor.testing import LocalProvider, Recorded, Worker
 
 ROOT = Path(__file__).parents[2]
 ENTRY_POINT = "praison-compressor = praison_compressor.praisonai.plugin:plugin"
@@ -39,13 +42,20 @@ def elsewhere(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def told(folder: Path, script: str, **environment: str) -> Any:
-    """What a process of its own says: the host loads plugins once in a process."""
+def ran(folder: Path, script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A script that ends well."""
+    done = called(folder, "-c", textwrap.dedent(script), **environment)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def called(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A process of its own, for the host loads plugins once in a process."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PRAISON", "OPENAI"))}
     path = os.pathsep.join([str(folder / "site"), str(ROOT)])
     variables = {"PYTHONPATH": path, "HOME": str(folder), "OPENAI_API_KEY": "sk", **environment}
-    done = subprocess.run(
-        [sys.executable, "-c", SAY + textwrap.dedent(script)],
+    return subprocess.run(
+        [sys.executable, *words],
         cwd=folder,
         env={**kept, **variables},
         capture_output=True,
@@ -53,8 +63,18 @@ def told(folder: Path, script: str, **environment: str) -> Any:
         timeout=600,  # what hangs ends; a busy machine imports litellm in a minute
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+
+
+def told(folder: Path, script: str, **environment: str) -> Any:
+    """What such a process says in its last line."""
+    done = ran(folder, SAY + textwrap.dedent(script), **environment)
     return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def configured(folder: Path, text: str) -> None:
+    """The host's file of that folder."""
+    (folder / ".praisonai").mkdir()
+    (folder / ".praisonai" / "config.yaml").write_text(textwrap.dedent(text))
 
 
 ONE = 'print(json.dumps(asked("summarize")))'
@@ -80,9 +100,14 @@ def test_the_environment_switches_it_on(
 
 def test_options_from_the_hosts_file(elsewhere: Path) -> None:
     """`.praisonai/config.yaml` switches it on and gives defaults, which an agent may overrule."""
-    (elsewhere / ".praisonai").mkdir()
-    (elsewhere / ".praisonai" / "config.yaml").write_text(
-        "plugins:\n  praison-compressor:\n    auxiliary_model: aux\n    protect_last_n_tokens: 77\n"
+    configured(
+        elsewhere,
+        """
+        plugins:
+          praison-compressor:
+            auxiliary_model: aux
+            protect_last_n_tokens: 77
+        """,
     )
     script = """
         own = asked({"strategy": "summarize", "protect_last_n_tokens": 99})
@@ -111,3 +136,203 @@ def test_it_can_be_switched_off_and_on_again(elsewhere: Path) -> None:
     """
     said = told(elsewhere, script, PRAISONAI_PLUGINS="praison-compressor")
     assert said == [True, False, "ContextManager", True]
+
+
+# ---------------------------------------------------------------- agents that say nothing
+
+TALK = """
+from praisonaiagents import Agent
+
+def look_up(topic: str) -> str:
+    "Look a topic up."
+    return topic
+
+def talk(name, words, turns, **more):
+    agent = Agent(instructions=f"You are {name}.", output="silent", **more)
+    for turn in range(turns):
+        agent.chat(f"Turn {turn}: " + "the ledger and the order of its rows " * words)
+"""
+
+
+def last_of(provider: LocalProvider, name: str) -> Recorded:
+    """The last request of the agent of that name; a summary's is another's."""
+    system = f"You are {name}."
+    theirs = [r for r in provider.requests if system in str(r.messages[0].get("content"))]
+    return theirs[-1]
+
+
+@pytest.mark.parametrize("switch", ["praison-compressor", "true"])
+def test_a_plain_agent_is_compressed_where_the_plugin_is_on(
+    elsewhere: Path, provider: LocalProvider, switch: str
+) -> None:
+    """No option, no `context=`: a conversation of 180,000 tokens goes on in a window of 128,000."""
+    provider.answer_with(Worker(answer="Noted."))
+    script = TALK + 'talk("plain", 3_750, 6)'
+    ran(elsewhere, script, PRAISONAI_PLUGINS=switch, OPENAI_BASE_URL=provider.base_url)
+    assert provider.refused == []
+    last = last_of(provider, "plain")
+    assert "Turn 0" in last.text
+    assert "Turn 5" in last.text
+    assert 30_000 < last.prompt_tokens < 100_000
+
+
+def test_who_says_otherwise_is_left_alone(elsewhere: Path, provider: LocalProvider) -> None:
+    """With the file's options: `True`, tools and an option alone name no strategy; `False`, another
+    strategy and a configuration of the host's do."""
+    configured(
+        elsewhere,
+        """
+        plugins:
+          praison-compressor:
+            context_window: 4000
+            output_reserve: 500
+        """,
+    )
+    script = """
+        from praisonaiagents.context.models import ContextConfig
+        talk("plain", 60, 12)
+        talk("a-clerk", 60, 12, tools=[look_up])
+        talk("on", 60, 12, context=True)
+        talk("choosy", 60, 12, context={"protect_last_n_tokens": 600})
+        talk("off", 60, 12, context=False)
+        talk("another", 60, 12, context="sliding_window")
+        talk("a-host", 60, 12, context=ContextConfig())
+    """
+    ran(elsewhere, TALK + textwrap.dedent(script), OPENAI_BASE_URL=provider.base_url)
+    sizes = {
+        name: last_of(provider, name).prompt_tokens
+        for name in ("plain", "a-clerk", "on", "choosy", "off", "another", "a-host")
+    }
+    compressed = {name for name, tokens in sizes.items() if tokens < 3_500}
+    assert compressed == {"plain", "a-clerk", "on", "choosy"}, sizes
+
+
+def test_the_environments_strategy_says_otherwise(elsewhere: Path) -> None:
+    """`PRAISONAI_CONTEXT_STRATEGY` names it for all that name none."""
+    script = "print(json.dumps([asked(None), asked(True), asked({}), asked('summarize')]))"
+    on = {"PRAISONAI_PLUGINS": "true"}
+    told_all = told(elsewhere, script, **on, PRAISONAI_CONTEXT_STRATEGY="summarize")
+    assert told_all == [DEFAULT] * 4
+    told_none = told(elsewhere, script, **on, PRAISONAI_CONTEXT_STRATEGY="truncate")
+    assert told_none == [None, None, None, DEFAULT]
+
+
+def test_installing_in_code_takes_nothing_from_the_plugin(elsewhere: Path) -> None:
+    """An agent with a `CompressorContext` installs; the plain ones beside it stay compressed, and
+    without the plugin `install()` reaches none of them."""
+    script = """
+        from praison_compressor import install
+        from praison_compressor.praisonai import CompressorContext
+        install()
+        states = [asked(None), asked(CompressorContext(auxiliary_model="aux"))["auxiliary_model"]]
+        print(json.dumps([*states, asked(None)]))
+    """
+    assert told(elsewhere, script) == [None, "aux", None]
+    assert told(elsewhere, script, PRAISONAI_PLUGINS="true") == [DEFAULT, "aux", DEFAULT]
+
+
+@pytest.mark.parametrize(
+    ("switch", "text", "said"),
+    [
+        ("praison_compressor", "", "no plugin 'praison_compressor' (did you mean"),
+        ("other, Praison-Compresor", "", "no plugin 'praison-compresor' (did you mean"),
+        ("", "plugins: {enabled: [praison_compressor]}", "no plugin 'praison_compressor' (did"),
+        ("", "plugins: {praison_compressor: {background: true}}", "no plugin 'praison_compressor'"),
+        (
+            "",
+            "plugins: {praison-compressor: {protect_last_tokens: 9}}",
+            "no option 'protect_last_tokens' (did you mean 'protect_last_n_tokens'?)",
+        ),
+        ("", "plugins: {praison-compressor: {token_floor: -1}}", "token_floor=-1: expected"),
+    ],
+)
+def test_what_is_misspelled_is_said(elsewhere: Path, switch: str, text: str, said: str) -> None:
+    """On stderr of a program that makes an agent, with the nearest right name."""
+    configured(elsewhere, text)
+    done = ran(elsewhere, SAY + "asked(None)", PRAISONAI_PLUGINS=switch)
+    assert said in done.stderr
+    assert done.stderr.count(said) == 1
+
+
+@pytest.mark.parametrize("switch", ["praison-compressor", "something_else", "true"])
+def test_what_is_spelled_right_is_not_commented_on(elsewhere: Path, switch: str) -> None:
+    """Nor another plugin's name."""
+    configured(elsewhere, "plugins: {another: {depth: 3}}")
+    assert (
+        "did you mean" not in ran(elsewhere, SAY + "asked(None)", PRAISONAI_PLUGINS=switch).stderr
+    )
+
+
+# ---------------------------------------------------------------- doctor
+
+
+def diagnosed(folder: Path, **environment: str) -> tuple[int, dict[str, tuple[str, str]]]:
+    """Its exit code, and by check the state and what a person reads."""
+    done = called(folder, "-m", "praison_compressor", "doctor", "--json", **environment)
+    checks = json.loads(done.stdout)["checks"]
+    lines = {c["name"]: (c["state"], f"{c['found']} -> {c['remedy']}") for c in checks}
+    return done.returncode, lines
+
+
+def test_doctor_proves_that_a_plain_agent_is_compressed(
+    elsewhere: Path, provider: LocalProvider
+) -> None:
+    """With the file's options and the model that such an agent has; the proof leaves the machine as
+    it was, and asks neither the agent's provider nor the auxiliary model."""
+    configured(
+        elsewhere,
+        f"""
+        plugins:
+          praison-compressor:
+            context_window: 20000
+            auxiliary_model: openai/aux
+            auxiliary_api_base: {provider.base_url}
+        defaults:
+          model: gpt-4.1
+          base_url: {provider.base_url}
+          memory: true
+        """,
+    )
+    before = sorted(elsewhere.rglob("*"))
+    code, checks = diagnosed(elsewhere, OPENAI_BASE_URL=provider.base_url)
+    state, plugin = checks["plugin"]
+    assert (code, state) == (0, "ok")
+    assert "switched on, with context_window, auxiliary_model, auxiliary_api_base" in plugin
+    assert str(elsewhere / ".praisonai" / "config.yaml") in plugin
+    state, agents = checks["agents"]
+    assert state == "ok"
+    assert (
+        "every Agent() that names no other strategy is compressed: by gpt-4.1 above 12,000"
+        in agents
+    )
+    whole, sent = re.findall(r"of ([\d,]+) was sent as ([\d,]+)", agents)[0]
+    assert int(whole.replace(",", "")) > 20_000 > 2 * int(sent.replace(",", ""))
+    assert provider.requests == []
+    assert sorted(elsewhere.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("switch", "text", "state", "said"),
+    [
+        ("", "", "ok", "registered, not switched on"),
+        ("praison_compressor", "", "fail", "did you mean 'praison-compressor'?"),
+        ("", "plugins:\n  praison-compressor:\n", "fail", "praison-compressor: {enabled: true}"),
+        ("", "plugins: [praison-compressor]", "fail", "the host wants a mapping"),
+        ("", "plugin: {praison-compressor: {}}", "fail", "did you mean 'plugins'?"),
+        ("", "plugins: {\tpraison", "fail", "no YAML or TOML that can be read"),
+        ("", "plugins: {praison-compressor: {windows: 9}}", "fail", "no option 'windows'"),
+    ],
+)
+def test_doctor_says_what_does_nothing(
+    elsewhere: Path, switch: str, text: str, state: str, said: str
+) -> None:
+    """Also where the host loads no plugin, so that no program of the user's could say it."""
+    configured(elsewhere, text)
+    script = """
+        from dataclasses import asdict
+        from praison_compressor.cli.doctor import CHECKS, CompressorConfig
+        (check,) = (check for check in CHECKS if check.__name__ == "_plugin")
+        print(json.dumps(asdict(check(CompressorConfig()))))
+    """
+    found = told(elsewhere, script, PRAISONAI_PLUGINS=switch)
+    assert (found["state"], said in found["found"]) == (state, True), found

@@ -82,6 +82,51 @@ def test_a_loop_that_is_compressed_can_look_back_at_once(
     assert {record.status for record in of_agent(host)} == {200}
 
 
+def export_ledger(year: int) -> str:
+    """Export all entries of a year.
+
+    Args:
+        year: which one
+    """
+    return "\n".join(f"{year} entry {n}: {n * 7919 % 100_003} crowns" for n in range(13_000))
+
+
+def asks_for_the_middle(asked: Any) -> Reply:
+    """Exports, looks for an entry of the middle, reads it by the reference that was found."""
+    results = [m["content"] for m in asked.messages if m["role"] == "tool"]
+    steps = [
+        Call("export_ledger", {"year": 1871}),
+        Call(SEARCH, {"query": "entry 6500", "limit": 1}),
+    ]
+    if len(results) < 2:
+        return Reply(calls=(steps[len(results)],))
+    if len(results) == 2:
+        reference = results[1].partition("[s")[2].partition("]")[0]
+        return Reply(calls=(Call(READ, {"reference": f"s{reference}"}),))
+    return Reply("Read: " + results[2])
+
+
+@pytest.mark.parametrize("mode", ["chat", "achat"])
+@pytest.mark.parametrize("path", EVERY_PATH)
+def test_one_giant_result_costs_no_conversation(host: LocalProvider, path: str, mode: str) -> None:
+    """200,000 tokens for a window of 32,000: archived at once, a line of its middle is found and
+    read in the same turn, and no model writes anything."""
+    host.set_window(32_000)
+    host.answer_with(asks_for_the_middle)
+    made = agent(host, path, context(host, context_window=32_000), tools=[export_ledger])
+    (answer,) = MODES[mode](made, ["How much was entry 6500 of 1871?"])
+    assert "1871 entry 6500: 71958 crowns" in answer
+    assert {record.status for record in host.requests} == {200}
+    assert max(record.prompt_tokens for record in host.requests) < 6_000
+    assert host.for_model("aux") == []
+    ours = made.context_compressor
+    held = ours.ledger.open("default", ours.session_id).entries
+    assert [entry.segment.kind for entry in held] == ["excerpt"]
+    assert held[0].segment.source_tokens > 150_000
+    uninstall()
+    assert made.tool_output_limit == 16_000
+
+
 @pytest.mark.parametrize("path", PATHS)
 def test_the_tools_come_with_the_first_compression_and_never_twice(
     host: LocalProvider, path: str

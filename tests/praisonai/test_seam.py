@@ -27,8 +27,7 @@ from praisonaiagents import ExecutionConfig
 
 from praison_compressor import uninstall
 from praison_compressor.ledger.recall import SEARCH
-from praison_compressor.praisonai import installed, seam
-from praison_compressor.praisonai.install import REPLACED, _part
+from praison_compressor.praisonai import installed, seams, selector
 from praison_compressor.testing import Summarizer, Worker
 from tests.helpers import hosting
 from tests.helpers.hosting import EVERY_PATH, MODES, OPENAI, WINDOW
@@ -149,10 +148,10 @@ def test_a_module_of_another_shape_is_no_seam(monkeypatch: pytest.MonkeyPatch) -
     """A host that has the name and not the thing is served by what is replaced in it."""
     other = ModuleType("praisonaiagents.context.selector")
     monkeypatch.setitem(sys.modules, other.__name__, other)
-    assert seam.find() is None
+    assert selector.find() is None
     other.__dict__.update(register_context_selector=print, remove_context_selector=print)
     other.__dict__.update(in_turn=print, SelectionBudget=type("Budget", (), {}))
-    assert seam.find() is None
+    assert selector.find() is None
 
 
 # ------------------------------------------------------------ on the patched host
@@ -197,8 +196,8 @@ def cell(path: str, mode: str, window: int = WINDOW) -> dict[str, Any]:
 
 def changed_by_install() -> dict[str, Any]:
     """What `install` and `uninstall` do to the host's classes."""
-    for row in REPLACED:
-        _part(row.owner)
+    for row in seams.REPLACED:
+        seams._resolved(row.owner)
     with (
         tempfile.TemporaryDirectory() as folder,
         pytest.MonkeyPatch.context() as patch,
@@ -210,12 +209,13 @@ def changed_by_install() -> dict[str, Any]:
             told = list(_warned(hosting.agent(provider, hosting.OPENAI, "summarize")))
         after = names()
     uninstall()
-    host = seam.find()
+    host = selector.find()
+    added = sorted(key for key in during if key not in before and _same_class(key, before))
     return {
         "host": praisonaiagents.__file__,
         "replaced": [key for key in before if during[key] is not before[key]],
-        "added": sorted(key for key in during if key not in before and _same_class(key, before)),
-        "left": [[key for key in after if key in during and key not in before], host._resolvers],
+        "added": added,
+        "left": [[key for key in added if key in after], host._resolvers],
         "command": told,
         "installed": installed() is not None,
     }
@@ -232,9 +232,9 @@ def _warned(agent: Any) -> Iterator[str]:
     records: list[logging.LogRecord] = []
     handler = logging.Handler()
     handler.emit = records.append  # type: ignore[method-assign]
-    seam.log.addHandler(handler)
+    selector.log.addHandler(handler)
     agent.chat("/compact")
-    seam.log.removeHandler(handler)
+    selector.log.removeHandler(handler)
     yield from (record.getMessage().partition(",")[0] for record in records)
 
 

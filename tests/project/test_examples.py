@@ -159,14 +159,33 @@ def test_the_research_agent_tells_when_its_conversation_was_compressed(
 
 
 def test_the_library_example_needs_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
-    """No agent and no model: the view is smaller, and the error and the task are still in it."""
+    """No agent and no model: what was said, done and found is told whole, and printed."""
     result = example("no_model").main()
     assert result.summary_method == "static"
     assert result.tokens_after < result.tokens_before / 2
-    shown = str(result.messages)
-    assert "Never touch shelf Q" in shown
-    assert "PermissionError: shelf Q is leased" in shown
-    assert "to send" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    for told in (
+        "Never edit prices.py: the order desk writes it.",
+        "edited (edit_file): orders.py",
+        "AssertionError: 22799 != 22800",
+        "python -m unittest -q test_orders -> ok",
+        *(f"= ORD-{n} for pier {n % 12}: {n % 7 + 2} desks." for n in range(4102, 4118)),
+    ):
+        assert told in shown
+    assert "Look at" in shown
+
+
+@pytest.mark.parametrize("name", ["coding_agent", "research_agent"])
+@pytest.mark.parametrize("arguments", [[], ["no/such/folder"]], ids=["none", "wrong"])
+def test_an_example_that_is_called_wrongly_says_how_it_is_called(
+    name: str, arguments: list[str], provider: LocalProvider
+) -> None:
+    """In its usage, without a traceback."""
+    command = [sys.executable, str(EXAMPLES / f"{name}.py"), *arguments]
+    environment = environment_of(provider)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"usage: {name}.py")
 
 
 def test_the_own_facts_example_keeps_what_its_field_needs(

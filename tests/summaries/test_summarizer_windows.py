@@ -15,6 +15,7 @@ from praison_compressor import (
     SummarizerUnavailable,
     TokenCounter,
 )
+from praison_compressor.messages import text_of
 from praison_compressor.summaries.retries import LearnedWindows
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply
 from tests.helpers.hosting import LITELLM, agent, context, turn
@@ -59,6 +60,21 @@ def test_the_window_that_a_refusal_names_is_learned(small: LocalProvider) -> Non
     assert max(r.prompt_tokens for r in small.requests if not r.refused) > 0.5 * REAL
     ours.compress_sync(session(140), force=True)
     assert len(small.refused) == 1
+
+
+def test_a_prompt_of_ones_own_is_all_that_is_asked(small: LocalProvider) -> None:
+    """For each part and for merging them, and with earlier summaries: no word of ours beside it."""
+    prompt = "Fasse zusammen. {instructions}\n{earlier}\n{transcript}\n{words} Wörter, als {{}}."
+    ours = at(small, summary_prompt=prompt, summary_instructions="Codes!")
+    for turns in (60, 140):
+        assert ours.compress_sync(session(turns), session_id="s").summary_method == "model"
+    asked = [text_of(message) for r in small.requests for message in r.messages]
+    assert len(asked) == len(small.requests) > 4
+    assert all(text.startswith("Fasse zusammen. Codes!\n") for text in asked)
+    assert all(text.endswith("\n525 Wörter, als {}.") for text in asked)
+    assert {"Merge these", "do not repeat them"} <= {
+        said for said in ("Merge these", "do not repeat them") if said in "".join(asked)
+    }
 
 
 def test_a_model_that_refuses_everything_is_left_after_a_few_tries() -> None:

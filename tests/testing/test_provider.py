@@ -15,7 +15,7 @@ import pytest
 from praisonaiagents import Agent
 
 import praison_compressor.testing as testing
-from praison_compressor import TokenCounter
+from praison_compressor import TokenCounter, uninstall
 from praison_compressor.testing import Asked, Call, Failure, LocalProvider, Reply, Worker
 from tests.helpers.provider import strict_provider
 
@@ -240,10 +240,16 @@ def test_a_provider_starts_on_a_free_port_and_leaves_nothing_behind() -> None:
         assert ask(one).choices[0].message.content == "Done."
 
 
-def test_the_documented_example_runs() -> None:
-    """What stands in the package's docstring is asserted as it stands there."""
+def test_the_documented_example_runs_and_can_fail() -> None:
+    """As it stands in the package's docstring; and not without what it tests."""
     (example,) = re.findall(r"```python\n(.*?)```", testing.__doc__ or "", re.S)
-    exec(compile(example, "praison_compressor.testing", "exec"), {})
+    without = example.replace("context=CompressorContext(context_window=8_000)", "context=False")
+    try:
+        exec(compile(example, "praison_compressor.testing", "exec"), {})
+        with pytest.raises(AssertionError):
+            exec(compile(without, "praison_compressor.testing", "exec"), {})
+    finally:
+        uninstall()
 
 
 def test_another_protocol_may_be_spoken_beside_chat_completions() -> None:

@@ -45,7 +45,8 @@ def test_what_is_too_large_is_named() -> None:
         {"role": "user", "content": "Look."},
         *step("a", "word " * 9_000, "read_log", path="x.log"),
     ]
-    ours = ContextCompressor(CompressorConfig(model="gpt-4o", context_window=8_000))
+    whole = CompressorConfig(model="gpt-4o", context_window=8_000, large_result_share=None)
+    ours = ContextCompressor(whole)
     with pytest.raises(BudgetTooSmall, match=r"messages\[3\] with 9\d{3}, the result of read_log"):
         ours.compress_sync(messages)
     with pytest.raises(BudgetTooSmall, match=r"messages\[1\] with \d+, of the role user"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
 
 import pytest
 
@@ -267,3 +268,146 @@ def test_what_a_host_hangs_on_a_message_does_not_stop_its_mask(tmp_path):
     assert result.context_status == "masked"
     assert {m["cache_control"] for m in masks_of(result.messages)} == {str(object)}
     assert kept.verify() == []
+
+
+# ---------------------------------------------------------------- results that are too large
+
+
+def lines(count: int, name: str = "a") -> str:
+    return "\n".join(f"line {n} of {name}: value {n * 7919 % 100_003}" for n in range(1, count))
+
+
+def asked(*results: str, name: str = "read_file"):
+    """One question, and the unanswered results of as many parallel calls."""
+    calls = [step(f"call_{n}", body, name, part=n) for n, body in enumerate(results)]
+    together = {**calls[0][0], "tool_calls": [each[0]["tool_calls"][0] for each in calls]}
+    return [{"role": "user", "content": "Look."}, together, *(each[1] for each in calls)]
+
+
+def left_out(text: str) -> str:
+    """The line that stands for what is not shown."""
+    return next(line for line in text.split("\n") if line.startswith("[… lines "))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [lines(4_000), json.dumps(lines(4_000)), "words of one line, " * 8_000, "x" * 200_000],
+    ids=["lines", "a JSON literal, as hosts send it", "one line", "one word"],
+)
+def test_a_result_that_is_too_large_is_archived_at_once(body):
+    """Its ends stay word for word, the rest is read by the reference between them, and the view
+    begins alike ever after."""
+    said = json.loads(body) if body.startswith('"') else body
+    ours = ContextCompressor(config(recall=True), summarizer=(model := Model()))
+    messages = asked(body)
+    result = ours.compress_sync(messages)
+    head, told, tail = text_of(result.messages[-1]).partition(
+        left_out(text_of(result.messages[-1]))
+    )
+    assert (result.context_status, result.newly_masked, model.requests) == ("masked", 1, [])
+    assert said.startswith(head.rstrip("\n"))
+    assert said.endswith(tail.lstrip("\n"))
+    assert 700 < len(head) + len(tail) < 5_000
+    assert result.tokens_after < 600
+    reference, _, last = told.partition('archive("')[2].partition('"')[0].rpartition("-")
+    read = "".join(ours.read(f"{reference}-{last}").split("\n")[2:4])
+    middle = said[len(head.rstrip("\n")) :].lstrip("\n")
+    assert middle.replace("\n", "").startswith(read[:60])
+    assert len(read) > 20
+    assert ours.verbatim(result.messages) == messages
+    talk = [{"role": "assistant", "content": "Seen."}, {"role": "user", "content": "And now?"}]
+    assert ours.compress_sync([*messages, *talk]).messages == [*result.messages, *talk]
+
+
+def test_results_of_one_step_share_the_window():
+    """Each is below the share; together they would burst it."""
+    ours = ContextCompressor(config())
+    result = ours.compress_sync(asked(*(lines(100, f"r{n}") for n in range(8)), "small"))
+    assert result.tokens_before > 8_000
+    assert result.tokens_after < 6_000 / 2
+    assert (result.masked, text_of(result.messages[-1])) == (8, "small")
+    assert ours.store.open("default", ours.session_id).entries[7].segment.kind == "excerpt"
+
+
+@pytest.mark.parametrize(
+    "options", [{"large_result_share": None}, {"tool_policies": {"read_*": "keep"}}]
+)
+def test_a_large_result_stays_whole_where_told_to(options):
+    """By the option, or by the policy of its tool; there it fits, and nothing is said."""
+    ours = ContextCompressor(config(context_window=60_000, **options))
+    messages = asked(lines(1_400))
+    assert ours.compress_sync(messages).messages == messages
+    by_default = ContextCompressor(config(context_window=60_000))
+    assert by_default.compress_sync(messages).context_status == "masked"
+    with pytest.raises(ConfigError, match="large_result_share"):
+        config(large_result_share=1.5)
+
+
+def test_an_excerpt_is_found_after_a_restart_and_hides_secrets(tmp_path):
+    """In a store on disk, by another process's compressor; a secret at the cut is whole in none."""
+    secret = "PASSWORD=" + "tr0ub4dor-and-3" * 12
+    body = "\n".join(f"{n}: {secret}" for n in range(2_000))
+    url = str(tmp_path / "ledger.db")
+    views = []
+    for _ in range(2):
+        ours = ContextCompressor(config(recall=True, store_url=url))
+        views.append(ours.compress_sync(asked(body), session_id="s").messages)
+        assert ours.store.verify() == []
+        assert "tr0ub4" not in ours.read("s1.1:900-910", session_id="s")
+        ours.close()
+    assert views[0] == views[1]
+    assert "tr0ub4" not in str(views[0][-1])
+    assert "[secret:" in text_of(views[0][-1])
+    without = ContextCompressor(config(store_url=url))
+    told = left_out(text_of(without.compress_sync(asked(body), session_id="s").messages[-1]))
+    assert "archive" not in told
+    assert told.partition(" tokens")[0] == left_out(text_of(views[0][-1])).partition(" tokens")[0]
+
+
+def test_an_old_excerpt_becomes_a_line_and_then_a_part_of_a_summary():
+    """As every other result; what is written of it is written from the whole."""
+    ours = ContextCompressor(config(), summarizer=(model := Model()))
+    messages = [*asked(lines(800)), *outputs(22)[1:]]
+    kinds = set()
+    for end in range(3, len(messages) + 1):
+        if messages[end - 1]["role"] in ("user", "tool"):
+            view = ours.compress_sync(messages[:end]).messages
+            kinds.add(text_of(view[2])[:8])
+            assert check(view) == []
+    assert {"line 1 o", "[masked]"} <= kinds
+    talk = [
+        {"role": "assistant", "content": "so it goes " * 2_000},
+        {"role": "user", "content": "?"},
+    ]
+    result = ours.compress_sync([*messages, {"role": "user", "content": "Well?"}, *talk])
+    assert result.summary_method == "model"
+    assert "line 799 of a" in model.requests[-1]
+    assert ours.verbatim(result.messages)[: len(messages)] == messages
+
+
+@pytest.mark.parametrize("options", [{"background": True}, {"extends": False}, {"preview": True}])
+def test_a_large_result_is_no_burden_whichever_way_it_is_asked(options):
+    """In the background it is archived at once; what is not recorded names no archive."""
+    background = options.pop("background", False)
+    ours = ContextCompressor(config(recall=True, background=background), summarizer=Model())
+    messages = [*outputs(14), *asked(lines(4_000))]
+    if options.pop("preview", False):
+        assert ours.preview(messages).tokens < 8_000
+        assert ours.store.open("default", ours.session_id).entries == ()
+        return
+    result = ours.compress_sync(messages, **options)
+    assert result.tokens_after < 6_000
+    assert ("archive(" in left_out(text_of(result.messages[-1]))) is background
+    ours.close()
+
+
+@pytest.mark.parametrize("turns", [0, 30])
+def test_the_hook_refuses_an_excerpt_while_the_window_takes_the_whole(turns):
+    """As every compression; what the window does not take is made to fit all the same."""
+    vetoing = ContextCompressor(config(context_window=60_000), before_compression=lambda _: False)
+    messages = [*outputs(turns, words=600), *asked(lines(1_400))][1 if turns else 0 :]
+    refused = vetoing.compress_sync(messages)
+    assert (refused.messages == messages) is (turns == 0)
+    assert refused.vetoed
+    assert refused.tokens_after < 52_000
+    assert vetoing.store.open("default", vetoing.session_id).entries == ()

@@ -5,24 +5,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+import re
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ...messages import Message, text_of, tool_calls_of
 from ...messages.display import excerpt
 from ...tokens.counter import TokenCounter
+from ...tokens.models import input_price
 from ...view.frame import is_framed, unframe
 from ..options import command, flag
-from ..terminal import Answer, Line, Panel, Piece, Table, number
+from ..terminal import Answer, Line, Panel, Piece, Table, money, number
 
 if TYPE_CHECKING:
     from .agent import Demo, Outcome, Sent
 
-COLUMNS = 120
-"""Of a message's or a summary's text."""
-
-ENDS = 6
-"""Messages shown at either end of a long list."""
+WIDTH = 38
+"""Of each half of a picture."""
 
 STYLES = {"masked": "bold cyan", "summarized": "bold yellow"}
 
@@ -31,9 +32,11 @@ STYLES = {"masked": "bold cyan", "summarized": "bold yellow"}
 def demo(static: Annotated[bool, flag("--static", "Summaries without a model.")] = False) -> Answer:
     """Watch a real agent outgrow its window and go on: no key, no network.
 
-    A praisonaiagents Agent reads Python's standard library with its tools. Its model is a local
-    server with scripted answers, as strict as a real provider: it refuses a request over its
-    window, and answers from nothing but what it is shown.
+    A praisonaiagents Agent reads a harbour's logs with its tools. Its model is a local server with
+    scripted answers, as strict as a real provider: it refuses a request over its window, and tells
+    of what it is asked last only what it is shown.
+
+    $ praison-compressor demo --static
     """
     # It needs the host and a server: the other commands do not wait for them.
     from .agent import Demo
@@ -46,25 +49,35 @@ def _shown(playing: Demo) -> Iterator[Piece]:
     yield f"A model that takes {number(playing.window)} tokens, on this machine. Starting ..."
     tokens = TokenCounter(playing.model)
     sent: list[Sent] = []
+    pictured: set[str | None] = {None}
     for outcome in playing.turns():
         yield ""
         yield Line(f"You: {outcome.user}", "bold")
         yield _requests(outcome, playing.window)
         for one in outcome.sent:
-            if one.done:
-                title = f"request {one.number}, before: {number(one.tokens_before)} tokens"
-                yield Panel(title, _listed(one.before, tokens), "red")
-                title = f"request {one.number}, sent: {number(one.tokens)} tokens"
-                yield Panel(title, _listed(one.view, tokens), "green")
-        yield Line(f"Agent: {outcome.answer}", "green")
+            if one.done not in pictured:
+                pictured.add(one.done)
+                yield Line(f"Request {one.number}, the first that is {one.done}:", "bold")
+                yield from picture(one, tokens)
+        yield Line(f"Agent: {excerpt(outcome.answer, 100)}", "green")
         sent += outcome.sent
+    yield ""
+    yield Line(f"The last question was asked with request {outcome.sent[0].number}:", "bold")
+    yield from picture(outcome.sent[0], tokens)
+    yield from (
+        Panel("its summary", unframe(message), "yellow")
+        for message in outcome.sent[0].view
+        if is_framed(message)
+    )
+    yield _checked(outcome.check)
     yield from _closing(sent, playing)
 
 
 def _requests(outcome: Outcome, window: int) -> Table:
     rows: list[tuple[str | int, ...]] = []
     for one in outcome.sent:
-        remarks = [one.done, "would not fit whole" if one.tokens_whole > window else None]
+        waited = f"{one.done} in {one.compression['seconds']:.2f} s" if one.compression else None
+        remarks = [waited, "would not fit whole" if one.tokens_whole > window else None]
         if one.refused:
             remarks = [f"refused: {excerpt(one.refused, 60)}"]
         rows.append((*one.numbers.values(), "; ".join(filter(None, remarks))))
@@ -72,24 +85,59 @@ def _requests(outcome: Outcome, window: int) -> Table:
     return Table(columns, rows, [STYLES.get(one.done or "", "") for one in outcome.sent])
 
 
-def _listed(messages: Sequence[Message], tokens: TokenCounter) -> str:
-    """A line for each message near an end; the text of a summary below its own."""
-    lines, skipped = [f"{len(messages)} messages"], 0
+# ---------------------------------------------------------------- a request as a picture
+
+
+def picture(one: Sent, tokens: TokenCounter) -> Iterator[str]:
+    """The whole transcript beside what was sent of it, line by line."""
+    halves = (("whole", one.whole, one.tokens_whole), ("sent", one.view, one.tokens))
+    left, right = (
+        [
+            f"{name}: {len(messages)} messages, {number(size)} tokens",
+            "\u2500" * WIDTH,
+            *_listed(messages, tokens),
+        ]
+        for name, messages, size in halves
+    )
+    for a, b in itertools.zip_longest(left, right, fillvalue=""):
+        yield f"{a:<{WIDTH}}  {b}".rstrip()
+
+
+def _listed(messages: Sequence[Message], tokens: TokenCounter) -> Iterator[str]:
+    """A line for each message near an end, and for each heading of a summary."""
+    skipped = 0
     for index, message in enumerate(messages):
-        if ENDS <= index < len(messages) - ENDS and not is_framed(message):
+        framed = is_framed(message)
+        if FIRST <= index < len(messages) - LAST and not framed:
             skipped += 1
             continue
         if skipped:
-            lines.append(f"... {skipped} more messages")
+            yield f"...{'':<13}{skipped} more messages"
             skipped = 0
         calls = [f"{call.name}({call.arguments})" for call in tool_calls_of(message)]
-        said = excerpt(" ".join([*calls, text_of(message)]), COLUMNS)
-        name = "summary" if is_framed(message) else str(message.get("role"))
-        lines.append(f"{name:<9} {number(tokens.message(message)):>6}  {said}")
-        if is_framed(message):
-            told = filter(str.strip, unframe(message).split("\n"))
-            lines += [f"{'':<17} | {excerpt(line, COLUMNS)}" for line in told]
-    return "\n".join(lines)
+        said = [excerpt(" ".join([*calls, text_of(message)]), WIDTH - 16)]
+        if framed:
+            headings = re.findall(r"^## (.+)", unframe(message), re.MULTILINE)
+            said = textwrap.wrap(", ".join(headings), WIDTH - 16) or ["one paragraph"]
+        name = "summary" if framed else str(message.get("role"))
+        yield f"{name:<9}{number(tokens.message(message)):>6} {said[0]}"
+        yield from (f"{'':<16}{line}" for line in said[1:])
+
+
+FIRST, LAST = 4, 2
+"""Messages shown at either end of a long list."""
+
+
+# ---------------------------------------------------------------- what it came to
+
+
+def _checked(found: Mapping[str, Any]) -> Line:
+    """What the last question shows: where the answer was, and whether it is the log's."""
+    where = "what was sent still held it"
+    if not found["in_view"]:
+        where = f"what was sent no longer held it, the agent found it with {found['found_by']}"
+    right = "that is what the log says" if found["right"] else "the log says otherwise"
+    return Line(f"The answer: {where}; {right}.", "green" if found["right"] else "red")
 
 
 def _closing(sent: Sequence[Sent], playing: Demo) -> Iterator[str]:
@@ -98,27 +146,56 @@ def _closing(sent: Sequence[Sent], playing: Demo) -> Iterator[str]:
     over = sum(one.tokens_whole > playing.window for one in sent)
     whole, largest = max(one.tokens_whole for one in sent), max(one.tokens for one in sent)
     calls = playing.summary_requests
-    by = f"{calls} calls to the summarizer's model" if calls else "static: no model was asked"
+    asked = f"{calls} calls to the summarizer's model" if calls else "static: no model was asked"
     yield ""
     yield (
         f"{len(sent)} requests, {refused} refused. Compressed {len(done) - done.count(None)} times:"
         f" {done.count('masked')} by masking old tool outputs, {done.count('summarized')} by a "
-        f"summary ({by})."
+        f"summary ({asked})."
     )
     yield (
         f"The transcript grew to {number(whole)} tokens; the largest request had {number(largest)} "
         f"of {number(playing.window)}. Without compression {over} requests would have been refused."
     )
+    totals = _totals(sent, playing)
+    yield (
+        f"Wait: {totals['seconds']:.2f} s for all compressions. Prefix kept: "
+        f"{number(totals['cached_tokens'])} of the {number(totals['sent_tokens'])} tokens sent "
+        "began an earlier request too: a provider's cache serves them."
+    )
+    yield (
+        f"Cost: the summaries {money(totals['cost'])} at the listed price of {playing.model}; what "
+        f"was not sent would have been {money(totals['cost_saved'])}."
+    )
     yield "Next: praison-compressor compress FILE, or Agent(context=CompressorContext())."
 
 
+def _totals(sent: Sequence[Sent], playing: Demo) -> dict[str, Any]:
+    """The wait in seconds, the tokens, and the cost in dollars of all requests."""
+    paid = [one.compression for one in sent if one.compression]
+    left_out = sum(one.tokens_whole - one.tokens for one in sent)
+    return {
+        "seconds": sum(each["seconds"] for each in paid),
+        "sent_tokens": sum(one.tokens for one in sent),
+        "cached_tokens": sum(one.cached for one in sent),
+        "cost": sum(each["cost"] or 0.0 for each in paid),
+        "cost_saved": left_out * (input_price(playing.model) or 0.0),
+    }
+
+
 def _value(playing: Demo) -> dict[str, Any]:
-    turns = []
+    turns, sent = [], list[Any]()
     for outcome in playing.turns():
         requests = [
             {**one.numbers, "compressed": one.done, "refused": one.refused, "view": one.view}
             for one in outcome.sent
         ]
+        sent += outcome.sent
         turns.append({"user": outcome.user, "answer": outcome.answer, "requests": requests})
-    summaries = playing.summary_requests
-    return {"window": playing.window, "summary_requests": summaries, "turns": turns}
+    return {
+        "window": playing.window,
+        "summary_requests": playing.summary_requests,
+        "turns": turns,
+        "check": outcome.check,
+        "totals": _totals(sent, playing),
+    }

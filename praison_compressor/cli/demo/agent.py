@@ -6,16 +6,16 @@ it is shown, the summarizer's takes notes. No key, no network.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from ...messages import Message, text_of
+from ...config import Event
+from ...ledger.recall import SEARCH
+from ...messages import Message, text_of, tool_calls_of
 from ...summaries.prompts import INSTRUCTIONS
 from ...testing import Asked, Call, LocalProvider, Recorded, Reply
 from ...view.frame import is_framed
@@ -26,8 +26,42 @@ MODEL = "gpt-4"
 
 WINDOW = 8_192
 
-LINES = 60
-"""Of a module, in one read."""
+# ---------------------------------------------------------------- the harbour's logs
+
+SHIPS = ("Otter", "Heron", "Juno", "Swan", "Kestrel", "Ann", "Dolphin", "Iris", "Pilot", "Wren")
+GOODS = ("tea", "salt", "timber", "wool", "slate", "oranges", "iron")
+MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+)
+LINES = 56
+"""Of a log in a month, two a day."""
+FACT = "01-23 Marigold, 14 crates of tea: mast broken, towed in by the Otter"
+"""A line of one log; what the last question asks for."""
+
+
+def log_of(name: str) -> list[str]:
+    """The lines of a log: the same everywhere, so that the demonstration's figures are too."""
+    if name not in ("pier-1", "pier-2", "pier-3"):
+        return [f"FileNotFoundError: no log {name!r}"]
+    pier = int(name[-1])
+    lines = []
+    for n in range(LINES * len(MONTHS)):
+        late = f", {n % 5 + 1} h late" if n % 29 == 0 else ""
+        ship, goods = SHIPS[(n * pier + n // 7) % len(SHIPS)], GOODS[(n + pier) % len(GOODS)]
+        day = f"{n // LINES + 1:02}-{n // 2 % 28 + 1:02}"
+        lines.append(f"{day} {ship}, {(n * 11 + pier) % 60 + 3} crates of {goods}{late}")
+    if pier == 3:
+        lines[44] = FACT
+    return lines
 
 
 # ---------------------------------------------------------------- the conversation
@@ -40,41 +74,41 @@ class Turn:
     user: str
     calls: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     answer: str = ""
-    recalls: tuple[str, ...] = ()
-    """Regular expressions: the model adds what it finds of them in what it is shown."""
+    wanted: str = ""
+    """Words of a line: the model tells it, where it is shown it, else looks into the archive."""
 
 
-def _reading(module: str, blocks: int) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+def _reading(log: str, months: int) -> tuple[tuple[str, Mapping[str, Any]], ...]:
     """A search and some reads, as an agent goes about it."""
-    reads = (("read_lines", {"module": module, "start": 1 + LINES * n}) for n in range(blocks))
-    return (("search", {"module": module, "word": "def "}), *reads)
+    reads = (("read_month", {"log": log, "month": month}) for month in range(1, months + 1))
+    return (("search", {"log": log, "word": "late"}), *reads)
+
+
+def _question(number: int, month: str) -> Turn:
+    """A question that is answered with what one read gives."""
+    entries = log_of("pier-3")[LINES * (number - 1) : LINES * number]
+    return Turn(
+        f"What came to pier-3 in {month}?",
+        (("read_month", {"log": "pier-3", "month": number}),),
+        "\n- ".join([f"Pier-3 in {month}: {len(entries)} ships.", *entries]),
+    )
 
 
 SCRIPT = (
     Turn(
-        "I am porting a small command-line tool and need to know how the standard library splits "
-        "and quotes text: read shlex, textwrap, csv and getopt. I collect the answers for a "
-        "report in notes/quoting.md, and our linter's rule QX-417 forbids regular expressions.",
+        "I write the harbour's yearly report in notes/harbour.md: read the logs of pier-1 and "
+        "pier-2, then I ask you about pier-3. Rule QX-417: no captain's name goes into it.",
         (
-            *_reading("shlex", 5),
-            ("read_lines", {"module": "textwarp", "start": 1}),
-            *_reading("textwrap", 5),
-            *_reading("csv", 5),
-            *_reading("getopt", 3),
+            *_reading("pier-1", 4),
+            ("read_month", {"log": "peer-2", "month": 1}),
+            *_reading("pier-2", 4),
         ),
-        "shlex runs a state machine over the characters, textwrap cuts long words where "
-        "break_long_words says so, csv.Sniffer guesses a dialect, and getopt stops at the first "
-        "argument without a dash. On the way I met: ",
-        (r"No module named '\w+'",),
+        "Both piers: most ships bring tea, salt or timber, and every 29th entry is late.",
     ),
+    *(_question(number, month) for number, month in enumerate(MONTHS, 1)),
     Turn(
-        "Change of plan: lines of 96 columns, not 80. How does json escape text?",
-        (("search", {"module": "json.encoder", "word": "ESCAPE"}),),
-        "By the tables ESCAPE_DCT and ESCAPE_ASCII in json.encoder.",
-    ),
-    Turn(
-        "Before you write: which file did I ask for, which rule applies, and how many columns?",
-        recalls=(r"notes/quoting\.md", r"QX-\d+", r"\b96\b"),
+        "Before you write: one ship came to pier-3 with a broken mast. Which, and who towed her?",
+        wanted="mast broken, towed in",
     ),
 )
 
@@ -89,55 +123,57 @@ def answer(asked: Asked) -> Reply:
     ids = (str(message.get("tool_call_id")) for message in asked.messages)
     made = [int(found[1]) for id in ids if (found := re.fullmatch(rf"call_{place}_(\d+)", id))]
     done = max(made, default=-1) + 1
-    if done < len(turn.calls):
-        tool, arguments = turn.calls[done]
+    calls = turn.calls
+    told = re.search(rf"\d\d-\d\d [^\n\\]*{turn.wanted or '$^'} by the \w+", asked.text)
+    if turn.wanted and told is None:
+        calls = ((SEARCH, {"query": turn.wanted}),)
+    if done < len(calls):
+        tool, arguments = calls[done]
         return Reply(calls=(Call(tool, arguments, id=f"call_{place}_{done}"),))
-    shown = asked.text.replace(turn.user, "")
-    matches = [re.search(pattern, shown) for pattern in turn.recalls]
-    recalled = "; ".join("I no longer know" if m is None else m.group(0) for m in matches)
-    return Reply(turn.answer + recalled)
+    if turn.wanted:
+        return Reply("I no longer know." if told is None else f"The log says: {told.group(0)}.")
+    return Reply(turn.answer)
 
 
 def take_notes(asked: Asked) -> Reply:
-    """The summarizer's model: what was said, which calls were made, what went wrong."""
+    """The summarizer's model: what was said, what was answered or called, what went wrong."""
     shown = asked.last_user
-    said = re.findall(r"^\[user\]\n(.+)$", shown, re.MULTILINE)
-    calls = re.findall(r"^(?:\[calls )?(search|read_lines)\]? (\{.+\})$", shown, re.MULTILINE)
-    errors = dict.fromkeys(re.findall(r"\w+Error: [\w ']+", shown))
-    lines = ["## Goal and constraints", *said, "## Done", *(" ".join(call) for call in calls)]
-    return Reply("\n".join([*lines, "## Errors and fixes", *errors]))
+    calls = re.findall(r"^(?:\[calls )?(search|read_month)\]? (\{.+\})$", shown, re.MULTILINE)
+    notes = {
+        "Goal": re.findall(r"^\[user\]\n(.+)$", shown, re.MULTILINE),
+        "Done": [
+            *re.findall(r"^\[assistant\]\n(.+)$", shown, re.MULTILINE),
+            *(" ".join(call) for call in calls),
+        ],
+        "Errors": [*dict.fromkeys(re.findall(r"\w+Error: [\w ']+", shown))],
+    }
+    return Reply(
+        "\n".join("\n".join([f"## {name}", *said]) for name, said in notes.items() if said)
+    )
 
 
 # ---------------------------------------------------------------- the tools
 
 
-def search(module: str, word: str) -> str:
-    """Search a module of the standard library for a word.
+def search(log: str, word: str) -> str:
+    """Search the log of a pier for a word.
 
     Args:
-        module: the module's name
+        log: the log's name
         word: what to look for
     """
-    lines = enumerate(_source(module), 1)
-    return "\n".join(f"{number}: {line}" for number, line in lines if word in line)
+    return "\n".join(line for line in log_of(log) if word in line)
 
 
-def read_lines(module: str, start: int) -> str:
-    """Read sixty lines of a module of the standard library.
+def read_month(log: str, month: int) -> str:
+    """Read a month in the log of a pier.
 
     Args:
-        module: the module's name
-        start: the first line
+        log: the log's name
+        month: 1 to 10
     """
-    lines = _source(module)[start - 1 : start - 1 + LINES]
-    return "\n".join(f"{number}: {line}" for number, line in enumerate(lines, start))
-
-
-def _source(module: str) -> list[str]:
-    spec = importlib.util.find_spec(module)
-    if spec is None or not spec.origin:
-        return [f"ModuleNotFoundError: No module named {module!r}"]
-    return Path(spec.origin).read_text(encoding="utf-8").splitlines()
+    lines = log_of(log)
+    return "\n".join(lines[LINES * (month - 1) : LINES * month] or lines[:1])
 
 
 # ---------------------------------------------------------------- what happens
@@ -149,18 +185,17 @@ class Sent:
 
     number: int
     whole: list[Message]
-    """The transcript at that point."""
-    before: list[Message]
-    """The view of the request before, with what is new: sent, had nothing been compressed now."""
+    """The transcript at that point, as the host has it."""
     view: list[Message]
     """What was sent."""
     tokens_whole: int
-    tokens_before: int
     tokens: int
     """With the tool schemas, as the provider counted."""
     cached: int
     """Of them, tokens of messages that begin the request before too."""
     refused: str | None
+    compression: Mapping[str, Any] | None
+    """What was done for this request, as the event of its commit tells; None for nothing."""
 
     @property
     def numbers(self) -> dict[str, Any]:
@@ -177,9 +212,9 @@ class Sent:
     @property
     def done(self) -> str | None:
         """What this request is the first to show: "masked", "summarized", or None for nothing."""
-        if self.before == self.view:
+        if self.compression is None:
             return None
-        return "masked" if len(self.before) == len(self.view) else "summarized"
+        return "summarized" if self.compression["method"] else "masked"
 
 
 @dataclass(frozen=True)
@@ -190,6 +225,18 @@ class Outcome:
     answer: str
     sent: list[Sent]
 
+    @property
+    def check(self) -> dict[str, Any]:
+        """Of the last turn: whether the line asked for was in the view, and in the answer."""
+        calls = {call.name for message in self.sent[-1].view for call in tool_calls_of(message)}
+        return {
+            "fact": FACT,
+            "in_view": any(FACT in text_of(message) for message in self.sent[0].view),
+            "in_transcript": any(FACT in text_of(message) for message in self.sent[0].whole),
+            "found_by": SEARCH if SEARCH in calls else None,
+            "right": FACT in self.answer,
+        }
+
 
 class Demo:
     """The agent at work; `turns` yields each turn when it is over."""
@@ -198,7 +245,9 @@ class Demo:
 
     def __init__(self, *, static: bool = False) -> None:
         self._static = static
-        self._last: Sent | None = None
+        self._requests = 0
+        self._compressions: dict[int, Mapping[str, Any]] = {}
+        """By how many requests the provider had when it was committed."""
         self.summary_requests = 0
         """Sent to the summarizer's model so far."""
 
@@ -209,63 +258,65 @@ class Demo:
             address = dict.fromkeys(("OPENAI_BASE_URL", "OPENAI_API_BASE"), provider.base_url)
             with mock.patch.dict(os.environ, {**OFFLINE, **address}), unlogged():
                 # Imported here: the host reads the environment when it is first imported.
-                from ...praisonai import uninstall
+                from ...praisonai import install, uninstall
 
+                def hear(event: Event) -> None:
+                    if event.name == "committed":
+                        self._compressions[len(provider.requests)] = event.data
+
+                install()
                 try:
                     agent = self._agent()
+                    agent.context_compressor.subscribe(hear)
                     for turn in SCRIPT:
-                        provider.forget()
+                        first = len(provider.requests)
                         said = str(agent.chat(turn.user))
-                        yield Outcome(turn.user, said, list(self._sent(agent, provider.requests)))
+                        sent = [*self._sent(agent, first, provider.requests[first:])]
+                        yield Outcome(turn.user, said, sent)
                 finally:
                     uninstall()
 
     def _agent(self) -> Any:
         from praisonaiagents import Agent, ExecutionConfig
 
-        from ...praisonai import CompressorContext
-
         return Agent(
-            name="reader",
-            instructions="You review Python code. Look things up with your tools before you "
+            name="harbour",
+            instructions="You keep a harbour's books. Look things up with your tools before you "
             "answer, and be brief.",
             llm=MODEL,
-            tools=[search, read_lines],
-            context=CompressorContext(
-                context_window=WINDOW,
-                protect_last_n_tokens=1_500,
-                # Without a model's summary the static one stands in.
-                llm_summarize=not self._static,
-            ),
+            tools=[search, read_month],
+            context={
+                "strategy": "summarize",
+                "context_window": WINDOW,
+                "protect_last_n_tokens": 1_500,
+                # False: the static summary stands in for the model's.
+                "llm_summarize": not self._static,
+            },
             execution=ExecutionConfig(max_iter=60, max_tool_calls_per_turn=60),
             output="silent",
         )
 
-    def _sent(self, agent: Any, records: Sequence[Recorded]) -> Iterator[Sent]:
+    def _sent(self, agent: Any, first: int, records: Sequence[Recorded]) -> Iterator[Sent]:
         compressor = agent.context_compressor
         engine = compressor.engine()
         count = engine.tokens.messages
-        for record in records:
+        for place, record in enumerate(records, first):
             view = record.messages
             if _asks_for_summary(view):
                 self.summary_requests += 1
                 continue
+            self._requests += 1
             whole = engine.verbatim(view, session_id=compressor.session_id)
-            last = self._last
-            before = whole if last is None else [*last.view, *whole[len(last.whole) :]]
-            beside = record.prompt_tokens - count(view)
-            self._last = Sent(
-                number=1 if last is None else last.number + 1,
+            yield Sent(
+                number=self._requests,
                 whole=whole,
-                before=before,
                 view=view,
-                tokens_whole=count(whole) + beside,
-                tokens_before=count(before) + beside,
+                tokens_whole=record.prompt_tokens + count(whole) - count(view),
                 tokens=record.prompt_tokens,
                 cached=record.cached_tokens,
                 refused=record.error if record.refused else None,
+                compression=self._compressions.get(place),
             )
-            yield self._last
 
 
 def _asks_for_summary(messages: Sequence[Message]) -> bool:

@@ -15,23 +15,13 @@ import typer
 from markupsafe import Markup
 
 from ...compressor.context_compressor import ContextCompressor
+from ...errors import SessionNotFound, StoreUnavailable
 from ...ledger.memory import MemoryStore
 from ...messages.display import clean, when
 from ...tokens.counter import TokenCounter
-from ..options import (
-    Conversation,
-    ForModel,
-    KeepTokens,
-    Place,
-    Window,
-    Writer,
-    command,
-    config_of,
-    option,
-    window_of,
-)
+from ..options import Conversation, OfFile, Place, command, option, with_window
 from ..sessions import family
-from ..terminal import Answer, number, unlogged
+from ..terminal import Answer, Unusable, money, number, unlogged
 from ..transcripts import put, read_one
 from .life import Life, life_of_session, life_of_transcript
 
@@ -42,37 +32,28 @@ def report(
         str,
         typer.Argument(metavar="SESSION|FILE", help="A session of the store, or a transcript."),
     ],
-    writer: Writer,
+    config: OfFile,
     place: Place,
     out: Annotated[str, option("--out", "FILE", "The page to write.")] = "report.html",
-    for_model: ForModel = None,
-    window: Window = None,
-    keep_tokens: KeepTokens = None,
     conversation: Conversation = None,
 ) -> Answer:
     """Write one page, complete in itself, that shows the life of a session.
 
     Context size over time with each compression, each summary beside the messages it stands for
     and the facts it holds, masked outputs, lineage, cost. A transcript is sent again as it grew,
-    with these options, to the compressor only: without --model no model is asked.
+    with these options, to the compressor only: without --auxiliary-model no model is asked.
+
+    $ praison-compressor report talk.jsonl --window 32k --out page.html
     """
     is_file = os.path.isfile(what)  # never raises, whatever a session is called
     with unlogged():
         if is_file:
-            config = config_of(
-                writer,
-                model=for_model,
-                context_window=window_of(window, for_model),
-                protect_last_n_tokens=keep_tokens,
-                namespace=place.namespace,
-            )
             # Not the user's store: a report leaves no session behind.
-            compressor = ContextCompressor(config, store=MemoryStore())
+            compressor = ContextCompressor(with_window(config), store=MemoryStore())
             messages = read_one(what, conversation)
             life = life_of_transcript(messages, compressor, title=Path(what).name)
         else:
-            with place.open() as store:
-                life = life_of_session(store, place.namespace, what, TokenCounter(for_model))
+            life = _of_session(what, place, TokenCounter(config.model))
     put(out, render(life), source=what if is_file else "-")
     value = {
         "out": out,
@@ -86,6 +67,17 @@ def report(
     return Answer(value, [f"Written to {out}; compressions: {number(life.compressions)}"])
 
 
+def _of_session(name: str, place: Place, tokens: TokenCounter) -> Life:
+    """The life of a stored session; what is named like a file and is none is a missing file."""
+    try:
+        with place.open() as store:
+            return life_of_session(store, place.namespace, name, tokens)
+    except (SessionNotFound, StoreUnavailable) as error:
+        if os.sep not in name and not name.endswith((".json", ".jsonl")):
+            raise
+        raise Unusable(f"{name}: there is no such file, nor a session that can be read") from error
+
+
 # ---------------------------------------------------------------- the page
 
 
@@ -96,7 +88,7 @@ def render(life: Life) -> str:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(clean=clean, number=number, when=when, share=_share, money=_money)
+    environment.filters.update(clean=clean, number=number, when=when, share=_share, money=money)
     template = environment.from_string(_part("templates/page.html"))
     return template.render(
         life=life,
@@ -129,7 +121,3 @@ def _columns(life: Life) -> dict[str, Any]:
 
 def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.0f} %" if whole else "-"
-
-
-def _money(value: float) -> str:
-    return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"

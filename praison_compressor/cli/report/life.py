@@ -15,7 +15,7 @@ from ...compressor.context_compressor import ContextCompressor
 from ...errors import SessionNotFound
 from ...facts import coverage, extract
 from ...ledger.outlines import in_order
-from ...ledger.segments import Entry, Epoch, Segment, Store, Usage
+from ...ledger.segments import FORGOTTEN, Entry, Epoch, Segment, Store, Usage, in_force
 from ...messages import Message, content_digest, read, text_of
 from ...messages.display import kind_in_words
 from ...summaries.prompts import rendering
@@ -240,7 +240,9 @@ def _collected(store: Store, namespace: str, session_id: str) -> Life:
     # A store for one machine or many knows the whole family; the one in memory only the chain.
     epochs = getattr(store, "tree", store.lineage)(namespace, session_id)
     session = store.open(namespace, session_id)
-    kept = [(n, entry) for n, entry in enumerate(session.entries, 1) if not entry.forgotten]
+    numbered = enumerate(zip(session.entries, in_force(session.entries), strict=True), 1)
+    # What was taken back is paid for, and not shown.
+    kept = [(n, entry) for n, (entry, found) in numbered if found.kind != FORGOTTEN.kind]
     segments = [entry.segment for _, entry in kept]
     cards = [
         _card(n, entry, stands, store.originals(session, entry) or [])
@@ -252,8 +254,8 @@ def _collected(store: Store, namespace: str, session_id: str) -> Life:
         cards=tuple(card for card in cards if card.segment.kind == "summary"),
         masks=tuple(card for card in cards if card.segment.kind != "summary"),
         epochs=tuple(epochs),
-        forgotten=len(session.entries) - len(kept),
-        usage=sum((segment.usage for segment in segments), Usage()),
+        forgotten=sum(entry.forgotten for entry in session.entries),
+        usage=sum((entry.segment.usage for entry in session.entries), Usage()),
     )
 
 

@@ -11,10 +11,11 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, delete, insert, select, text
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, text, update
 
 from ...errors import ConfigError, LedgerCorrupt, StoreUnavailable
 from ...messages import Message, content_digest
+from ..segments import DROPPED, beyond_limit
 from ..words import readable, words
 from .schema import inserting, is_sqlite, links, messages
 
@@ -132,6 +133,9 @@ T = TypeVar("T")
 
 _AT_ONCE = 500  # parameters of one statement
 
+SIZE = func.length(messages.c.body)
+"""Bytes of an original as it is stored; 0: it was dropped, only its name is left."""
+
 
 class Archive:
     """The originals, as one transaction sees them; it carries what else the transaction needs."""
@@ -144,17 +148,20 @@ class Archive:
     def add(self, namespace: str, originals: Sequence[Message]) -> list[int]:
         """Archive what is not there yet; the key of each message, in order."""
         named = [(self.packer.name(content_digest(message)), message) for message in originals]
-        known = self._keys(namespace, [name for name, _ in named])
+        # What was dropped is archived anew.
+        known = self._keys(namespace, [name for name, _ in named], SIZE > 0)
         fresh = {name: message for name, message in named if name not in known}
         if fresh:
             known |= self._insert(namespace, fresh)
         return [known[name] for name, _ in named]
 
-    def _keys(self, namespace: str, names: Iterable[bytes]) -> dict[bytes, int]:
+    def _keys(
+        self, namespace: str, names: Iterable[bytes], *more: ColumnElement[bool]
+    ) -> dict[bytes, int]:
         found: dict[bytes, int] = {}
         for some in batches(dict.fromkeys(names)):
             query = select(messages.c.digest, messages.c.key).where(
-                messages.c.namespace == namespace, messages.c.digest.in_(some)
+                messages.c.namespace == namespace, messages.c.digest.in_(some), *more
             )
             found |= {bytes(row.digest): row.key for row in self.connection.execute(query)}
         return found
@@ -165,12 +172,38 @@ class Archive:
             # In one order for everybody: two writers of the same must not wait in a circle.
             for name in sorted(fresh)
         ]
-        insertion = inserting(self.connection, messages).on_conflict_do_nothing()
+        insertion = inserting(self.connection, messages)
+        insertion = insertion.on_conflict_do_update(
+            index_elements=[messages.c.namespace, messages.c.digest],
+            set_={"body": insertion.excluded.body},
+            where=SIZE == 0,
+        )
         self.connection.execute(insertion, rows)
         known = self._keys(namespace, fresh)
         if self.indexed:
             _add_words(self.connection, {known[name]: m for name, m in fresh.items()})
         return known
+
+    def trim(self, namespace: str, most_bytes: int) -> int:
+        """Drop originals, body and words, until the rest takes so many bytes at most; how many."""
+        mine = messages.c.namespace == namespace
+        total = self.connection.execute(select(func.sum(SIZE)).where(mine)).scalar() or 0
+        if total <= most_bytes:
+            return 0
+        query = select(messages.c.key, SIZE).where(mine, SIZE > 0).order_by(messages.c.key)
+        sizes = {row.key: int(row[1]) for row in self.connection.execute(query)}
+        gone = beyond_limit(sizes, most_bytes)
+        for some in batches(gone):
+            if self.indexed:
+                _remove_words(self.connection, self.get(some))
+            emptied = update(messages).where(messages.c.key.in_(some)).values(body=b"")
+            self.connection.execute(emptied)
+        return len(gone)
+
+    def dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
+        """Which of the originals of these digests were dropped."""
+        named = {self.packer.name(digest): digest for digest in digests}
+        return frozenset(named[name] for name in self._keys(namespace, named, SIZE == 0))
 
     def link(self, entry_key: int, keys: Sequence[int]) -> None:
         """Say which messages, in which order, an entry stands for."""
@@ -206,7 +239,9 @@ class Archive:
         return found
 
     def read(self, row: Any) -> Message:
-        """The message of a row."""
+        """The message of a row; `DROPPED` where its body is gone."""
+        if not row.body:
+            return dict(DROPPED)
         try:
             return load(self.packer.unpack(row.body))
         except LedgerCorrupt as error:
@@ -245,7 +280,7 @@ def _add_words(connection: Connection, found: Mapping[int, Message]) -> None:
             "INSERT INTO compressor_search VALUES (:key, array_to_tsvector(CAST(:words AS text[])))"
             " ON CONFLICT DO NOTHING"  # another writer archived it at the same time
         )
-    connection.execute(text(statement), _words_of(connection, found))
+    _with_words(connection, statement, found)
 
 
 def _remove_words(connection: Connection, found: Mapping[int, Message]) -> None:
@@ -256,11 +291,13 @@ def _remove_words(connection: Connection, found: Mapping[int, Message]) -> None:
             "INSERT INTO compressor_search(compressor_search, rowid, words) "
             "VALUES ('delete', :key, :words)"
         )
-    if found:
-        connection.execute(text(statement), _words_of(connection, found))
+    _with_words(connection, statement, found)
 
 
-def _words_of(connection: Connection, found: Mapping[int, Message]) -> list[dict[str, Any]]:
-    listed = {key: words(readable(message)) for key, message in found.items()}
+def _with_words(connection: Connection, statement: str, found: Mapping[int, Message]) -> None:
+    """Execute it for each message, but for those of which nothing is left to find."""
+    listed = {key: words(readable(m)) for key, m in found.items() if m != DROPPED}
     join = " ".join if is_sqlite(connection) else list
-    return [{"key": key, "words": join(each)} for key, each in listed.items()]
+    rows = [{"key": key, "words": join(each)} for key, each in listed.items()]
+    if rows:
+        connection.execute(text(statement), rows)

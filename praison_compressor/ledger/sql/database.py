@@ -152,6 +152,17 @@ class Database:
             result = connection.exec_driver_sql(statement)
             return list(result.all()) if result.returns_rows else []
 
+    def is_made(self) -> bool:
+        """Whether a ledger was made there; what else may be there is left as it is."""
+        if self.is_sqlite and not os.path.exists(str(self.url.database)):
+            return False
+        engine = create_engine(self.url) if self.is_sqlite else _postgresql(self.url)
+        try:
+            with translated(self.place), engine.connect() as connection:
+                return bool(_about(connection))
+        finally:
+            engine.dispose()
+
     def close(self) -> None:
         """Close the connections of this process."""
         with undivided, self._lock:

@@ -19,7 +19,7 @@ from ..segments import Outline
 from .archive import Archive, batches
 from .database import Database
 from .schema import entries, epochs, is_sqlite, leases, links, messages, sessions
-from .sessions import literals, outline, record, require, standing
+from .sessions import chain, literals, outline, record, require, standing
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +93,18 @@ def erase_message(archive: Archive, namespace: str, target: str) -> Erased:
         archive.remove([key])
     _stale(connection, touched)
     names = _names(connection, touched)
+    for name in names:
+        _drop_if_empty(archive, namespace, name)
     return Erased(segments=tombs, messages=1, sessions=names, still_in=())
+
+
+def _drop_if_empty(archive: Archive, namespace: str, session_id: str) -> None:
+    """Drop the recorded transcript of a session that has no message left but its system prompt."""
+    row = require(archive.connection, namespace, session_id)
+    said = [m for m in literals(outline(archive, row.key) or ()) if not is_system(m)]
+    chained = archive.linked(each.key for each in chain(archive.connection, namespace, row.head))
+    if not said and not any(chained.values()):
+        record(archive, row.key, None)
 
 
 def _message_key(archive: Archive, namespace: str, target: str) -> int | None:

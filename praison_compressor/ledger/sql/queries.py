@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select, text
+from sqlalchemy import Connection, exists, func, select, text
 
 from ...messages import Message, content_digest
+from ..segments import DROPPED
 from ..words import Hit, Place, hits, holds, readable, words
 from .archive import Archive
 from .schema import entries, epochs, is_sqlite, links, messages, sessions
@@ -26,6 +27,20 @@ class SessionInfo:
     """Archived originals, its own."""
     created: float
     updated: float
+
+
+_FORGOTTEN = (
+    (sessions.c.edits > 0)
+    & sessions.c.transcript.is_(None)
+    & ~exists().where(links.c.entry_key == entries.c.key, entries.c.session_key == sessions.c.key)
+)
+"""Sessions of which everything was forgotten: tombstones are left, and a name."""
+
+
+def namespaces_of(connection: Connection) -> list[str]:
+    """The namespaces that have sessions."""
+    query = select(sessions.c.namespace).where(~_FORGOTTEN).distinct()
+    return list(connection.execute(query.order_by(sessions.c.namespace)).scalars())
 
 
 def sessions_of(connection: Connection, namespace: str) -> list[SessionInfo]:
@@ -52,7 +67,7 @@ def sessions_of(connection: Connection, namespace: str) -> list[SessionInfo]:
         )
         .join(root, (root.c.session_key == sessions.c.key) & (root.c.id == sessions.c.id))
         .join(tip, tip.c.key == NEWEST)
-        .where(sessions.c.namespace == namespace)
+        .where(sessions.c.namespace == namespace, ~_FORGOTTEN)
         .order_by(tip.c.key.desc())
     )
     return [SessionInfo(*row) for row in connection.execute(query)]
@@ -65,7 +80,7 @@ def archived(archive: Archive, namespace: str, session_id: str) -> list[Message]
     linked = archive.linked([each.key for each in rows])
     keys = dict.fromkeys(key for each in rows for key in linked[each.key])
     found = archive.get(keys)
-    return [found[key] for key in keys]
+    return [found[key] for key in keys if found[key] != DROPPED]
 
 
 # ---------------------------------------------------------------- searching
@@ -93,7 +108,9 @@ def search(
     places: dict[str, int | str] = {}  # an archived message's key, or the name of a session
     for every in (True, False):  # those with all words; where there is none, those with any
         found = archive.get(_candidates(archive, namespace, wanted, scope, every=every))
-        everything: list[tuple[int | str, Message]] = [*sorted(found.items())]
+        everything: list[tuple[int | str, Message]] = [
+            pair for pair in sorted(found.items()) if pair[1] != DROPPED
+        ]
         if not archived_only:
             everything += [
                 (session.id, message)

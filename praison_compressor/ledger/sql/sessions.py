@@ -20,6 +20,7 @@ from ..segments import (
     Session,
     Usage,
     at_length,
+    standing_for,
 )
 from .archive import Archive, Packer, dump, load
 from .schema import entries, epochs, sessions
@@ -215,7 +216,11 @@ def whole_transcript(archive: Archive, row: Row[Any]) -> list[Message] | None:
     originals = archive.of_entries([rows[n].key for n in recorded if isinstance(n, int)])
     found: list[Message] = []
     for item in recorded:
-        found += originals[rows[item].key] if isinstance(item, int) else (item,)
+        if isinstance(item, int):
+            segment = unsealed(archive.packer, rows[item]).segment
+            found += standing_for(segment, originals[rows[item].key])
+        else:
+            found.append(item)
     return found
 
 

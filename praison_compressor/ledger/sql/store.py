@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,8 +29,8 @@ from .archive import Archive, Codec, codec_of
 from .audit import Fault, audit
 from .database import Database
 from .erasure import Erased, erase_message, erase_session, reclaim
-from .queries import SessionInfo, archived, search, sessions_of
-from .schema import check_names, entries, sessions
+from .queries import SessionInfo, archived, namespaces_of, search, sessions_of
+from .schema import check_names, entries
 from .sessions import family, find, lineage, snapshot, whole_transcript
 from .transfer import export_session, import_session
 from .writing import (
@@ -74,8 +74,12 @@ class SqlStore:
         return f"<{self.place}>"
 
     def is_there(self) -> bool:
-        """Whether its file was made already; of a server it is not asked."""
-        return not self._database.is_sqlite or os.path.exists(str(self._database.url.database))
+        """Whether a ledger was made there already; makes none.
+
+        Raises:
+            StoreUnavailable: it cannot be reached.
+        """
+        return self._database.is_made()
 
     def check(self) -> None:
         """Reach the store; a new one gets its tables.
@@ -133,6 +137,12 @@ class SqlStore:
     def originals(self, session: Session, entry: Entry) -> list[Message] | None:
         return self._database.read(lambda a: _originals(a, session, entry))
 
+    def trim(self, namespace: str, most_bytes: int) -> int:
+        return self._database.write(lambda a: a.trim(namespace, most_bytes))
+
+    def dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
+        return self._database.read(lambda a: a.dropped(namespace, digests))
+
     def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
         return self._database.read(lambda a: lineage(a.connection, namespace, session_id))
 
@@ -161,13 +171,12 @@ class SqlStore:
     # -------------------------------------------------------------- for people
 
     def sessions(self, namespace: str) -> list[SessionInfo]:
-        """The sessions of a namespace, the last used first."""
+        """The sessions of a namespace that were not forgotten whole, the last used first."""
         return self._database.read(lambda a: sessions_of(a.connection, namespace))
 
     def namespaces(self) -> list[str]:
         """The namespaces that have sessions."""
-        query = select(sessions.c.namespace).distinct().order_by(sessions.c.namespace)
-        return self._database.read(lambda a: list(a.connection.execute(query).scalars()))
+        return self._database.read(lambda a: namespaces_of(a.connection))
 
     def tree(self, namespace: str, session_id: str) -> list[Epoch]:
         """All epochs of the session's family, forks included, each after its parent.

@@ -1,5 +1,5 @@
-"""The host's own seam: where it has context selectors (`docs/upstream`), it asks us for the view of
-each request by itself, and no name of it is replaced.
+"""Where the host has context selectors (`docs/upstream`), it asks us for the view of each request
+by itself, and no name of it is replaced.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from . import commands, options
 from .agent_compressor import AgentCompressor
 from .agents import Agents
 from .requests import CHAT, LITELLM_CHAT, RESPONSES, HostRequest
-from .wire import prompt_tokens
+from .wire import is_in_vain, prompt_tokens
 
 log = logging.getLogger(__name__)
 
@@ -36,19 +36,27 @@ def find() -> Any:
     return found if set(_READ.split()) <= set(known) and all(map(callable, parts)) else None
 
 
-def register(host: Any, agents: Agents[AgentCompressor]) -> Callable[[], None]:
-    """Have the host ask us for the agents that asked; returns what takes that back."""
+def register(
+    host: Any, agents: Agents[AgentCompressor], by_default: Callable[[], bool]
+) -> Callable[[], None]:
+    """Have the host ask us for the agents that asked, or name no strategy where that is to be ours;
+    returns what takes that back."""
     selectors: weakref.WeakKeyDictionary[Any, Selector] = weakref.WeakKeyDictionary()
 
     def selector_of(agent: Any) -> Selector | None:
         compressor, known = agents.of(agent), selectors.get(agent)
-        if compressor is not None and (known is None or known.compressor is not compressor):
-            selectors[agent] = Selector(compressor)
-        return None if compressor is None else selectors[agent]
+        if compressor is None:
+            return None
+        compressor.begin_turn()
+        if known is None or known.compressor is not compressor:
+            known = selectors[agent] = Selector(compressor)
+        return known
 
     def resolve(context: Any) -> Callable[[Any], Selector | None] | None:
-        is_ours = agents.are_served and options.read(context) is not None
-        return selector_of if is_ours else None
+        if not agents.are_served:
+            return None
+        is_silent = options.names_none(context) and by_default()
+        return selector_of if is_silent or options.read(context) is not None else None
 
     host.register_context_selector(resolve)
     return lambda: host.remove_context_selector(resolve)
@@ -70,6 +78,11 @@ class Selector:
         self.compressor = compressor
         # Of requests that are under way, and the last: seldom more of one agent.
         self._sent: deque[_Sent] = deque(maxlen=8)
+
+    @property
+    def whole_results(self) -> bool:
+        """Whether results of tools may come whole: the host need not cut them."""
+        return self.compressor.whole_results
 
     def select_context(self, messages: list[Any], model: str, budget: Any) -> list[Any] | None:
         """The view to send in the place of a request's messages, from anywhere."""
@@ -105,7 +118,9 @@ class Selector:
     ) -> Sequence[Message] | None:
         """What to send; None after a refusal that says nothing of what to change."""
         if before is not None:
-            return await self.compressor.aother_view(request, before.view, budget.error)
+            other = await self.compressor.aother_view(request, before.view, budget.error)
+            ends = other is None or is_in_vain(budget.error, budget.attempt, before.view, other)
+            return None if ends else other
         command = commands.read(budget.agent, text_of(request.messages[-1]))
         if command is not None:
             log.warning(

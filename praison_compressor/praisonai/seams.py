@@ -1,0 +1,247 @@
+"""The places of the host that we build on, in two tables: what is replaced and what is read.
+
+`probe` looks at each in the installed host, by its shape and not by the host's version. What we
+cannot do without is `HostMoved`; of the rest only the part that leans on it is left out.
+"""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ..errors import HostMoved
+from . import agents, commands, options, wire
+
+METHOD, COROUTINE, PROPERTY, NEW = "method", "coroutine method", "property", "free name"
+
+
+class Replaced(NamedTuple):
+    """A name of the host that is another thing while we are installed."""
+
+    owner: str
+    """A class, as `module:name` below `praisonaiagents`; the name may be one of its bases'."""
+    name: str
+    why: str
+    needless: str
+    """What in the host would make it needless."""
+    by: Callable[..., Any]
+    """Makes the replacement of what was there before and of our `Agents`."""
+    kind: str = METHOD
+    takes: str = ""
+    """A parameter that it must have, wherever that stands; "**" for any by name."""
+    without: str = ""
+    """What is left out where the name has moved; "" where we cannot do without."""
+
+
+class Read(NamedTuple):
+    """Names of the host that are read or set, not replaced."""
+
+    owner: str
+    """A module, a class or a method, as above."""
+    names: str
+    without: str = ""
+    """As of `Replaced`."""
+
+
+_AGENT, _TEAM = "agent.agent:Agent", "agents.agents:AgentTeam"
+_LLM, _CLIENT = "llm.llm:LLM", "llm.openai_client:OpenAIClient"
+_PARSER = "workflows.yaml_parser:YAMLWorkflowParser"
+
+CLONES = "context= in clones for a channel"
+TEAMS = "context= of an AgentTeam for its members"
+FLOWS = "context: in workflow files"
+ATTRIBUTE = "agent.context_compressor"
+OWN_MODEL = "summaries by the agent's own model"
+SESSIONS = "a ledger beside the host's sessions (memory without store_url)"
+LARGE = "results of more than 16,000 characters whole in the archive"
+COSTS = "the cost of summaries in agent.cost_summary"
+HOOKS = "the host's hooks around a compression"
+
+_TURN = "a turn is known as its agent's; commands are answered without a request"
+_SENT = "every request goes out as the view that fits"
+_SEAM = "one call of a protocol where each client sends a request"
+
+REPLACED = (
+    # Whose turn it is.
+    Replaced(_AGENT, "chat", _TURN, _SEAM, commands.chat, takes="prompt"),
+    Replaced(_AGENT, "achat", _TURN, _SEAM, commands.achat, COROUTINE, "prompt"),
+    Replaced(_AGENT, "_start_stream", _TURN, _SEAM, commands.start_stream, takes="prompt"),
+    # What it sends. Below the host's own recovery from a refusal, which would drop messages.
+    Replaced(_CLIENT, "sync_client", _SENT, _SEAM, wire.client, PROPERTY),
+    Replaced(_CLIENT, "async_client", _SENT, _SEAM, wire.async_client, PROPERTY),
+    Replaced(_LLM, "_call_with_retry", _SENT, _SEAM, wire.call_with_retry, METHOD, "**"),
+    Replaced(_LLM, "_call_with_retry_async", _SENT, _SEAM, wire.acall_with_retry, COROUTINE, "**"),
+    Replaced(_LLM, "_stream_responses_api", _SENT, _SEAM, wire.stream_responses, METHOD, "params"),
+    Replaced(
+        *(_LLM, "_stream_responses_api_async", _SENT, _SEAM, wire.astream_responses),
+        *(COROUTINE, "params"),
+    ),
+    # The host's own management, before a turn and in its tool loop.
+    Replaced(
+        *(_AGENT, "_apply_context_management"),
+        "the host would cut the transcript before a request reaches us",
+        "a context manager that may say: leave the messages as they are",
+        agents.unmanaged,
+        takes="messages",
+    ),
+    Replaced(
+        *(_AGENT, "_truncate_tool_output"),
+        "the host would cut the middle of a long result out for good",
+        "a context manager that may say: leave results as they are",
+        agents.whole_results,
+        takes="output",
+        without=LARGE,
+    ),
+    Replaced(
+        *(_LLM, "_in_loop_compaction"),
+        "the same in a tool loop: its switch is off in turns of ours",
+        "the host asks the agent's context manager there too",
+        *(agents.in_loop_compaction, NEW),
+    ),
+    # Who asks.
+    Replaced(
+        *(_AGENT, "context_compressor", "what a user asks of it", "nothing: it is ours"),
+        *(agents.context_compressor, NEW),
+        without=ATTRIBUTE,
+    ),
+    Replaced(
+        *(_AGENT, "_context_config"),
+        "the host passes it to a clone for a channel, and no agent has it",
+        "Agent keeps its context= under this name",
+        *(agents.context_config, NEW),
+        without=CLONES,
+    ),
+    Replaced(
+        *(_TEAM, "__init__"),
+        "the host gives a team's context= to none of its members",
+        "the host passes a team's context= on",
+        options.team_init,
+        without=TEAMS,
+    ),
+    Replaced(
+        *(_PARSER, "_parse_workflow_data"),
+        "the host takes no bare `context: summarize`, and forgets options of ours",
+        "the parser passes context: on as it stands",
+        options.parse_workflow_data,
+        takes="data",
+        without=FLOWS,
+    ),
+)
+
+BESIDE_SELECTORS = tuple(row for row in REPLACED if row.name == "context_compressor")
+"""All that is put in place where the host has context selectors (`selector`)."""
+
+READ = (
+    Read(_AGENT, "_context_param _context_manager _context_manager_initialized chat_history"),
+    Read(_AGENT, "clear_history execution"),
+    Read("config.feature_configs:ExecutionConfig", "context_compaction"),
+    Read("context.models:ContextConfig", "strategy auto_compact compact_threshold protected_tools"),
+    Read("context.models:ContextConfig", "from_env"),
+    Read(_LLM, "_in_loop_compaction"),
+    Read(f"{_AGENT}.clone_for_channel", "_context_config", CLONES),
+    Read(_TEAM, "agents _context_param", TEAMS),
+    Read(_AGENT, "_using_custom_llm llm_instance _openai_client", OWN_MODEL),
+    Read(_LLM, "_build_completion_params", OWN_MODEL),
+    Read(_AGENT, "_db _session_store _session_id _history_session_id", SESSIONS),
+    Read("session", "get_default_session_store HierarchicalSessionStore", SESSIONS),
+    Read(_AGENT, "_cost_lock _total_cost _total_tokens_in _total_tokens_out", COSTS),
+    Read(_AGENT, "tool_output_limit", LARGE),
+    Read(_AGENT, "_hook_runner", HOOKS),
+    Read("hooks.types", "HookEvent HookInput", HOOKS),
+)
+"""Where one that we cannot do without had moved, nothing would fail: requests would leave an agent
+as if it had not asked. So `install()` refuses."""
+
+ABSENT = object()
+
+
+class Place(NamedTuple):
+    """Where a row of `REPLACED` is in the installed host."""
+
+    row: Replaced
+    holder: Any
+    """The class whose own dictionary has the name, or is to have it."""
+    before: Any
+    """What it holds there; `ABSENT` if nothing."""
+
+
+def probe(rows: Sequence[Replaced] = REPLACED) -> tuple[list[Place], dict[str, str]]:
+    """What may be replaced in the installed host, and each part that is left out, with the reason.
+
+    Raises:
+        HostMoved: a place that we cannot do without is gone or has another shape.
+    """
+    places = [_place(row) for row in rows]
+    lacking: dict[str, str] = {}
+    for part, seam, wanted in (*_misfits(places), *_unread()):
+        if not part:
+            raise HostMoved(f"praisonaiagents.{seam.replace(':', '.')}", wanted)
+        lacking.setdefault(part, f"no {wanted} at {seam.replace(':', '.')}")
+    return [place for place in places if place.row.without not in lacking], lacking
+
+
+def _place(row: Replaced) -> Place:
+    """vars(), not getattr(): a function must come back as the function, a property as itself."""
+    owner = _resolved(row.owner)
+    for holder in getattr(owner, "__mro__", ()):
+        if row.name in vars(holder):
+            return Place(row, holder, vars(holder)[row.name])
+    return Place(row, owner, ABSENT)
+
+
+def _misfits(places: list[Place]) -> Iterator[tuple[str, str, str]]:
+    for row, holder, before in places:
+        if holder is None or not _fits(row, before):
+            wanted = row.kind + (f" with a parameter {row.takes}" if row.takes.isalpha() else "")
+            yield row.without, f"{row.owner}.{row.name}", wanted
+
+
+def _fits(row: Replaced, before: Any) -> bool:
+    if row.kind == NEW or before is ABSENT:
+        return (row.kind == NEW) is (before is ABSENT)
+    if row.kind == PROPERTY:
+        return isinstance(before, property) and not inspect.iscoroutinefunction(before.fget)
+    if not inspect.isfunction(before):
+        return callable(before)  # somebody's wrapper, which cannot be looked into
+    if not _takes(inspect.signature(before).parameters.values(), row.takes):
+        return False
+    own = inspect.unwrap(before)
+    if not str(getattr(own, "__module__", "")).startswith("praisonaiagents"):
+        return True
+    is_async = inspect.iscoroutinefunction(own) or inspect.isasyncgenfunction(own)
+    return is_async is (row.kind == COROUTINE)
+
+
+def _takes(parameters: Any, name: str) -> bool:
+    kinds = {each.kind for each in parameters}
+    if name == "**":
+        return inspect.Parameter.VAR_KEYWORD in kinds
+    is_open = inspect.Parameter.VAR_POSITIONAL in kinds
+    return not name or is_open or any(each.name == name for each in parameters)
+
+
+def _unread() -> Iterator[tuple[str, str, str]]:
+    for read in READ:
+        owner = _resolved(read.owner)
+        for name in read.names.split():
+            if not _has(owner, name):
+                yield read.without, f"{read.owner}.{name}", "attribute"
+
+
+def _resolved(path: str) -> Any:
+    """A module, class or method of the host; None where it is gone."""
+    try:
+        return pkgutil.resolve_name(f"praisonaiagents.{path}")
+    except (ImportError, AttributeError):
+        return None
+
+
+def _has(owner: Any, name: str) -> bool:
+    """Whether it is there: on the owner, as a field of its, or in the code that makes one."""
+    if hasattr(owner, name) or name in getattr(owner, "__dataclass_fields__", ()):
+        return True
+    makers = [vars(kind).get("__init__") for kind in getattr(owner, "__mro__", ())]
+    codes = [getattr(inspect.unwrap(f), "__code__", None) for f in (*makers, owner) if callable(f)]
+    return any(name in (*code.co_names, *code.co_consts) for code in codes if code is not None)

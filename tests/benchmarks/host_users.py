@@ -1,0 +1,259 @@
+"""Who sends requests through the host: each part of it, run past a window of 6,000 tokens.
+
+    python -m tests.benchmarks.host_users [--only NAME]
+
+One real run each, against the strict provider: requests sent, refused, over the window, calls and
+results without each other; which agents were compressed, and the summarizer's calls. The host
+prints what goes wrong in it; the last column has the error that reached the caller, if one did.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import sys
+import tempfile
+import textwrap
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from praisonaiagents import Agent, AgentTeam, ExecutionConfig, Task, handoff
+from praisonaiagents.workflows import Workflow
+
+from praison_compressor.testing import LocalProvider, Summarizer, Worker
+from tests.benchmarks.common import options, show
+from tests.benchmarks.host_matrix import unpaired
+from tests.helpers import hosting
+from tests.helpers.hosting import OPENAI, look_up, of_agent, turn
+from tests.helpers.provider import strict_provider
+
+CALLS = 24
+"""Of a tool, in one turn: twice what the window takes."""
+TURNS = 16
+LONG = ExecutionConfig(max_iter=500, max_tool_calls_per_turn=5_000)
+COLUMNS = ("who", "requests", "refused", "over", "unpaired", "compressed", "summaries", "error")
+
+
+class Run:
+    """The agents of one run, and the provider that they ask."""
+
+    def __init__(self, host: LocalProvider) -> None:
+        self.host = host
+        self.made: list[Agent] = []
+
+    def agent(self, name: str = "Ada", *, asks: bool = True, **more: object) -> Agent:
+        """An agent with a tool, which is compressed unless it does not ask."""
+        given = {"name": name, "tools": [look_up], "execution": LONG, **more}
+        wanted = hosting.context(self.host) if asks else None
+        self.made.append(hosting.agent(self.host, OPENAI, wanted, **given))
+        return self.made[-1]
+
+    def talks(self, made: Agent) -> None:
+        """The agent talks past its window, then works past it."""
+        self.host.answer_with(Worker(0, answer="Noted. " * 12))
+        for n in range(TURNS):
+            made.chat(turn(n))
+        self.works(made)
+
+    def works(self, made: Agent) -> None:
+        """The agent calls its tool past its window, in one turn."""
+        self.host.answer_with(self.worker())
+        made.chat(turn(99))
+
+    def worker(self) -> Worker:
+        """A model that calls the tool again and again in each turn."""
+        return Worker(CALLS, arguments=hosting.numbered, tool="look_up", answer="Noted. " * 12)
+
+
+# -------------------------------------------------------------- the parts of the host
+
+
+def alone(run: Run) -> None:
+    run.talks(run.agent())
+
+
+def team(run: Run) -> None:
+    members = [run.agent(name, asks=False) for name in ("Ann", "Ben")]
+    tasks = [
+        Task(description=turn(n), expected_output="A note.", agent=a) for n, a in enumerate(members)
+    ]
+    run.host.answer_with(run.worker())
+    AgentTeam(
+        agents=members, tasks=tasks, output="silent", context=hosting.context(run.host)
+    ).start()
+
+
+def workflow(run: Run) -> None:
+    steps = [run.agent(name, asks=False) for name in ("Ann", "Ben")]
+    run.host.answer_with(run.worker())
+    Workflow(steps=steps, context=hosting.context(run.host)).run(turn(1))
+
+
+def handed_over(run: Run) -> None:
+    second = run.agent("Second", instructions="You are second.")
+    first = run.agent("First", tools=None, handoffs=[handoff(second)])
+    # The host gives the agent that is handed to no tools, and the first one's prompt to answer.
+    hands_over = Worker(
+        lambda asked: 1 if asked.tools else 0,
+        answer="Noted. " * 12,
+    )
+    run.host.answer_with(hands_over)
+    for n in range(TURNS):
+        first.chat(turn(n))
+
+
+def agent_in_a_tool(run: Run) -> None:
+    inner = run.agent("Inner")
+
+    def ask_inner(question: str) -> str:
+        """Ask the other agent.
+
+        Args:
+            question: what to ask
+        """
+        return str(inner.chat(question))
+
+    outer = run.agent("Outer", tools=[ask_inner])
+    works, asks = (
+        run.worker(),
+        Worker(2, tool="ask_inner", arguments=lambda t, n: {"question": turn(n)}),
+    )
+
+    def answer(asked):  # type: ignore[no-untyped-def]
+        names = [tool["function"]["name"] for tool in asked.tools]
+        return works(asked) if "look_up" in names else asks(asked)
+
+    run.host.answer_with(answer)
+    outer.chat("Begin.")
+
+
+def sub_agent(run: Run) -> None:
+    from praisonaiagents.tools.subagent_tool import create_subagent_tool
+
+    made = create_subagent_tool(agent_factory=lambda **given: run.agent("Sub"))
+    function = made["function"] if isinstance(made, dict) else made
+    run.host.answer_with(run.worker())
+    function(task=turn(1))
+
+
+def with_memory(run: Run) -> None:
+    run.talks(run.agent(memory=True))
+
+
+def with_guardrail(run: Run) -> None:
+    run.talks(run.agent(guardrails=lambda output: (True, output)))
+
+
+def with_reflection(run: Run) -> None:
+    run.talks(run.agent(reflection=True))
+
+
+def with_planning(run: Run) -> None:
+    run.talks(run.agent(planning=True))
+
+
+def with_autonomy(run: Run) -> None:
+    made = run.agent(autonomy=True)
+    run.host.answer_with(run.worker())
+    made.run_autonomous(turn(1), max_iterations=2)
+
+
+def with_session(run: Run) -> None:
+    for name in ("First", "Resumed"):
+        run.talks(run.agent(name, memory={"session_id": "books"}))
+
+
+def with_knowledge(run: Run) -> None:
+    Path("notes.txt").write_text("The fiscal year starts in April.\n" * 20, encoding="utf-8")
+    run.talks(run.agent(knowledge=["notes.txt"]))
+
+
+SERVER = """
+from mcp.server.fastmcp import FastMCP
+
+server = FastMCP("books")
+
+
+@server.tool()
+def look_up(topic: str, part: int) -> str:
+    "Look a topic up."
+    return f"{topic} part {part}: " + "the parser reads each line " * 24 + f"END-{part}"
+
+
+server.run()
+"""
+
+
+def with_mcp(run: Run) -> None:
+    from praisonaiagents import MCP
+
+    Path("server.py").write_text(textwrap.dedent(SERVER), encoding="utf-8")
+    run.talks(run.agent(tools=MCP(f"{sys.executable} server.py")))
+
+
+WHO: dict[str, Callable[[Run], None]] = {
+    "Agent": alone,
+    "AgentTeam(context=...)": team,
+    "Workflow(context=...)": workflow,
+    "handoff": handed_over,
+    "an agent in another's tool": agent_in_a_tool,
+    "create_subagent_tool": sub_agent,
+    "memory=True": with_memory,
+    "guardrails=": with_guardrail,
+    "reflection=True": with_reflection,
+    "planning=True": with_planning,
+    "autonomy=True": with_autonomy,
+    "a session, resumed": with_session,
+    "knowledge=": with_knowledge,
+    "MCP tools": with_mcp,
+}
+
+
+def ran(name: str) -> tuple[object, ...]:
+    """The values of `COLUMNS` for one of them."""
+    error = ""
+    with (
+        tempfile.TemporaryDirectory() as home,
+        strict_provider() as provider,
+        pytest.MonkeyPatch.context() as patch,
+        hosting.at_home(patch, Path(home), provider),
+    ):
+        run = Run(provider)
+        provider.route("aux", Summarizer())
+        try:
+            WHO[name](run)
+        except (Exception, SystemExit) as problem:
+            error = f"{type(problem).__name__}: {problem}"[:60]
+        sent = of_agent(provider)
+        states = [(made.name, made.context_compressor) for made in run.made]
+        return (
+            name,
+            len(sent),
+            sum(record.status != 200 for record in sent),
+            sum(record.over_window for record in sent),
+            sum(map(unpaired, sent)),
+            ", ".join(f"{who}: {ours.context_status if ours else 'no'}" for who, ours in states),
+            len(provider.for_model("aux")),
+            error,
+        )
+
+
+def main() -> None:
+    given = options(__doc__, only=tuple(WHO))
+    logging.disable(logging.ERROR)
+    warnings.simplefilter("ignore")
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        for name in [given.only] if given.only else WHO:
+            with contextlib.redirect_stdout(io.StringIO()):  # the host prints its errors
+                row = ran(name)
+            yield row
+
+    show("through the host", COLUMNS, rows())
+
+
+if __name__ == "__main__":
+    main()

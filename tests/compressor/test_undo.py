@@ -1,0 +1,157 @@
+"""A compression that was taken back is gone from views, in any process, and not from the ledger."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from praison_compressor import CompressorConfig, ContextCompressor, Store
+from praison_compressor.ledger.segments import verify
+from praison_compressor.ledger.sql.store import SqlStore, open_store
+from praison_compressor.testing import LocalProvider
+from tests.helpers.compressing import SMALL, Model
+from tests.helpers.hosting import OPENAI, agent, chat, context, of_agent, turn
+from tests.helpers.transcripts import session, step
+
+pytest_plugins = ["tests.helpers.stores"]
+
+LIMIT = 4_500
+"""Tokens that a view may have in a window of 6,000; it is compressed above 3,600."""
+TURNS = session(5)
+"""Between the two."""
+
+
+def over(store: Store, **options: Any) -> tuple[ContextCompressor, Model]:
+    """A compressor as a process that begins has it, and the model that it asks."""
+    model = Model()
+    given = {**vars(SMALL), "tool_policies": {"*": "summarize"}, **options}
+    return ContextCompressor(CompressorConfig(**given), summarizer=model, store=store), model
+
+
+def sent(ours: ContextCompressor, messages: Any = TURNS, name: str = "s", **more: Any) -> Any:
+    return ours.compress_sync(messages, session_id=name, **more)
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_what_was_taken_back_is_sent_again_word_for_word(store: Store, background: bool) -> None:
+    """Here and after a restart, also from a view that still has the summary; unasked it is not
+    compressed again, asked it is, anew."""
+    ours, model = over(store)
+    before = sent(ours)
+    assert ours.undo("s") == before.segments != ()
+    again, other = over(store, background=background)
+    for one in (ours, again):
+        for given in (TURNS, before.messages):
+            assert sent(one, given).messages == TURNS
+    more = [*TURNS, {"role": "assistant", "content": "All is in order."}]
+    assert sent(again, more).messages == more
+    assert again.background.wait(10)
+    assert again.resume("s", 10**6).messages == again.verbatim(session_id="s") == TURNS
+    assert again.read("s2", session_id="s").startswith("Segment s2 takes others back")
+    assert (ours.undo("s"), again.undo("never heard of")) == ((), ())
+    assert (len(model.requests), other.requests) == (1, [])
+    anew = sent(ours, force=True)
+    assert (anew.summary_method, len(model.requests)) == ("model", 2)
+    assert sent(again, anew.messages).messages == anew.messages
+    verify(store.open("default", "s").entries)
+
+
+def test_the_window_never_bursts_for_it(store: Store) -> None:
+    """What grows over the window is compressed again, and from there on as ever."""
+    ours, model = over(store)
+    sent(ours)
+    ours.undo("s")
+    assert sent(ours).tokens_after > 3_600
+    results = [sent(ours, session(turns)) for turns in (6, 7, 8, 9, 10)]
+    assert max(result.tokens_after for result in results) <= LIMIT
+    assert results[0].summary_method == "model"
+    assert all(result.tokens_after <= 3_600 for result in results)
+    assert len(model.requests) < 1 + len(results)
+
+
+def test_an_excerpt_of_a_result_too_large_stays(store: Store) -> None:
+    """The next turn would make it again; one that is made since lets nothing else begin."""
+    ours, model = over(store)
+    first = [*session(3), *step("call_big", "a row of the table\n" * 2_000, path="big.csv")]
+    then = [
+        *first,
+        {"role": "assistant", "content": "Read."},
+        {"role": "user", "content": "Go on."},
+    ]
+    excerpt = sent(ours, first, "s").messages[-1]
+    summarized = sent(ours, then, force=True)
+    assert ours.undo("s") == summarized.segments
+    then += step("call_more", "another row of it\n" * 2_000, path="more.csv")
+    view = sent(ours, then).messages
+    assert (view[: len(first)], len(view)) == ([*first[:-1], excerpt], len(then))
+    kinds = [entry.segment.kind for entry in store.open("default", "s").entries]
+    assert kinds == ["excerpt", "summary", "undo", "excerpt"]
+    assert (sent(ours, then).messages, len(model.requests)) == (view, 1)
+
+
+def test_each_epoch_and_its_forks_stay_as_they_were(sql_store: SqlStore) -> None:
+    """One after the other is taken back, in a fork for that fork alone; nothing is deleted, and an
+    export has it all."""
+    ours, _ = over(sql_store)
+    first, second = sent(ours), sent(ours, session(9))
+    assert len(second.segments) == 2
+    archived = sql_store.archived("default", "s")
+    # In a fork, then in the session itself.
+    sql_store.open("default", "fork", "s")
+    assert ours.undo("fork") == second.segments[1:]
+    assert sent(ours, session(9)).messages == second.messages
+    assert ours.undo("s") == second.segments[1:]
+    tip = sql_store.open("default", "s").tip
+    assert ours.undo("s") == first.segments
+    # Each epoch names the session as it was in it.
+    for number, (epoch, stand) in enumerate(
+        [(first.session_id, 1), (second.session_id, 2), (tip, 1), ("s", 0)]
+    ):
+        sql_store.open("default", f"of-{number}", epoch)
+        view = sent(ours, session(9), f"of-{number}", extends=False, target_tokens=10**6)
+        assert view.segments == second.segments[:stand]
+    assert sql_store.archived("default", "s") == archived
+    sql_store.import_("elsewhere", sql_store.export("default", "s"))
+    there, _ = over(sql_store, namespace="elsewhere")
+    assert sent(there, session(5)).messages == TURNS
+    assert sql_store.verify() == []
+
+
+def test_an_agent_that_resumes_has_its_messages_back(host: LocalProvider, tmp_path: Path) -> None:
+    """What one agent took back in its chat another one goes on from, and the store verifies."""
+    options = {"store_url": f"sqlite:///{tmp_path / 'ledger.db'}"}
+    first = agent(host, OPENAI, context(host, **options))
+    told = chat(first, [*map(turn, range(8)), "/compact", "/undo"])
+    assert told[-1].startswith("Taken back: ")
+    second = agent(host, OPENAI, context(host, **options))
+    chat(second, [f"/resume {first.context_compressor.session_id}", turn(8), turn(9)])
+    sent_last = of_agent(host)[-1].text
+    assert [number for number in range(10) if turn(number) in sent_last] == [*range(10)]
+    assert (second.context_compressor.context_status, len(host.for_model("aux"))) == ("full", 1)
+    assert first.context_compressor.ledger.verify() == []
+
+
+UNDOES = """
+import sys
+from praison_compressor import CompressorConfig, ContextCompressor
+ours = ContextCompressor(CompressorConfig(store_url=sys.argv[1]))
+print(len(ours.undo("s")))
+"""
+
+
+def test_another_process_takes_back_masks(store_url: str) -> None:
+    """All that one compression masked stands again, in the process that masked it too."""
+    store = open_store(store_url)
+    turns = session(3, words=140)
+    ours, model = over(store, tool_policies={}, mask_keep_recent_tokens=0)
+    masked = sent(ours, turns)
+    assert (masked.context_status, model.requests) == ("masked", [])
+    run = subprocess.run([sys.executable, "-c", UNDOES, store_url], capture_output=True, text=True)
+    assert (run.stdout, run.stderr) == (f"{masked.newly_masked}\n", "")
+    assert sent(ours, turns).messages == turns
+    assert sent(ours, turns, force=True).newly_masked == masked.newly_masked
+    store.close()
