@@ -8,6 +8,7 @@ In the order in which a turn passes them:
 - `agents`: which agents asked, and whose turn is running; the host's own management, out of the way
 - `commands`: slash commands; every other prompt begins a turn
 - `wire`, `requests`: every request on its way out, as messages and back
+- `selector`: the same where the host has context selectors, and nothing of it is replaced
 - `agent_compressor`: `agent.context_compressor`, the view of each request
 - `recall`: the tools by which an agent reaches what was compressed
 - `engines`: one `ContextCompressor` per model, and the agent's own model as summarizer

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import HostMoved
 from ..messages.forks import renewed
-from . import agents, options, seams
+from . import agents, options, seams, selector
 from .agent_compressor import AgentCompressor, model_of
 
 __all__ = ["HostMoved", "Installation", "install", "installed", "uninstall"]
@@ -32,7 +32,9 @@ class Installation:
         """Raises:
         HostMoved: a place that we build on is gone; nothing was replaced.
         """
-        places, self.lacking = seams.probe()
+        host_selectors = selector.find()
+        rows = seams.REPLACED if host_selectors is None else seams.BESIDE_SELECTORS
+        places, self.lacking = seams.probe(rows)
         """Parts that this host does not let us have, with the reason."""
         for part, reason in self.lacking.items():
             host = version("praisonaiagents")
@@ -48,9 +50,15 @@ class Installation:
             after = row.by(before, self.agents)
             setattr(owner, row.name, after)
             self.patches.append((owner, row.name, before, after))
+        self._leave_selectors: Callable[[], None] | None = None
+        if host_selectors is not None:
+            self._leave_selectors = selector.register(host_selectors, self.agents, self._by_default)
 
     def _asked_by(self, agent: Any) -> options.RequestedContext | None:
-        return options.asked_by(agent, self.by_default is not None and self.by_default())
+        return options.asked_by(agent, self._by_default())
+
+    def _by_default(self) -> bool:
+        return self.by_default is not None and self.by_default()
 
     def _compressor_for(self, agent: Any, asked: options.RequestedContext) -> AgentCompressor:
         return AgentCompressor(agent, asked, asked.config(model_of(agent), self.defaults))
@@ -58,6 +66,8 @@ class Installation:
     def close(self) -> None:
         """Give the host its own names back, and the agents what they had."""
         self.agents.close()
+        if self._leave_selectors is not None:
+            self._leave_selectors()
         while self.patches:
             owner, name, before, after = self.patches.pop()
             if vars(owner).get(name) is not after:

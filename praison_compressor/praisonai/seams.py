@@ -9,7 +9,7 @@ from __future__ import annotations
 import dis
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import HostMoved
@@ -131,6 +131,9 @@ REPLACED = (
     ),
 )
 
+BESIDE_SELECTORS = tuple(row for row in REPLACED if row.name == "context_compressor")
+"""All that is put in place where the host has context selectors (`selector`)."""
+
 READ = (
     Read(_AGENT, "_context_param _context_manager _context_manager_initialized chat_history"),
     Read(_AGENT, "clear_history execution"),
@@ -165,13 +168,13 @@ class Place(NamedTuple):
     """What it holds there; `ABSENT` if nothing."""
 
 
-def probe() -> tuple[list[Place], dict[str, str]]:
+def probe(rows: Sequence[Replaced] = REPLACED) -> tuple[list[Place], dict[str, str]]:
     """What may be replaced in the installed host, and each part that is left out, with the reason.
 
     Raises:
         HostMoved: a place that we cannot do without is gone or has another shape.
     """
-    places = [_place(row) for row in REPLACED]
+    places = [_place(row) for row in rows]
     lacking: dict[str, str] = {}
     for part, seam, wanted in (*_misfits(places), *_unread()):
         if not part:

@@ -21,7 +21,7 @@ ATTEMPTS = 8
 by which the window is halved where it says no numbers."""
 
 
-def _ends(error: Exception, attempt: int, view: object, other: object) -> bool:
+def is_in_vain(error: Exception, attempt: int, view: object, other: object) -> bool:
     """Whether to raise the refusal of a view instead of sending the other one.
 
     Raises:
@@ -52,7 +52,7 @@ def send(
             break
         except Exception as error:
             other = compressor.other_view(request, view, error)
-            if other is None or _ends(error, attempt, view, other):
+            if other is None or is_in_vain(error, attempt, view, other):
                 raise
             view = other
     asked = sent.get("extra_body") != params.get("extra_body")
@@ -77,7 +77,7 @@ async def asend(
             break
         except Exception as error:
             other = await compressor.aother_view(request, view, error)
-            if other is None or _ends(error, attempt, view, other):
+            if other is None or is_in_vain(error, attempt, view, other):
                 raise
             view = other
     asked = sent.get("extra_body") != params.get("extra_body")
