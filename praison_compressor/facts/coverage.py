@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from .identifiers import Classifier
 from .model import DONE, CommandFact, Facts, FileFact, Todo
+from .outcomes import BAD
 
 MATTERS = 0.05
 COMMAND_CHARS = 80
@@ -16,7 +17,7 @@ CLAUSE_CHARS = 200
 # What came of something, as people write it.
 _CAME = re.compile(
     r"(?<!\bno )(?<!\b0 )(?<!\bnot )(?<!\bwithout )(?:"
-    r"(?P<failed>\bfail|\berrors?\b|\bexit\D{0,9}[1-9]|\bcrash|\babort|\brefus|\bdenied|\bbroke|"
+    r"(?P<failed>\bfail|\berrors?\b|\bexit\D{0,9}[1-9]|\bcrash|\babort|\brefus|\breject|\binterrupt|\bdenied|\bbroke|"
     r"\btimed? ?out|\bcould ?n[o']t|✗|❌|\bfehl(?:er|ge)|\béchou|\bfall[óa]|失败|失敗|エラー|错误)"
     r"|(?P<ok>\bsucce|\bpass|\bok\b|\bwork(?:s|ed)\b|\bgreen\b|\bfine\b|\bclean|\bdone\b|\bcomplete|"
     r"✓|✔|✅|\berfolg|\bbestanden|\bréussi|\béxito|成功|通过|通過))",
@@ -59,7 +60,7 @@ class Text:
 
     def has_command(self, item: CommandFact) -> bool:
         text = item.text[:COMMAND_CHARS]
-        return self.says(text) and (self.outcome(text) == "failed") == (item.outcome == "failed")
+        return self.says(text) and (self.outcome(text) == "failed") == (item.outcome in BAD)
 
     def has_todo(self, item: Todo) -> bool:
         return self.says(item.text) and (item.status in DONE or self.outcome(item.text) != "ok")

@@ -96,7 +96,7 @@ def said_by(block: Mapping[str, Any]) -> str:
     'Error: No such page.'
     """
     text = text_of(block)
-    if block.get("is_error") is not True or outcome_of(text).status == "failed":
+    if block.get("is_error") is not True or outcome_of(text).is_bad:
         return text
     return f"Error: {text}"
 

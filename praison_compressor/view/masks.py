@@ -9,8 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from ..config import CompressorConfig
-from ..facts.commands import is_piped
-from ..facts.outcomes import outcome_of
+from ..facts.commands import call_outcome
 from ..facts.passages import call_text, said_by, without_notes
 from ..messages import (
     Message,
@@ -47,7 +46,7 @@ def mask_line(call: ToolCall, text: str, own: str) -> str:
 
     `text` is the whole output, `own` what of it the tool itself has written.
     """
-    outcome = outcome_of(own, piped=is_piped(call))
+    outcome = call_outcome(call, own)
     said = " ".join(call_text(call).split())
     if len(said) > MASK_CHARS:
         said = said[: MASK_CHARS - 1] + "…"
