@@ -3,15 +3,18 @@
 In the order in which data passes them:
 
 - `model`: the facts as records, and the `Domain` that a user's own tools and names make up
-- `language`: the words of rules, corrections, decisions and open work, in seven languages
-- `outcomes`: whether a tool's result is a success, and the line that says so
+- `language`: the words of rules, corrections, decisions and open work, in seven languages; those of
+  claims, in English
+- `outcomes`: what a tool's result says came of a call, and the line that says so
 - `passages`: who said which text of a transcript, and which call a result answers
 - `shell`, `files`: what command lines and calls do to files, told by the verbs in tools' names
-- `commands`: commands, searches and fetches with what came of them; which still fail
+- `commands`: commands, searches and fetches with what came of them; the table of outcomes; which
+  still fail
 - `values`, `corrections`: the user's words, and which of their values no longer hold
 - `identifiers`: names that nobody could guess, the clauses that bind them, what each is worth
 - `extraction`: `extract`, one pass over a segment; notes and todo lists
-- `coverage`: `coverage` and `missing`, what a text holds of the facts and what it lacks
+- `coverage`: `coverage` and `missing`, what a text holds of the facts and what it lacks; lines that
+  bear it out
 - `details`: the clauses that are worth most for their tokens
 - `rendering`: `render`, the facts as a text within a budget
 """
@@ -19,6 +22,7 @@ In the order in which data passes them:
 from .coverage import Coverage, coverage, missing
 from .extraction import extract
 from .model import (
+    Attempt,
     CommandFact,
     Domain,
     Excerpt,
@@ -32,6 +36,7 @@ from .model import (
 from .rendering import render
 
 __all__ = [
+    "Attempt",
     "CommandFact",
     "Coverage",
     "Domain",

@@ -1,10 +1,14 @@
-"""What a text still holds of the facts, and what it lacks."""
+"""What a text still holds of the facts, what it lacks, and the lines that it may be from."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import NamedTuple
 
 from .identifiers import Classifier
 from .model import DONE, CommandFact, Facts, FileFact, Todo
@@ -116,3 +120,164 @@ def short(path: str) -> str:
     mark = "\\" if "\\" in path and "/" not in path else "/"
     parts = [part for part in path.split(mark) if part not in ("", ".", "..", "~")]
     return mark.join(parts[-2:]) if len(parts) >= 3 else path
+
+
+# -------------------------------------------------------------- words
+
+
+STOP = frozenset(
+    "a an the of to in on at for and or is are was were be been being it its this that these those "
+    "with by from as i we you they he she his her their my our your user has have had do does did "
+    "so then also into which who what when where how if there here now all any each than but "
+    "can could should would will may might about after before while during via up out over "
+    "not no nor never without don doesn didn isn aren wasn weren won cannot t s ll re ve".split()
+)
+"""Words that say nothing of what a sentence is about; in small letters."""
+_DIGITS = {word: str(n) for n, word in enumerate("zero one two three four five six seven".split())}
+_ENDING = re.compile(r"(?:ations?|ings?|ed|ies|es|ly|s|e)$")
+_QUOTES = str.maketrans(dict.fromkeys("\u2019\u2018\u201c\u201d\u2026\u2192\u2013\u2014", " "))
+_SPACED = bytes(
+    32 if chr(n) in "!\"#$%&'()*+,-/:;<=>?@[\\]^`{|}~\t\r" else n + 32 * (65 <= n <= 90)
+    for n in range(256)
+)
+"""Bytes are split and looked up in half the time that text takes."""
+
+
+def words(text: str) -> list[str]:
+    """The words of a text in small letters; a dot within a name stays.
+
+    >>> words("Added `Run` to cli/app.py.")
+    ['added', 'run', 'to', 'cli', 'app.py']
+    """
+    raw = _plain(text).decode("utf-8", "replace")
+    spaced = raw if raw.isascii() else raw.translate(_QUOTES).casefold()
+    return [word for one in spaced.split() if (word := one.strip("._"))]
+
+
+def _plain(text: str) -> bytes:
+    return text.encode("utf-8", "replace").translate(_SPACED)
+
+
+@lru_cache(maxsize=65_536)
+def stem(word: str) -> str:
+    """A word of `words` without its ending; a small number as its digits."""
+    if len(word) < 5 or not word.isalpha():
+        return _DIGITS.get(word, word)
+    cut = _ENDING.sub("", word)
+    cut = cut[:-1] if len(cut) > 4 and cut[-1] == cut[-2] else cut
+    return _DIGITS.get(word) or (cut if len(cut) >= 3 else word)
+
+
+@lru_cache(maxsize=65_536)
+def _stems(word: str) -> tuple[str, ...]:
+    """The stem of a word; of a dotted name also those of its parts."""
+    if "." not in word:
+        return (stem(word),)
+    return (word, *(stem(part) for part in word.split(".") if part))
+
+
+# -------------------------------------------------------------- lines
+
+
+LONGEST_LINE = 600
+NEAREST = 200
+
+
+class Line(NamedTuple):
+    """A line of the originals, and those of its words that the text at hand has too."""
+
+    text: str
+    source: str
+    """As a passage's, or `summary` or `visible`."""
+    at: int
+    """The position of its message in the segment; -1: it is of none."""
+    words: frozenset[str]
+
+
+class Lines:
+    """The lines of many texts, found by the words (stems) that they share with one text."""
+
+    def __init__(self, text: str, also: Iterable[str] = ()) -> None:
+        self._wanted = {one for word in words(text) for one in _stems(word)}.union(also)
+        self._known: dict[bytes, tuple[str, ...]] = {}
+        self._read: dict[bytes, frozenset[str]] = {}
+        self._places: defaultdict[str, list[int]] = defaultdict(list)
+        self._lines: list[Line] = []
+
+    def add(self, text: str, source: str, at: int = -1) -> frozenset[str]:
+        """Take in a text's lines; the words that they share with the text at hand."""
+        found: set[str] = set()
+        for line in text.split("\n"):
+            for start in range(0, len(line), LONGEST_LINE):
+                piece = line[start : start + LONGEST_LINE] if len(line) > LONGEST_LINE else line
+                shared = self._shared(_plain(piece))
+                if shared:
+                    found |= shared
+                    for one in shared:
+                        self._places[one].append(len(self._lines))
+                    self._lines.append(Line(piece, source, at, shared))
+        return frozenset(found)
+
+    def shared(self, text: str) -> frozenset[str]:
+        """The words that a text shares with the text at hand."""
+        return self._shared(_plain(text))
+
+    def _shared(self, line: bytes) -> frozenset[str]:
+        found = self._read.get(line)
+        if found is None:
+            known = self._known
+            raw = line.split()
+            for word in raw:
+                if word not in known:
+                    known[word] = self._stems(word)
+            found = frozenset([one for word in raw for one in known[word]])
+            self._read[line] = found
+        return found
+
+    def _stems(self, word: bytes) -> tuple[str, ...]:
+        parts = words(word.decode("utf-8", "replace"))
+        return tuple(one for part in parts for one in _stems(part) if one in self._wanted)
+
+    def weight(self, word: str) -> float:
+        """How much a word tells: the rarer, the more."""
+        return max(0.1, math.log((len(self._lines) + 1) / (len(self._places.get(word, ())) + 0.5)))
+
+    def cover(self, given: Iterable[str], found: frozenset[str]) -> float:
+        """The share of the words' weight that is in `found`: 0 to 1."""
+        held = whole = 0.0
+        for one in given:
+            weight = self.weight(one)
+            whole += weight
+            held += weight if one in found else 0.0
+        return held / whole if whole else 0.0
+
+    def nearest(self, given: Iterable[str]) -> list[tuple[float, Line]]:
+        """The lines that have most of the words' weight, the best first, each with its share.
+
+        Words that are everywhere bring no line of their own.
+        """
+        weights = {one: self.weight(one) for one in given}
+        whole = sum(weights.values()) or 1.0
+        often = max(60, len(self._lines) // 25)
+        score: Counter[int] = Counter()
+        for one, weight in weights.items():
+            places = self._places.get(one, ())
+            if len(places) <= often:
+                for n in places:
+                    score[n] += weight  # type: ignore[assignment]  # a count of weights
+        return [(held / whole, self._lines[n]) for n, held in score.most_common(NEAREST)]
+
+    def having(self, *given: str) -> list[Line]:
+        """The newest lines that have all of these words."""
+        first, *rest = sorted(given, key=lambda one: len(self._places.get(one, ())))
+        found = (self._lines[n] for n in reversed(self._places.get(first, ())[-NEAREST * 2 :]))
+        return [line for line in found if all(one in line.words for one in rest)]
+
+    def find(self, literal: str, pattern: re.Pattern[str]) -> Line | None:
+        """The first line with the pattern, of which `literal` is a part; None without."""
+        lines = (line for line in self._lines if literal in line.text)
+        return next((line for line in lines if pattern.search(line.text)), None)
+
+    def has(self, literal: str) -> bool:
+        """Whether a line has the text itself."""
+        return any(literal in line.text for line in self._lines)

@@ -131,3 +131,76 @@ FILLER = frozenset(
     "应该 该是 而不 不是 必须 设为 设置 变更 変更".split()
 )
 """Words that say nothing of what a sentence is about."""
+
+
+# -------------------------------------------------------------- what a summary claims, in English
+
+NOT_YET = re.compile(
+    r"\b(?:need(?:s|ed)? to|let me|let's|i'll|will|next|should|to do|todo|pending|remaining|still|"
+    r"going to|want(?:s|ed)? to|not yet|later|would|could|can|may|might|if|must|plan(?:ned)? to|"
+    r"in progress|was (?:in the process|about to))\b",
+    re.I,
+)
+ORDERS = re.compile(
+    r"[\W_]*(?:run|verify|fix|create|write|test|check|confirm|ensure|make|need|complete|continue|"
+    r"investigate|add|update|implement|then|once|if|when)\b",
+    re.I,
+)
+EARLIER = re.compile(r"\b(?:initially|first|then|before|previously|earlier|were|was)\b", re.I)
+WENT_WELL = re.compile(
+    r"\b(?:pass(?:es|ed|ing)?|succe\w+|works|worked|no (?:errors?|failures?|issues?))\b|✅|✓", re.I
+)
+WENT_WRONG = re.compile(
+    r"\b(?:fail\w*|broken?|breaks|crash\w*|(?:not|n't) work\w*|unsuccessful\w*)\b|❌|✗", re.I
+)
+UNDONE = re.compile(
+    r"\b(?:could not|couldn't|failed to|unable to|did not|didn't|was not|wasn't|were not|not) "
+    r"(?:be )?(fix\w*|resolve\w*|solve\w*|implement\w*|create\w*|update\w*|add\w*|work|run|build|"
+    r"compile|complete\w*)\b",
+    re.I,
+)
+COMPLETED = re.compile(r"\b(?:done|pass(?:es|ing)?|works?|\w{3,}ed|built|ran|wrote)\b|✅|✓", re.I)
+CHANGED = frozenset(
+    "added removed updated changed rewrote refactored simplified implemented deleted created moved "
+    "renamed modified wrote fixed edited".split()
+)
+CHECKS = (
+    (r"\btests?|\bspecs?|\btest suite", re.compile(r"\btest|pytest|jest|vitest|rspec", re.I)),
+    (r"\blint\w*", re.compile(r"lint|ruff|eslint|clippy|check", re.I)),
+    (r"\bbuilds?|\bcompil\w+", re.compile(r"build|compile|tsc|\bmake\b|cargo check|go vet", re.I)),
+)
+"""How a claim speaks of a check, and which commands run it."""
+AGREES = re.compile(
+    r"\W*(?:yes|yeah|yep|yup|ok|okay|sure|go (?:ahead|for it)|please do|do (?:it|that)|lgtm|"
+    r"looks good|approved?|agreed?|confirm(?:ed)?|proceed|great|let['’]?s|sounds good|perfect|"
+    r"ship it|i (?:approve|agree|confirm)|ja|oui|sí|si|好|可以|はい)(?!\w)"
+    r"(?!.{0,40}\b(?:not|n't|wait|but)\b)",
+    re.I,
+)
+TELLS_APPROVAL = re.compile(
+    r"\b(?:user|customer|client|owner|they)\b.{0,30}\b(?:approv\w+|confirm\w+|agree[ds]?|"
+    r"accept(?:s|ed)?|authori[sz]\w+|okayed|consent\w*|permit\w*|allow(?:s|ed)?|signed off|"
+    r"gave .{0,12}(?:go-ahead|ok|permission|approval|consent)|said .{0,60}\b(?:may|can)\b)"
+    r"|\b(?:approved|confirmed|authori[sz]ed|accepted|agreed|requested|permitted) by (?:the )?"
+    r"(?:user|customer)|\b(?:user|customer)['’]s (?:approval|permission|consent|go-ahead|confirm)",
+    re.I,
+)
+TELLS_REQUEST = re.compile(
+    r"\b(?:user|customer|client)\b.{0,20}\b(?:ask(?:s|ed)|request(?:s|ed)|want(?:s|ed)|told|"
+    r"instruct\w+|demand\w+|said|insist\w+|prefer\w*|decided|chose|selected)\b",
+    re.I,
+)
+OF_ASKING = frozenset(
+    "approve approved approval confirmed confirm agreed agree accepted accept "
+    "authorized asked ask requested request wants wanted told said correct being customer "
+    "permission".split()
+)
+IRREVERSIBLE = frozenset(
+    "delete merge merged push pushed publish published deploy deployed release released drop "
+    "overwrite send refund cancel production".split()
+)
+"""What cannot be taken back."""
+DENIES = frozenset(
+    "not no never without cannot nor don doesn didn isn aren wasn weren won hasn haven hadn "
+    "couldn shouldn wouldn nothing none".split()
+)

@@ -22,9 +22,9 @@ from typing import NamedTuple
 
 from praison_compressor.facts import Facts, extract
 from praison_compressor.messages import Message
-from praison_compressor.summaries.claims import Doubt, claims_of, unverified
+from praison_compressor.summaries.claims import claims_of, unverified
 from praison_compressor.summaries.prompts import rendering
-from praison_compressor.summaries.protocol import Brief
+from praison_compressor.summaries.protocol import Brief, Doubt
 from tests.benchmarks.common import options, recorded, show
 from tests.helpers.transcripts import session
 
@@ -98,7 +98,9 @@ _TURNS = (
     (r"\bworks\b", "does not work"), (r"\b[Ii]mplemented\b", "failed to implement"),
     (r"\b[Cc]reated\b", "failed to create"), (r"\b[Uu]pdated\b", "failed to update"),
 )  # fmt: skip
-_SUPPOSED = re.compile(r"\b(?:when|if|unless|whether|should|would|could|to|[Vv]erify|[Rr]un)\b", re.I)
+_SUPPOSED = re.compile(
+    r"\b(?:when|if|unless|whether|should|would|could|to|[Vv]erify|[Rr]un)\b", re.I
+)
 
 
 def outcome(claim: str, session: Session, chance: random.Random) -> str | None:
@@ -196,7 +198,9 @@ def approval(claim: str, session: Session, chance: random.Random) -> str | None:
     if not found:
         return None
     indent = re.match(r"[ \t]*(?:[-*] |\d+\. )?", claim)
-    return (indent[0] if indent else "") + chance.choice(_APPROVED).format(f"`{chance.choice(found)}`")
+    return (indent[0] if indent else "") + chance.choice(_APPROVED).format(
+        f"`{chance.choice(found)}`"
+    )
 
 
 _PENDING = re.compile(
@@ -261,7 +265,7 @@ def numbered(summary: str) -> Iterator[tuple[int, str]]:
     """Each line that makes a claim, with its number."""
     seen = set()
     for claim in claims_of(summary):
-        line = summary.count("\n", 0, claim.start)
+        line = summary.count("\n", 0, claim.end)
         if line not in seen:
             seen.add(line)
             yield line, summary.split("\n")[line]
@@ -292,7 +296,9 @@ class Score:
         for n, doubt in marked.items():
             self.marked[doubt.kind] += 1
             if verbose:
-                print(f"MARKED {case.name} {doubt.verdict} {doubt.kind}: {lines[n].strip()}\n    {doubt.reason}")
+                print(
+                    f"MARKED {case.name} {doubt.verdict} {doubt.kind}: {lines[n].strip()}\n    {doubt.reason}"
+                )
         for one in mutations(case, session, set(marked)):
             text = "\n".join((*lines[: one.line], one.new, *lines[one.line + 1 :]))
             found = marked_lines(text, unverified(text, brief, session.facts))
@@ -301,13 +307,22 @@ class Score:
                 self.found[one.kind] += 1
                 self.by[one.kind][found[one.line].verdict] += 1
             elif verbose:
-                print(f"MISSED {one.kind} {case.name}:\n    was {one.old.strip()}\n    now {one.new.strip()}")
+                print(
+                    f"MISSED {one.kind} {case.name}:\n    was {one.old.strip()}\n    now {one.new.strip()}"
+                )
 
     def rows(self) -> Iterator[tuple[object, ...]]:
         for kind in KINDS:
             made, found = self.made[kind], self.found[kind]
             share = f"{found / made:.3f}" if made else "-"
-            yield kind, made, found, share, self.by[kind]["contradicted"], self.by[kind]["unwitnessed"]
+            yield (
+                kind,
+                made,
+                found,
+                share,
+                self.by[kind]["contradicted"],
+                self.by[kind]["unwitnessed"],
+            )
         made, found = sum(self.made.values()), sum(self.found.values())
         yield "all", made, found, f"{found / max(1, made):.3f}", "", ""
         marked = sum(self.marked.values())
@@ -315,7 +330,9 @@ class Score:
 
 
 def main() -> None:
-    given = options(__doc__, corpus="../shared/corpus", part=("tuning", "score", "both"), show=False)
+    given = options(
+        __doc__, corpus="../shared/corpus", part=("tuning", "score", "both"), show=False
+    )
     found = cases(Path(given.corpus))
     for part in ("tuning", "score") if given.part in (None, "both") else (given.part,):
         score = Score()
@@ -325,7 +342,9 @@ def main() -> None:
         columns = ("mutation", "made", "found", "share", "contradicted", "marked")
         show(f"Claims: {part} part", columns, score.rows())
         worst = max(score.seconds, default=0)
-        print(f"check of one summary: at most {1000 * worst:.0f} ms; true claims marked: {dict(score.marked)}")
+        print(
+            f"check of one summary: at most {1000 * worst:.0f} ms; true claims marked: {dict(score.marked)}"
+        )
 
 
 if __name__ == "__main__":
