@@ -41,7 +41,7 @@ def eval_(
 
     Compresses every conversation in the files and counts the facts (files, commands, errors, words
     of the user, identifiers) that the model's text holds, alone and repaired, beside the static
-    summary; claims that the originals do not bear out are listed. Without --model only the static one.
+    summary; claims that the originals do not bear out are listed. Without --model only the static.
     """
     if not 0 < share < 1:
         raise Unusable(f"--share {share:g}: expected a number between 0 and 1")

@@ -142,7 +142,34 @@ def attempt(
     paths = dict.fromkeys(path for one in effects for path in (one.path, one.target) if path)
     changes = any(effect.action != "read" for effect in effects)
     status = "ok" if changes and worked and outcome.status == "unknown" else outcome.status
-    return Attempt(text, tuple(paths), changes, status, outcome.detail, index)
+    checks = _checks(call.name, command_texts(arguments))
+    return Attempt(text, tuple(paths), changes, status, outcome.detail, index, checks)
+
+
+_RUNS_ANOTHER = frozenset(
+    "pnpm npm yarn bun python python3 make cargo go dotnet mvn gradle docker compose kubectl "
+    "terraform".split()
+)
+"""What the next word tells is run: `cargo test` and `cargo doc` are two programs."""
+_CHECK_KINDS = {
+    "test": "test tests pytest unittest jest vitest mocha playwright rspec phpunit ctest tox nox",
+    "lint": "lint eslint ruff clippy mypy flake8 pylint golangci rubocop",
+    "build": "build compile tsc vet check typecheck make",
+}
+_KIND_OF = {word: kind for kind, all_of in _CHECK_KINDS.items() for word in all_of.split()}
+_RUNS_TASKS = _RUNS_ANOTHER | frozenset("mise just task rake nx turbo hatch pdm composer".split())
+
+
+def _checks(tool: str, lines: Sequence[str]) -> tuple[str, ...]:
+    """What a call checks, by the programs that it runs; by its name where it runs no command."""
+    found: list[str | None] = []
+    for words in (words for line in lines for words in programs(line)):
+        told = words[:4] if words[0] in _RUNS_TASKS else words[:1]
+        parts = (part for word in told for part in re.split(r"[^a-z0-9]", word.rpartition("/")[2]))
+        found += [_KIND_OF.get(part) for part in parts]
+    if not lines:
+        found = [_KIND_OF.get(part) for part in re.split(r"[^a-z0-9]", tool.lower())]
+    return tuple(dict.fromkeys(filter(None, found)))
 
 
 def resolved(attempts: Sequence[Attempt]) -> tuple[Attempt, ...]:
@@ -186,11 +213,6 @@ def with_failing(commands: Iterable[CommandFact]) -> tuple[CommandFact, ...]:
     return tuple(reversed(out))
 
 
-_RUNS_ANOTHER = frozenset(
-    "pnpm npm yarn bun python python3 make cargo go dotnet mvn gradle docker compose kubectl "
-    "terraform".split()
-)
-"""What the next word tells is run: `cargo test` and `cargo doc` are two programs."""
 _CHECKS = frozenset(
     "pytest unittest jest vitest mocha playwright tsc eslint rspec phpunit ctest mypy ruff "
     "tox nox test build check vet lint clippy typecheck".split()

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from .identifiers import Classifier
+from .language import DENIES
 from .model import DONE, CommandFact, Facts, FileFact, Todo
 from .outcomes import BAD
 
@@ -134,7 +135,7 @@ STOP = frozenset(
 )
 """Words that say nothing of what a sentence is about; in small letters."""
 _DIGITS = {word: str(n) for n, word in enumerate("zero one two three four five six seven".split())}
-_ENDING = re.compile(r"(?:ations?|ings?|ed|ies|es|ly|s|e)$")
+_ENDING = re.compile(r"(?:ations?|ings?|ed|es|ly|s|e)$")
 _QUOTES = str.maketrans(dict.fromkeys("\u2019\u2018\u201c\u201d\u2026\u2192\u2013\u2014", " "))
 _SPACED = bytes(
     32 if chr(n) in "!\"#$%&'()*+,-/:;<=>?@[\\]^`{|}~\t\r" else n + 32 * (65 <= n <= 90)
@@ -163,7 +164,7 @@ def stem(word: str) -> str:
     """A word of `words` without its ending; a small number as its digits."""
     if len(word) < 5 or not word.isalpha():
         return _DIGITS.get(word, word)
-    cut = _ENDING.sub("", word)
+    cut = f"{word[:-3]}y" if word.endswith("ies") else _ENDING.sub("", word)
     cut = cut[:-1] if len(cut) > 4 and cut[-1] == cut[-2] else cut
     return _DIGITS.get(word) or (cut if len(cut) >= 3 else word)
 
@@ -174,6 +175,38 @@ def _stems(word: str) -> tuple[str, ...]:
     if "." not in word:
         return (stem(word),)
     return (word, *(stem(part) for part in word.split(".") if part))
+
+
+class Words:
+    """The words of a text: what it is about, and which of them it denies."""
+
+    def __init__(self, text: str) -> None:
+        self.all = words(text)
+        self.stems = [stem(word) for word in self.all]
+        self.content = {one for one in self.stems if one not in STOP}
+        self.files = {word for word in self.all if _FILENAME.fullmatch(word)}
+        self.denied: set[str] = set()
+        for n, word in enumerate(self.all):
+            if word in DENIES:
+                self.denied.update([one for one in self.stems[n + 1 :] if one not in STOP][:2])
+
+
+_FILENAME = re.compile(r"[\w-][\w.-]*\.[a-z][a-z0-9]{0,6}")
+CODE = re.compile(r"`([^`\n]{3,120})`")
+
+
+def code_names(text: str) -> set[str]:
+    """The words in backticks that are names rather than plain words."""
+    found = (word for span in CODE.findall(text) for word in words(span))
+    return {stem(word) for word in found if not word.isalpha() or len(word) > 12}
+
+
+def names_in(text: str) -> set[str]:
+    """Names of code: `max_retries`, MaxRetries."""
+    return {word for raw in _NAME.findall(text) for word in words(raw)}
+
+
+_NAME = re.compile(r"\b(?:[a-z]+[A-Z]\w+|[A-Z]\w*[a-z][A-Z]\w*|[a-z]\w*_\w+)\b(?!\.[a-z])")
 
 
 # -------------------------------------------------------------- lines
@@ -199,9 +232,11 @@ class Lines:
 
     def __init__(self, text: str, also: Iterable[str] = ()) -> None:
         self._wanted = {one for word in words(text) for one in _stems(word)}.union(also)
-        self._known: dict[bytes, tuple[str, ...]] = {}
+        self._known: set[bytes] = set()
+        self._hits: dict[bytes, list[str]] = {}
         self._read: dict[bytes, frozenset[str]] = {}
         self._places: defaultdict[str, list[int]] = defaultdict(list)
+        self._sets: dict[str, frozenset[int]] = {}
         self._lines: list[Line] = []
 
     def add(self, text: str, source: str, at: int = -1) -> frozenset[str]:
@@ -225,18 +260,19 @@ class Lines:
     def _shared(self, line: bytes) -> frozenset[str]:
         found = self._read.get(line)
         if found is None:
-            known = self._known
-            raw = line.split()
-            for word in raw:
-                if word not in known:
-                    known[word] = self._stems(word)
-            found = frozenset([one for word in raw for one in known[word]])
+            raw = set(line.split())
+            for word in raw - self._known:
+                self._known.add(word)
+                if parts := self._stems(word):
+                    self._hits[word] = parts
+            hits = raw & self._hits.keys()
+            found = frozenset([one for word in hits for one in self._hits[word]])
             self._read[line] = found
         return found
 
-    def _stems(self, word: bytes) -> tuple[str, ...]:
+    def _stems(self, word: bytes) -> list[str]:
         parts = words(word.decode("utf-8", "replace"))
-        return tuple(one for part in parts for one in _stems(part) if one in self._wanted)
+        return [one for part in parts for one in _stems(part) if one in self._wanted]
 
     def weight(self, word: str) -> float:
         """How much a word tells: the rarer, the more."""
@@ -269,9 +305,15 @@ class Lines:
 
     def having(self, *given: str) -> list[Line]:
         """The newest lines that have all of these words."""
-        first, *rest = sorted(given, key=lambda one: len(self._places.get(one, ())))
-        found = (self._lines[n] for n in reversed(self._places.get(first, ())[-NEAREST * 2 :]))
-        return [line for line in found if all(one in line.words for one in rest)]
+        first, *rest = sorted(map(self._places_of, given), key=len)
+        found = sorted(first.intersection(*rest))[-NEAREST:]
+        return [self._lines[n] for n in reversed(found)]
+
+    def _places_of(self, word: str) -> frozenset[int]:
+        found = self._sets.get(word)
+        if found is None:
+            found = self._sets[word] = frozenset(self._places.get(word, ()))
+        return found
 
     def find(self, literal: str, pattern: re.Pattern[str]) -> Line | None:
         """The first line with the pattern, of which `literal` is a part; None without."""

@@ -136,7 +136,7 @@ FILLER = frozenset(
 # -------------------------------------------------------------- what a summary claims, in English
 
 NOT_YET = re.compile(
-    r"\b(?:need(?:s|ed)? to|let me|let's|i'll|will|next|should|to do|todo|pending|remaining|still|"
+    r"\b(?:need(?:s|ed)? to|let me|let's|i'll|will|next|should|to do|todo|pending|remaining|"
     r"going to|want(?:s|ed)? to|not yet|later|would|could|can|may|might|if|must|plan(?:ned)? to|"
     r"in progress|was (?:in the process|about to))\b",
     re.I,
@@ -160,25 +160,30 @@ UNDONE = re.compile(
     re.I,
 )
 COMPLETED = re.compile(r"\b(?:done|pass(?:es|ing)?|works?|\w{3,}ed|built|ran|wrote)\b|✅|✓", re.I)
+STILL_WRONG = re.compile(
+    r"\W*(?:all |the |both )*(?:\w+ )?(?:(?:tests?|lint\w*|builds?) (?:now |still )*"
+    r"(?:fails?\b|(?:is|are) (?:failing|broken))|.*\bfail\w* after\b)",
+    re.I,
+)
 CHANGED = frozenset(
     "added removed updated changed rewrote refactored simplified implemented deleted created moved "
     "renamed modified wrote fixed edited".split()
 )
-CHECKS = (
-    (r"\btests?|\bspecs?|\btest suite", re.compile(r"\btest|pytest|jest|vitest|rspec", re.I)),
-    (r"\blint\w*", re.compile(r"lint|ruff|eslint|clippy|check", re.I)),
-    (r"\bbuilds?|\bcompil\w+", re.compile(r"build|compile|tsc|\bmake\b|cargo check|go vet", re.I)),
-)
-"""How a claim speaks of a check, and which commands run it."""
+CHECKS = {
+    "test": r"\btests?|\bspecs?|\btest suite",
+    "lint": r"\blint\w*",
+    "build": r"\bbuilds?|\bcompil\w+",
+}
+"""How a claim speaks of a check."""
 AGREES = re.compile(
     r"\W*(?:yes|yeah|yep|yup|ok|okay|sure|go (?:ahead|for it)|please do|do (?:it|that)|lgtm|"
     r"looks good|approved?|agreed?|confirm(?:ed)?|proceed|great|let['’]?s|sounds good|perfect|"
     r"ship it|i (?:approve|agree|confirm)|ja|oui|sí|si|好|可以|はい)(?!\w)"
-    r"(?!.{0,40}\b(?:not|n't|wait|but)\b)",
+    r"(?!.{0,12}\b(?:not|don['’]t|wait|never)\b)",
     re.I,
 )
 TELLS_APPROVAL = re.compile(
-    r"\b(?:user|customer|client|owner|they)\b.{0,30}\b(?:approv\w+|confirm\w+|agree[ds]?|"
+    r"\b(?:user|customer|client|owner)\b.{0,30}\b(?:approv\w+|confirm\w+|agree[ds]?|"
     r"accept(?:s|ed)?|authori[sz]\w+|okayed|consent\w*|permit\w*|allow(?:s|ed)?|signed off|"
     r"gave .{0,12}(?:go-ahead|ok|permission|approval|consent)|said .{0,60}\b(?:may|can)\b)"
     r"|\b(?:approved|confirmed|authori[sz]ed|accepted|agreed|requested|permitted) by (?:the )?"
@@ -204,3 +209,15 @@ DENIES = frozenset(
     "not no never without cannot nor don doesn didn isn aren wasn weren won hasn haven hadn "
     "couldn shouldn wouldn nothing none".split()
 )
+_CHANGING = "|".join(sorted(CHANGED))
+CHANGES = re.compile(rf"\b(?:{_CHANGING})\b", re.I)
+TELLS_DONE = re.compile(
+    rf"[\W_]*({_CHANGING}|done|completed|finished|verified|ran|tested|checked|confirmed|deployed|pushed|"
+    r"merged)\b",
+    re.I,
+)
+_PATH = r"(?:[\w.-]+/)*[\w.-]+\.[a-z]\w{0,6}"
+FILE_CHANGED = re.compile(rf"^[\W_]*({_PATH})[`*]*\W+\(?(?:{_CHANGING}|new file)\b", re.I)
+"""`a.py` (created), a.py - updated."""
+CHANGED_FILE = re.compile(rf"[\W_]*(?:{_CHANGING})\b[^.;]*?[` ]({_PATH})\b(?!:\d)", re.I)
+"""Updated the parser in `a.py`."""

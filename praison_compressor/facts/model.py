@@ -76,6 +76,8 @@ class Attempt:
     detail: str
     """The line of the result that says so."""
     index: int
+    checks: tuple[str, ...] = ()
+    """What it checks: `test`, `lint`, `build`."""
     resolved: bool = False
     """It did not come about, and a later run of the same did."""
 

@@ -9,24 +9,28 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice, pairwise
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from itertools import islice
 
 from ..facts import Facts
-from ..facts.coverage import STOP, Line, Lines, stem, words
+from ..facts.coverage import CODE, STOP, Line, Lines, Words, code_names, names_in, stem, words
 from ..facts.language import (
     AGREES,
     CHANGED,
+    CHANGED_FILE,
+    CHANGES,
     CHECKS,
     COMPLETED,
     DENIES,
     EARLIER,
+    FILE_CHANGED,
     IRREVERSIBLE,
     NOT_YET,
     OF_ASKING,
     ORDERS,
+    STILL_WRONG,
     TELLS_APPROVAL,
+    TELLS_DONE,
     TELLS_REQUEST,
     UNDONE,
     WENT_WELL,
@@ -37,9 +41,9 @@ from ..facts.outcomes import BAD
 from ..facts.passages import passages
 from ..messages import Message
 from .protocol import Brief, Doubt
-from .validation import MARK, NOT_THERE, ungrounded
+from .validation import MARK, NOT_THERE, Claim, claims_of, ungrounded
 
-__all__ = ["Claim", "claims_of", "unverified"]
+__all__ = ["unverified"]
 
 MOST_CLAIMS = 600
 """Of a text that are looked at; a summary of 4,000 tokens makes 150."""
@@ -69,58 +73,7 @@ def unverified(text: str, brief: Brief, facts: Facts) -> list[Doubt]:
     return sorted(found.values(), key=lambda doubt: doubt.at)
 
 
-# -------------------------------------------------------------- claims
-
-
-class Claim(NamedTuple):
-    """A sentence or a list item, and where in the text it ends."""
-
-    text: str
-    end: int
-
-
-_FENCED = re.compile(r"^[ \t]*```.*?(?:^[ \t]*```|\Z)", re.S | re.M)
-_SENTENCE = re.compile(r"(?<=[^\d\s][.!?])[\"'`*)]*\s+(?=[A-Z`\"*(])|(?<=[。！？])")
-_BULLET = re.compile(r"\s*(?:[-*•] |\d+[.)] |#+ )?\s*")
-
-
-def claims_of(text: str) -> Iterator[Claim]:
-    """The sentences and list items of a summary, in order; code in fences claims nothing."""
-    bare_text = _FENCED.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
-    at = 0
-    for line in bare_text.split("\n"):
-        bullet = _BULLET.match(line)
-        start = bullet.end() if bullet else 0
-        cuts = [start, *(found.end() for found in _SENTENCE.finditer(line, start)), len(line)]
-        for first, last in pairwise(cuts):
-            piece = line[first:last].rstrip()
-            if len(piece) > 3 and not piece.isnumeric():
-                yield Claim(piece, at + first + len(piece))
-        at += len(line) + 1
-
-
-class _Words:
-    """The words of a text: what it is about, and which of them it denies."""
-
-    def __init__(self, text: str) -> None:
-        self.all = words(text)
-        self.stems = [stem(word) for word in self.all]
-        self.content = {one for one in self.stems if one not in STOP}
-        self.files = {word for word in self.all if _FILE.fullmatch(word)}
-        self.denied: set[str] = set()
-        for n, word in enumerate(self.all):
-            if word in DENIES:
-                self.denied.update([one for one in self.stems[n + 1 :] if one not in STOP][:2])
-
-
-_FILE = re.compile(r"[\w-][\w.-]*\.[a-z][a-z0-9]{0,6}")
-_CODE = re.compile(r"`([^`\n]{3,120})`")
-
-
-def _code_names(text: str) -> set[str]:
-    """The words in backticks that are names rather than plain words."""
-    found = (word for span in _CODE.findall(text) for word in words(span))
-    return {stem(word) for word in found if not word.isalpha() or len(word) > 12}
+# -------------------------------------------------------------- witnesses
 
 
 Found = tuple[str, str, Line | Attempt | None]
@@ -133,7 +86,7 @@ class _Reader:
     def __init__(self, text: str, brief: Brief, facts: Facts) -> None:
         self.facts = facts
         self.names = {_base(item.path) for item in facts.files}
-        self.lines = Lines(text, self.names)
+        self.lines = Lines(text, self.names | _DENYING)
         self.about: defaultdict[str, set[str]] = defaultdict(set)
         self.changed: defaultdict[str, set[str]] = defaultdict(set)
         self.asked: list[frozenset[str]] = []
@@ -179,7 +132,7 @@ class _Reader:
     def doubt(self, claim: Claim) -> Doubt | None:
         """What there is to be said against a claim: the first thing found."""
         text = claim.text[:LONGEST_CLAIM]
-        said = _Words(text)
+        said = Words(text)
         for kind, check in self.checks().items():
             if found := check(text, said):
                 verdict, reason, witness = found
@@ -191,7 +144,7 @@ class _Reader:
         known = self.facts.references
         return known[at] if 0 <= at < len(known) else ""
 
-    def checks(self) -> dict[str, Callable[[str, _Words], Found | None]]:
+    def checks(self) -> dict[str, Callable[[str, Words], Found | None]]:
         """By the kind of doubt; what is graver first."""
         return {
             "approval": self.approval,
@@ -204,7 +157,7 @@ class _Reader:
 
     # ---------------------------------------------------------- the user
 
-    def approval(self, text: str, said: _Words) -> Found | None:
+    def approval(self, text: str, said: Words) -> Found | None:
         """An approval or a request that no message of the user says.
 
         What cannot be undone must be named in it; else it may be in what he agreed to.
@@ -213,7 +166,7 @@ class _Reader:
         if not approves and not TELLS_REQUEST.search(text):
             return None
         content = said.content - _OF_ASKING
-        names = {one for one in content if not one.isalpha()} | _code_names(text)
+        names = {one for one in content if not one.isalpha()} | code_names(text)
         acts = said.content & _ACTS
         if not approves and not acts:
             known = len(content) < 2 or self.lines.cover(content, self.wishes) >= 0.2
@@ -221,15 +174,15 @@ class _Reader:
             known = bool(self.agreed)
         else:
             least = 0.5 if approves else 0.2
+            told = self.asked if not approves or "onfirm" in approves[0] else self.agreed
             known = any(
-                names | acts <= one and self.lines.cover(content, one) >= least
-                for one in (self.agreed if approves else self.asked)
+                names | acts <= one and self.lines.cover(content, one) >= least for one in told
             )
         return None if known else ("unwitnessed", "no message of the user says so", None)
 
     # ---------------------------------------------------------- numbers
 
-    def number(self, text: str, said: _Words) -> Found | None:
+    def number(self, text: str, said: Words) -> Found | None:
         """A number that no line with the claim's words has, or that code has otherwise."""
         if found := self._literal(text):
             return found
@@ -253,7 +206,7 @@ class _Reader:
         return None
 
     def _literal(self, text: str) -> Found | None:
-        for span in _CODE.findall(text):
+        for span in CODE.findall(text):
             parts = sorted(re.split(r"\d+", span), key=len)
             if len(parts) < 2 or len(parts[-1]) < 4 or self.lines.has(span):
                 continue
@@ -264,7 +217,7 @@ class _Reader:
 
     # ---------------------------------------------------------- outcomes
 
-    def outcome(self, text: str, said: _Words) -> Found | None:
+    def outcome(self, text: str, said: Words) -> Found | None:
         """An outcome of a run or of a try that the originals tell otherwise."""
         if found := self._undone(text, said):
             return found
@@ -280,7 +233,7 @@ class _Reader:
     def _turned(self, text: str) -> Found | None:
         good = WENT_WELL.search(text) is not None
         same, other = (WENT_WELL, WENT_WRONG) if good else (WENT_WRONG, WENT_WELL)
-        rest = {one for one in _Words(text).content if not same.search(one)}
+        rest = {one for one in Words(text).content if not same.search(one)}
         own, score, line = 0.0, 0.0, None
         for share, at in self.lines.nearest(rest):
             if not own and same.search(at.text):
@@ -293,25 +246,34 @@ class _Reader:
 
     def _of_runs(self, text: str, good: bool, own: float) -> Found | None:
         """What the table of outcomes says of tests, linters and builds."""
-        for spoken, runs in CHECKS:
+        for kind, spoken in CHECKS.items():
             if not re.search(
                 rf"(?:{spoken})\b[^.,;]{{0,40}}?(?:{(WENT_WELL if good else WENT_WRONG).pattern})",
                 text,
                 re.I,
             ):
                 continue
-            rows = [row for row in self.facts.attempts if runs.search(row.text) and not row.paths]
-            known = [row for row in rows if row.status != "unknown"]
+            rows = [row for row in self.facts.attempts if kind in row.checks]
+            # Of several checks in one line it is not known which of them failed.
+            known = [
+                row
+                for row in rows
+                if row.status == "ok" or (row.status in BAD and len(row.checks) == 1)
+            ]
             bad = [row for row in known if row.status in BAD]
             if good and known and known[-1].status in BAD and not EARLIER.search(text):
                 return "contradicted", _told(known[-1]), known[-1]
-            if not good and known and not bad:
+            if (
+                not good
+                and known
+                and (not bad or (known[-1] not in bad and STILL_WRONG.match(text)))
+            ):
                 return "contradicted", _told(known[-1]), known[-1]
             if (good and not known and own < 0.35) or (not good and not rows and own < 0.2):
                 return "unwitnessed", "no run in the originals shows it", None
         return None
 
-    def _undone(self, text: str, said: _Words) -> Found | None:
+    def _undone(self, text: str, said: Words) -> Found | None:
         """That something could not be done."""
         found = UNDONE.search(text)
         if not found:
@@ -333,17 +295,17 @@ class _Reader:
 
     # ---------------------------------------------------------- completions
 
-    def completion(self, text: str, said: _Words) -> Found | None:
+    def completion(self, text: str, said: Words) -> Found | None:
         """Something told as done that was refused, failed, is open, or that no call did."""
-        found = _DONE.match(text)
-        if NOT_YET.search(text) or (not found and not _STATE.search(text)):
+        found = TELLS_DONE.match(text)
+        if NOT_YET.search(text) or (not found and not FILE_CHANGED.search(text)):
             return None
         return self._unchanged(text) or (
             self._open(said) or self._idle(text, said, found[1].casefold()) if found else None
         )
 
     def _unchanged(self, text: str) -> Found | None:
-        found = _STATE.search(text) or _CHANGE.match(text)
+        found = FILE_CHANGED.search(text) or CHANGED_FILE.match(text)
         if not found or "user" in text.casefold():
             return None
         name = _base(found[1])
@@ -356,7 +318,7 @@ class _Reader:
             return "unwitnessed", f"no call changed {name}", None
         return None
 
-    def _open(self, said: _Words) -> Found | None:
+    def _open(self, said: Words) -> Found | None:
         """The newest list of work has it as open."""
         for item in self.facts.todos:
             mine = frozenset(stem(one) for one in words(item.text)) - STOP
@@ -368,16 +330,18 @@ class _Reader:
                 return "contradicted", f'"{item.text}" is {item.status.replace("_", " ")}', None
         return None
 
-    def _idle(self, text: str, said: _Words, verb: str) -> Found | None:
-        named = _code_names(text)
+    def _idle(self, text: str, said: Words, verb: str) -> Found | None:
+        named = code_names(text)
         if verb in CHANGED:
             known = not named or named & self.touched
             return None if known else ("unwitnessed", "no call changed it", None)
         if verb in ("ran", "verified", "tested"):
-            runs = next((runs for spoken, runs in CHECKS if re.search(spoken, text, re.I)), None)
+            kind = next(
+                (kind for kind, spoken in CHECKS.items() if re.search(spoken, text, re.I)), ""
+            )
             changed = max((row.index for row in self.facts.attempts if row.changes), default=-1)
-            ran = [row.index for row in self.facts.attempts if runs and runs.search(row.text)]
-            if runs and max(ran, default=-1) < changed:
+            ran = max((row.index for row in self.facts.attempts if kind in row.checks), default=-1)
+            if kind and ran < changed:
                 return "unwitnessed", "not run since the last change", None
         rest = said.content - {stem(verb)}
         for share, line in self.lines.nearest(rest):
@@ -395,31 +359,31 @@ class _Reader:
 
     # ---------------------------------------------------------- negations
 
-    def negation(self, text: str, said: _Words) -> Found | None:
+    def negation(self, text: str, said: Words) -> Found | None:
         """What the originals deny and the claim does not."""
         for quote in _QUOTE.findall(text):
-            mine = _Words(quote)
+            mine = Words(quote)
             near = [
                 line
                 for share, line in self.lines.nearest(mine.content)[:8]
                 if share > 0.6 and line.source in _SPOKEN
             ]
             denying = [
-                line for line in near if _Words(line.text).denied & (mine.content - mine.denied)
+                line for line in near if Words(line.text).denied & (mine.content - mine.denied)
             ]
             if len(mine.content) > 2 and denying and len(denying) == len(near):
                 return "contradicted", _quoted(denying[0].text), denying[0]
-        if said.denied:
-            return None
         order = [one for one in said.stems if one not in STOP and not one.isdigit()]
         pairs = ((one, two) for at, one in enumerate(order) for two in order[at + 1 : at + 3])
         for one, two in pairs:
-            lines = [
-                line
-                for line in self.lines.having(one, two)[:60]
-                if line.source in (*_SPOKEN, "visible")
-            ]
-            signs = [(_sign(line.text, one, two), line) for line in lines] if one != two else []
+            lines = [line for line in self.lines.having(one, two) if line.source in _PROSE]
+            if (
+                one == two
+                or {one, two} & said.denied
+                or all(_DENYING.isdisjoint(line.words) for line in lines)
+            ):
+                continue
+            signs = [(_sign(line.text, one, two), line) for line in lines[:60]]
             denying = [line for sign, line in signs if sign < 0]
             if len(denying) <= 2 * sum(sign > 0 for sign, _ in signs):
                 continue
@@ -430,16 +394,25 @@ class _Reader:
 
     # ---------------------------------------------------------- files
 
-    def file(self, text: str, said: _Words) -> Found | None:
+    def file(self, text: str, said: Words) -> Found | None:
         """A file that the claim's other names have nothing to do with, where another's has all."""
         files = said.files & self.names
         rest = said.content - said.files - {part for name in said.files for part in name.split(".")}
         rest = {one for one in rest if not one.isdigit()}
+        for name in sorted(files):
+            named = [
+                one
+                for one in names_in(text) - said.files
+                if any(one in self.about[other] for other in self.names - files)
+            ]
+            apart = [one for one in named if one not in self.about[name]]
+            if apart and 2 * len(apart) > len(named) and len(files) == 1:
+                return "unwitnessed", f"{apart[0]} {apart} {named}", None
         if not files or len(rest) < 3:
             return None
         for known, least in (
             (self.about, 0.7),
-            (self.changed if _CHANGES.search(text) else {}, 0.9),
+            (self.changed if CHANGES.search(text) else {}, 0.9),
         ):
             cover = {
                 name: self.lines.cover(rest, frozenset(found)) for name, found in known.items()
@@ -512,6 +485,8 @@ _ACTS = frozenset(map(stem, IRREVERSIBLE))
 SMALL = 2
 """Numbers that a writer uses as words; larger ones are looked for."""
 _SPOKEN = ("assistant", "user", "summary")
+_PROSE = (*_SPOKEN, "visible")
+_DENYING = frozenset(map(stem, DENIES))
 _VALUE = re.compile(
     r"(?<![\w.#/~≈-])(?<!about )(?<!around )(?<!Phase )(?<!Step )(?<!Option )(?<!\d[,.])"
     r"\d{1,9}(?![\w]|[.,]\d)"
@@ -520,15 +495,3 @@ _DIGIT = re.compile(r"\d")
 _QUOTE = re.compile(r"[\"“]([^\"“”]{12,})[\"”]")
 _CLAUSE = re.compile(r"[,;]\s|\s[-–—]\s|\bbut\b")
 _WRITES = re.compile(r"edit|write|patch|replace|create|insert|update", re.I)
-_VERBS = "|".join(sorted(CHANGED))
-_CHANGES = re.compile(rf"\b(?:{_VERBS})\b", re.I)
-_DONE = re.compile(
-    rf"[\W_]*({_VERBS}|done|completed|finished|verified|ran|tested|checked|confirmed|deployed|pushed|"
-    r"merged)\b",
-    re.I,
-)
-_PATH = r"(?:[\w.-]+/)*[\w.-]+\.[a-z]\w{0,6}"
-_STATE = re.compile(rf"^[\W_]*({_PATH})[`*]*\W+\(?(?:{_VERBS}|new file)\b", re.I)
-"""`a.py` (created), a.py - updated."""
-_CHANGE = re.compile(rf"[\W_]*(?:{_VERBS})\b[^.;]*?[` ]({_PATH})\b(?!:\d)", re.I)
-"""Updated the parser in `a.py`."""

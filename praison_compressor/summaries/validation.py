@@ -1,5 +1,5 @@
-"""What of a model's answer becomes a summary, what is refused, which names in it are made up, and
-the marks of claims in doubt.
+"""What of a model's answer becomes a summary, what is refused, which names in it are made up; its
+claims, and the marks of those in doubt.
 
 A model that summarizes makes up a file, a hash or an address now and then, and the agent has no
 original left to tell. What a machine can know for certain is that a name stands nowhere in them.
@@ -11,7 +11,8 @@ import json
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, pairwise
+from typing import NamedTuple
 
 from ..errors import SummaryRejected
 from ..facts.identifiers import Classifier
@@ -25,7 +26,9 @@ from .static import ADDED
 __all__ = [
     "MARK",
     "NOT_THERE",
+    "Claim",
     "accept",
+    "claims_of",
     "is_about",
     "marked",
     "marks_of",
@@ -361,6 +364,36 @@ def _sources(brief: Brief) -> Iterator[tuple[str, set[str]]]:
         for call in tool_calls_of(message):
             yield f"{call.name} {call.arguments}", set()
     yield json.dumps(brief.tools, ensure_ascii=False, default=str), set()
+
+
+# -------------------------------------------------------------- claims
+
+
+class Claim(NamedTuple):
+    """A sentence or a list item, and where in the text it ends."""
+
+    text: str
+    end: int
+
+
+_FENCED = re.compile(r"^[ \t]*```.*?(?:^[ \t]*```|\Z)", re.S | re.M)
+_SENTENCE = re.compile(r"(?<=[^\d\s][.!?])[\"'`*)]*\s+(?=[A-Z`\"*(])|(?<=[。！？])")
+_BULLET = re.compile(r"\s*(?:[-*•] |\d+[.)] )?\s*")
+
+
+def claims_of(text: str) -> Iterator[Claim]:
+    """The sentences and list items of a summary, in order; code in fences claims nothing."""
+    bare_text = _FENCED.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    at = 0
+    for line in bare_text.split("\n"):
+        bullet = _BULLET.match(line)
+        start = bullet.end() if bullet else 0
+        cuts = [start, *(found.end() for found in _SENTENCE.finditer(line, start)), len(line)]
+        for first, last in pairwise(cuts):
+            piece = line[first:last].rstrip()
+            if len(piece) > 3 and not line.lstrip().startswith("#"):
+                yield Claim(piece, at + first + len(piece))
+        at += len(line) + 1
 
 
 # -------------------------------------------------------------- marks

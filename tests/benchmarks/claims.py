@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from praison_compressor.facts import Facts, extract
+from praison_compressor.facts.coverage import STOP, stem, words
+from praison_compressor.facts.passages import passages
 from praison_compressor.messages import Message
 from praison_compressor.summaries.claims import claims_of, unverified
 from praison_compressor.summaries.prompts import rendering
@@ -76,15 +78,35 @@ def brief_of(messages: list[Message]) -> Brief:
 Change = Callable[[str, "Session", random.Random], "str | None"]
 
 
+_NOT = frozenset(
+    "not no never without cannot nor don doesn didn isn aren wasn weren won hasn haven".split()
+)
+
+
 class Session:
     """What a mutation may take from a session."""
 
     def __init__(self, messages: list[Message]) -> None:
         self.text = "\n".join(rendering(messages))
-        self.plain = self.text.casefold()
         self.facts: Facts = extract(messages)
         found = [item for item in self.facts.files if _FILE.search(item.path)]
         self.paths = {item.path.rpartition("/")[2]: item.path for item in found}
+        told = list(passages(messages))
+        prose = [p.text for p in told if p.source in ("user", "assistant")]
+        self.lines = [[stem(w) for w in words(line)] for text in prose for line in text.split("\n")]
+        self.steps = [f"{p.call.arguments if p.call else ''}\n{p.text}".casefold() for p in told]
+
+    def denies(self, pair: list[str]) -> bool:
+        """Whether it has the two words near each other behind a negation, and not without one."""
+        signs = []
+        for line in self.lines if len(pair) == 2 else ():
+            at = [n for n, one in enumerate(line) if one == pair[0] and pair[1] in line[n : n + 6]]
+            signs += [any(one in _NOT for one in line[max(0, n - 3) : n]) for n in at]
+        return bool(signs) and all(signs)
+
+    def together(self, *names: str) -> bool:
+        """Whether one call with its result, or one message, has all of these."""
+        return any(all(name.casefold() in step for name in names) for step in self.steps)
 
 
 _TURNS = (
@@ -143,17 +165,26 @@ _PATH = re.compile(rf"(?:[\w.-]+/)*({_FILE.pattern})")
 
 
 def file(claim: str, session: Session, chance: random.Random) -> str | None:
-    """A file swapped for another one of the session."""
+    """A file swapped for another one of the session, with which a name in the claim never stands."""
     found = [one for one in _PATH.finditer(claim) if one[1] in session.paths]
     if not found:
         return None
     one = chance.choice(found)
     kind, depth = one[1].rpartition(".")[2], one[0].count("/")
-    others = sorted(n for n in session.paths if n.endswith("." + kind) and n not in claim)
+    names = [name for name in _NAMED.findall(claim) if session.together(name, one[1])]
+    others = sorted(
+        other
+        for other in session.paths
+        if other.endswith("." + kind) and other not in claim
+        if any(not session.together(name, other) for name in names)
+    )
     if not others:
         return None
     new = "/".join(session.paths[chance.choice(others)].split("/")[-depth - 1 :])
     return claim[: one.start()] + new + claim[one.end() :]
+
+
+_NAMED = re.compile(r"\b(?:[a-z]+[A-Z]\w+|[A-Z]\w*[a-z][A-Z]\w*|[a-z]+_\w+)\b(?!\.\w)")
 
 
 def name(claim: str, session: Session, chance: random.Random) -> str | None:
@@ -175,11 +206,16 @@ _NEGATED = (
 
 
 def negation(claim: str, session: Session, chance: random.Random) -> str | None:
-    """A negation dropped."""
+    """A negation dropped that the session states of the same two words, and never without it."""
     for old, new in _NEGATED:
-        if re.search(old, claim):
-            return re.sub(old, new, claim, count=1)
+        found = re.search(old, claim)
+        if found and session.denies(_content(claim[found.end() :])[:2]):
+            return claim[: found.start()] + found.expand(new) + claim[found.end() :]
     return None
+
+
+def _content(text: str) -> list[str]:
+    return [one for one in map(stem, words(text)) if one not in STOP]
 
 
 _APPROVED = (
