@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -207,6 +207,23 @@ def names_in(text: str) -> set[str]:
 
 
 _NAME = re.compile(r"\b(?:[a-z]+[A-Z]\w+|[A-Z]\w*[a-z][A-Z]\w*|[a-z]\w*_\w+)\b(?!\.[a-z])")
+
+
+def beside(mine: Sequence[str], number: str, line: str) -> bool:
+    """Whether the line has another number at the same word."""
+    theirs = [stem(word) for word in words(line)]
+    steps = (at + step for at, one in enumerate(mine) if one == number for step in (-1, 1))
+    near = {mine[at] for at in steps if 0 <= at < len(mine)} - STOP
+    at_number = (at for at, one in enumerate(theirs) if one.isdigit())
+    return any(near & set(theirs[max(0, at - 1) : at + 2]) for at in at_number)
+
+
+def listed(text: str, number: str) -> int:
+    """How many names the claim lists behind a number, as in "3 files (a.py, b.py, c.py)", or 0."""
+    found = re.search(rf"(?<!\w){number} [^(),;:]{{3,40}}(?:\(([^()]+)\)|: ([^.;]+)$)", text)
+    items = re.split(r", (?:and )?", found[1] or found[2]) if found else []
+    is_list = len(items) > 1 and all(len(item.split()) == 1 for item in items)
+    return len(items) if is_list else 0
 
 
 # -------------------------------------------------------------- lines

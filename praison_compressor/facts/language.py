@@ -1,5 +1,5 @@
 """Data: the words by which people set rules, correct themselves, decide and leave work open, in
-seven languages.
+seven languages; and those by which a summary tells what came of work, in English.
 
 English, German, French, Spanish, Portuguese, Chinese and Japanese. Japanese and Chinese write no
 spaces between words, so that their words have no edges to look for.
@@ -170,9 +170,9 @@ CHANGED = frozenset(
     "renamed modified wrote fixed edited".split()
 )
 CHECKS = {
-    "test": r"\btests?|\bspecs?|\btest suite",
-    "lint": r"\blint\w*",
-    "build": r"\bbuilds?|\bcompil\w+",
+    "test": r"\b(?:tests?|specs?|test suite)\b",
+    "lint": r"\blint\w*\b",
+    "build": r"\b(?:builds?|compil\w+)\b",
 }
 """How a claim speaks of a check."""
 AGREES = re.compile(
@@ -181,6 +181,9 @@ AGREES = re.compile(
     r"ship it|i (?:approve|agree|confirm)|ja|oui|sí|si|好|可以|はい)(?!\w)"
     r"(?!.{0,12}\b(?:not|don['’]t|wait|never)\b)",
     re.I,
+)
+CONFIRMS = re.compile(
+    r"\b(?:yes|correct|right|confirm\w*|works|exactly|indeed|true|ok|okay|fine)\b|looks good", re.I
 )
 TELLS_APPROVAL = re.compile(
     r"\b(?:user|customer|client|owner)\b.{0,30}\b(?:approv\w+|confirm\w+|agree[ds]?|"

@@ -12,30 +12,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from itertools import islice
 
-from ..facts import Facts
+from ..facts import Facts, language
 from ..facts.coverage import CODE, STOP, Line, Lines, Words, code_names, names_in, stem, words
-from ..facts.language import (
-    AGREES,
-    CHANGED,
-    CHANGED_FILE,
-    CHANGES,
-    CHECKS,
-    COMPLETED,
-    DENIES,
-    EARLIER,
-    FILE_CHANGED,
-    IRREVERSIBLE,
-    NOT_YET,
-    OF_ASKING,
-    ORDERS,
-    STILL_WRONG,
-    TELLS_APPROVAL,
-    TELLS_DONE,
-    TELLS_REQUEST,
-    UNDONE,
-    WENT_WELL,
-    WENT_WRONG,
-)
 from ..facts.model import DONE, Attempt
 from ..facts.outcomes import BAD
 from ..facts.passages import passages
@@ -91,6 +69,7 @@ class _Reader:
         self.changed: defaultdict[str, set[str]] = defaultdict(set)
         self.asked: list[frozenset[str]] = []
         self.agreed: list[frozenset[str]] = []
+        self.confirmed: list[frozenset[str]] = []
         self._last: frozenset[str] = frozenset()
         self._read(brief)
         self.wishes = frozenset().union(*self.asked, *self.agreed)
@@ -124,8 +103,10 @@ class _Reader:
         """Keep what the user asked for, and what was before him when he agreed."""
         if source == "user":
             self.asked.append(found)
-            if AGREES.match(text):
+            if language.AGREES.match(text):
                 self.agreed.append(found | self._last)
+            if language.CONFIRMS.search(text):
+                self.confirmed.append(found)
         elif source == "assistant":
             self._last = found
 
@@ -162,8 +143,8 @@ class _Reader:
 
         What cannot be undone must be named in it; else it may be in what he agreed to.
         """
-        approves = TELLS_APPROVAL.search(text)
-        if not approves and not TELLS_REQUEST.search(text):
+        approves = language.TELLS_APPROVAL.search(text)
+        if not approves and not language.TELLS_REQUEST.search(text):
             return None
         content = said.content - _OF_ASKING
         names = {one for one in content if not one.isalpha()} | code_names(text)
@@ -174,7 +155,9 @@ class _Reader:
             known = bool(self.agreed)
         else:
             least = 0.5 if approves else 0.2
-            told = self.asked if not approves or "onfirm" in approves[0] else self.agreed
+            told = self.agreed if approves else self.asked
+            if approves and "onfirm" in approves[0]:
+                told = self.confirmed
             known = any(
                 names | acts <= one and self.lines.cover(content, one) >= least for one in told
             )
@@ -198,9 +181,12 @@ class _Reader:
                 (0.0, None),
             )
             is_told = own >= 0.03 and (own >= 0.4 * score or len(one) > 2)
-            if is_told or _lists(text, int(one)):
+            count = listed(text, one)
+            if count not in (0, int(one)):
+                return "unwitnessed", f"it lists {count}, not {one}", None
+            if is_told or count:
                 continue
-            if line is not None and score > 0.5 and _beside(said.stems, one, line.text):
+            if line is not None and score > 0.5 and beside(said.stems, one, line.text):
                 return "contradicted", _quoted(line.text), line
             return "unwitnessed", f"{one} is not in the originals beside this", None
         return None
@@ -221,18 +207,22 @@ class _Reader:
         """An outcome of a run or of a try that the originals tell otherwise."""
         if found := self._undone(text, said):
             return found
-        if NOT_YET.search(text) or ORDERS.match(text):
+        if language.NOT_YET.search(text) or language.ORDERS.match(text):
             return None
         clauses = (
             clause
             for clause in _CLAUSE.split(text)
-            if bool(WENT_WELL.search(clause)) != bool(WENT_WRONG.search(clause))
+            if bool(language.WENT_WELL.search(clause)) != bool(language.WENT_WRONG.search(clause))
         )
         return next(filter(None, map(self._turned, clauses)), None)
 
     def _turned(self, text: str) -> Found | None:
-        good = WENT_WELL.search(text) is not None
-        same, other = (WENT_WELL, WENT_WRONG) if good else (WENT_WRONG, WENT_WELL)
+        good = language.WENT_WELL.search(text) is not None
+        same, other = (
+            (language.WENT_WELL, language.WENT_WRONG)
+            if good
+            else (language.WENT_WRONG, language.WENT_WELL)
+        )
         rest = {one for one in Words(text).content if not same.search(one)}
         own, score, line = 0.0, 0.0, None
         for share, at in self.lines.nearest(rest):
@@ -246,12 +236,9 @@ class _Reader:
 
     def _of_runs(self, text: str, good: bool, own: float) -> Found | None:
         """What the table of outcomes says of tests, linters and builds."""
-        for kind, spoken in CHECKS.items():
-            if not re.search(
-                rf"(?:{spoken})\b[^.,;]{{0,40}}?(?:{(WENT_WELL if good else WENT_WRONG).pattern})",
-                text,
-                re.I,
-            ):
+        came = language.WENT_WELL if good else language.WENT_WRONG
+        for kind, spoken in language.CHECKS.items():
+            if not re.search(rf"(?:{spoken})\b[^.,;]{{0,40}}?(?:{came.pattern})", text, re.I):
                 continue
             rows = [row for row in self.facts.attempts if kind in row.checks]
             # Of several checks in one line it is not known which of them failed.
@@ -261,12 +248,12 @@ class _Reader:
                 if row.status == "ok" or (row.status in BAD and len(row.checks) == 1)
             ]
             bad = [row for row in known if row.status in BAD]
-            if good and known and known[-1].status in BAD and not EARLIER.search(text):
+            if good and known and known[-1].status in BAD and not language.EARLIER.search(text):
                 return "contradicted", _told(known[-1]), known[-1]
             if (
                 not good
                 and known
-                and (not bad or (known[-1] not in bad and STILL_WRONG.match(text)))
+                and (not bad or (known[-1] not in bad and language.STILL_WRONG.match(text)))
             ):
                 return "contradicted", _told(known[-1]), known[-1]
             if (good and not known and own < 0.35) or (not good and not rows and own < 0.2):
@@ -275,14 +262,14 @@ class _Reader:
 
     def _undone(self, text: str, said: Words) -> Found | None:
         """That something could not be done."""
-        found = UNDONE.search(text)
+        found = language.UNDONE.search(text)
         if not found:
             return None
         verb = stem(found[1].casefold())
         for share, line in self.lines.nearest(said.content):
             if share <= 0.3:
                 break
-            if any(stem(one[1].casefold()) == verb for one in UNDONE.finditer(line.text)):
+            if any(stem(one[1].casefold()) == verb for one in language.UNDONE.finditer(line.text)):
                 return None
         rows = [
             row
@@ -297,15 +284,15 @@ class _Reader:
 
     def completion(self, text: str, said: Words) -> Found | None:
         """Something told as done that was refused, failed, is open, or that no call did."""
-        found = TELLS_DONE.match(text)
-        if NOT_YET.search(text) or (not found and not FILE_CHANGED.search(text)):
+        found = language.TELLS_DONE.match(text)
+        if language.NOT_YET.search(text) or (not found and not language.FILE_CHANGED.search(text)):
             return None
         return self._unchanged(text) or (
             self._open(said) or self._idle(text, said, found[1].casefold()) if found else None
         )
 
     def _unchanged(self, text: str) -> Found | None:
-        found = FILE_CHANGED.search(text) or CHANGED_FILE.match(text)
+        found = language.FILE_CHANGED.search(text) or language.CHANGED_FILE.match(text)
         if not found or "user" in text.casefold():
             return None
         name = _base(found[1])
@@ -321,39 +308,30 @@ class _Reader:
     def _open(self, said: Words) -> Found | None:
         """The newest list of work has it as open."""
         for item in self.facts.todos:
-            mine = frozenset(stem(one) for one in words(item.text)) - STOP
-            if (
-                item.status not in DONE
-                and len(mine) > 2
-                and self.lines.cover(said.content, mine) > 0.6
-            ):
+            mine = frozenset(map(stem, words(item.text))) - STOP
+            is_open = item.status not in DONE and len(mine) > 2
+            if is_open and self.lines.cover(said.content, mine) > 0.6:
                 return "contradicted", f'"{item.text}" is {item.status.replace("_", " ")}', None
         return None
 
     def _idle(self, text: str, said: Words, verb: str) -> Found | None:
+        """Nothing that was done or said since fits it."""
         named = code_names(text)
-        if verb in CHANGED:
+        if verb in language.CHANGED:
             known = not named or named & self.touched
             return None if known else ("unwitnessed", "no call changed it", None)
         if verb in ("ran", "verified", "tested"):
-            kind = next(
-                (kind for kind, spoken in CHECKS.items() if re.search(spoken, text, re.I)), ""
-            )
+            spoken = language.CHECKS.items()
+            kind = next((kind for kind, words in spoken if re.search(words, text, re.I)), "")
             changed = max((row.index for row in self.facts.attempts if row.changes), default=-1)
             ran = max((row.index for row in self.facts.attempts if kind in row.checks), default=-1)
             if kind and ran < changed:
                 return "unwitnessed", "not run since the last change", None
-        rest = said.content - {stem(verb)}
-        for share, line in self.lines.nearest(rest):
+        for share, line in self.lines.nearest(said.content - {stem(verb)}):
+            is_told = share >= 0.4 and language.COMPLETED.search(line.text)
             if line.source in ("call", "result") and named & line.words:
                 return None
-            spoken = line.source in ("assistant", "summary", "user")
-            if (
-                share >= 0.4
-                and spoken
-                and COMPLETED.search(line.text)
-                and not NOT_YET.search(line.text)
-            ):
+            if line.source in _SPOKEN and is_told and not language.NOT_YET.search(line.text):
                 return None
         return "unwitnessed", "nothing in the originals shows it done", None
 
@@ -361,68 +339,52 @@ class _Reader:
 
     def negation(self, text: str, said: Words) -> Found | None:
         """What the originals deny and the claim does not."""
-        for quote in _QUOTE.findall(text):
-            mine = Words(quote)
-            near = [
-                line
-                for share, line in self.lines.nearest(mine.content)[:8]
-                if share > 0.6 and line.source in _SPOKEN
-            ]
-            denying = [
-                line for line in near if Words(line.text).denied & (mine.content - mine.denied)
-            ]
-            if len(mine.content) > 2 and denying and len(denying) == len(near):
-                return "contradicted", _quoted(denying[0].text), denying[0]
+        quoted = map(self._misquoted, map(Words, _QUOTE.findall(text)))
         order = [one for one in said.stems if one not in STOP and not one.isdigit()]
         pairs = ((one, two) for at, one in enumerate(order) for two in order[at + 1 : at + 3])
-        for one, two in pairs:
-            lines = [line for line in self.lines.having(one, two) if line.source in _PROSE]
-            if (
-                one == two
-                or {one, two} & said.denied
-                or all(_DENYING.isdisjoint(line.words) for line in lines)
-            ):
-                continue
-            signs = [(_sign(line.text, one, two), line) for line in lines[:60]]
-            denying = [line for sign, line in signs if sign < 0]
-            if len(denying) <= 2 * sum(sign > 0 for sign, _ in signs):
-                continue
-            like = max(self.lines.cover(said.content, line.words) for line in denying)
-            if like > (0.25 if len(denying) > 1 else 0.4):
-                return "contradicted", _quoted(denying[0].text), denying[0]
-        return None
+        line = next(filter(None, quoted), None) or next(
+            filter(None, (self._denied(one, two, said) for one, two in pairs)), None
+        )
+        return ("contradicted", _quoted(line.text), line) if line else None
+
+    def _misquoted(self, said: Words) -> Line | None:
+        """A line that has almost these words, and denies one that they do not."""
+        near = [pair[1] for pair in self.lines.nearest(said.content)[:8] if pair[0] > 0.6]
+        near = [line for line in near if line.source in _SPOKEN]
+        denies = [bool(Words(line.text).denied & (said.content - said.denied)) for line in near]
+        return near[0] if len(said.content) > 2 and near and all(denies) else None
+
+    def _denied(self, one: str, two: str, said: Words) -> Line | None:
+        """A line like the claim that denies two of its words, where few have them undenied."""
+        lines = [line for line in self.lines.having(one, two) if line.source in _PROSE][:60]
+        is_denied = not all(_DENYING.isdisjoint(line.words) for line in lines)
+        if one == two or not is_denied or {one, two} & said.denied:
+            return None
+        signs = [_sign(line.text, one, two) for line in lines]
+        denying = [line for line, sign in zip(lines, signs, strict=True) if sign < 0]
+        if len(denying) <= 2 * signs.count(1):
+            return None
+        like = max(self.lines.cover(said.content, line.words) for line in denying)
+        return denying[0] if like > (0.25 if len(denying) > 1 else 0.4) else None
 
     # ---------------------------------------------------------- files
 
     def file(self, text: str, said: Words) -> Found | None:
-        """A file that the claim's other names have nothing to do with, where another's has all."""
+        """A file with which the names in the claim never stand, though they do with others."""
         files = said.files & self.names
-        rest = said.content - said.files - {part for name in said.files for part in name.split(".")}
-        rest = {one for one in rest if not one.isdigit()}
-        for name in sorted(files):
-            named = [
-                one
-                for one in names_in(text) - said.files
-                if any(one in self.about[other] for other in self.names - files)
-            ]
-            apart = [one for one in named if one not in self.about[name]]
-            if apart and 2 * len(apart) > len(named) and len(files) == 1:
-                return "unwitnessed", f"{apart[0]} {apart} {named}", None
-        if not files or len(rest) < 3:
+        if len(files) != 1:
             return None
-        for known, least in (
-            (self.about, 0.7),
-            (self.changed if CHANGES.search(text) else {}, 0.9),
-        ):
-            cover = {
-                name: self.lines.cover(rest, frozenset(found)) for name, found in known.items()
-            }
-            best = max(cover.keys() - files, key=lambda name: (cover[name], name), default="")
-            for name in sorted(files & cover.keys()):
-                if best and cover[best] > least and cover[name] < 0.5 * cover[best]:
-                    reason = f"the originals have this with {best}, not with {name}"
-                    return "unwitnessed", reason, None
-        return None
+        [name] = files
+        named = names_in(text) - said.files
+        homes = {
+            one: [at for at in sorted(self.names - files) if one in self.about[at]] for one in named
+        }
+        homes = {one: at for one, at in homes.items() if at}
+        apart = sorted(one for one in homes if one not in self.about[name])
+        if 2 * len(apart) <= len(homes):
+            return None
+        reason = f"the originals have {apart[0]} in {homes[apart[0]][0]}, not in {name}"
+        return "unwitnessed", reason, None
 
 
 def _dialogue(messages: Sequence[Message]) -> list[Message]:
@@ -454,39 +416,24 @@ def _told(row: Attempt) -> str:
     return f"{named}: {row.detail[:WITNESS_CHARS]}" if row.detail else named
 
 
-def _beside(mine: Sequence[str], number: str, line: str) -> bool:
-    """Whether the line has another number at the same word."""
-    theirs = [stem(word) for word in words(line)]
-    steps = (at + step for at, one in enumerate(mine) if one == number for step in (-1, 1))
-    near = {mine[at] for at in steps if 0 <= at < len(mine)} - STOP
-    at_number = (at for at, one in enumerate(theirs) if one.isdigit())
-    return any(near & set(theirs[max(0, at - 1) : at + 2]) for at in at_number)
-
-
-def _lists(text: str, number: int) -> bool:
-    """Whether the claim itself lists as many things."""
-    inside = re.search(r"\(([^()]*)\)|:(.*)", text)
-    return inside is not None and (inside[1] or inside[2] or "").count(",") + 1 == number
-
-
 def _sign(text: str, one: str, two: str) -> int:
     """-1 where a line denies the two words, 1 where it has the one before the other, else 0."""
     raw = words(text)
     order = [stem(word) for word in raw]
     for at, word in enumerate(order):
         if word == one and two in order[at + 1 : at + 6]:
-            return -1 if DENIES.intersection(raw[max(0, at - 3) : at]) else 1
+            return -1 if language.DENIES.intersection(raw[max(0, at - 3) : at]) else 1
     return 0
 
 
 # -------------------------------------------------------------- words of claims
-_OF_ASKING = frozenset(map(stem, OF_ASKING))
-_ACTS = frozenset(map(stem, IRREVERSIBLE))
+_OF_ASKING = frozenset(map(stem, language.OF_ASKING))
+_ACTS = frozenset(map(stem, language.IRREVERSIBLE))
 SMALL = 2
 """Numbers that a writer uses as words; larger ones are looked for."""
 _SPOKEN = ("assistant", "user", "summary")
 _PROSE = (*_SPOKEN, "visible")
-_DENYING = frozenset(map(stem, DENIES))
+_DENYING = frozenset(map(stem, language.DENIES))
 _VALUE = re.compile(
     r"(?<![\w.#/~≈-])(?<!about )(?<!around )(?<!Phase )(?<!Step )(?<!Option )(?<!\d[,.])"
     r"\d{1,9}(?![\w]|[.,]\d)"
