@@ -13,7 +13,19 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 
 from ..facts import Facts, language
-from ..facts.coverage import CODE, STOP, Line, Lines, Words, code_names, names_in, stem, words
+from ..facts.coverage import (
+    CODE,
+    STOP,
+    Line,
+    Lines,
+    Words,
+    beside,
+    code_names,
+    listed,
+    names_in,
+    stem,
+    words,
+)
 from ..facts.model import DONE, Attempt
 from ..facts.outcomes import BAD
 from ..facts.passages import passages
