@@ -226,6 +226,16 @@ def listed(text: str, number: str) -> int:
     return len(items) if is_list else 0
 
 
+def sign(text: str, one: str, two: str) -> int:
+    """-1 where a line denies the two words, 1 where it has the one before the other, else 0."""
+    raw = words(text)
+    order = [stem(word) for word in raw]
+    for at, word in enumerate(order):
+        if word == one and two in order[at + 1 : at + 6]:
+            return -1 if DENIES.intersection(raw[max(0, at - 3) : at]) else 1
+    return 0
+
+
 # -------------------------------------------------------------- lines
 
 
@@ -288,7 +298,8 @@ class Lines:
         return found
 
     def _stems(self, word: bytes) -> list[str]:
-        parts = words(word.decode("utf-8", "replace"))
+        text = word.decode("utf-8", "replace")
+        parts = [text.strip("._")] if word.isascii() else words(text)
         return [one for part in parts for one in _stems(part) if one in self._wanted]
 
     def weight(self, word: str) -> float:

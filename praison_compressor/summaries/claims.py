@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import islice
 
 from ..facts import Facts, language
@@ -23,13 +23,13 @@ from ..facts.coverage import (
     code_names,
     listed,
     names_in,
+    sign,
     stem,
     words,
 )
 from ..facts.model import DONE, Attempt
 from ..facts.outcomes import BAD
-from ..facts.passages import passages
-from ..messages import Message
+from ..facts.passages import dialogue, passages
 from .protocol import Brief, Doubt
 from .validation import MARK, NOT_THERE, Claim, claims_of, ungrounded
 
@@ -39,6 +39,8 @@ MOST_CLAIMS = 600
 """Of a text that are looked at; a summary of 4,000 tokens makes 150."""
 LONGEST_CLAIM = 600
 """Characters."""
+ASKING_CHARS = 600
+"""At the end of a text: an answer to a question there may be to all of it."""
 WITNESS_CHARS = 120
 """Of a witness that are quoted."""
 
@@ -94,7 +96,7 @@ class _Reader:
         self.lines.add(brief.visible, "visible")
         segment = {id(message) for message in brief.messages}
         others = [one for one in brief.originals if id(one) not in segment]
-        for passage in passages(_dialogue(others)):
+        for passage in passages(dialogue(others)):
             if passage.source in ("user", "assistant"):
                 self._said(passage.source, passage.text, self.lines.shared(passage.text))
         for passage in passages(brief.messages):
@@ -120,7 +122,7 @@ class _Reader:
             if language.CONFIRMS.search(text):
                 self.confirmed.append(found)
         elif source == "assistant":
-            self._last = found
+            self._last = found if "?" in text[-ASKING_CHARS:] else frozenset()
 
     def doubt(self, claim: Claim) -> Doubt | None:
         """What there is to be said against a claim: the first thing found."""
@@ -369,12 +371,12 @@ class _Reader:
     def _denied(self, one: str, two: str, said: Words) -> Line | None:
         """A line like the claim that denies two of its words, where few have them undenied."""
         lines = [line for line in self.lines.having(one, two) if line.source in _PROSE][:60]
-        is_denied = not all(_DENYING.isdisjoint(line.words) for line in lines)
-        if one == two or not is_denied or {one, two} & said.denied:
+        signed = {line: sign(line.text, one, two) for line in lines if line.words & _DENYING}
+        denying = [line for line, held in signed.items() if held < 0]
+        if one == two or not denying or {one, two} & said.denied:
             return None
-        signs = [_sign(line.text, one, two) for line in lines]
-        denying = [line for line, sign in zip(lines, signs, strict=True) if sign < 0]
-        if len(denying) <= 2 * signs.count(1):
+        plain = (signed.get(line) or sign(line.text, one, two) for line in lines)
+        if len(denying) <= 2 * sum(held > 0 for held in plain):
             return None
         like = max(self.lines.cover(said.content, line.words) for line in denying)
         return denying[0] if like > (0.25 if len(denying) > 1 else 0.4) else None
@@ -389,27 +391,19 @@ class _Reader:
         [name] = files
         named = names_in(text) - said.files
         homes = {
-            one: [at for at in sorted(self.names - files) if one in self.about[at]] for one in named
+            one: sorted(at for at in self.names - files if one in self.about[at]) for one in named
         }
         homes = {one: at for one, at in homes.items() if at}
         apart = sorted(one for one in homes if one not in self.about[name])
-        if 2 * len(apart) <= len(homes):
+        if 2 * len(apart) > len(homes):
+            reason = f"the originals have {apart[0]} in {homes[apart[0]][0]}, not in {name}"
+            return "unwitnessed", reason, None
+        rest = {one for one in said.content - {*said.files, *name.split(".")} if not one.isdigit()}
+        cover = {at: self.lines.cover(rest, frozenset(self.about[at])) for at in self.names}
+        best = max(sorted(self.names - files), key=cover.__getitem__, default=name)
+        if len(rest) < 3 or cover[best] < 0.7 or cover[name] >= 0.5 * cover[best]:
             return None
-        reason = f"the originals have {apart[0]} in {homes[apart[0]][0]}, not in {name}"
-        return "unwitnessed", reason, None
-
-
-def _dialogue(messages: Sequence[Message]) -> list[Message]:
-    """The user's messages, each with the assistant's text before it."""
-    out: list[Message] = []
-    before: Message | None = None
-    for message in messages:
-        if message.get("role") == "user":
-            out += [before, message] if before is not None else [message]
-            before = None
-        elif message.get("role") == "assistant":
-            before = message
-    return out
+        return "unwitnessed", f"the originals have this of {best}, not of {name}", None
 
 
 def _base(path: str) -> str:
@@ -426,16 +420,6 @@ def _told(row: Attempt) -> str:
     text = " ".join(row.text.split())
     named = f"`{text if len(text) <= 60 else text[:59] + '…'}` {row.status}"
     return f"{named}: {row.detail[:WITNESS_CHARS]}" if row.detail else named
-
-
-def _sign(text: str, one: str, two: str) -> int:
-    """-1 where a line denies the two words, 1 where it has the one before the other, else 0."""
-    raw = words(text)
-    order = [stem(word) for word in raw]
-    for at, word in enumerate(order):
-        if word == one and two in order[at + 1 : at + 6]:
-            return -1 if language.DENIES.intersection(raw[max(0, at - 3) : at]) else 1
-    return 0
 
 
 # -------------------------------------------------------------- words of claims
