@@ -194,7 +194,7 @@ class _Reader:
                 (pair for pair in near if one not in pair[1].words and _DIGIT.search(pair[1].text)),
                 (0.0, None),
             )
-            is_told = own >= 0.03 and (own >= 0.4 * score or len(one) > 2)
+            is_told = own >= 0.03 and (own >= 0.5 * score or len(one) > 2)
             count = listed(text, one)
             if count not in (0, int(one)):
                 return "unwitnessed", f"it lists {count}, not {one}", None
@@ -432,7 +432,7 @@ _PROSE = (*_SPOKEN, "visible")
 _DENYING = frozenset(map(stem, language.DENIES))
 _VALUE = re.compile(
     r"(?<![\w.#/~≈-])(?<!about )(?<!around )(?<!Phase )(?<!Step )(?<!Option )(?<!\d[,.])"
-    r"\d{1,9}(?![\w]|[.,]\d)"
+    r"\d{1,9}(?![\w]|[.,]\d|\. [a-z])"
 )
 _DIGIT = re.compile(r"\d")
 _QUOTE = re.compile(r"[\"“]([^\"“”]{12,})[\"”]")
