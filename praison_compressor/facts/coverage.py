@@ -181,6 +181,7 @@ class Words:
     """The words of a text: what it is about, and which of them it denies."""
 
     def __init__(self, text: str) -> None:
+        self.text = text
         self.all = words(text)
         self.stems = [stem(word) for word in self.all]
         self.content = {one for one in self.stems if one not in STOP}
@@ -222,7 +223,9 @@ def listed(text: str, number: str) -> int:
     """How many names the claim lists behind a number, as in "3 files (a.py, b.py, c.py)", or 0."""
     found = re.search(rf"(?<!\w){number} [^(),;:]{{3,40}}(?:\(([^()]+)\)|: ([^.;]+)$)", text)
     items = re.split(r", (?:and )?", found[1] or found[2]) if found else []
-    is_list = len(items) > 1 and all(len(item.split()) == 1 for item in items)
+    is_list = len(items) > 1 and not any(
+        item[:1].isdigit() or len(item.split()) > 2 for item in items
+    )
     return len(items) if is_list else 0
 
 

@@ -154,7 +154,7 @@ WENT_WRONG = re.compile(
     r"\b(?:fail\w*|broken?|breaks|crash\w*|(?:not|n't) work\w*|unsuccessful\w*)\b|❌|✗", re.I
 )
 UNDONE = re.compile(
-    r"\b(?:could not|couldn't|failed to|unable to|did not|didn't|was not|wasn't|were not|not) "
+    r"\b(?:could not|couldn't|did not|didn't|failed to|unable to) "
     r"(?:be )?(fix\w*|resolve\w*|solve\w*|implement\w*|create\w*|update\w*|add\w*|work|run|build|"
     r"compile|complete\w*)\b",
     re.I,
@@ -176,7 +176,8 @@ CHECKS = {
 }
 """How a claim speaks of a check."""
 AGREES = re.compile(
-    r"\W*(?:yes|yeah|yep|yup|ok|okay|sure|go (?:ahead|for it)|please do|do (?:it|that)|lgtm|"
+    r"\W*(?:yes|yeah|yep|yup|ok|okay|sure|go (?:ahead|for it)|makes sense|good (?:idea|point)|"
+    r"true|please do|do (?:it|that)|lgtm|"
     r"looks good|approved?|agreed?|confirm(?:ed)?|proceed|great|let['’]?s|sounds good|perfect|"
     r"ship it|i (?:approve|agree|confirm)|ja|oui|sí|si|好|可以|はい)(?!\w)"
     r"(?!.{0,12}\b(?:not|don['’]t|wait|never)\b)",
@@ -224,3 +225,9 @@ FILE_CHANGED = re.compile(rf"^[\W_]*({_PATH})[`*]*\W+\(?(?:{_CHANGING}|new file)
 """`a.py` (created), a.py - updated."""
 CHANGED_FILE = re.compile(rf"[\W_]*(?:{_CHANGING})\b[^.;]*?[` ]({_PATH})\b(?!:\d)", re.I)
 """Updated the parser in `a.py`."""
+COUNTED = re.compile(
+    r"(?<![\w.])\d{1,2} (?:[\w-]+ ){0,3}(?:items|findings|tasks|files|steps|places|locations|"
+    r"issues|points|phases|changes|comments|questions|spaces|parts|areas)\b|\d-step",
+    re.I,
+)
+"""What a writer counts himself: no line needs to have the number."""

@@ -39,6 +39,8 @@ MOST_CLAIMS = 600
 """Of a text that are looked at; a summary of 4,000 tokens makes 150."""
 LONGEST_CLAIM = 600
 """Characters."""
+LEAST_WORDS = 4
+"""Of a claim that is compared with lines like it; a heading has fewer."""
 ASKING_CHARS = 600
 """At the end of a text: an answer to a question there may be to all of it."""
 WITNESS_CHARS = 120
@@ -202,7 +204,8 @@ class _Reader:
                 continue
             if line is not None and score > 0.5 and beside(said.stems, one, line.text):
                 return "contradicted", _quoted(line.text), line
-            return "unwitnessed", f"{one} is not in the originals beside this", None
+            if len(one) > 2 or not language.COUNTED.search(text):
+                return "unwitnessed", f"{one} is not in the originals beside this", None
         return None
 
     def _literal(self, text: str) -> Found | None:
@@ -266,6 +269,7 @@ class _Reader:
                 return "contradicted", _told(known[-1]), known[-1]
             if (
                 not good
+                and own < 0.5
                 and known
                 and (not bad or (known[-1] not in bad and language.STILL_WRONG.match(text)))
             ):
@@ -341,8 +345,11 @@ class _Reader:
             ran = max((row.index for row in self.facts.attempts if kind in row.checks), default=-1)
             if kind and ran < changed:
                 return "unwitnessed", "not run since the last change", None
+        if any(stem(verb) in map(stem, words(row.text)) for row in self.facts.attempts):
+            return None
+        least = 0.2 if verb in ("done", "completed", "finished") else 0.4
         for share, line in self.lines.nearest(said.content - {stem(verb)}):
-            is_told = share >= 0.4 and language.COMPLETED.search(line.text)
+            is_told = share >= least and language.COMPLETED.search(line.text)
             if line.source in ("call", "result") and named & line.words:
                 return None
             if line.source in _SPOKEN and is_told and not language.NOT_YET.search(line.text):
@@ -353,6 +360,8 @@ class _Reader:
 
     def negation(self, text: str, said: Words) -> Found | None:
         """What the originals deny and the claim does not."""
+        if len(said.content) < LEAST_WORDS:
+            return None
         quoted = map(self._misquoted, map(Words, _QUOTE.findall(text)))
         order = [one for one in said.stems if one not in STOP and not one.isdigit()]
         pairs = ((one, two) for at, one in enumerate(order) for two in order[at + 1 : at + 3])
@@ -373,7 +382,7 @@ class _Reader:
         lines = [line for line in self.lines.having(one, two) if line.source in _PROSE][:60]
         signed = {line: sign(line.text, one, two) for line in lines if line.words & _DENYING}
         denying = [line for line, held in signed.items() if held < 0]
-        if one == two or not denying or {one, two} & said.denied:
+        if not denying or {one, two} & said.denied or sign(said.text, one, two) <= 0:
             return None
         plain = (signed.get(line) or sign(line.text, one, two) for line in lines)
         if len(denying) <= 2 * sum(held > 0 for held in plain):
@@ -386,7 +395,7 @@ class _Reader:
     def file(self, text: str, said: Words) -> Found | None:
         """A file with which the names in the claim never stand, though they do with others."""
         files = said.files & self.names
-        if len(files) != 1:
+        if len(files) != 1 or said.denied & {"exist", "found"}:
             return None
         [name] = files
         named = names_in(text) - said.files
