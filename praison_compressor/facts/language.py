@@ -227,7 +227,8 @@ CHANGED_FILE = re.compile(rf"[\W_]*(?:{_CHANGING})\b[^.;]*?[` ]({_PATH})\b(?!:\d
 """Updated the parser in `a.py`."""
 COUNTED = re.compile(
     r"(?<![\w.])\d{1,2} (?:[\w-]+ ){0,3}(?:items|findings|tasks|files|steps|places|locations|"
-    r"issues|points|phases|changes|comments|questions|spaces|parts|areas)\b|\d-step",
+    r"issues|points|phases|changes|comments|questions|spaces|parts|areas|"
+    r"tests(?! (?:pass|fail|succ)))\b|\d-step",
     re.I,
 )
 """What a writer counts himself: no line needs to have the number."""

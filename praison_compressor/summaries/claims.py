@@ -35,16 +35,13 @@ from .validation import MARK, NOT_THERE, Claim, claims_of, ungrounded
 
 __all__ = ["unverified"]
 
-MOST_CLAIMS = 600
-"""Of a text that are looked at; a summary of 4,000 tokens makes 150."""
-LONGEST_CLAIM = 600
-"""Characters."""
+MOST_CLAIMS, LONGEST_CLAIM = 600, 600
+"""Claims of a text, and characters of one, that are looked at: a long summary makes 150."""
 LEAST_WORDS = 4
 """Of a claim that is compared with lines like it; a heading has fewer."""
 ASKING_CHARS = 600
 """At the end of a text: an answer to a question there may be to all of it."""
-WITNESS_CHARS = 120
-"""Of a witness that are quoted."""
+WITNESS_CHARS = 120  # of a witness that are quoted
 
 
 def unverified(text: str, brief: Brief, facts: Facts) -> list[Doubt]:
@@ -196,7 +193,9 @@ class _Reader:
                 (pair for pair in near if one not in pair[1].words and _DIGIT.search(pair[1].text)),
                 (0.0, None),
             )
-            is_told = own >= 0.03 and (own >= 0.5 * score or len(one) > 2)
+            is_told = own >= (0.03 if len(rest) > 2 else 0.0) and (
+                own >= 0.5 * score or len(one) > 2
+            )
             count = listed(text, one)
             if count not in (0, int(one)):
                 return "unwitnessed", f"it lists {count}, not {one}", None
@@ -305,9 +304,9 @@ class _Reader:
         found = language.TELLS_DONE.match(text)
         if language.NOT_YET.search(text) or (not found and not language.FILE_CHANGED.search(text)):
             return None
-        return self._unchanged(text) or (
-            self._open(said) or self._idle(text, said, found[1].casefold()) if found else None
-        )
+        if (changed := self._unchanged(text)) or not found or len(said.content) < 2:
+            return changed
+        return self._open(said) or self._idle(text, said, found[1].casefold())
 
     def _unchanged(self, text: str) -> Found | None:
         found = language.FILE_CHANGED.search(text) or language.CHANGED_FILE.match(text)
@@ -404,7 +403,7 @@ class _Reader:
         }
         homes = {one: at for one, at in homes.items() if at}
         apart = sorted(one for one in homes if one not in self.about[name])
-        if 2 * len(apart) > len(homes):
+        if apart and len(apart) == len(homes):
             reason = f"the originals have {apart[0]} in {homes[apart[0]][0]}, not in {name}"
             return "unwitnessed", reason, None
         rest = {one for one in said.content - {*said.files, *name.split(".")} if not one.isdigit()}
@@ -439,9 +438,11 @@ SMALL = 2
 _SPOKEN = ("assistant", "user", "summary")
 _PROSE = (*_SPOKEN, "visible")
 _DENYING = frozenset(map(stem, language.DENIES))
+_LABEL = "asks teps tep ptions ption about around Phase".split()
+"""Ends of words with which a number is a name, or no more than about right."""
 _VALUE = re.compile(
-    r"(?<![\w.#/~≈-])(?<!about )(?<!around )(?<!Phase )(?<!Step )(?<!Option )(?<!\d[,.])"
-    r"\d{1,9}(?![\w]|[.,]\d|\. [a-z])"
+    rf"(?<![\w.#/~≈:-]){''.join(f'(?<!{word} )' for word in _LABEL)}(?<!\d[,.])"
+    r"\d{1,9}(?![\w]|[.,:]\d|\. [a-z])"
 )
 _DIGIT = re.compile(r"\d")
 _QUOTE = re.compile(r"[\"“]([^\"“”]{12,})[\"”]")
