@@ -234,15 +234,19 @@ def _is_filler(word: str) -> bool:
 
 
 def sign(text: str, one: str, two: str) -> int:
-    """-1 where a line denies the two words, 1 where it has the one before the other, else 0."""
-    raw = words(text)
-    order = [stem(word) for word in raw]
-    for at, word in enumerate(order):
-        if word == one and two in order[at + 1 : at + 4]:
-            before = reversed(raw[max(0, at - 3) : at])
-            nearest = next((w for w in before if w in DENIES or not _is_filler(w)), "")
-            return -1 if nearest in DENIES else 1
+    """-1 where a clause denies the two words, 1 where it has the one before the other, else 0."""
+    for clause in _CLAUSES.split(text):
+        raw = words(clause)
+        order = [stem(word) for word in raw]
+        for at, word in enumerate(order):
+            if word == one and two in order[at + 1 : at + 4]:
+                before = reversed(raw[max(0, at - 3) : at])
+                nearest = next((w for w in before if w in DENIES or not _is_filler(w)), "")
+                return -1 if nearest in DENIES else 1
     return 0
+
+
+_CLAUSES = re.compile(r"[,;.] ")
 
 
 # -------------------------------------------------------------- lines

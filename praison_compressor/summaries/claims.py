@@ -187,15 +187,14 @@ class _Reader:
         near = self.lines.nearest(rest)[:60] if numbers else []
         for one in numbers:
             own = max(
-                (self.lines.cover(rest, at.words) for at in self.lines.having(one)), default=0
+                (self.lines.cover(rest, at.words) for at in self.lines.having(one)), default=-1
             )
             score, line = next(
                 (pair for pair in near if one not in pair[1].words and _DIGIT.search(pair[1].text)),
                 (0.0, None),
             )
-            is_told = own >= (0.03 if len(rest) > 2 else 0.0) and (
-                own >= 0.5 * score or len(one) > 2
-            )
+            least = 0.03 if len(rest) > 2 and len(one) < 4 else 0.0
+            is_told = own >= least and (own >= 0.5 * score or len(one) > 2)
             count = listed(text, one)
             if count not in (0, int(one)):
                 return "unwitnessed", f"it lists {count}, not {one}", None
@@ -258,24 +257,21 @@ class _Reader:
                 continue
             rows = [row for row in self.facts.attempts if kind in row.checks]
             # Of several checks in one line it is not known which of them failed.
-            known = [
-                row
-                for row in rows
-                if row.status == "ok" or (row.status in BAD and len(row.checks) == 1)
-            ]
-            bad = [row for row in known if row.status in BAD]
+            bad = [row for row in rows if row.status in BAD and len(row.checks) == 1]
+            known = [row for row in rows if row.status == "ok" or row in bad]
             if good and known and known[-1].status in BAD and not language.EARLIER.search(text):
                 return "contradicted", _told(known[-1]), known[-1]
-            if (
-                not good
-                and own < 0.5
-                and known
-                and (not bad or (known[-1] not in bad and language.STILL_WRONG.match(text)))
-            ):
+            is_past = bool(bad) and (known[-1] in bad or not language.STILL_WRONG.match(text))
+            if not good and known and not is_past and not self._user_says(kind, came):
                 return "contradicted", _told(known[-1]), known[-1]
             if (good and not known and own < 0.35) or (not good and not rows and own < 0.2):
                 return "unwitnessed", "no run in the originals shows it", None
         return None
+
+    def _user_says(self, word: str, pattern: re.Pattern[str]) -> bool:
+        """Whether the user, or an earlier summary, tells of it: it was run elsewhere."""
+        said = (line for line in self.lines.having(word) if line.source in ("user", "summary"))
+        return any(pattern.search(line.text) for line in said)
 
     def _undone(self, text: str, said: Words) -> Found | None:
         """That something could not be done."""

@@ -202,7 +202,10 @@ REFUSED = "The user doesn't want to proceed with this tool use. The tool use was
 FAILED = "FAILED tests/test_tax.py::test_net - assert 3 == 4\n1 failed, 8 passed\nexit code 1"
 WORK: list[Message] = [
     {"role": "user", "content": "The totals are wrong. Do not touch the ledger_archive table."},
-    {"role": "assistant", "content": "I will round in tax.py and retry 5 times in client.py."},
+    {
+        "role": "assistant",
+        "content": "I will round in tax.py and retry 5 times in client.py.\nShall I?",
+    },
     {"role": "user", "content": "Yes, but leave the archive alone."},
     *step(
         "e1",
