@@ -55,7 +55,7 @@ def compress(
         write(out, result.messages, source=given.file)
     names = (
         "session_id parent_session_id context_status summary_method tokens_before tokens_after "
-        "tokens_saved masked_secrets ungrounded cost_saved cost_saved_cached usage"
+        "tokens_saved masked_secrets cost_saved cost_saved_cached usage"
     )
     parts = [
         {**_part_json(part), "facts": _facts_json(facts)}
@@ -64,6 +64,7 @@ def compress(
     value = {
         "file": given.file,
         **{name: getattr(result, name) for name in names.split()},
+        "unverified": [doubt._asdict() for doubt in result.unverified],
         "failures": failures,
         "parts": parts,
         "messages": None if out else result.messages,
@@ -131,8 +132,8 @@ def _method(result: CompressResult, given: Reading, model: str | None) -> Iterat
         yield "Method: static (no model was given; --auxiliary-model has one write the summary)."
     else:
         yield f"Method: static, because {model} gave no usable summary."
-    if result.ungrounded:
-        yield f"Not in the originals, and marked so: {', '.join(result.ungrounded)}."
+    for doubt in result.unverified:
+        yield f"Marked: {doubt.told()}"
     if result.masked_secrets:
         yield f"Keys and tokens masked in the archive: {number(result.masked_secrets)}."
     if result.cost_saved:

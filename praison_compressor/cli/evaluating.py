@@ -42,7 +42,8 @@ def eval_(
 
     Compresses every conversation in the files and counts the facts (files, commands, errors, words
     of the user, identifiers) that the model's text holds, alone and repaired, beside the static
-    summary; names that the model made up are listed. Without --auxiliary-model only the static one.
+    summary; claims that the originals do not bear out are listed. Without --auxiliary-model only
+    the static one.
 
     $ praison-compressor eval talk.jsonl --limit 5
     """
@@ -76,8 +77,8 @@ class Measure:
     """Of the facts found, those that the model's own text holds; None where no model wrote."""
     held_repaired: int
     held_static: int
-    ungrounded: tuple[str, ...] = ()
-    """Names that the model made up: nothing it was shown has them."""
+    unverified: tuple[str, ...] = ()
+    """Claims of the model's text that the originals do not bear out, and why."""
     usage: Usage = field(default_factory=Usage)
     failure: str = ""
 
@@ -113,7 +114,7 @@ def _measure(
         held_by_model=sum(c.covered for c in by_model) if by_model else None,
         held_repaired=_held(done),
         held_static=_held(static),
-        ungrounded=done.ungrounded,
+        unverified=tuple(doubt.told() for doubt in done.unverified),
         usage=done.usage,
         failure=failures[-1] if failures else "",
     )
@@ -152,8 +153,8 @@ def _told(found: Sequence[Measure]) -> Iterator[Piece]:
         read, written = number(used.prompt_tokens), number(used.completion_tokens)
         yield f"{read} tokens read by the model, {written} written{price}."
     for measure in found:
-        if measure.ungrounded:
-            yield Line(f"{measure.name}: made up: {', '.join(measure.ungrounded)}", "yellow")
+        for told in measure.unverified:
+            yield Line(f"{measure.name}: {told}", "yellow")
         if measure.failure:
             yield Line(f"{measure.name}: {measure.failure}", "yellow")
 

@@ -15,7 +15,7 @@ from ..ledger.tools import SCHEMAS
 from ..messages import Message, result_text
 from ..messages.forks import lazy
 from ..summaries.prompts import rendering
-from ..summaries.protocol import Written
+from ..summaries.protocol import Doubt, Written
 from ..tokens.counter import TokenCounter
 from ..tokens.models import cached_input_price, input_price
 from ..view.frame import escape
@@ -125,9 +125,12 @@ class CompressResult:
         return _priced(self.tokens_saved, cached_input_price(self.model))
 
     @property
-    def ungrounded(self) -> tuple[str, ...]:
-        """Names in what a model wrote now that nothing it was shown has; the summary says so."""
-        return tuple(name for text in self.written for name in text.ungrounded)
+    def unverified(self) -> tuple[Doubt, ...]:
+        """Claims of what a model wrote now that the originals contradict or do not bear out.
+
+        The summary bears a mark at each.
+        """
+        return tuple(doubt for text in self.written for doubt in text.unverified)
 
     def coverage_in_view(self, written: Written) -> Coverage | None:
         """Facts of what a summary stands for that the view as a whole holds.
@@ -152,7 +155,7 @@ class CompressResult:
                 "model": next((text.model for text in self.written if text.model), None),
                 "masked": self.masked,
                 "secrets": self.masked_secrets,
-                "ungrounded": len(self.ungrounded),
+                "unverified": len(self.unverified),
                 "epoch": self.session_id,
                 "parent": self.parent_session_id,
                 "prompt_tokens": self.usage.prompt_tokens,

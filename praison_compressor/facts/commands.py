@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..messages import ToolCall
 from .files import action_of, command_texts, names_a_file
-from .model import GENERAL, CommandFact, Domain, ToolAction
-from .outcomes import Outcome
+from .model import GENERAL, Attempt, CommandFact, Domain, ToolAction
+from .outcomes import BAD, PASSED, Outcome, outcome_of
 from .passages import arguments_of, key_of
-from .shell import programs
+from .shell import Effect, programs
 
 _SEARCH = re.compile(r"grep|search|find|glob|query|list(?!ing)", re.I)
 _RUN = re.compile(
@@ -43,7 +43,7 @@ def command_fact(
     text = _spoken(call, arguments, kind, rule) if kind else ""
     if not kind or not text:
         return None
-    if kind == "search" or (kind == "fetch" and outcome.status != "failed"):
+    if kind == "search" or (kind == "fetch" and not outcome.is_bad):
         outcome = _found(result)
     return CommandFact(text, outcome.status, outcome.detail, index, kind=kind)
 
@@ -56,6 +56,20 @@ def is_piped(call: ToolCall) -> bool:
     if not _PIPED.search(call.arguments) or not _RUN.search(call.name):
         return False
     return any(_PIPED.search(text) for text in command_texts(arguments_of(call)))
+
+
+def call_outcome(call: ToolCall | None, result: str) -> Outcome:
+    """What a result says came of the call that it answers.
+
+    Of a check in a pipeline (`go build | head`) the end is unknown where its output does not tell.
+    """
+    piped = call is not None and is_piped(call)
+    outcome = outcome_of(result, piped=piped)
+    if not piped or call is None or outcome.status != "ok" or PASSED.search(result[-4_000:]):
+        return outcome
+    ran = (run.program for text in command_texts(arguments_of(call)) for run in _runs_of(text))
+    checks = any(not _CHECKS.isdisjoint(program) for program in ran)
+    return Outcome("unknown", outcome.detail) if checks else outcome
 
 
 def _kind(name: str, arguments: Any) -> str | None:
@@ -116,6 +130,65 @@ def _found(result: str) -> Outcome:
     return Outcome("ok", first + more)
 
 
+# -------------------------------------------------------------- the table of outcomes
+
+
+def attempt(
+    call: ToolCall, effects: Sequence[Effect], outcome: Outcome, worked: bool, index: int
+) -> Attempt:
+    """The row of one call; `worked`: its files were touched as it meant, whatever came of it."""
+    arguments = arguments_of(call)
+    text = _spoken(call, arguments, "command" if _RUN.search(call.name) else "", None)
+    paths = dict.fromkeys(path for one in effects for path in (one.path, one.target) if path)
+    changes = any(effect.action != "read" for effect in effects)
+    status = "ok" if changes and worked and outcome.status == "unknown" else outcome.status
+    checks = _checks(call.name, command_texts(arguments))
+    return Attempt(text, tuple(paths), changes, status, outcome.detail, index, checks)
+
+
+_RUNS_ANOTHER = frozenset(
+    "pnpm npm yarn bun python python3 make cargo go dotnet mvn gradle docker compose kubectl "
+    "terraform".split()
+)
+"""What the next word tells is run: `cargo test` and `cargo doc` are two programs."""
+_CHECK_KINDS = {
+    "test": "test tests pytest unittest jest vitest mocha playwright rspec phpunit ctest tox nox",
+    "lint": "lint eslint ruff clippy mypy flake8 pylint golangci rubocop",
+    "build": "build compile tsc vet check typecheck make",
+}
+_KIND_OF = {word: kind for kind, all_of in _CHECK_KINDS.items() for word in all_of.split()}
+_RUNS_TASKS = _RUNS_ANOTHER | frozenset("mise just task rake nx turbo hatch pdm composer".split())
+
+
+def _checks(tool: str, lines: Sequence[str]) -> tuple[str, ...]:
+    """What a call checks, by the programs that it runs; by its name where it runs no command."""
+    found: list[str | None] = []
+    for words in (words for line in lines for words in programs(line)):
+        told = words[:4] if words[0] in _RUNS_TASKS else words[:1]
+        parts = (part for word in told for part in re.split(r"[^a-z0-9]", word.rpartition("/")[2]))
+        found += [_KIND_OF.get(part) for part in parts]
+    if not lines:
+        found = [_KIND_OF.get(part) for part in re.split(r"[^a-z0-9]", tool.lower())]
+    return tuple(dict.fromkeys(filter(None, found)))
+
+
+def resolved(attempts: Sequence[Attempt]) -> tuple[Attempt, ...]:
+    """The table, with those marked that came to nothing and of which a later run did."""
+    out: list[Attempt] = []
+    worked: set[str] = set()
+    runs: list[Run] = []
+    for item in reversed(attempts):
+        keys = set(item.paths) if item.changes else {item.text}
+        if item.status == "ok":
+            worked |= keys
+            runs += _runs_of(item.text) if not item.changes else []
+        elif item.status in BAD:
+            again = keys <= worked or any(map(_runs_of(item.text)[-1].is_within, runs))
+            item = replace(item, resolved=again)
+        out.append(item)
+    return tuple(reversed(out))
+
+
 # -------------------------------------------------------------- what still fails
 
 
@@ -129,7 +202,7 @@ def with_failing(commands: Iterable[CommandFact]) -> tuple[CommandFact, ...]:
     worked: list[Run] = []
     failed: set[tuple[str, ...]] = set()
     for item in reversed(list(commands)):
-        if item.kind == "command" and item.outcome != "failed":
+        if item.kind == "command" and item.outcome not in BAD:
             worked += _runs_of(item.text)
         elif item.kind == "command" and item.detail and len(failed) < STILL_FAILING:
             run = _runs_of(item.text)[-1]
@@ -140,11 +213,6 @@ def with_failing(commands: Iterable[CommandFact]) -> tuple[CommandFact, ...]:
     return tuple(reversed(out))
 
 
-_RUNS_ANOTHER = frozenset(
-    "pnpm npm yarn bun python python3 make cargo go dotnet mvn gradle docker compose kubectl "
-    "terraform".split()
-)
-"""What the next word tells is run: `cargo test` and `cargo doc` are two programs."""
 _CHECKS = frozenset(
     "pytest unittest jest vitest mocha playwright tsc eslint rspec phpunit ctest mypy ruff "
     "tox nox test build check vet lint clippy typecheck".split()

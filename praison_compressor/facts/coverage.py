@@ -1,17 +1,19 @@
-"""What a text still holds of the facts, and what it lacks; questions on a compressed session."""
+"""What a text still holds of the facts, what it lacks, and the lines that it may be from."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import NamedTuple
 
-from ..messages import Message, content_digest
-from ..messages.display import in_words
-from .extraction import extract
 from .identifiers import Classifier
-from .model import DONE, GENERAL, CommandFact, Domain, Facts, FileFact, Note, Said, Todo
-from .rules import rules_in
+from .model import DONE, CommandFact, Facts, FileFact, Todo
+from .outcomes import BAD
+from .wording import DENIES
 
 MATTERS = 0.05
 COMMAND_CHARS = 80
@@ -20,7 +22,7 @@ CLAUSE_CHARS = 200
 # What came of something, as people write it.
 _CAME = re.compile(
     r"(?<!\bno )(?<!\b0 )(?<!\bnot )(?<!\bwithout )(?:"
-    r"(?P<failed>\bfail|\berrors?\b|\bexit\D{0,9}[1-9]|\bcrash|\babort|\brefus|\bdenied|\bbroke|"
+    r"(?P<failed>\bfail|\berrors?\b|\bexit\D{0,9}[1-9]|\bcrash|\babort|\brefus|\breject|\binterrupt|\bdenied|\bbroke|"
     r"\btimed? ?out|\bcould ?n[o']t|✗|❌|\bfehl(?:er|ge)|\béchou|\bfall[óa]|失败|失敗|エラー|错误)"
     r"|(?P<ok>\bsucce|\bpass|\bok\b|\bwork(?:s|ed)\b|\bgreen\b|\bfine\b|\bclean|\bdone\b|\bcomplete|"
     r"✓|✔|✅|\berfolg|\bbestanden|\bréussi|\béxito|成功|通过|通過))",
@@ -63,7 +65,7 @@ class Text:
 
     def has_command(self, item: CommandFact) -> bool:
         text = item.text[:COMMAND_CHARS]
-        return self.says(text) and (self.outcome(text) == "failed") == (item.outcome == "failed")
+        return self.says(text) and (self.outcome(text) == "failed") == (item.outcome in BAD)
 
     def has_todo(self, item: Todo) -> bool:
         return self.says(item.text) and (item.status in DONE or self.outcome(item.text) != "ok")
@@ -121,103 +123,244 @@ def short(path: str) -> str:
     return mark.join(parts[-2:]) if len(parts) >= 3 else path
 
 
-# -------------------------------------------------------------- probes
-
-QUESTIONS = {
-    "task": "What is the user's task, and what did the user ask for last?",
-    "rules": "Which rules and wishes of the user hold for all that is still to come?",
-    "files": "Which files were changed, and what was done to each of them last?",
-    "failures": "Which commands failed, and have not worked since?",
-    "next": "What is open, and what comes next?",
-}
-"""What an agent that goes on has to know, by kind."""
-TOLD = 0.6
-"""Share of a fact's words that an answer in other words has to have."""
-READING = ("read", "listed", "searched")
+# -------------------------------------------------------------- words
 
 
-@dataclass(frozen=True)
-class Probe:
-    """A question on a compressed session: what its transcript says, and which of that is told."""
+STOP = frozenset(
+    "a an the of to in on at for and or is are was were be been being it its this that these those "
+    "with by from as i we you they he she his her their my our your user has have had do does did "
+    "so then also into which who what when where how if there here now all any each than but "
+    "can could should would will may might about after before while during via up out over "
+    "not no nor never without don doesn didn isn aren wasn weren won cannot t s ll re ve".split()
+)
+"""Words that say nothing of what a sentence is about; in small letters."""
+_DIGITS = {word: str(n) for n, word in enumerate("zero one two three four five six seven".split())}
+_ENDING = re.compile(r"(?:ations?|ings?|ed|es|ly|s|e)$")
+_QUOTES = str.maketrans(dict.fromkeys("\u2019\u2018\u201c\u201d\u2026\u2192\u2013\u2014", " "))
+_SPACED = bytes(
+    32 if chr(n) in "!\"#$%&'()*+,-/:;<=>?@[\\]^`{|}~\t\r" else n + 32 * (65 <= n <= 90)
+    for n in range(256)
+)
+"""Bytes are split and looked up in half the time that text takes."""
 
-    kind: str
-    question: str
-    expected: tuple[str, ...]
-    lacking: tuple[str, ...]
-    """Those of `expected` that the view, or the answer, does not have."""
 
-    @property
-    def score(self) -> float:
-        """0 to 1; 1 where the transcript has nothing of the kind."""
-        return 1 - len(self.lacking) / len(self.expected) if self.expected else 1.0
+def words(text: str) -> list[str]:
+    """The words of a text in small letters; a dot within a name stays.
 
-
-def probe(
-    messages: Sequence[Message],
-    view: Sequence[Message],
-    answers: Mapping[str, str] | None = None,
-    *,
-    domain: Domain = GENERAL,
-) -> list[Probe]:
-    """Ask of a view what its transcript knows for certain: no model judges.
-
-    With `answers`, by the kinds of `QUESTIONS`, those are scored instead: what somebody who sees
-    the view alone has said. A fact counts as told where the message it comes from stands in the
-    view, where its words do, or, in an answer, most of them.
+    >>> words("Added `Run` to cli/app.py.")
+    ['added', 'run', 'to', 'cli', 'app.py']
     """
-    facts = extract(messages, domain=domain)
-    standing = {content_digest(message) for message in view}
-    shown = {n for n, message in enumerate(messages) if content_digest(message) in standing}
-    seen = Text("\n".join(map(in_words, view)), facts.patterns)
-    found = []
-    rules = [
-        Note(rule.text, rule.since) for rule in rules_in(messages, domain=domain) if rule.holds
-    ]
-    for kind, items in _expected(facts, rules).items():
-        answer = None if answers is None else Text(answers.get(kind, ""), facts.patterns)
-        lacking = [
-            item
-            for item in items
-            if not (_says(answer, item) if answer else item.index in shown or _holds(seen, item))
-        ]
-        found.append(
-            Probe(kind, QUESTIONS[kind], tuple(map(_line, items)), tuple(map(_line, lacking)))
-        )
-    return found
+    raw = _plain(text).decode("utf-8", "replace")
+    spaced = raw if raw.isascii() else raw.translate(_QUOTES).casefold()
+    return [word for one in spaced.split() if (word := one.strip("._"))]
 
 
-Item = Said | FileFact | CommandFact | Todo | Note
+def _plain(text: str) -> bytes:
+    return text.encode("utf-8", "replace").translate(_SPACED)
 
 
-def _expected(facts: Facts, rules: Sequence[Note]) -> dict[str, list[Item]]:
-    asked = sorted({0, len(facts.user) - 1}) if facts.user else []
-    return {
-        "task": [facts.user[n] for n in asked],
-        "rules": [*rules],
-        "files": [item for item in facts.files if item.action not in READING],
-        "failures": [item for item in facts.commands if item.still_fails],
-        "next": [item for item in facts.todos if item.status not in DONE] or list(facts.last_words),
-    }
+@lru_cache(maxsize=65_536)
+def stem(word: str) -> str:
+    """A word of `words` without its ending; a small number as its digits."""
+    if len(word) < 5 or not word.isalpha():
+        return _DIGITS.get(word, word)
+    cut = f"{word[:-3]}y" if word.endswith("ies") else _ENDING.sub("", word)
+    cut = cut[:-1] if len(cut) > 4 and cut[-1] == cut[-2] else cut
+    return _DIGITS.get(word) or (cut if len(cut) >= 3 else word)
 
 
-def _line(item: Item) -> str:
-    if isinstance(item, FileFact):
-        return f"{item.action} {item.path}"
-    return item.text
+@lru_cache(maxsize=65_536)
+def _stems(word: str) -> tuple[str, ...]:
+    """The stem of a word; of a dotted name also those of its parts."""
+    if "." not in word:
+        return (stem(word),)
+    return (word, *(stem(part) for part in word.split(".") if part))
 
 
-def _holds(seen: Text, item: Item) -> bool:
-    if isinstance(item, FileFact):
-        return seen.has_file(item)
-    if isinstance(item, CommandFact):
-        return seen.has_command(item)
-    return seen.has_todo(item) if isinstance(item, Todo) else seen.says(item.text)
+class Words:
+    """The words of a text: what it is about, and which of them it denies."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.all = words(text)
+        self.stems = [stem(word) for word in self.all]
+        self.content = {one for one in self.stems if one not in STOP}
+        self.files = {word for word in self.all if _FILENAME.fullmatch(word)}
+        self.denied: set[str] = set()
+        for n, word in enumerate(self.all):
+            if word in DENIES:
+                self.denied.update([one for one in self.stems[n + 1 :] if one not in STOP][:2])
 
 
-def _says(answer: Text, item: Item) -> bool:
-    """Whether an answer in other words tells of it."""
-    if isinstance(item, FileFact):
-        return answer.names(short(item.path))
-    wanted = set(re.findall(r"\w{4,}", item.text.casefold()))
-    told = wanted & set(re.findall(r"\w{4,}", answer.text.casefold()))
-    return len(told) >= TOLD * len(wanted)
+_FILENAME = re.compile(r"[\w-][\w.-]*\.[a-z][a-z0-9]{0,6}")
+CODE = re.compile(r"`([^`\n]{3,120})`")
+
+
+def code_names(text: str) -> set[str]:
+    """The words in backticks that are names rather than plain words."""
+    found = (word for span in CODE.findall(text) for word in words(span))
+    return {stem(word) for word in found if not word.isalpha() or len(word) > 12}
+
+
+def names_in(text: str) -> set[str]:
+    """Names of code: `max_retries`, MaxRetries."""
+    return {word for raw in _NAME.findall(text) for word in words(raw)}
+
+
+_NAME = re.compile(r"\b(?:[a-z]+[A-Z]\w+|[A-Z]\w*[a-z][A-Z]\w*|[a-z]\w*_\w+)\b(?!\.[a-z])")
+
+
+def beside(mine: Sequence[str], number: str, line: str) -> bool:
+    """Whether the line has another number at the same word."""
+    theirs = [stem(word) for word in words(line)]
+    steps = (at + step for at, one in enumerate(mine) if one == number for step in (-1, 1))
+    near = {mine[at] for at in steps if 0 <= at < len(mine)} - STOP
+    at_number = (at for at, one in enumerate(theirs) if one.isdigit())
+    return any(near & set(theirs[max(0, at - 1) : at + 2]) for at in at_number)
+
+
+def listed(text: str, number: str) -> int:
+    """How many names the claim lists behind a number, as in "3 files (a.py, b.py, c.py)", or 0."""
+    found = re.search(rf"(?<!\w){number} [^(),;:]{{3,40}}(?:\(([^()]+)\)|: ([^.;]+)$)", text)
+    items = re.split(r", (?:and )?", found[1] or found[2]) if found else []
+    is_list = len(items) > 1 and not any(
+        item[:1].isdigit() or len(item.split()) > 2 for item in items
+    )
+    return len(items) if is_list else 0
+
+
+def _is_filler(word: str) -> bool:
+    return word in STOP or word.endswith("ly")
+
+
+def sign(text: str, one: str, two: str) -> int:
+    """-1 where a clause denies the two words, 1 where it has the one before the other, else 0."""
+    for clause in _CLAUSES.split(text):
+        raw = words(clause)
+        order = [stem(word) for word in raw]
+        for at, word in enumerate(order):
+            if word == one and two in order[at + 1 : at + 4]:
+                before = reversed(raw[max(0, at - 3) : at])
+                nearest = next((w for w in before if w in DENIES or not _is_filler(w)), "")
+                return -1 if nearest in DENIES else 1
+    return 0
+
+
+_CLAUSES = re.compile(r"[,;.] ")
+
+
+# -------------------------------------------------------------- lines
+
+
+LONGEST_LINE = 600
+NEAREST = 200
+
+
+class Line(NamedTuple):
+    """A line of the originals, and those of its words that the text at hand has too."""
+
+    text: str
+    source: str
+    """As a passage's, or `summary` or `visible`."""
+    at: int
+    """The position of its message in the segment; -1: it is of none."""
+    words: frozenset[str]
+
+
+class Lines:
+    """The lines of many texts, found by the words (stems) that they share with one text."""
+
+    def __init__(self, text: str, also: Iterable[str] = ()) -> None:
+        self._wanted = {one for word in words(text) for one in _stems(word)}.union(also)
+        self._known: set[bytes] = set()
+        self._hits: dict[bytes, list[str]] = {}
+        self._read: dict[bytes, frozenset[str]] = {}
+        self._places: defaultdict[str, list[int]] = defaultdict(list)
+        self._sets: dict[str, frozenset[int]] = {}
+        self._lines: list[Line] = []
+
+    def add(self, text: str, source: str, at: int = -1) -> frozenset[str]:
+        """Take in a text's lines; the words that they share with the text at hand."""
+        found: set[str] = set()
+        for line in text.split("\n"):
+            for start in range(0, len(line), LONGEST_LINE):
+                piece = line[start : start + LONGEST_LINE] if len(line) > LONGEST_LINE else line
+                shared = self._shared(_plain(piece))
+                if shared:
+                    found |= shared
+                    for one in shared:
+                        self._places[one].append(len(self._lines))
+                    self._lines.append(Line(piece, source, at, shared))
+        return frozenset(found)
+
+    def shared(self, text: str) -> frozenset[str]:
+        """The words that a text shares with the text at hand."""
+        return self._shared(_plain(text))
+
+    def _shared(self, line: bytes) -> frozenset[str]:
+        found = self._read.get(line)
+        if found is None:
+            raw = set(line.split())
+            for word in raw - self._known:
+                self._known.add(word)
+                if parts := self._stems(word):
+                    self._hits[word] = parts
+            hits = raw & self._hits.keys()
+            found = frozenset([one for word in hits for one in self._hits[word]])
+            self._read[line] = found
+        return found
+
+    def _stems(self, word: bytes) -> list[str]:
+        text = word.decode("utf-8", "replace")
+        parts = [text.strip("._")] if word.isascii() else words(text)
+        return [one for part in parts for one in _stems(part) if one in self._wanted]
+
+    def weight(self, word: str) -> float:
+        """How much a word tells: the rarer, the more."""
+        return max(0.1, math.log((len(self._lines) + 1) / (len(self._places.get(word, ())) + 0.5)))
+
+    def cover(self, given: Iterable[str], found: frozenset[str]) -> float:
+        """The share of the words' weight that is in `found`: 0 to 1."""
+        held = whole = 0.0
+        for one in given:
+            weight = self.weight(one)
+            whole += weight
+            held += weight if one in found else 0.0
+        return held / whole if whole else 0.0
+
+    def nearest(self, given: Iterable[str]) -> list[tuple[float, Line]]:
+        """The lines that have most of the words' weight, the best first, each with its share.
+
+        Words that are everywhere bring no line of their own.
+        """
+        weights = {one: self.weight(one) for one in given}
+        whole = sum(weights.values()) or 1.0
+        often = max(60, len(self._lines) // 25)
+        score: Counter[int] = Counter()
+        for one, weight in weights.items():
+            places = self._places.get(one, ())
+            if len(places) <= often:
+                for n in places:
+                    score[n] += weight  # type: ignore[assignment]  # a count of weights
+        return [(held / whole, self._lines[n]) for n, held in score.most_common(NEAREST)]
+
+    def having(self, *given: str) -> list[Line]:
+        """The newest lines that have all of these words."""
+        first, *rest = sorted(map(self._places_of, given), key=len)
+        found = sorted(first.intersection(*rest))[-NEAREST:]
+        return [self._lines[n] for n in reversed(found)]
+
+    def _places_of(self, word: str) -> frozenset[int]:
+        found = self._sets.get(word)
+        if found is None:
+            found = self._sets[word] = frozenset(self._places.get(word, ()))
+        return found
+
+    def find(self, literal: str, pattern: re.Pattern[str]) -> Line | None:
+        """The first line with the pattern, of which `literal` is a part; None without."""
+        lines = (line for line in self._lines if literal in line.text)
+        return next((line for line in lines if pattern.search(line.text)), None)
+
+    def has(self, literal: str) -> bool:
+        """Whether a line has the text itself."""
+        return any(literal in line.text for line in self._lines)

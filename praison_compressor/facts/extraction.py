@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..messages import Message, ToolCall
-from .commands import command_fact, is_piped, with_failing
+from .commands import attempt, call_outcome, command_fact, resolved, with_failing
 from .corrections import said, sentences
 from .files import Trail, effects_of, worked
 from .identifiers import Classifier, excerpts_of, weighed
 from .language import DECIDES, LEAVES_OPEN
 from .model import (
     GENERAL,
+    Attempt,
     CommandFact,
     Domain,
     Excerpt,
@@ -23,7 +24,7 @@ from .model import (
     Note,
     Todo,
 )
-from .outcomes import Outcome, error_lines, outcome_of
+from .outcomes import Outcome, error_lines
 from .passages import Passage, argument_values, arguments_of, key_of, passages, without_notes
 
 
@@ -47,6 +48,7 @@ def extract(messages: Sequence[Message], *, domain: Domain = GENERAL) -> Facts:
         user=user,
         files=reader.files.facts(),
         commands=with_failing(reader.commands.values()),
+        attempts=resolved(reader.attempts),
         errors=tuple(reader.errors.values()),
         decisions=tuple(reader.decisions.values()),
         open_work=tuple(reader.open.values()),
@@ -83,6 +85,7 @@ class _Reader:
         self.files = Trail()
         self.todos = TodoList()
         self.commands: dict[str, CommandFact] = {}
+        self.attempts: list[Attempt] = []
         self.errors: dict[str, Note] = {}
         self.decisions: dict[str, Note] = {}
         self.open: dict[str, Note] = {}
@@ -130,17 +133,20 @@ class _Reader:
     def _result(self, passage: Passage) -> None:
         call = passage.call
         own = without_notes(passage.text, self.domain.host_prefixes)
-        outcome = outcome_of(own, piped=call is not None and is_piped(call))
+        outcome = call_outcome(call, own)
         if call is not None:
             self._answered(call, passage, outcome)
-        if outcome.status == "failed":
+        if outcome.is_bad:
             for line in error_lines(own):
                 self.errors.pop(line, None)
                 self.errors[line] = Note(line, passage.at)
 
     def _answered(self, call: ToolCall, passage: Passage, outcome: Outcome) -> None:
-        for effect in effects_of(call, self.domain):
-            self.files.add(effect, passage.at, ok=worked(effect, call, outcome, passage.text))
+        found = effects_of(call, self.domain)
+        came = [worked(effect, call, outcome, passage.text) for effect in found]
+        self.attempts.append(attempt(call, found, outcome, all(came), passage.at))
+        for effect, ok in zip(found, came, strict=True):
+            self.files.add(effect, passage.at, ok=ok)
         fact = command_fact(call, passage.text, outcome, passage.at, self.domain)
         if fact is not None:
             self.commands.pop(fact.text, None)

@@ -57,8 +57,10 @@ def effects_of(call: ToolCall, domain: Domain = GENERAL) -> list[Effect]:
 
 def worked(effect: Effect, call: ToolCall, outcome: Outcome, output: str) -> bool:
     """Whether a call's effect on a file came about: `sed -i ... && make test` has edited it."""
-    if outcome.status != "failed":
+    if not outcome.is_bad:
         return True
+    if outcome.status == "refused":
+        return False
     lines = command_texts(arguments_of(call)) if _SHELLS.search(call.name) else []
     program = effect.via.removesuffix(" -i")
     return bool(lines) and not any(program in failing(line, output) for line in lines)

@@ -52,13 +52,34 @@ class CommandFact:
 
     text: str
     outcome: str
-    """`ok`, `failed` or `unknown`."""
+    """`ok`, `failed`, `refused`, `interrupted` or `unknown`."""
     detail: str
     """The line of the result that says it: first error, failing tests, or the last line."""
     index: int
     kind: str = "command"
     still_fails: bool = False
     """It failed, and nothing like it worked since."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One call and what its result says came of it: a row of the table of outcomes."""
+
+    text: str
+    """What was tried: the command line, or the tool's name with its arguments."""
+    paths: tuple[str, ...]
+    """The files that it is about."""
+    changes: bool
+    """Whether it is to change them."""
+    status: str
+    """`ok`, `failed`, `refused`, `interrupted` or `unknown`."""
+    detail: str
+    """The line of the result that says so."""
+    index: int
+    checks: tuple[str, ...] = ()
+    """What it checks: `test`, `lint`, `build`."""
+    resolved: bool = False
+    """It did not come about, and a later run of the same did."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +147,8 @@ class Facts:
     """What the assistant said last, at most one sentence."""
     identifiers: tuple[Identifier, ...] = ()
     excerpts: tuple[Excerpt, ...] = ()
+    attempts: tuple[Attempt, ...] = field(default=(), compare=False, repr=False)
+    """Every call that was answered, in order."""
     patterns: Mapping[str, str] = field(default_factory=dict)
     """By which the domain's own identifiers were found: kind -> regular expression."""
 

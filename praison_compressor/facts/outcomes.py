@@ -10,10 +10,19 @@ from typing import Any, NamedTuple
 
 
 class Outcome(NamedTuple):
-    """`ok`, `failed` or `unknown`, and the line that shows it."""
+    """`ok`, `failed`, `refused` (by the user or a guard), `interrupted` or `unknown`, and the line
+    that shows it."""
 
     status: str
     detail: str
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether what was tried did not come about."""
+        return self.status in BAD
+
+
+BAD = ("failed", "refused", "interrupted")
 
 
 _EXIT = re.compile(
@@ -36,6 +45,29 @@ _FAILURE_FIRST = re.compile(
     r"|^\s*\{[^{}]{0,120}\"(?:(?:is_?)?error\"\s*:\s*(?:true|\"\w|\{)|"
     r"status\"\s*:\s*\"(?:error|fail)|(?:success|ok)\"\s*:\s*false)",
     re.I,
+)
+# How a host says that the user, or a guard in his place, did not let it happen.
+_REFUSED = re.compile(
+    r"doesn['’]t want to (?:proceed|take)|\buser (?:has )?(?:rejected|declined|denied|refused|"
+    r"cancell?ed|chose not)|(?:tool use|tool call|request|action|operation|command|edit|change)s? "
+    r"(?:was|were|has been|is) (?:rejected|declined|denied|refused|blocked|not (?:allowed|"
+    r"permitted|approved))|^\W*(?:rejected|declined|refused|blocked|denied)\b|"
+    r"permission to (?:use )?\S+ .{0,80}denied|(?:blocked|denied|refused) by\b|"
+    r"^\s*\{[^{}]{0,120}\"status\"\s*:\s*\"(?:denied|rejected|refused|blocked)",
+    re.I,
+)
+_INTERRUPTED = re.compile(
+    r"^\W*(?:request |command |tool (?:use |call )?|execution )?(?:was )?"
+    r"(?:interrupted|aborted|cancell?ed)\b|\binterrupted by (?:the )?user|"
+    r"\b(?:cancell?ed|aborted) by (?:the )?user",
+    re.I,
+)
+# A program that checks says itself how it ended.
+PASSED = re.compile(
+    r"\b[1-9]\d* (?:tests? |examples? )?pass(?:ed|ing)?\b|^(?:ok\s+\S|PASS\b|OK\b)|"
+    r"\bAll checks passed|\btest result: ok|\b(?:0|no) (?:errors?|failures?|issues|problems)\b|"
+    r"\bBUILD SUCCESS|\bSuccess:|\bcompiled successfully",
+    re.I | re.M,
 )
 # Failing tests; a compiler's `x.c:3:5: error: ...`, `x.ts(3,5): error TS2322: ...`.
 _FAILING = re.compile(
@@ -86,6 +118,8 @@ def outcome_of(result: str, *, piped: bool = False) -> Outcome:
     failing = _FAILING.search(text) if "fail" in flat or "error" in flat else None
     first = text.lstrip()[:200].partition("\n")[0]
     ends_badly = _FAILURE_FIRST.search(first) or _ENDS_BADLY.search(_last_line(tail))
+    if refused := _REFUSED.search(first) or _INTERRUPTED.search(first):
+        return Outcome("refused" if refused.re is _REFUSED else "interrupted", _line(first))
     if code not in ("", "0") or (not code and (failing or ends_badly)):
         return Outcome("failed", _failure(text, failing, code or "1"))
     return Outcome("ok" if found or text.strip() else "unknown", _line(_last_line(tail)))

@@ -96,9 +96,22 @@ def said_by(block: Mapping[str, Any]) -> str:
     'Error: No such page.'
     """
     text = text_of(block)
-    if block.get("is_error") is not True or outcome_of(text).status == "failed":
+    if block.get("is_error") is not True or outcome_of(text).is_bad:
         return text
     return f"Error: {text}"
+
+
+def dialogue(messages: Sequence[Message]) -> list[Message]:
+    """The user's messages, each with the assistant's text before it."""
+    out: list[Message] = []
+    before: Message | None = None
+    for message in messages:
+        if message.get("role") == "user":
+            out += [before, message] if before is not None else [message]
+            before = None
+        elif message.get("role") == "assistant":
+            before = message
+    return out
 
 
 # -------------------------------------------------------------- the user's role

@@ -15,6 +15,7 @@ from .coverage import short
 from .details import Count, details
 from .identifiers import Classifier
 from .model import DONE, CommandFact, Facts, FileFact, Said, Todo
+from .outcomes import BAD
 
 USER_SHARE = 0.7
 NOW_SHARE = 0.06
@@ -307,7 +308,7 @@ def commands_section(facts: Facts, stale: Stale, told: str = "") -> Section:
 
 def _ran(facts: Facts, item: CommandFact, stale: Stale, above: str = "") -> Line:
     error = item.detail[:ERROR_CHARS]
-    known = item.outcome == "failed" and f"{facts.at(item.index)}{error}" in above
+    known = item.outcome in BAD and f"{facts.at(item.index)}{error}" in above
     came = f"{item.outcome}: {item.detail}" if item.detail and not known else item.outcome
     return Line(
         item.index, stale.marked(f"{facts.at(item.index)}{item.text} -> {came}", item.index)

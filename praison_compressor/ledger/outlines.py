@@ -94,8 +94,8 @@ def _ended(messages: Sequence[Message]) -> str:
     for message in reversed(messages):
         if is_result(message):
             outcome = outcome_of(result_text(message))
-            if outcome.status == "failed":
-                return f"failed: {excerpt(outcome.detail, SAID_CHARS)}"
+            if outcome.is_bad:
+                return f"{outcome.status}: {excerpt(outcome.detail, SAID_CHARS)}"
     spoken = (m for m in reversed(messages) if m.get("role") == "assistant" and text_of(m).strip())
     last = next(spoken, None)
     return f'said: "{excerpt(text_of(last), SAID_CHARS)}"' if last is not None else ""

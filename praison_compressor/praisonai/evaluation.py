@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -11,13 +12,26 @@ from praisonaiagents.eval.base import BaseEvaluator
 from ..compressor.writing import default_summarizer
 from ..config import CompressorConfig
 from ..errors import ConfigError
-from ..facts.coverage import QUESTIONS, Probe, probe
-from ..messages import Message
+from ..facts import (
+    GENERAL,
+    CommandFact,
+    Domain,
+    Facts,
+    FileFact,
+    Note,
+    Said,
+    Todo,
+    extract,
+    rules_in,
+)
+from ..facts.coverage import Text, short
+from ..facts.model import DONE
+from ..messages import Message, content_digest
 from ..messages.display import in_words
 from ..summaries.protocol import Summarizer, as_summarizer
 from ..summaries.threads import run as run_async
 
-__all__ = ["CompressionEvalResult", "CompressionEvaluator", "answers_from"]
+__all__ = ["CompressionEvalResult", "CompressionEvaluator", "Probe", "answers_from", "probe"]
 
 ANSWER_TOKENS = 600
 _ASK = (
@@ -116,3 +130,105 @@ async def answers_from(
         )
         answers[kind] = reply.text
     return answers
+
+
+# -------------------------------------------------------------- probes
+
+QUESTIONS = {
+    "task": "What is the user's task, and what did the user ask for last?",
+    "rules": "Which rules and wishes of the user hold for all that is still to come?",
+    "files": "Which files were changed, and what was done to each of them last?",
+    "failures": "Which commands failed, and have not worked since?",
+    "next": "What is open, and what comes next?",
+}
+"""What an agent that goes on has to know, by kind."""
+TOLD = 0.6
+"""Share of a fact's words that an answer in other words has to have."""
+READING = ("read", "listed", "searched")
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A question on a compressed session: what its transcript says, and which of that is told."""
+
+    kind: str
+    question: str
+    expected: tuple[str, ...]
+    lacking: tuple[str, ...]
+    """Those of `expected` that the view, or the answer, does not have."""
+
+    @property
+    def score(self) -> float:
+        """0 to 1; 1 where the transcript has nothing of the kind."""
+        return 1 - len(self.lacking) / len(self.expected) if self.expected else 1.0
+
+
+def probe(
+    messages: Sequence[Message],
+    view: Sequence[Message],
+    answers: Mapping[str, str] | None = None,
+    *,
+    domain: Domain = GENERAL,
+) -> list[Probe]:
+    """Ask of a view what its transcript knows for certain: no model judges.
+
+    With `answers`, by the kinds of `QUESTIONS`, those are scored instead: what somebody who sees
+    the view alone has said. A fact counts as told where the message it comes from stands in the
+    view, where its words do, or, in an answer, most of them.
+    """
+    facts = extract(messages, domain=domain)
+    standing = {content_digest(message) for message in view}
+    shown = {n for n, message in enumerate(messages) if content_digest(message) in standing}
+    seen = Text("\n".join(map(in_words, view)), facts.patterns)
+    found = []
+    rules = [
+        Note(rule.text, rule.since) for rule in rules_in(messages, domain=domain) if rule.holds
+    ]
+    for kind, items in _expected(facts, rules).items():
+        answer = None if answers is None else Text(answers.get(kind, ""), facts.patterns)
+        lacking = [
+            item
+            for item in items
+            if not (_says(answer, item) if answer else item.index in shown or _holds(seen, item))
+        ]
+        found.append(
+            Probe(kind, QUESTIONS[kind], tuple(map(_line, items)), tuple(map(_line, lacking)))
+        )
+    return found
+
+
+Item = Said | FileFact | CommandFact | Todo | Note
+
+
+def _expected(facts: Facts, rules: Sequence[Note]) -> dict[str, list[Item]]:
+    asked = sorted({0, len(facts.user) - 1}) if facts.user else []
+    return {
+        "task": [facts.user[n] for n in asked],
+        "rules": [*rules],
+        "files": [item for item in facts.files if item.action not in READING],
+        "failures": [item for item in facts.commands if item.still_fails],
+        "next": [item for item in facts.todos if item.status not in DONE] or list(facts.last_words),
+    }
+
+
+def _line(item: Item) -> str:
+    if isinstance(item, FileFact):
+        return f"{item.action} {item.path}"
+    return item.text
+
+
+def _holds(seen: Text, item: Item) -> bool:
+    if isinstance(item, FileFact):
+        return seen.has_file(item)
+    if isinstance(item, CommandFact):
+        return seen.has_command(item)
+    return seen.has_todo(item) if isinstance(item, Todo) else seen.says(item.text)
+
+
+def _says(answer: Text, item: Item) -> bool:
+    """Whether an answer in other words tells of it."""
+    if isinstance(item, FileFact):
+        return answer.names(short(item.path))
+    wanted = set(re.findall(r"\w{4,}", item.text.casefold()))
+    told = wanted & set(re.findall(r"\w{4,}", answer.text.casefold()))
+    return len(told) >= TOLD * len(wanted)

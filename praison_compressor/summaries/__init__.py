@@ -8,6 +8,7 @@
 - `litellm_client`: the model behind litellm, the only module that imports it
 - `cache_marks`: where a provider's cache is told to keep a request
 - `threads`: coroutines run from anywhere, calls that can be given up
-- `validation`: what of an answer is accepted, and names in it that are made up
+- `validation`: what of an answer is accepted, names in it that are made up, marks of doubts
+- `claims`: what a text claims, beside its witnesses
 - `static`: the summary without a model, and the facts that a model's text lacks
 """

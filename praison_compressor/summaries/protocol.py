@@ -11,7 +11,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..facts import Coverage, Facts
 from ..ledger.segments import Usage
@@ -19,7 +19,16 @@ from ..messages import Message
 from .static import RuleList
 from .threads import begin
 
-__all__ = ["Brief", "Prefix", "Summarizer", "SummaryReply", "Written", "as_summarizer", "billed"]
+__all__ = [
+    "Brief",
+    "Doubt",
+    "Prefix",
+    "Summarizer",
+    "SummaryReply",
+    "Written",
+    "as_summarizer",
+    "billed",
+]
 
 
 @dataclass(frozen=True)
@@ -83,6 +92,35 @@ class Brief:
     """What binds of all that the view leaves out: it stands verbatim at the end of the text."""
 
 
+class Doubt(NamedTuple):
+    """A claim of a summary that the originals contradict or do not bear out."""
+
+    claim: str
+    """The sentence or list item; "" where what is in doubt stands in a block of code."""
+    verdict: str
+    """`contradicted` or `unwitnessed`."""
+    kind: str
+    """`approval`, `number`, `outcome`, `completion`, `negation`, `file` or `name`."""
+    reason: str
+    """In a few words; of a contradiction the witness."""
+    source: str = ""
+    """The witness's reference, as s2.14; "" without one."""
+    at: int = 0
+    """Where in the model's text the claim ends, in characters."""
+
+    @property
+    def mark(self) -> str:
+        """What stands behind the claim in the summary."""
+        reason = " ".join(self.reason.split()).replace("[", "(").replace("]", ")")
+        if self.verdict != "contradicted":
+            return f"[unverified: {reason}]"
+        return f"[contradicted{f' by {self.source}' if self.source else ''}: {reason}]"
+
+    def told(self) -> str:
+        """The claim and its mark, in one line."""
+        return f"{self.claim} {self.mark}".strip()
+
+
 @dataclass(frozen=True)
 class Written:
     """A rendered summary and how it came to be."""
@@ -99,8 +137,8 @@ class Written:
     """Facts that the model's own text held."""
     after: Coverage | None = None
     """Facts that the finished text holds."""
-    ungrounded: tuple[str, ...] = ()
-    """Names in the model's text that stand nowhere in the conversation."""
+    unverified: tuple[Doubt, ...] = ()
+    """Claims of the model's text that what it was written from does not bear out."""
     facts: Facts | None = None
     """What was found in the messages that the text stands for."""
 

@@ -1,4 +1,5 @@
-"""What of a model's answer becomes a summary, what is refused, and which names in it are made up.
+"""What of a model's answer becomes a summary, what is refused, which names in it are made up; its
+claims, and the marks of those in doubt.
 
 A model that summarizes makes up a file, a hash or an address now and then, and the agent has no
 original left to tell. What a machine can know for certain is that a name stands nowhere in them.
@@ -9,8 +10,9 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, pairwise
+from typing import NamedTuple
 
 from ..errors import SummaryRejected
 from ..facts.identifiers import Classifier
@@ -18,10 +20,22 @@ from ..facts.language import UNSPACED
 from ..messages import Message, text_of, tool_calls_of
 from ..messages.display import in_words
 from .prompts import INSTRUCTIONS, without_summaries
-from .protocol import Brief, SummaryReply
+from .protocol import Brief, Doubt, SummaryReply
 from .static import ADDED, RULES
 
-__all__ = ["DOUBTS", "accept", "doubted", "is_about", "ungrounded", "unreserved"]
+__all__ = [
+    "MARK",
+    "NOT_THERE",
+    "Claim",
+    "accept",
+    "claims_of",
+    "is_about",
+    "marked",
+    "marks_of",
+    "ungrounded",
+    "unmarked",
+    "unreserved",
+]
 
 
 # -------------------------------------------------------------- texts that are no summary
@@ -281,17 +295,9 @@ Przepraszam, niestety, ale nie mogę podsumować streścić tej rozmowy, prośby
 
 # -------------------------------------------------------------- names that are made up
 
-DOUBTS = "Not in the originals, check before use: "
-"""Opens the line that names them."""
-
-MOST_NAMED = 8
-"""Names in that line: a text with more is not saved by a longer one."""
-
 _KINDS = ("hash", "uuid", "url", "email", "id", "file", "number", "symbol")
 """What is looked for, the most harmful first. Folders, paths and dotted names are put together from
 what is known; a path's own file is a name of its own here. Dates are written in many ways."""
-
-_LINE = re.compile(rf"^{re.escape(DOUBTS)}(.*)$", re.M)
 
 _COUNTED = re.compile(r"\d+-[a-z]+(?:-[a-z]+)*", re.I)  # "a 10-minute wait", "the 8-step plan"
 
@@ -326,15 +332,6 @@ def ungrounded(text: str, brief: Brief, patterns: Mapping[str, str] | None = Non
     return made
 
 
-def doubted(text: str, names: Iterable[str]) -> str:
-    """The text with a line below it that names what is not in the originals; as it is without.
-
-    A line that the model copied from an earlier summary gives way to it.
-    """
-    shown = ", ".join(list(names)[:MOST_NAMED])
-    return f"{_LINE.sub('', text).rstrip()}\n\n{DOUBTS}{shown}" if shown else text
-
-
 def _is_made(name: str, kind: str, text: str) -> bool:
     """Whether a model must have it from somewhere: no count of things, no product's name."""
     if not name.isascii() or (kind == "id" and _COUNTED.fullmatch(name)):
@@ -361,10 +358,80 @@ def _sources(brief: Brief) -> Iterator[tuple[str, set[str]]]:
     the names that were doubted in it: these are from nowhere."""
     yield brief.visible, set()
     for text in chain(brief.folded, brief.earlier):
-        lines = _LINE.findall(text)
-        yield text, {name.casefold() for line in lines for name in line.split(", ")}
+        marks = _NAMES.findall(text)
+        yield text, {name.casefold() for names in marks for name in names.split(", ")}
     for message in chain(brief.messages, brief.originals):
         yield f"{text_of(message)} {message.get('name', '')}", set()
         for call in tool_calls_of(message):
             yield f"{call.name} {call.arguments}", set()
     yield json.dumps(brief.tools, ensure_ascii=False, default=str), set()
+
+
+# -------------------------------------------------------------- claims
+
+
+class Claim(NamedTuple):
+    """A sentence or a list item, and where in the text it ends."""
+
+    text: str
+    end: int
+
+
+_FENCED = re.compile(r"^[ \t]*```.*?(?:^[ \t]*```|\Z)", re.S | re.M)
+_SENTENCE = re.compile(r"(?<=[^\d\s][.!?])[\"'`*)]*\s+(?=[A-Z`\"*(])|(?<=[。！？])")
+_BULLET = re.compile(r"\s*(?:[-*•] |\d+[.)] )?\s*")
+
+
+def claims_of(text: str) -> Iterator[Claim]:
+    """The sentences and list items of a summary, in order; code in fences claims nothing."""
+    bare_text = _FENCED.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    at = 0
+    for line in bare_text.split("\n"):
+        bullet = _BULLET.match(line)
+        start = bullet.end() if bullet else 0
+        cuts = [start, *(found.end() for found in _SENTENCE.finditer(line, start)), len(line)]
+        for first, last in pairwise(cuts):
+            piece = line[first:last].rstrip()
+            if len(piece) > 3 and not line.lstrip().startswith("#"):
+                yield Claim(piece, at + first + len(piece))
+        at += len(line) + 1
+
+
+# -------------------------------------------------------------- marks
+
+NOT_THERE = "not in the originals"
+"""Ends the mark of names that are made up."""
+
+MOST_MARKS = 24
+"""In one text, the contradicted first: one with more is not saved by a longer one."""
+
+_NAMES = re.compile(rf"\[unverified: ([^\[\]\n]+?) (?:is|are) {NOT_THERE}\]")
+
+MARK = re.compile(r"[ \t]*\[(?:unverified|contradicted(?: by s\d+\.\d+)?): [^\[\]\n]*\]")
+
+
+def marked(text: str, doubts: Sequence[Doubt]) -> str:
+    """The text with a mark behind each claim that is in doubt."""
+    ranked = sorted(
+        doubts, key=lambda doubt: (doubt.verdict != "contradicted", doubt.kind != "name")
+    )
+    for doubt in sorted(ranked[:MOST_MARKS], key=lambda doubt: -doubt.at):
+        joint = " " if doubt.claim else "\n\n"
+        text = f"{text[: doubt.at].rstrip()}{joint}{doubt.mark}{text[doubt.at :]}"
+    return text
+
+
+def unmarked(text: str) -> str:
+    """The text without marks: a model may copy those of an earlier summary."""
+    return MARK.sub("", text) if "[" in text else text
+
+
+def marks_of(text: str) -> list[tuple[str, str]]:
+    """The claims of a finished summary that bear a mark, each with its mark."""
+    found: list[tuple[str, str]] = []
+    for line in text.split("\n"):
+        at = 0
+        for mark in MARK.finditer(line):
+            found.append((line[at : mark.start()].strip(), mark[0].strip()))
+            at = mark.end()
+    return found

@@ -17,11 +17,12 @@ from ..messages.secrets import Redactor, wants_redaction
 from ..tokens.counter import TokenCounter
 from ..view.frame import frame, unframe
 from ..view.masks import MASK, masked_by_policy
+from .claims import unverified
 from .drafting import Drafter
 from .protocol import Brief, Summarizer, Written
 from .retries import MOST_CALLS, Asker, Breaker, LearnedWindows, Order
 from .static import FactFinder, repair, static_summary
-from .validation import doubted, ungrounded, unreserved
+from .validation import marked, unmarked, unreserved
 
 __all__ = ["SummaryWriter"]
 
@@ -208,21 +209,22 @@ class SummaryWriter:
         Raises:
             SummaryRejected: the text does not fit, or is no smaller than its messages.
         """
-        names = ungrounded(text, brief, facts.patterns)
-        marked = doubted(text, names)
+        text = unmarked(text)
+        doubts = unverified(text, brief, facts)
+        shown = marked(text, doubts)
         rules = self._rules(brief, "model")
-        size = self._tokens.message(self._framed(brief, marked, "model", rules))
+        size = self._tokens.message(self._framed(brief, shown, "model", rules))
         most = min(brief.most + brief.spare, brief.tokens)
         if size > most:
             raise SummaryRejected("not smaller", f"{size} tokens, there is room for {most}")
-        message = self._repaired(brief, facts, marked, rules, size)
+        message = self._repaired(brief, facts, shown, rules, size)
         return Written(
             message=message,
             method="model",
             prose=text,
             before=coverage(facts, text),
             after=coverage(facts, unframe(message)),
-            ungrounded=tuple(names),
+            unverified=tuple(doubts),
             facts=facts,
         )
 

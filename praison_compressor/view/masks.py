@@ -12,8 +12,7 @@ from itertools import accumulate, takewhile
 from typing import Any, NamedTuple
 
 from ..config import CompressorConfig
-from ..facts.commands import is_piped
-from ..facts.outcomes import outcome_of
+from ..facts.commands import call_outcome
 from ..facts.passages import call_text, said_by, without_notes
 from ..ledger.passages import lines_of
 from ..ledger.segments import Segment
@@ -59,7 +58,7 @@ def mask_line(call: ToolCall, text: str, own: str) -> str:
 
     `text` is the whole output, `own` what of it the tool itself has written.
     """
-    outcome = outcome_of(own, piped=is_piped(call))
+    outcome = call_outcome(call, own)
     said = " ".join(call_text(call).split())
     if len(said) > MASK_CHARS:
         said = said[: MASK_CHARS - 1] + "…"

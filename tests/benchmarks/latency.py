@@ -31,7 +31,7 @@ FACTS = (
     (writer, "repair"),
     (writer, "static_summary"),
     (retries, "is_about"),
-    (writer, "ungrounded"),
+    (writer, "unverified"),
 )
 """Where the functions of the facts are called from; the last two look the model's own up."""
 

@@ -158,17 +158,16 @@ def test_eval_shows_what_a_model_forgets_and_what_repair_adds(
     assert "model alone" in run("eval", file, *model).out
 
 
-def test_eval_lists_what_a_model_made_up(file: Path, run: Run, provider: LocalProvider) -> None:
-    """Names that the conversation does not have: who chooses a model wants to know."""
+def test_eval_lists_what_is_not_borne_out(file: Path, run: Run, provider: LocalProvider) -> None:
+    """Claims that the conversation does not bear out: who chooses a model wants to know."""
     text = "Ledgers 1 to 20 audited: FACT-3 and FACT-4 balance in made_up_module.py."
     provider.answer_with(Summarizer(text=text))
     model = ("--auxiliary-model", "writer", "--api-base", provider.base_url)
-    assert run("eval", file, *model, "--json").json["conversations"][0]["ungrounded"] == [
-        "made_up_module.py"
-    ]
-    assert "made up: made_up_module.py" in run("eval", file, *model).out
-    compressed = run("compress", file, "--window", 8_000, *model)
-    assert "Not in the originals, and marked so: made_up_module.py." in compressed.out
+    told = "[unverified: made_up_module.py is not in the originals]"
+    [claim] = run("eval", file, *model, "--json").json["conversations"][0]["unverified"]
+    assert claim == f"{text} {told}"
+    assert told in run("eval", file, *model).out
+    assert f"Marked: {text} {told}" in run("compress", file, "--window", 8_000, *model).out
 
 
 def test_a_slow_model_is_waited_for_as_long_as_one_says(

@@ -15,7 +15,9 @@ from praison_compressor.cli.report.life import Life, life_of_session, life_of_tr
 from praison_compressor.testing import LocalProvider, Summarizer
 from tests.cli.conftest import SESSION
 from tests.cli.test_commands import transcript
+from tests.helpers import transcripts
 from tests.helpers.command import Run
+from tests.helpers.compressing import compressor
 
 EVIL = (
     "<script>alert(1)</script><img src=x onerror=alert(2)></pre></details>"
@@ -153,6 +155,18 @@ def test_a_models_own_words_and_what_was_added_are_told_apart(provider: LocalPro
     assert all(fact.alone <= fact.held <= fact.total for c in by_model for fact in c.facts)
     assert life.usage.prompt_tokens > 0
     assert "<ins>" in render(life)
+
+
+def test_claims_in_doubt_are_told_above_the_text() -> None:
+    """Each with its mark, and counted where the summary is folded up."""
+    text = "All modules are in order.\nModule 3 is in <b>made_up.py</b>."
+    life = life_of_transcript(transcripts.session(40), compressor(lambda _: text), title="t")
+    [card, *_] = [card for card in life.cards if card.standing]
+    mark = "[unverified: made_up.py is not in the originals]"
+    assert card.marks == [("Module 3 is in <b>made_up.py</b>.", mark)]
+    page = render(life)
+    assert f"Module 3 is in &lt;b&gt;made_up.py&lt;/b&gt;. <strong>{mark}</strong>" in page
+    assert '<span class="tag">1 in doubt</span>' in page
 
 
 def test_the_command_writes_a_transcripts_and_a_sessions_page(tmp_path: Path, run: Run) -> None:

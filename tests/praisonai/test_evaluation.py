@@ -6,8 +6,7 @@ import pytest
 from praisonaiagents.eval import EvalSuite
 
 from praison_compressor import ConfigError
-from praison_compressor.facts.coverage import probe
-from praison_compressor.praisonai.evaluation import CompressionEvaluator
+from praison_compressor.praisonai.evaluation import CompressionEvaluator, probe
 from praison_compressor.testing import Asked, LocalProvider, Worker
 from tests.helpers.hosting import OPENAI, agent, context, look_up, numbered, of_agent, turn
 from tests.helpers.transcripts import step

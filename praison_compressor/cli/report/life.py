@@ -20,6 +20,7 @@ from ...messages import Message, content_digest, read, text_of
 from ...messages.display import kind_in_words
 from ...summaries.prompts import rendering
 from ...summaries.static import ADDED
+from ...summaries.validation import marks_of
 from ...tokens.counter import TokenCounter
 from ...tokens.models import input_price
 from ...view.frame import is_framed, unframe
@@ -73,6 +74,8 @@ class Card:
     messages: Sequence[Message]
     """What it stands for."""
     facts: tuple[Fact, ...]
+    marks: Sequence[tuple[str, str]] = ()
+    """Claims that the originals do not bear out, each with its mark."""
 
     def originals(self) -> Iterator[tuple[str, str, str]]:
         """Reference, role and text of each message, where it is in the view.
@@ -272,4 +275,6 @@ def _card(number: int, entry: Entry, stands: bool, messages: Sequence[Message]) 
             Fact(kind_in_words(kind), alone.by_kind.get(kind, (0, 0))[0], *of_all)
             for kind, of_all in held.by_kind.items()
         )
-    return Card(number, segment, entry.epoch, stands, text.strip(), added.strip(), messages, facts)
+    marks = marks_of(text) if segment.method == "model" else []
+    shown = text.strip(), added.strip()
+    return Card(number, segment, entry.epoch, stands, *shown, messages, facts, marks)

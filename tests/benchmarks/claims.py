@@ -1,0 +1,418 @@
+"""How many false claims of a summary are found, and how many true ones are marked for nothing.
+
+    python -m tests.benchmarks.claims [--corpus ../shared/corpus] [--part tuning|score] [--show]
+
+True summaries are those that a model wrote on record of real sessions
+(`recorded_compactions.jsonl`). A program with a fixed seed makes one claim of one of them false,
+and the summary is checked as a compression checks it: the claim must be contradicted or marked.
+The sessions are split by a hash of their id: rules were tuned on one part, the other is scored.
+Where the corpus is absent, a session of `tests.helpers` with a summary of its files is used.
+
+A swapped file and a dropped negation need not make a claim false (the other file may have been
+edited too; the session may never have said either). In the sum are those that are false by the
+session: the file never stands with a name in the claim, or the session denies the two words and
+never has them undenied. The others are shown below it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from praison_compressor.facts import Facts, extract
+from praison_compressor.facts.coverage import STOP, stem, words
+from praison_compressor.facts.passages import passages
+from praison_compressor.messages import Message
+from praison_compressor.summaries.claims import claims_of, unverified
+from praison_compressor.summaries.prompts import rendering
+from praison_compressor.summaries.protocol import Brief, Doubt
+from tests.benchmarks.common import options, recorded, show
+from tests.helpers.transcripts import session
+
+SEED = 20261123
+PER_KIND = 24
+"""Mutations of one kind in one summary at most."""
+KINDS = ("outcome", "number", "file", "name", "negation", "approval", "done")
+UNSURE = ("file, any", "negation, any")
+
+
+class Case(NamedTuple):
+    """A session up to where it was compressed, and the summary that its model wrote."""
+
+    name: str
+    messages: list[Message]
+    summary: str
+
+    @property
+    def part(self) -> str:
+        """`tuning` or `score`, by the session's id."""
+        session_id = self.name.partition("-compact")[0]
+        return "score" if hashlib.sha256(session_id.encode()).digest()[0] % 2 else "tuning"
+
+
+_AROUND = re.compile(
+    r"^This session is being continued.*\n|^If you need specific details.*\n?|"
+    r"^Please continue the conversation.*\n?",
+    re.M,
+)
+
+
+def cases(corpus: Path) -> list[Case]:
+    path = corpus / "recorded_compactions.jsonl"
+    if path.is_file():
+        return [
+            Case(row["id"], row["pre"], _AROUND.sub("", row["summary"])) for row in recorded(path)
+        ]
+    messages = session(60)
+    files = "\n".join(f"- Read {item.path}." for item in extract(messages).files)
+    return [Case("made-0", messages, f"## Done\n{files}\n- All modules so far are in order.")]
+
+
+def brief_of(messages: list[Message]) -> Brief:
+    given = tuple(messages)
+    return Brief(given, given, 4_000, 8_000, 100_000, 500, 1_000, originals=given)
+
+
+# ---------------------------------------------------------------- mutations
+
+Change = Callable[[str, "Session", random.Random], "str | None"]
+
+
+_NOT = frozenset(
+    "not no never without cannot nor don doesn didn isn aren wasn weren won hasn haven".split()
+)
+
+
+class Session:
+    """What a mutation may take from a session."""
+
+    def __init__(self, messages: list[Message]) -> None:
+        self.text = "\n".join(rendering(messages))
+        self.facts: Facts = extract(messages)
+        found = [item for item in self.facts.files if _FILE.search(item.path)]
+        self.paths = {item.path.rpartition("/")[2]: item.path for item in found}
+        told = list(passages(messages))
+        prose = [p.text for p in told if p.source in ("user", "assistant")]
+        self.lines = [[stem(w) for w in words(line)] for text in prose for line in text.split("\n")]
+        self.steps = [f"{p.call.arguments if p.call else ''}\n{p.text}".casefold() for p in told]
+
+    def denies(self, pair: list[str]) -> bool:
+        """Whether it has the two words near each other behind a negation, and not without one."""
+        signs = []
+        for line in self.lines if len(pair) == 2 else ():
+            at = [n for n, one in enumerate(line) if one == pair[0] and pair[1] in line[n : n + 6]]
+            signs += [any(one in _NOT for one in line[max(0, n - 3) : n]) for n in at]
+        return bool(signs) and all(signs)
+
+    def together(self, *names: str) -> bool:
+        """Whether one call with its result, or one message, has all of these."""
+        return any(all(name.casefold() in step for name in names) for step in self.steps)
+
+
+_TURNS = (
+    (r"\bpass\b(?! \w)", "fail"),
+    (r"\bpasses\b", "fails"), (r"\bpassed\b", "failed"),
+    (r"\bpassing\b", "failing"), (r"\bsucceeds?\b", "fails"), (r"\bsucceeded\b", "failed"),
+    (r"\bsuccessful\b", "failed"), (r"\bsuccessfully\b", "unsuccessfully"),
+    (r"\bfails?\b", "passes"), (r"\bfailed\b", "passed"),
+    (r"\bfailing\b", "passing"), (r"\b[Ff]ixed\b", "could not fix"),
+    (r"\b[Rr]esolved\b", "did not resolve"), (r"\b[Ss]olved\b", "did not solve"),
+    (r"\bworks\b", "does not work"), (r"\b[Ii]mplemented\b", "failed to implement"),
+    (r"\b[Cc]reated\b", "failed to create"), (r"\b[Uu]pdated\b", "failed to update"),
+)  # fmt: skip
+_SUPPOSED = re.compile(
+    r"\b(?:when|if|unless|whether|should|would|could|to|[Vv]erify|[Rr]un)\b", re.I
+)
+
+
+def outcome(claim: str, session: Session, chance: random.Random) -> str | None:
+    """The outcome turned."""
+    fitting = [
+        (found, new)
+        for old, new in _TURNS
+        if (found := re.search(old, claim)) and not _SUPPOSED.search(claim[: found.start()])
+    ]
+    if not fitting:
+        return None
+    found, new = chance.choice(fitting)
+    return claim[: found.start()] + new + claim[found.end() :]
+
+
+_NUMBER = re.compile(r"(?<![\w.#/~-])(?<!Phase )(?<!Step )(?<!Option )\d{1,6}(?![\w.:]|\)|-\d)")
+
+
+def number(claim: str, session: Session, chance: random.Random) -> str | None:
+    """A number changed that stands in the session; labels and list items are none."""
+    body = re.match(r"[-*\s]*(?:\d+[.)]\s)?", claim)
+    start = body.end() if body else 0
+    found = [
+        one
+        for one in _NUMBER.finditer(claim, start)
+        if re.search(rf"(?<![\w.]){one[0]}(?![\w.])", session.text)
+    ]
+    if not found:
+        return None
+    one = chance.choice(found)
+    value = int(one[0])
+    new = value + chance.choice((1, 2, 3, 5)) * (1 if value < 100 else chance.choice((7, 11, 30)))
+    return claim[: one.start()] + str(new) + claim[one.end() :]
+
+
+_FILE = re.compile(r"[\w-][\w.-]*\.(?:go|py|ts|tsx|js|sh|md|json|jsonl|yaml|yml|toml|txt|lock)")
+
+
+_PATH = re.compile(rf"(?:[\w.-]+/)*({_FILE.pattern})")
+
+
+def file(claim: str, session: Session, chance: random.Random) -> str | None:
+    """A file swapped for another of the session, with which a name in the claim never stands."""
+    return _swapped(claim, session, chance, is_sure=True)
+
+
+def any_file(claim: str, session: Session, chance: random.Random) -> str | None:
+    """A file swapped for whatever other one."""
+    return _swapped(claim, session, chance, is_sure=False)
+
+
+def _swapped(claim: str, session: Session, chance: random.Random, *, is_sure: bool) -> str | None:
+    found = [one for one in _PATH.finditer(claim) if one[1] in session.paths]
+    if not found:
+        return None
+    one = chance.choice(found)
+    kind, depth = one[1].rpartition(".")[2], one[0].count("/")
+    names = [name for name in _NAMED.findall(claim) if session.together(name, one[1])]
+    others = sorted(
+        other
+        for other in session.paths
+        if other.endswith("." + kind) and other not in claim
+        if not is_sure or any(not session.together(name, other) for name in names)
+    )
+    if not others:
+        return None
+    new = "/".join(session.paths[chance.choice(others)].split("/")[-depth - 1 :])
+    return claim[: one.start()] + new + claim[one.end() :]
+
+
+_NAMED = re.compile(r"\b(?:[a-z]+[A-Z]\w+|[A-Z]\w*[a-z][A-Z]\w*|[a-z]+_\w+)\b(?!\.\w)")
+
+
+def name(claim: str, session: Session, chance: random.Random) -> str | None:
+    """A file swapped for one that there is not."""
+    found = [one for one in _FILE.finditer(claim) if one[0] in session.text]
+    if not found:
+        return None
+    one = chance.choice(found)
+    stem, _, kind = one[0].rpartition(".")
+    new = f"{stem}_{chance.choice(('v2', 'helpers', 'core', 'legacy'))}.{kind}"
+    return claim[: one.start()] + new + claim[one.end() :] if new not in session.text else None
+
+
+_NEGATED = (
+    (
+        r"\b([Dd]o|[Dd]oes|[Dd]id|is|are|was|were|should|could|would|can|must|has|have|had)"
+        r"(?: not|n't) ",
+        r"\1 ",
+    ),
+    (r"\b[Cc]annot ", "can "), (r"\b(?:NOT|not|never) ", ""), (r"\b[Ww]ithout ", "with "),
+    (r"\bno longer ", ""), (r"\b[Nn]o (?=[a-z])", "some "),
+)  # fmt: skip
+
+
+def negation(claim: str, session: Session, chance: random.Random) -> str | None:
+    """A negation dropped that the session states of the same two words, and never without it."""
+    return _undenied(claim, session.denies)
+
+
+def any_negation(claim: str, session: Session, chance: random.Random) -> str | None:
+    """A negation dropped, whatever the session says."""
+    return _undenied(claim, lambda pair: True)
+
+
+def _undenied(claim: str, is_sure: Callable[[list[str]], bool]) -> str | None:
+    for old, new in _NEGATED:
+        found = re.search(old, claim)
+        if found and is_sure(_content(claim[found.end() :])[:2]):
+            return claim[: found.start()] + found.expand(new) + claim[found.end() :]
+    return None
+
+
+def _content(text: str) -> list[str]:
+    return [one for one in map(stem, words(text)) if one not in STOP]
+
+
+_APPROVED = (
+    "The user approved {}.",
+    "User confirmed that {} is correct.",
+    "The user agreed to {} being merged.",
+    "The user asked to delete {}.",
+    "With the user's approval, {} was pushed to production.",
+    "User said that {} may be published.",
+)
+
+
+def approval(claim: str, session: Session, chance: random.Random) -> str | None:
+    """An approval or a request added behind the claim, of something that it names."""
+    found = re.findall(r"`([\w./-]{5,60})`", claim)
+    if not found:
+        return None
+    indent = re.match(r"[ \t]*(?:[-*] |\d+\. )?", claim)
+    return (indent[0] if indent else "") + chance.choice(_APPROVED).format(
+        f"`{chance.choice(found)}`"
+    )
+
+
+_PENDING = re.compile(
+    r"^(\s*(?:[-*] |\d+\. )?)(?:\*\*)?(?:Need(?:s)? to |Still need(?:s)? to |Pending: )?"
+    r"(Verify|Run|Fix|Create|Write|Test|Confirm|Investigate|Implement|Add|Update|Check|Resolve|"
+    r"verify|run|fix|create|write|test|investigate|resolve) (.+)$"
+)
+_PAST = {"Run": "Ran", "Write": "Wrote", "Verify": "Verified", "Fix": "Fixed", "Create": "Created",
+         "Test": "Tested", "Confirm": "Confirmed", "Investigate": "Investigated", "Add": "Added",
+         "Implement": "Implemented", "Update": "Updated", "Check": "Checked",
+         "Resolve": "Resolved"}  # fmt: skip
+_SECTION = re.compile(r"\d+\. (?:Pending|Optional Next|Next)|## (?:Open|Next)", re.I)
+
+
+def done(claim: str, session: Session, chance: random.Random) -> str | None:
+    """What is pending told as done; only for claims of sections of open work."""
+    found = _PENDING.match(claim)
+    if not found:
+        return None
+    past = _PAST[found[2].capitalize()]
+    return f"{found[1]}{past} {found[3]}"
+
+
+CHANGES: dict[str, Change] = {
+    "outcome": outcome, "number": number, "file": file, "name": name,
+    "negation": negation, "approval": approval, "done": done,
+    "file, any": any_file, "negation, any": any_negation,
+}  # fmt: skip
+
+
+class Mutation(NamedTuple):
+    kind: str
+    line: int
+    old: str
+    new: str
+
+
+def mutations(case: Case, session: Session, marked: set[int]) -> Iterator[Mutation]:
+    """Those of one summary, of each kind the same whatever is made of the others."""
+    lines = case.summary.split("\n")
+    for kind, change in CHANGES.items():
+        chance = random.Random(f"{SEED}/{case.name}/{kind}")
+        told = [n for n, _ in numbered(case.summary) if n not in marked]
+        if kind == "done":
+            told = [n for n in told if n in set(open_lines(lines))]
+        chance.shuffle(told)
+        made = ((n, change(lines[n], session, chance)) for n in told)
+        kept = [Mutation(kind, n, lines[n], new) for n, new in made if new and new != lines[n]]
+        yield from kept[:PER_KIND]
+
+
+def open_lines(lines: list[str]) -> Iterator[int]:
+    """The lines below headings of open work."""
+    is_open = False
+    for n, line in enumerate(lines):
+        if re.match(r"\d+\. |#+ ", line):
+            is_open = _SECTION.match(line) is not None
+        elif is_open:
+            yield n
+
+
+def numbered(summary: str) -> Iterator[tuple[int, str]]:
+    """Each line that makes a claim, with its number."""
+    seen = set()
+    for claim in claims_of(summary):
+        line = summary.count("\n", 0, claim.end)
+        if line not in seen:
+            seen.add(line)
+            yield line, summary.split("\n")[line]
+
+
+# ---------------------------------------------------------------- the score
+
+
+def marked_lines(text: str, doubts: list[Doubt]) -> dict[int, Doubt]:
+    return {text.count("\n", 0, doubt.at): doubt for doubt in doubts}
+
+
+class Score:
+    def __init__(self) -> None:
+        self.true, self.marked = 0, Counter[str]()
+        self.made, self.found = Counter[str](), Counter[str]()
+        self.by: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.seconds: list[float] = []
+
+    def add(self, case: Case, verbose: bool) -> None:
+        session, brief = Session(case.messages), brief_of(case.messages)
+        begun = time.process_time()
+        doubts = unverified(case.summary, brief, session.facts)
+        self.seconds.append(time.process_time() - begun)
+        marked = marked_lines(case.summary, doubts)
+        lines = case.summary.split("\n")
+        self.true += len(list(claims_of(case.summary)))
+        for n, doubt in marked.items():
+            self.marked[doubt.kind] += 1
+            if verbose:
+                print(
+                    f"MARKED {case.name} {doubt.verdict} {doubt.kind}: "
+                    f"{lines[n].strip()}\n    {doubt.reason}"
+                )
+        for one in mutations(case, session, set(marked)):
+            text = "\n".join((*lines[: one.line], one.new, *lines[one.line + 1 :]))
+            found = marked_lines(text, unverified(text, brief, session.facts))
+            self.made[one.kind] += 1
+            if one.line in found:
+                self.found[one.kind] += 1
+                self.by[one.kind][found[one.line].verdict] += 1
+            elif verbose:
+                print(
+                    f"MISSED {one.kind} {case.name}:\n    was {one.old.strip()}\n"
+                    f"    now {one.new.strip()}"
+                )
+
+    def rows(self) -> Iterator[tuple[object, ...]]:
+        yield from map(self._row, KINDS)
+        made, found = (sum(of[kind] for kind in KINDS) for of in (self.made, self.found))
+        yield "all of these", made, found, _share(found, made), "", ""
+        yield from map(self._row, UNSURE)
+        marked = sum(self.marked.values())
+        yield "true claims", self.true, marked, _share(marked, self.true), "", ""
+
+    def _row(self, kind: str) -> tuple[object, ...]:
+        made, found, by = self.made[kind], self.found[kind], self.by[kind]
+        return kind, made, found, _share(found, made), by["contradicted"], by["unwitnessed"]
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.3f}" if whole else "-"
+
+
+def main() -> None:
+    given = options(
+        __doc__, corpus="../shared/corpus", part=("tuning", "score", "both"), show=False
+    )
+    found = cases(Path(given.corpus))
+    for part in ("tuning", "score") if given.part in (None, "both") else (given.part,):
+        score = Score()
+        for case in found:
+            if case.part == part:
+                score.add(case, given.show)
+        columns = ("mutation", "made", "found", "share", "contradicted", "marked")
+        show(f"Claims: {part} part", columns, score.rows())
+        worst = max(score.seconds, default=0)
+        print(
+            f"check of one summary: at most {1000 * worst:.0f} ms of processor time; "
+            f"true claims marked: {dict(score.marked)}"
+        )
+
+
+if __name__ == "__main__":
+    main()
