@@ -24,7 +24,7 @@ from ..ledger.tools import recall_tools
 from ..messages import Message
 from ..messages.forks import renewed
 from ..summaries.threads import run
-from ..tokens.overflow import overflow_of
+from ..tokens.models import overflow_of
 from .engines import Engines, bill, prune
 from .notices import Notices, Status, status_of
 from .options import NO_LIMIT, RequestedContext, takes_whole_results

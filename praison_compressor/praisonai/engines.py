@@ -21,8 +21,7 @@ from ..messages import Message, digest, read, to_plain
 from ..messages.forks import renewed
 from ..summaries.protocol import Summarizer
 from ..tokens.counter import TokenCounter
-from ..tokens.models import model_limits
-from ..tokens.overflow import Overflow
+from ..tokens.models import Overflow, model_limits
 from ..view.layout import lay
 from ..view.masks import mask_lines, mask_segment
 from .requests import HostRequest, same_model

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
 from ..errors import NothingShorter
-from ..tokens.overflow import overflow_of
+from ..tokens.models import overflow_of
 from .agent_compressor import AgentCompressor
 from .agents import Agents, Argument, current
 from .requests import CHAT, LITELLM_CHAT, RESPONSES, Shape

@@ -22,8 +22,7 @@ from ..ledger.segments import Usage
 from ..messages import Message
 from ..messages.digests import unmarked
 from ..messages.forks import undivided
-from ..tokens.models import bare_names, model_limits
-from ..tokens.overflow import overflow_of
+from ..tokens.models import bare_names, model_limits, overflow_of
 from .cache_marks import marked, takes_marks
 from .protocol import SummaryReply
 from .threads import begin

@@ -22,7 +22,7 @@ from ..ledger.segments import Usage
 from ..messages import Message
 from ..messages.forks import renewed
 from ..tokens.counter import TokenCounter
-from ..tokens.overflow import overflow_of
+from ..tokens.models import overflow_of
 from .litellm_client import kind_of, retry_after
 from .protocol import SummaryReply
 from .validation import accept, is_about

@@ -26,13 +26,23 @@ assert not provider.refused  # as it refuses what has more than 8,000 tokens
 ```
 
 `server` listens, admits and answers; `chat` is OpenAI's chat completions and `checks` what they
-refuse; `models` knows who answers and counts; `replies` are the values that go to and fro; `roles`
-are ready-made models.
+refuse; `models` knows who answers and counts; `replies` are the values that go to and fro, and
+ready-made models.
 """
 
 from .checks import Refusal, Rules, check_messages
-from .replies import Answer, Answerer, Asked, Broken, Call, Failure, Recorded, Reply
-from .roles import Summarizer, Worker
+from .replies import (
+    Answer,
+    Answerer,
+    Asked,
+    Broken,
+    Call,
+    Failure,
+    Recorded,
+    Reply,
+    Summarizer,
+    Worker,
+)
 from .server import LocalProvider
 
 __all__ = [

@@ -19,8 +19,7 @@ from ..tokens.counter import TokenCounter
 from .chat import ChatCompletions
 from .checks import Refusal, Rules, parse_body
 from .models import Answers, Match, Models, answerer
-from .replies import Asked, Broken, Failure, Recorded
-from .roles import Worker
+from .replies import Asked, Broken, Failure, Recorded, Worker
 
 HOST = "127.0.0.1"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from praison_compressor.tokens.overflow import Overflow, overflow_of
+from praison_compressor.tokens.models import Overflow, overflow_of
 
 SAYINGS = {
     "This model's maximum context length is 8192 tokens. However, your messages resulted in "
