@@ -130,6 +130,8 @@ class _Reader:
         for kind, check in self.checks().items():
             if found := check(text, said):
                 verdict, reason, witness = found
+                if isinstance(witness, Line) and witness.source == "visible":
+                    reason = "the conversation below tells otherwise"  # it may hold a secret
                 return Doubt(claim.text, verdict, kind, reason, self._source(witness), claim.end)
         return None
 

@@ -62,6 +62,12 @@ def call(name: str, /, **arguments: Any) -> ToolCall:
         ("done\n[The command completed with exit code 0.]\n[Python interpreter: /p]", "ok", "done"),
         ("Output: done\nError: (none)\nExit Code: 0\nSignal: (none)", "ok", "Output: done"),
         ("all fine\nFound 0 errors", "ok", "Found 0 errors"),
+        ("The user doesn't want to proceed with this tool use. STOP.", "refused", None),
+        ("Permission to use Bash has been denied.", "refused", None),
+        ("Command was blocked by the sandbox policy", "refused", None),
+        ('{"status": "rejected", "id": 3}', "refused", None),
+        ("[Request interrupted by user for tool use]", "interrupted", None),
+        ("12: he rejected the offer, and was interrupted", "ok", None),
     ],
 )
 def test_how_a_result_says_that_it_ended(result: str, status: str, detail: str | None) -> None:
@@ -156,6 +162,43 @@ def test_an_exit_code_of_another_program_proves_nothing() -> None:
         answer = {"role": "tool", "tool_call_id": "c", "content": output}
         [fact] = extract([{"role": "assistant", "content": None, **made}, answer]).commands
         assert fact.outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "status"),
+    [
+        ("go build ./... 2>&1 | head -5", "main.go:3: declared", "unknown"),
+        ("pytest -q | tail -3", "8 passed in 1s", "ok"),
+        ("pytest -q | tail -3", "1 failed, 7 passed", "failed"),
+        ("ls src | head -3", "a.py", "ok"),
+    ],
+)
+def test_how_a_check_in_a_pipeline_ended(command: str, output: str, status: str) -> None:
+    """Its own output tells, or nothing does."""
+    [row] = extract(transcripts.step("c", output, "bash", command=command)).attempts
+    assert row.status == status
+
+
+def test_the_table_of_outcomes() -> None:
+    """What was tried, on what, what came of it, and what a later run has resolved."""
+    refused = "The user doesn't want to proceed with this tool use."
+    facts = extract(
+        [
+            *transcripts.step("1", "1 failed\nexit code 1", "bash", command="make && pytest tests"),
+            *transcripts.step("2", refused, "edit_file", path="src/a.py", text="x"),
+            *transcripts.step("3", "done", "edit_file", path="src/b.py", text="y"),
+            *transcripts.step("4", "3 passed", "bash", command="make && pytest tests"),
+        ]
+    )
+    told = [(row.status, row.paths, row.changes, row.resolved) for row in facts.attempts]
+    assert told == [
+        ("failed", (), False, True),
+        ("refused", ("src/a.py",), True, False),
+        ("ok", ("src/b.py",), True, False),
+        ("ok", (), False, False),
+    ]
+    assert facts.attempts[0].checks == ("build", "test")
+    assert {item.path: item.ok for item in facts.files} == {"src/a.py": False, "src/b.py": True}
 
 
 @pytest.mark.parametrize(
