@@ -35,10 +35,10 @@ CANDIDATES = 6
 """Messages that a search looks into for each that it lists."""
 A_MESSAGE = 3
 """Passages that it lists of one message at most."""
-WORTH = 0.4
+WORTH = 0.5
 """Share of the best match's score below which another is not listed."""
 ALIKE = 0.8
-"""Share of the words of two passages that both have, from which on one of them is enough."""
+"""Share of a passage's words that another has too, from which on one of them is enough."""
 LISTED = 12
 """Segments that the overview tells of."""
 AROUND = 12
@@ -70,7 +70,7 @@ class Recall:
 
     # -------------------------------------------------------------- what the tools answer
 
-    def search(self, query: str, limit: int = 5, budget: int = ANSWER_TOKENS) -> str:
+    def search(self, query: str, limit: int = 3, budget: int = ANSWER_TOKENS) -> str:
         """The passages that match, best first, with the references to read on by."""
         return self._within_turn(
             budget, lambda archive, room: self._search(archive, query, max(1, limit), room)
@@ -363,7 +363,7 @@ def _apart(matches: Sequence[_Match]) -> tuple[list[_Match], list[_Match]]:
 
 
 def _are_alike(one: set[str], other: set[str]) -> bool:
-    return len(one & other) >= ALIKE * len(one | other)
+    return len(one & other) >= ALIKE * min(len(one), len(other))
 
 
 def _called(segment: int, originals: Sequence[Message], ordinal: int) -> str:

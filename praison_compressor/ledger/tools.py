@@ -33,9 +33,9 @@ def recall_tools(
     recall = Recall(store, session, count, turn, turn_tokens)
 
     def search_conversation_archive(
-        query: str = "", limit: int = 5, tokens: int = 800, **invented: Any
+        query: str = "", limit: int = 3, tokens: int = 800, **invented: Any
     ) -> str:
-        return _answered(lambda: recall.search(str(query), _number(limit, 5), _number(tokens, 800)))
+        return _answered(lambda: recall.search(str(query), _number(limit, 3), _number(tokens, 800)))
 
     def read_conversation_archive(reference: str = "", tokens: int = 800, **invented: Any) -> str:
         return _answered(lambda: recall.read(str(reference or ""), _number(tokens, 800)))
@@ -73,7 +73,7 @@ SCHEMAS = (
         "repeating work, or when an exact detail (path, id, number, error, wording) is not in "
         "view. Returns passages with references such as s2.14:900-904.",
         query=("string", "An exact identifier or phrase finds best; of words, what has most."),
-        limit=("integer", "How many passages to list at most (5)."),
+        limit=("integer", "How many passages to list at most (3)."),
         tokens=("integer", "How long the answer may be (800, at most 2000)."),
     ),
     _schema(

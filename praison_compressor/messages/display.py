@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import datetime, timezone
 
-from .shapes import Message, media_in, result_text, tool_calls_of
+from .shapes import Message, ToolCall, media_in, result_text, tool_calls_of
 
 _SEQUENCES = re.compile(
     # Strings for the terminal (titles, clipboard, links), only where they end: an unclosed one
@@ -56,11 +57,27 @@ _KINDS = {"user": "said by the user", "todos": "to-do list"}
 def in_words(message: Message) -> str:
     """A message's text, the calls it makes, how much of it is no text."""
     lines = [result_text(message)]
-    lines += [f"-> {call.name}({call.arguments})" for call in tool_calls_of(message)]
+    lines += map(_call_in_words, tool_calls_of(message))
     others = media_in(message)
     if others:
         lines.append(f"[{others} parts that are no text: not shown]")
     return "\n".join(line for line in lines if line)
+
+
+def _call_in_words(call: ToolCall) -> str:
+    """A call with its arguments; texts of several lines below it, as the lines they are."""
+    try:
+        given = json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        return f"-> {call.name}({call.arguments})"
+    texts = {name: text for name, text in given.items() if isinstance(text, str) and "\n" in text}
+    if not texts:
+        return f"-> {call.name}({call.arguments})"
+    rest = {name: value for name, value in given.items() if name not in texts}
+    told = [f"{name}:\n{text}" for name, text in texts.items()]
+    return "\n".join([f"-> {call.name}({json.dumps(rest, ensure_ascii=False)})", *told])
 
 
 def kind_in_words(kind: str) -> str:

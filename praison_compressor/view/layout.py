@@ -259,8 +259,11 @@ def _head_end(
 
 
 def largest_fixed(layout: Layout) -> str:
-    """Names the largest message of what cannot be dropped: its index, whose it is, its tokens."""
+    """Names the largest message of what cannot be dropped: its index, whose it is, its tokens; ""
+    where all can."""
     fixed = [index for index, may_go in enumerate(layout.allowed) if not may_go]
+    if not fixed:
+        return ""
     index = max(fixed, key=layout.message_tokens)
     message = layout.transcript.messages[index]
     who = f"of the role {message.get('role')}"

@@ -83,7 +83,12 @@ def leads_back(ours: ContextCompressor, reference: str, words: str, away: int = 
     held = _words(" ".join(map(in_words, shown)))
     # What followed, and what replaced it, is told beside it and stands elsewhere.
     asked = _words(re.split(r" ×| \(then: | \(superseded later", words)[0])
-    return len(asked & held) >= MOST * len(asked)
+    # Of rules and requests that differ by a number most words are the same.
+    return asked & held >= _numbered(asked) and len(asked & held) >= MOST * len(asked)
+
+
+def _numbered(words: set[str]) -> set[str]:
+    return {word for word in words if any(map(str.isdigit, word))}
 
 
 def _words(text: str) -> set[str]:
