@@ -173,7 +173,9 @@ def _session(attack: list[Message]) -> list[Message]:
     return [*opening, user("Now look at the second part of it, please.")]
 
 
-_NOT_THE_USERS = re.compile(
+_NOT_THE_USERS = re.compile(r"^= |quoted: |The page says: ")
+"""A tool's line, what the user handed on, and what the user says that another says."""
+_THE_USERS = re.compile(
     r"^\W*(?:\[s[\d.]+\]\s*)?(?:the user said\b|user(?: allowed[^:\n]{0,20})?:)", re.I
 )
 
