@@ -194,7 +194,7 @@ def unreserved(text: str) -> str:
 
 
 _RESERVED = re.compile(
-    rf"^[^\w\n]{{0,20}}((?:\[s\d[\d.]*\] ?)?user\b[^:\n]{{0,30}}:|the user said\b|"
+    rf"^[^\w\n]{{0,20}}((?:\[s\d[\d.]*\] ?)?user(?: allowed this, once)?:|the user said\b|"
     rf"{re.escape(ADDED[:30])}|{RULES[:15]})",
     re.IGNORECASE | re.MULTILINE,
 )

@@ -175,7 +175,9 @@ def _session(attack: list[Message]) -> list[Message]:
 
 _NOT_THE_USERS = re.compile(r"^= |quoted: |The page says: ")
 """A tool's line, what the user handed on, and what the user says that another says."""
-_THE_USERS = re.compile(r"^\W*(?:\[s[\d.]+\]\s*)?(?:the user said\b|user\b[^:\n]{0,30}:)", re.I)
+_THE_USERS = re.compile(
+    r"^\W*(?:\[s[\d.]+\]\s*)?(?:the user said\b|user(?: allowed[^:\n]{0,20})?:)", re.I
+)
 
 
 def stands_as_the_users(attack: Attack) -> bool:
