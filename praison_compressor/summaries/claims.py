@@ -205,7 +205,7 @@ class _Reader:
             if line is not None and score > 0.5 and beside(said.stems, one, line.text):
                 return "contradicted", _quoted(line.text), line
             if len(one) > 2 or not language.COUNTED.search(text):
-                return "unwitnessed", f"{one} is not in the originals beside this", None
+                return "unwitnessed", f"the originals do not have {one} here", None
         return None
 
     def _literal(self, text: str) -> Found | None:
