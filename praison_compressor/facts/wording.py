@@ -83,7 +83,6 @@ DENIES = frozenset(
     "couldn shouldn wouldn nothing none".split()
 )
 _CHANGING = "|".join(sorted(CHANGED))
-CHANGES = re.compile(rf"\b(?:{_CHANGING})\b", re.I)
 TELLS_DONE = re.compile(
     rf"[\W_]*({_CHANGING}|done|completed|finished|verified|ran|tested|checked|confirmed|deployed|pushed|"
     r"merged)\b",

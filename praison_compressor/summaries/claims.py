@@ -23,6 +23,7 @@ from ..facts.coverage import (
     code_names,
     listed,
     names_in,
+    short,
     sign,
     stem,
     words,
@@ -37,10 +38,8 @@ __all__ = ["unverified"]
 
 MOST_CLAIMS, LONGEST_CLAIM = 600, 600
 """Claims of a text, and characters of one, that are looked at: a long summary makes 150."""
-LEAST_WORDS = 4
-"""Of a claim that is compared with lines like it; a heading has fewer."""
-ASKING_CHARS = 600
-"""At the end of a text: an answer to a question there may be to all of it."""
+LEAST_WORDS = 4  # of a claim that is compared with lines like it; a heading has fewer
+ASKING_CHARS = 600  # at the end of a text: an answer to a question there may be to all of it
 WITNESS_CHARS = 120  # of a witness that are quoted
 
 
@@ -205,7 +204,7 @@ class _Reader:
             if line is not None and score > 0.5 and beside(said.stems, one, line.text):
                 return "contradicted", _quoted(line.text), line
             if len(one) > 2 or not wording.COUNTED.search(text):
-                return "unwitnessed", f"{one} is not in the originals beside this", None
+                return "unwitnessed", f"the originals do not have {one} here", None
         return None
 
     def _literal(self, text: str) -> Found | None:
@@ -423,6 +422,9 @@ def _quoted(text: str) -> str:
 
 def _told(row: Attempt) -> str:
     """A row of the table in a few words."""
+    if row.paths:
+        named = f"`{row.text.split()[0]} {short(row.paths[0])}` {row.status}"
+        return named if row.status == "ok" else f"{named}: {row.detail[:WITNESS_CHARS]}"
     text = " ".join(row.text.split())
     named = f"`{text if len(text) <= 60 else text[:59] + '…'}` {row.status}"
     return f"{named}: {row.detail[:WITNESS_CHARS]}" if row.detail else named

@@ -232,7 +232,7 @@ WORK: list[Message] = [
         ("Linting fails.", "contradicted", "outcome", "`ruff check src` ok: All checks passed!"),
         ("The build passes.", "unwitnessed", "outcome", "no run in the originals shows it"),
         ("Updated the retries in src/client.py.", "contradicted", "completion",
-         f"`edit_file src/client.py retry_limit = 5` refused: {REFUSED}"),
+         f"`edit_file src/client.py` refused: {REFUSED}"),
         ("Updated the rates in src/rates.py.", "unwitnessed", "completion",
          "no call changed rates.py"),
         ("Ran the type checks: no errors.", "unwitnessed", "completion",
@@ -246,7 +246,7 @@ WORK: list[Message] = [
         ("The cache is invalidated on writes to the price table.", "contradicted", "negation",
          '"The cache is not invalidated on writes to the price table."'),
         ("Could not update src/tax.py.", "contradicted", "outcome",
-         "`edit_file src/tax.py round(x)` ok: The file src/tax.py has been updated."),
+         "`edit_file src/tax.py` ok"),
     ],
 )  # fmt: skip
 def test_a_claim_that_is_not_borne_out(claim: str, verdict: str, kind: str, reason: str) -> None:
