@@ -6,20 +6,25 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
+from ..compressor.writing import default_summarizer
 from ..config import CompressorConfig, Event
 from ..errors import CompressorError
+from ..facts import Domain
 from ..ledger.memory import MemoryStore
 from ..ledger.segments import Usage
 from ..tokens.counter import TokenCounter
-from .options import BUDGET, MASKING, command, option, without
+from .options import BUDGET, MASKING, command, flag, option, without
 from .terminal import Answer, Line, Piece, Table, Unusable, complain, money, number, unlogged
 from .transcripts import read_all
+
+if TYPE_CHECKING:
+    from ..praisonai.evaluation import Probe
 
 SMALLEST_TOKENS = 1_000
 """A conversation below it says nothing about a summarizer."""
@@ -37,6 +42,9 @@ def eval_(
     ],
     share: Annotated[float, option("--share", "RATIO", "Compress each to this share.")] = 0.4,
     limit: Annotated[int | None, option("--limit", "N", "At most so many conversations.")] = None,
+    probes: Annotated[
+        bool, flag("--probes", "Ask of each view what an agent needs that goes on.")
+    ] = False,
 ) -> Answer:
     """Measure a model as summarizer on sessions of your own: what is lost, kept, and paid.
 
@@ -44,6 +52,9 @@ def eval_(
     of the user, identifiers) that the model's text holds, alone and repaired, beside the static
     summary; claims that the originals do not bear out are listed. Without --auxiliary-model only
     the static one.
+
+    With --probes each view is asked for the task, the rules, the files and how they ended, what
+    failed and what comes next; where a model writes, it also answers from the view alone.
 
     $ praison-compressor eval talk.jsonl --limit 5
     """
@@ -58,7 +69,7 @@ def eval_(
         for n, messages in enumerate(conversations, 1)
     ]
     with unlogged():
-        found = list(_measured(named[:limit], config, share))
+        found = list(_measured(named[:limit], config, share, probes))
     if not found:
         raise Unusable(f"no conversation of {SMALLEST_TOKENS} tokens or more in {', '.join(files)}")
     return Answer({"auxiliary_model": config.auxiliary_model, "conversations": found}, _told(found))
@@ -81,23 +92,35 @@ class Measure:
     """Claims of the model's text that the originals do not bear out, and why."""
     usage: Usage = field(default_factory=Usage)
     failure: str = ""
+    probes: tuple[Probe, ...] = ()
+    """What the view holds of what its transcript knows, by question."""
+    answers: tuple[Probe, ...] = ()
+    """The same of what the model answered from the view alone."""
 
 
 def _measured(
-    conversations: Sequence[tuple[str, list[Any]]], config: CompressorConfig, share: float
+    conversations: Sequence[tuple[str, list[Any]]],
+    config: CompressorConfig,
+    share: float,
+    probes: bool,
 ) -> Iterator[Measure]:
     tokens = TokenCounter(config.model)
     for name, messages in conversations:
         try:
             size = tokens.messages(messages)
             if size >= SMALLEST_TOKENS:
-                yield _measure(name, messages, config, int(size * share), tokens)
+                yield _measure(name, messages, config, int(size * share), tokens, probes)
         except CompressorError as error:
             complain(f"{name}: left out: {error}", kind="note: ")
 
 
 def _measure(
-    name: str, messages: list[Any], config: CompressorConfig, target: int, tokens: TokenCounter
+    name: str,
+    messages: list[Any],
+    config: CompressorConfig,
+    target: int,
+    tokens: TokenCounter,
+    probes: bool,
 ) -> Measure:
     alone = replace(config, auxiliary_model=None, fallback_models=())
     static = _compressed(messages, alone, target, tokens, [])
@@ -117,7 +140,21 @@ def _measure(
         unverified=tuple(doubt.told() for doubt in done.unverified),
         usage=done.usage,
         failure=failures[-1] if failures else "",
+        **(_probed(messages, done.messages, config) if probes else {}),
     )
+
+
+def _probed(
+    messages: list[Any], view: list[Any], config: CompressorConfig
+) -> dict[str, tuple[Probe, ...]]:
+    from ..praisonai.evaluation import answers_from, probe  # the host: only when asked
+
+    domain = Domain.of(config)
+    found = {"probes": tuple(probe(messages, view, domain=domain))}
+    if config.auxiliary_model:
+        said = asyncio.run(answers_from(default_summarizer(config), view, config))
+        found["answers"] = tuple(probe(messages, view, said, domain=domain))
+    return found
 
 
 def _compressed(
@@ -153,6 +190,10 @@ def _told(found: Sequence[Measure]) -> Iterator[Piece]:
         read, written = number(used.prompt_tokens), number(used.completion_tokens)
         yield f"{read} tokens read by the model, {written} written{price}."
     for measure in found:
+        for who, probes in (("the view", measure.probes), ("the model", measure.answers)):
+            known = ", ".join(f"{p.kind} {p.score:.0%} of {len(p.expected)}" for p in probes)
+            if known:
+                yield f"{measure.name}: {who} knows: {known}"
         for told in measure.unverified:
             yield Line(f"{measure.name}: {told}", "yellow")
         if measure.failure:

@@ -170,6 +170,21 @@ def test_eval_lists_what_is_not_borne_out(file: Path, run: Run, provider: LocalP
     assert f"Marked: {text} {told}" in run("compress", file, "--window", 8_000, *model).out
 
 
+def test_eval_asks_what_an_agent_needs_that_goes_on(
+    file: Path, run: Run, provider: LocalProvider
+) -> None:
+    """Of the view, and of a model that answers from the view alone."""
+    provider.answer_with(Summarizer(text="Some ledgers were audited, and all of them balance."))
+    model = ("--auxiliary-model", "writer", "--api-base", provider.base_url)
+    (measure,) = run("eval", file, *model, "--probes", "--json").json["conversations"]
+    by_kind = {each["kind"]: each for each in measure["probes"]}
+    assert by_kind["task"]["expected"] != []
+    assert by_kind["task"]["lacking"] == []
+    (told,) = [each for each in measure["answers"] if each["kind"] == "task"]
+    assert told["lacking"] == told["expected"]
+    assert "the view knows: task 100% of" in run("eval", file, "--probes").out
+
+
 def test_a_slow_model_is_waited_for_as_long_as_one_says(
     file: Path, run: Run, provider: LocalProvider
 ) -> None:
