@@ -111,7 +111,8 @@ class CompressorConfig:
     """A tool's result of more tokens than this share of the window less `output_reserve` goes to
     the archive at once, the newest too. Its first and last lines stay, a quarter of that share, and
     between them how to read the rest. Several results of one step have twice the share together;
-    those of a tool with "keep" stay whole. None: every result does, until it is old."""
+    those of a tool with "keep" stay whole, and those below `token_floor` where two fit. None: every
+    result does, until it is old."""
 
     fact_tools: Mapping[str, str] = field(default_factory=dict)
     """What your own tools do, by name or pattern, for the facts beside each summary: "read",

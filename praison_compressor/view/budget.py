@@ -58,7 +58,8 @@ class Budget:
         target = int(trigger * config.target_ratio)
         share = config.large_result_share
         # Without the overhead, which changes: what was whole once stays so in the next request.
-        large = None if share is None else int((window - reserve) * share)
+        room = window - reserve
+        large = None if share is None else max(int(room * share), min(floor, room // 2))
         return replace(cls._with_target(config, usable, trigger, target), large=large)
 
     @classmethod

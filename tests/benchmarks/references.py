@@ -61,7 +61,8 @@ def _beside(line: str) -> Iterator[tuple[str, str]]:
         before = places[number - 1].end() if number else 0
         after = places[number + 1].start() if number + 1 < len(places) else len(line)
         text = line[before : place.start()] if is_list else line[place.end() : after]
-        yield place[1], text
+        if _words(text):  # of several references to one statement the first stands beside it
+            yield place[1], text
 
 
 MOST = 0.7

@@ -34,6 +34,7 @@ WALK: dict[str, tuple[object, ...]] = {
     "doctor": ("--model", "gpt-4o", "--window", "1_000_000"),
     "sessions": (),
     "lineage": (SESSION,),
+    "rules": (SESSION,),
     "show": (SESSION,),
     "status": (SESSION, "--model", "gpt-4o"),
     "search": ("FACT-3", "--limit", "1k"),

@@ -64,7 +64,7 @@ def bookkeeping(turns: int) -> list[dict[str, str]]:
 def test_the_tail_gives_way_to_a_text_that_was_paid_for():
     """A text of 459 tokens where 430 were free: it stays whole, in a view of the same size."""
     told = " ".join(
-        f"Module {n} was read in three parts with read_file (src/mod_{n}/part_0.py and on) and its "
+        f"Module {n} was read in three of its parts by now (src/mod_{n}/part_0.py and on) and its "
         f"port stays V-{n:04d}, as the user said."
         for n in range(12)
     )

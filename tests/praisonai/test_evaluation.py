@@ -17,7 +17,7 @@ RULE = "Always write the totals in euros, never in dollars."
 def worked(host: LocalProvider) -> object:
     """An agent that was told a rule first, and has worked past its window since."""
     made = agent(host, OPENAI, context(host), tools=[look_up])
-    made.chat("Keep the books of the harbour. " + turn(0))
+    made.chat("This is about the books of the harbour. " + turn(0))
     made.chat(RULE)
     host.answer_with(Worker(2, arguments=numbered, tool="look_up", answer="Noted. " * 12))
     for n in range(1, 10):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
-from praison_compressor.events import Event
+from praison_compressor.config import Event
 
 from praison_compressor import TokenCounter
 from praison_compressor.facts import extract

@@ -163,12 +163,14 @@ def test_a_huge_result_is_shown_in_one_request_of_bounded_size(size: int) -> Non
     lines[size // 24] = "NameError: name 'retry_budget' is not defined in billing/refunds.py"
     messages[11] = {**messages[11], "content": "\n".join(lines)}
     with LocalProvider(lambda asked: Reply(SUMMARY)) as provider:
-        assert at(provider).compress_sync(messages).summary_method == "model"
+        whole = at(provider, large_result_share=None)
+        assert whole.compress_sync(messages).summary_method == "model"
         (request,) = provider.requests
         assert request.prompt_tokens < 10_000
         assert "NameError: name 'retry_budget'" in request.text
         assert "characters left out" in request.text
-        at(provider, shown_message_tokens=40_000).compress_sync(messages)
+        more = at(provider, shown_message_tokens=40_000, large_result_share=None)
+        more.compress_sync(messages)
         assert 30_000 < provider.requests[-1].prompt_tokens < 50_000
 
 
