@@ -86,7 +86,7 @@ class CompressorConfig:
     """Room for the deterministic facts beside the prose. None: a tenth of the target, or 3,000
     where an eighth of the target allows that."""
 
-    fold_ratio: float = 0.25
+    fold_ratio: float = 0.28
     """Summaries that together pass this share of the target by more than one new summary are
     folded into one."""
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
-from praison_compressor.config import Event
 
 from praison_compressor import TokenCounter
+from praison_compressor.config import Event
 from praison_compressor.facts import extract
 from praison_compressor.messages import Message, text_of
 from praison_compressor.summaries.claims import unverified

@@ -67,7 +67,7 @@ def test_the_marks_are_those_of_the_table():
     assert budget.target == int(budget.trigger * 0.6)
     assert budget.head == usable // 10
     assert budget.facts == budget.target // 10
-    assert budget.fold == budget.target // 4
+    assert budget.fold == int(budget.target * 0.28)
     assert (budget.tail, budget.prose) == (20_000, 750)
 
 
