@@ -27,7 +27,7 @@ from ..summaries.threads import run
 from ..tokens.models import overflow_of
 from .engines import Engines, bill, prune
 from .notices import Notices, Status, status_of
-from .options import NO_LIMIT, RequestedContext, takes_whole_results
+from .options import NO_LIMIT, RequestedContext, as_it_is, takes_whole_results
 from .recall import RecallTools, drop_copied, wants_recall
 from .requests import (
     ROLES,
@@ -82,6 +82,7 @@ class AgentCompressor:
         """Whether a tool's result of any size is taken as it comes."""
         if self.whole_results:
             agent.tool_output_limit = NO_LIMIT
+            agent._truncate_tool_output = as_it_is
         self._recall = RecallTools(self._recall_tools)
         if asked_recall:
             self._recall.give(agent)
@@ -134,6 +135,7 @@ class AgentCompressor:
             agent.execution = self._execution
         if agent.tool_output_limit == NO_LIMIT:
             agent.tool_output_limit = DEFAULT_TOOL_OUTPUT_LIMIT
+        vars(agent).pop("_truncate_tool_output", None)
 
     # ------------------------------------------------------------ turns
 

@@ -73,10 +73,6 @@ class Given(Protocol):
     def asked(self) -> object:
         """What the agent asked for."""
 
-    @property
-    def whole_results(self) -> bool:
-        """Whether it takes results of any size: the host need not cut them."""
-
     def leave(self) -> None:
         """Give the agent back what it had."""
 
@@ -191,21 +187,6 @@ def unmanaged(original: Any, agents: Agents[G]) -> Any:
         return messages.of(args, kwargs), None
 
     return _apply_context_management
-
-
-def whole_results(original: Any, agents: Agents[G]) -> Any:
-    """What is too large for the window goes to the archive whole; the host would cut its middle out
-    for good."""
-    output = Argument(original, "output")
-
-    @functools.wraps(original)
-    def _truncate_tool_output(self: Any, *args: Any, **kwargs: Any) -> Any:
-        given = agents.of(self)
-        if given is not None and given.whole_results:
-            return output.of(args, kwargs)
-        return original(self, *args, **kwargs)
-
-    return _truncate_tool_output
 
 
 def in_loop_compaction(original: object, agents: Agents[G]) -> property:

@@ -133,6 +133,11 @@ NO_LIMIT = sys.maxsize
 """Characters of a tool's result that the host leaves as it is."""
 
 
+def as_it_is(tool_name: str, output: Any, *more: Any, **named: Any) -> Any:
+    """A tool's result, whole: the host would cut the middle out for good."""
+    return output
+
+
 def takes_whole_results(agent: Any, asked: RequestedContext, config: CompressorConfig) -> bool:
     """Whether results of any size may come: what is too large then goes to the archive.
 

@@ -88,14 +88,6 @@ REPLACED = (
         takes="messages",
     ),
     Replaced(
-        *(_AGENT, "_truncate_tool_output"),
-        "the host would cut the middle of a long result out for good",
-        "a context manager that may say: leave results as they are",
-        agents.whole_results,
-        takes="output",
-        without=LARGE,
-    ),
-    Replaced(
         *(_LLM, "_in_loop_compaction"),
         "the same in a tool loop: its switch is off in turns of ours",
         "the host asks the agent's context manager there too",
@@ -148,7 +140,7 @@ READ = (
     Read(_AGENT, "_db _session_store _session_id _history_session_id", SESSIONS),
     Read("session", "get_default_session_store HierarchicalSessionStore", SESSIONS),
     Read(_AGENT, "_cost_lock _total_cost _total_tokens_in _total_tokens_out", COSTS),
-    Read(_AGENT, "tool_output_limit", LARGE),
+    Read(_AGENT, "tool_output_limit _truncate_tool_output", LARGE),
     Read(_AGENT, "_hook_runner", HOOKS),
     Read("hooks.types", "HookEvent HookInput", HOOKS),
 )

@@ -29,6 +29,7 @@ from tests.helpers.hosting import (
 )
 from tests.helpers.provider import strict_provider
 
+uninstall()  # another module of tests may have made a `CompressorContext`
 PLACES, COPIES = seams.probe()[0], host_copies.copies()  # of the host without us
 ESSENTIAL = [place for place in PLACES if not place.row.without and place.row.kind != seams.NEW]
 LEFT_OUT = [place for place in PLACES if place.row.without and place.row.kind != seams.NEW]
