@@ -159,16 +159,17 @@ def test_settings_that_come_later_do_not_compress_too(host: LocalProvider) -> No
 
 
 def test_a_turn_whose_requests_pass_us_by_says_so(
-    host: LocalProvider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    host: LocalProvider, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Once: a host that sends by another way than it did would look like this."""
     made = agent(host, OPENAI, context(host))
     made.chat(turn(0))
     assert "no request passed" not in caplog.text
     client = next(place for place in PLACES if place.row.name == "async_client")
-    monkeypatch.setattr(client.holder, "async_client", client.before)
-    assert made.chat(turn(1)) is not None
-    made.chat(turn(2))
+    with pytest.MonkeyPatch.context() as patch:  # over before `uninstall` puts the host's back
+        patch.setattr(client.holder, "async_client", client.before)
+        assert made.chat(turn(1)) is not None
+        made.chat(turn(2))
     assert caplog.text.count("no request passed the compressor") == 1
 
 

@@ -127,7 +127,8 @@ def test_what_the_seam_has_no_place_for_is_told(report: Any) -> None:
 @of_that_release
 def test_the_patchs_own_tests_pass(patched: Path) -> None:
     """In the host's manner, with a provider of the standard library."""
-    told = ran(patched, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests", "--rootdir=.")
+    command = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests", "--rootdir=.")
+    told = ran(patched, *command, PYTEST_ADDOPTS="")
     assert re.search(r"\d+ passed, 1 skipped", told)
 
 
