@@ -102,11 +102,13 @@ def lines_of(text: str) -> list[str]:
     """The lines of a text as references count them: its own, very long ones wrapped."""
     found: list[str] = []
     for line in text.split("\n"):
-        while len(line) > LONG_LINE:
-            cut = max(line.rfind(mark, WRAPPED // 2, WRAPPED) for mark in (" ", ",", ";")) + 1
-            found.append(line[: cut or WRAPPED])
-            line = line[cut or WRAPPED :]
-        found.append(line)
+        start = 0
+        while len(line) - start > LONG_LINE:
+            least, most = start + WRAPPED // 2, start + WRAPPED
+            cut = max(line.rfind(mark, least, most) for mark in (" ", ",", ";")) + 1
+            found.append(line[start : cut or most])
+            start = cut or most
+        found.append(line[start:])
     return found
 
 
