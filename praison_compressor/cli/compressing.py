@@ -17,7 +17,7 @@ from ..tokens.counter import TokenCounter
 from ..view.frame import unframe
 from ..view.masks import mask as masked_message
 from ..view.masks import maskable
-from .options import Conversation, File, OfFile, Out, Reading, command, flag, only
+from .options import Conversation, File, OfFile, Out, Reading, command, flag
 from .terminal import Answer, Panel, Piece, Table, money, number
 from .transcripts import read_one, write
 
@@ -257,7 +257,7 @@ def mask(
     file: File,
     config: Annotated[
         CompressorConfig,
-        only("model", "protect_last_n_tokens", "mask_above_tokens", "tool_policies"),
+        ("model", "protect_last_n_tokens", "mask_above_tokens", "tool_policies"),
     ],
     out: Out = None,
     conversation: Conversation = None,

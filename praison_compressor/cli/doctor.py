@@ -17,7 +17,7 @@ from ..errors import CompressorError
 from ..messages.display import one_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
-from .options import Place, command, default_store, only
+from .options import Place, command
 from .terminal import FOUND_FAULT, Answer, Table, number, unlogged
 
 OK, NOTE, FAIL = "ok", "note", "fail"
@@ -30,7 +30,7 @@ def doctor(
     place: Place,
     config: Annotated[
         CompressorConfig,
-        only("model", "context_window", "auxiliary_model", "auxiliary_api_base", "timeout_seconds"),
+        ("model", "context_window", "auxiliary_model", "auxiliary_api_base", "timeout_seconds"),
     ],
 ) -> Answer:
     """Check the host and its configuration, the window, the store, the model that writes summaries.
@@ -260,17 +260,14 @@ def _window(config: CompressorConfig) -> Check:
 
 
 def _store(config: CompressorConfig) -> Check:
-    before, default = "", default_store(config)
-    if config.store_url is None:
-        before = "memory; of an agent whose host keeps its session: "
-        if not default.exists():
-            found = f"{before}{default}, not made yet (--store URL for another)"
-            return Check("store", OK, found)
+    before = "" if config.store_url else "memory; of an agent whose host keeps its session: "
     try:
         with Place(store=config.store_url).open(new=True) as store:
-            store.check()
-            count = len(store.sessions(config.namespace))
-            found = f"{store.place}: {number(count)} sessions in namespace {config.namespace!r}"
+            other = "" if config.store_url else " (--store URL for another)"
+            found = f"{store.place}, not made yet{other}"
+            if store.is_there():  # a look makes none
+                count = number(len(store.sessions(config.namespace)))
+                found = f"{store.place}: {count} sessions in namespace {config.namespace!r}"
     except (CompressorError, ImportError) as error:
         remedy = "mend it, move the file away, or start the database"
         return Check("store", FAIL, before + one_line(str(error)), remedy)

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 def command(function: Callable[..., Answer | None]) -> Callable[..., None]:
     """Make a command of a function that returns what it found.
 
-    A parameter whose type is a dataclass stands for its fields, one of type `CompressorConfig` for
-    the fields that `only` or `without` choose. Whole numbers are read as people write them.
+    A parameter whose type is a dataclass stands for its fields, one of the type `CompressorConfig`
+    for those whose names it is annotated with. Whole numbers are read as people write them.
     `--json` is added, the answer is printed, and errors become one line and an exit code.
     """
     groups: dict[str, tuple[Callable[..., Any], list[str]]] = {}
@@ -78,9 +78,8 @@ def _expanded(
     kind = parameter.annotation
     if is_dataclass(kind) and isinstance(kind, type):
         return kind, [*inspect.signature(kind, eval_str=True).parameters.values()]
-    (chosen,) = kind.__metadata__
-    if isinstance(chosen, Chosen):
-        return _configured, list(map(_of_config, chosen.names))
+    if get_args(kind)[0] is CompressorConfig:
+        return _configured, list(map(_of_config, *kind.__metadata__))
     return None, [parameter]
 
 
@@ -178,22 +177,10 @@ UNITS = {
 MEANINGS = CompressorConfig.meanings()
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """Of a parameter of type `CompressorConfig`: the fields that are options of the command."""
-
-    names: tuple[str, ...]
-
-
-def only(*names: str) -> Chosen:
-    """These options of the configuration."""
-    return Chosen(names)
-
-
-def without(*names: str) -> Chosen:
-    """All options of the configuration that make sense on a command line, but these."""
+def without(*names: str) -> tuple[str, ...]:
+    """The names of all options that make sense on a command line, but these."""
     left_out = (*ELSEWHERE, *names)
-    return Chosen(tuple(name for name in CompressorConfig.names() if name not in left_out))
+    return tuple(name for name in CompressorConfig.names() if name not in left_out)
 
 
 BUDGET = ("context_window", "output_reserve", "trigger_ratio", "target_ratio", "token_floor")
@@ -217,7 +204,11 @@ OfFile = Annotated[CompressorConfig, without()]
 def _of_config(name: str) -> inspect.Parameter:
     """The option that a field of the configuration is."""
     field = CompressorConfig.__dataclass_fields__[name]
-    kind, metavar = TAKES[str(field.type).removesuffix(" | None")]
+    typed, *nothing = str(field.type).split(" | ")
+    kind, metavar = TAKES[typed]
+    metavar = UNITS.get(name.split("_")[-1], metavar)
+    if nothing and field.default is not None:  # None is a value of its own
+        kind, metavar = str, f"{metavar}|none"
     long = "--" + name.replace("_", "-")
     names = [f"{long}/--no-{long[2:]}"] if kind is bool else [long]
     if name in SHORT:
@@ -227,13 +218,11 @@ def _of_config(name: str) -> inspect.Parameter:
     if isinstance(field.default, (int, float)):
         usual = "on" if field.default is True else f"{field.default:,g}"
         help = [f"{first.rstrip('.')} ({usual})."]
-    elif field.default is None:
-        help += [one.replace("None: ", "Else ") for one in more if one.startswith("None: ")]
+    instead = "Else " if field.default is None else "none: "
+    help += [one.replace("None: ", instead) for one in more if one.startswith("None: ")]
     if kind == list[str]:
         help.append("Repeatable.")
-    described = typer.Option(
-        *names, metavar=UNITS.get(name.split("_")[-1], metavar), help=" ".join(help)
-    )
+    described = typer.Option(*names, metavar=metavar, help=" ".join(help))
     annotation: Any = Annotated[Optional[kind], described]  # noqa: UP045  # a value, not a type
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
@@ -251,12 +240,20 @@ def _configured(**given: Any) -> CompressorConfig:
 
 def _value(name: str, given: Any) -> Any:
     """A field's value: of NAME=VALUE a mapping; one word alone ("keep_all") is the value itself."""
-    is_mapping = str(CompressorConfig.__dataclass_fields__[name].type).startswith("Mapping")
-    if is_mapping and len(given) == 1 and "=" not in given[0]:
-        return given[0]
-    if is_mapping:
+    field = CompressorConfig.__dataclass_fields__[name]
+    if str(field.type).startswith("Mapping"):
+        if len(given) == 1 and "=" not in given[0]:
+            return given[0]
         pairs = (one.partition("=") for one in given)
         return {key: value for key, _, value in pairs}
+    if not isinstance(given, str) or not isinstance(field.default, (int, float)):
+        return given
+    if given.lower() == "none":
+        return None
+    if isinstance(field.default, int):
+        return whole("--" + name.replace("_", "-"), given)
+    with contextlib.suppress(ValueError):  # the configuration says what is wrong with a text
+        return float(given)
     return given
 
 

@@ -22,11 +22,12 @@ from ..messages.display import excerpt, in_words, one_line, when
 from ..summaries.prompts import rendering
 from ..tokens.models import input_price
 from ..view.frame import unframe
-from .options import STORED_WHEN, Conversation, Place, SessionId, command, flag, only, option
+from .options import STORED_WHEN, Conversation, Place, SessionId, command, flag, option
 from .terminal import Answer, Line, Panel, Piece, Table, Unusable, money, number
 from .transcripts import read_one
 
 if TYPE_CHECKING:
+    from ..ledger.sql.queries import SessionInfo
     from ..ledger.sql.store import SqlStore
 
 
@@ -44,11 +45,16 @@ def sessions(place: Place) -> Answer:
         elsewhere = f"There are some in: {', '.join(others)} (--namespace NAME)."
         return Answer([], [none, elsewhere if others else STORED_WHEN])
     rows = [
-        (info.id, info.parent_id, info.compressions, info.messages, when(info.updated) or "-")
+        (info.id, info.parent_id, _counted(info), info.messages, when(info.updated) or "-")
         for info in found
     ]
     columns = ("session", "parent", "compressions#", "archived#", "last used")
     return Answer(found, [Table(columns, rows)])
+
+
+def _counted(info: SessionInfo) -> str:
+    back = f", {number(info.taken_back)} taken back" if info.taken_back else ""
+    return number(info.compressions) + back
 
 
 # ---------------------------------------------------------------- lineage
@@ -60,7 +66,7 @@ def lineage(
     place: Place,
     forks: Annotated[bool, flag("--forks", "With what was forked from it.")] = False,
 ) -> Answer:
-    """Show a session's chain of epochs, root first: each compression opened one.
+    """Show a session's chain of epochs, root first: each compression, or taking back, opened one.
 
     $ praison-compressor lineage audit --forks --store ledger.db
     """
@@ -79,7 +85,7 @@ class Relative(NamedTuple):
 
     depth: int
     how: str
-    """ "began", "compressed" or "fork"."""
+    """ "began", "compressed", "took one back" or "fork"."""
     epoch: Epoch
 
 
@@ -93,8 +99,8 @@ def family(epochs: Iterable[Epoch]) -> Iterator[Relative]:
         above = depth.get(before or epoch.parent_id or "", 0)
         depth[epoch.id] = above + is_fork
         last[epoch.session_id] = epoch.id
-        how = "compressed" if before else "fork" if is_fork else "began"
-        yield Relative(depth[epoch.id], how, epoch)
+        how = "took one back" if epoch.undoes else "compressed" if before else "began"
+        yield Relative(depth[epoch.id], "fork" if is_fork else how, epoch)
 
 
 # ---------------------------------------------------------------- show
@@ -205,7 +211,7 @@ def _segment(n: int, entry: Entry, messages: Sequence[Any] | None) -> Answer:
 
 @command
 def status(
-    session: SessionId, place: Place, config: Annotated[CompressorConfig, only("model")]
+    session: SessionId, place: Place, config: Annotated[CompressorConfig, ("model",)]
 ) -> Answer:
     """Show where a stored session stands: its epoch, what was represented, what that cost.
 
@@ -217,6 +223,7 @@ def status(
         found = existing(store, place.namespace, session)
         archived = len(store.archived(place.namespace, session))
         epochs = store.lineage(place.namespace, found.id)
+    taken_back = sum(epoch.undoes for epoch in epochs)
     own = {epoch.id for epoch in epochs if epoch.session_id == found.id}
     paid = (entry.segment.usage for entry in found.entries if entry.epoch in own)
     usage = sum(paid, Usage())
@@ -228,7 +235,8 @@ def status(
         "session": found.id,
         "epoch": found.tip,
         "parent": found.parent,
-        "compressions": len(epochs) - 1,
+        "compressions": len(epochs) - 1 - taken_back,
+        "taken_back": taken_back,
         "summaries": sum(segment.kind == "summary" for segment in segments),
         "masks": sum(segment.kind != "summary" for segment in segments),
         "archived_messages": archived,
@@ -306,7 +314,7 @@ def rules(
         typer.Argument(metavar="SESSION|FILE", help="A session of the store, or a transcript."),
     ],
     place: Place,
-    config: Annotated[CompressorConfig, only("host_prefixes", "rule_sources")],
+    config: Annotated[CompressorConfig, ("host_prefixes", "rule_sources")],
     conversation: Conversation = None,
 ) -> Answer:
     """List the rules that bind the agent, who said each and where, and what lifted the others.

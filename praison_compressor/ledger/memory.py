@@ -19,6 +19,7 @@ from ..messages.forks import renewed
 from .segments import (
     ARCHIVE_ONLY,
     DROPPED,
+    EVERY,
     GENESIS,
     Entry,
     Epoch,
@@ -167,9 +168,10 @@ class MemoryStore:
             after = replace(
                 kept.session, tip=epoch, parent=session.tip, head_hash=head, entries=entries
             )
-            epochs = (*kept.epochs, Epoch(epoch, session.tip, session.id, time.time()))
+            undoes = any(segment.kind == "undo" for segment, _ in segments)
+            opened = Epoch(epoch, session.tip, session.id, time.time(), undoes)
             whole = kept.outline if outline is None else plain_outline(outline)
-            return self._put(_Kept(after, epochs, whole))
+            return self._put(_Kept(after, (*kept.epochs, opened), whole))
 
     def keep(self, session: Session, outline: Outline) -> bool:
         with self._lock:
@@ -198,8 +200,12 @@ class MemoryStore:
                 found.append(item)
         return copy.deepcopy(found)
 
-    def originals(self, session: Session, entry: Entry) -> list[Message] | None:
-        return copy.deepcopy(list(entry.originals))
+    def originals(
+        self, session: Session, entry: Entry, wanted: slice = EVERY
+    ) -> list[Message] | None:
+        found: list[Message] = [{} for _ in entry.originals]
+        found[wanted] = copy.deepcopy(entry.originals[wanted])
+        return found
 
     def trim(self, namespace: str, most_bytes: int) -> int:
         with self._lock:

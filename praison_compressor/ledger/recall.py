@@ -73,14 +73,14 @@ class Recall:
     def search(self, query: str, limit: int = 3, budget: int = ANSWER_TOKENS) -> str:
         """The passages that match, best first, with the references to read on by."""
         return self._within_turn(
-            budget, lambda archive, room: self._search(archive, query, max(1, limit), room)
+            budget, lambda session, room: self._search(session, query, max(1, limit), room)
         )
 
     def read(self, reference: str = "", budget: int = ANSWER_TOKENS) -> str:
         """What a reference names, as far as the budget goes; without one the list of segments."""
-        return self._within_turn(budget, lambda archive, room: self._read(archive, reference, room))
+        return self._within_turn(budget, lambda session, room: self._read(session, reference, room))
 
-    def _within_turn(self, budget: int, answer: Callable[[_Archive, int], str]) -> str:
+    def _within_turn(self, budget: int, answer: Callable[[Session, int], str]) -> str:
         session = self.session()
         if not session.entries:
             return _NOTHING
@@ -94,7 +94,7 @@ class Recall:
                     f"(This turn's budget for the archive, {self.turn_tokens:,} tokens, is spent: "
                     "go on with what you have read. The next turn has it again.)"
                 )
-        text = answer(_Archive(self.store, session), room - _FOOTER_TOKENS)
+        text = answer(session, room - _FOOTER_TOKENS)
         size = self.count(text) + _FOOTER_TOKENS
         self._spent = turn, spent + size
         left = "" if self.turn_tokens is None else f", {self.turn_tokens - spent - size:,} left"
@@ -102,8 +102,7 @@ class Recall:
 
     # -------------------------------------------------------------- searching
 
-    def _search(self, archive: _Archive, query: str, limit: int, room: int) -> str:
-        session = archive.session
+    def _search(self, session: Session, query: str, limit: int, room: int) -> str:
         # Archived only: the others stand in the view, the user's question among them.
         hits = self.store.search(
             session.namespace, query, session.id, CANDIDATES * limit, archived_only=True
@@ -111,10 +110,12 @@ class Recall:
         places = {e.hash: n for n, e in enumerate(session.entries, 1) if not e.forgotten}
         found = [(places[hit.entry], hit) for hit in hits if hit.entry in places]
         if not found:
-            return self._nearest(query, archive)
+            return self._nearest(session, query)
         wanted = terms(query)
         matches, older = _apart(_ranked(found, wanted))
-        lines = [archive.told(match, wanted) for match in matches[:limit]]
+        shown = matches[:limit]
+        held = {n: self._originals(session, n) for n in {match.segment for match in shown}}
+        lines = [_told(match, held[match.segment], wanted) for match in shown]
         if older:
             named = ", ".join(str(match.where) for match in older[:limit])
             lines.append(f"({len(older)} older, much like these: {named})")
@@ -123,12 +124,12 @@ class Recall:
             lines.append(f"({left} more passages: ask with more of what you look for)")
         return self._fitted(lines, room, "(more passages than fit)")
 
-    def _nearest(self, query: str, archive: _Archive) -> str:
+    def _nearest(self, session: Session, query: str) -> str:
         """Nothing was found: which words that do occur are nearest to those asked for."""
         asked = words(query)
         if not asked:
             return f'Nothing was asked: give a query, or {READ}("") for what is archived.'
-        known = archive.words()
+        known = self._words(session)
         near = [difflib.get_close_matches(word, known, n=2, cutoff=0.75) for word in asked[:8]]
         held = list(dict.fromkeys(word for some in near for word in some))
         said = f"Nothing archived of this conversation matches {_quoted(query)}."
@@ -136,21 +137,36 @@ class Recall:
             said += f" Words that do occur: {', '.join(held)}."
         return said + f' {READ}("") lists what is archived.'
 
+    def _words(self, session: Session) -> list[str]:
+        """Distinct words of the newest segments."""
+        found: dict[str, None] = {}
+        for number in range(len(session.entries), 0, -1):
+            for message in self._originals(session, number):
+                if message != DROPPED:
+                    found.update(dict.fromkeys(words(in_words(message))))
+            if len(found) > 20_000:
+                break
+        return list(found)
+
+    def _originals(self, session: Session, number: int) -> list[Message]:
+        """Those of a segment, numbered from 1; none once forgotten."""
+        return self.store.originals(session, session.entries[number - 1]) or []
+
     # -------------------------------------------------------------- reading
 
-    def _read(self, archive: _Archive, reference: str, room: int) -> str:
-        session = archive.session
+    def _read(self, session: Session, reference: str, room: int) -> str:
         if not reference.strip():
-            return self._overview(archive, room)
+            return self._overview(session, room)
         named = parse(reference)
         if named is None:
             return f"{_quoted(reference)} is no reference; {HOW}."
         if not 1 <= named.segment <= len(session.entries):
             return f"There is no segment s{named.segment}; there are s1 to s{len(session.entries)}."
-        originals = archive.segment(named.segment)
+        entry = session.entries[named.segment - 1]
+        originals = self.store.originals(session, entry, named.messages)
         if originals is None:
             return f"Segment s{named.segment} was forgotten."
-        if session.entries[named.segment - 1].segment.kind == "undo":
+        if entry.segment.kind == "undo":
             return f"Segment s{named.segment} takes others back, and holds no messages."
         if named.message is None:
             lines = outline(originals, in_order(named.segment, originals))
@@ -162,17 +178,17 @@ class Recall:
             )
         return self._messages(named, originals, room)
 
-    def _overview(self, archive: _Archive, room: int) -> str:
+    def _overview(self, session: Session, room: int) -> str:
         """The newest segments, each with the first lines of its outline."""
         older = '(older segments: read "s1", "s2" …)'
         lines: list[str] = []
-        for number in range(len(archive.session.entries), 0, -1):
-            if archive.session.entries[number - 1].segment.kind in ("mask", "undo"):
+        for number, entry in reversed([*enumerate(session.entries, 1)]):
+            if entry.segment.kind in ("mask", "undo"):
                 continue
             if len(lines) == LISTED:
                 lines.append(older)
                 break
-            originals = archive.segment(number)
+            originals = self.store.originals(session, entry, slice(12))
             if originals is None:
                 lines.append(f"s{number}: forgotten")
                 continue
@@ -184,7 +200,7 @@ class Recall:
     def _messages(self, named: Reference, originals: Sequence[Message], room: int) -> str:
         """The messages or lines that a reference names, whole lines of them."""
         assert named.message is not None
-        last = min(max(named.last_message or 0, named.message), len(originals))
+        last = min(named.messages.stop, len(originals))
         ending = _neighbours(named, last, len(originals))
         answer, room = _OPENS, room - self.count(_OPENS) - self.count(ending)
         texts = {n: in_words(originals[n - 1]) for n in range(named.message, last + 1)}
@@ -285,41 +301,13 @@ class _Match:
         return "\n".join(self.lines[self.passage.first - 1 : self.passage.last])
 
 
-class _Archive:
-    """A session's originals by segment, read once for one answer."""
-
-    def __init__(self, store: Store, session: Session) -> None:
-        self.session = session
-        self._store = store
-        self._read: dict[int, list[Message] | None] = {}
-
-    def segment(self, number: int) -> list[Message] | None:
-        """The originals of a segment, numbered from 1; None once forgotten."""
-        if number not in self._read:
-            entry = self.session.entries[number - 1]
-            self._read[number] = self._store.originals(self.session, entry)
-        return self._read[number]
-
-    def told(self, match: _Match, wanted: Sequence[Term]) -> str:
-        """A match as it is listed: reference, who said it, in answer to what, the lines."""
-        originals = self.segment(match.segment) or []
-        role, where = originals[match.ordinal].get("role"), match.where
-        of = f" (of {len(match.lines)} lines)" if where.line is not None else ""
-        called = _called(match.segment, originals, match.ordinal)
-        came = _results(match.segment, originals, match.ordinal, wanted)
-        return "\n".join([f"[{where}]{of} {role}{called}", match.text, *came])
-
-    def words(self) -> list[str]:
-        """Distinct words of the newest segments."""
-        found: dict[str, None] = {}
-        for number in range(len(self.session.entries), 0, -1):
-            for message in self.segment(number) or []:
-                if message == DROPPED:
-                    continue
-                found.update(dict.fromkeys(words(in_words(message))))
-            if len(found) > 20_000:
-                break
-        return list(found)
+def _told(match: _Match, originals: Sequence[Message], wanted: Sequence[Term]) -> str:
+    """A match as it is listed: reference, who said it, in answer to what, the lines."""
+    role, where = originals[match.ordinal].get("role"), match.where
+    of = f" (of {len(match.lines)} lines)" if where.line is not None else ""
+    called = _called(match.segment, originals, match.ordinal)
+    came = _results(match.segment, originals, match.ordinal, wanted)
+    return "\n".join([f"[{where}]{of} {role}{called}", match.text, *came])
 
 
 def _ranked(found: Sequence[tuple[int, Hit]], wanted: Sequence[Term]) -> list[_Match]:

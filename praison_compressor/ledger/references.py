@@ -50,6 +50,12 @@ class Reference:
             return text
         return f"{text}-" if self.last_line is None else f"{text}-{self.last_line}"
 
+    @property
+    def messages(self) -> slice:
+        """The places of the messages among the segment's originals."""
+        first = self.message or 0
+        return slice(max(0, first - 1), max(first, self.last_message or 0) or None)
+
     def of_message(self, message: int) -> Reference:
         """The same segment's message, whole."""
         return Reference(self.segment, message)

@@ -203,6 +203,8 @@ class Epoch:
     parent_id: str | None
     session_id: str
     created: float
+    undoes: bool = False
+    """Whether it took the compression before it back."""
 
 
 @dataclass(frozen=True)
@@ -296,6 +298,9 @@ def standing_for(segment: Segment, originals: Sequence[Message]) -> Sequence[Mes
     return [segment.rendered] if DROPPED in originals else originals
 
 
+EVERY = slice(None)
+
+
 class Store(Protocol):
     """Where a ledger is kept; every method is by namespace and session.
 
@@ -332,9 +337,11 @@ class Store(Protocol):
         originals in the order in which they were compressed. For a segment of which some were
         dropped, what stands for it in the view."""
 
-    def originals(self, session: Session, entry: Entry) -> list[Message] | None:
+    def originals(
+        self, session: Session, entry: Entry, wanted: slice = EVERY
+    ) -> list[Message] | None:
         """The archived messages of an entry, exactly as they came, `DROPPED` for those that the
-        archive has no room for; None once forgotten."""
+        archive has no room for, `{}` for those that are not wanted; None once forgotten."""
 
     def trim(self, namespace: str, most_bytes: int) -> int:
         """Drop originals until those of the namespace take at most so many bytes; returns how many.

@@ -118,7 +118,12 @@ def test_doctor_says_where_the_ledger_of_an_agents_own_session_is(
     (the_store,) = (check for check in checks.CHECKS if check.__name__ == "_store")
     asked = the_store(CompressorConfig())
     assert (asked.state, str(default_path()) in asked.found) == ("ok", True)
+    new = run("doctor", "--store", "new.db", "--json")
+    assert (new.json["checks"][6]["state"], "new.db, not made yet" in new.out) == ("ok", True)
     assert not default_path().exists()
+    assert list(tmp_path.rglob("*.db*")) == []
+    Path("file").touch()
+    assert the_store(CompressorConfig(store_url="file/ledger.db")).state == "fail"
     committed(open_store(), "s", talk(4))
     found = the_store(CompressorConfig(namespace=NAMESPACE)).found
     assert f"sqlite:{default_path()}: 1 sessions in namespace" in found

@@ -115,6 +115,21 @@ def test_options_of_every_type_reach_the_compressor(file: Path, run: Run) -> Non
     assert (small.code, "lower --output-reserve" in small.err) == (3, True)
 
 
+def test_an_option_whose_value_may_be_none_is_given_none(file: Path, run: Run) -> None:
+    """Where leaving it out means something else; anything else that is no number is named."""
+    messages = transcript(3)
+    messages[3]["content"] = "\n".join(f"row {row}: FACT-{row}" for row in range(1_500))
+    file.write_text(json.dumps(messages))
+    given = ("compress", file, "--window", "32k", "--json")
+    assert run(*given).json["context_status"] == "masked"
+    whole = run(*given, "--large-result-share", "none", "--summary-target-tokens", "None").json
+    assert (whole["context_status"], whole["messages"]) == ("full", messages)
+    for option in ("--large-result-share", "--summary-target-tokens"):
+        refused = run(*given, option, "nothing")
+        assert (refused.code, refused.out, len(refused.err.splitlines())) == (2, "", 1)
+        assert refused.err.startswith(f"praison-compressor: {option} ")
+
+
 # ---------------------------------------------------------------- mask
 
 

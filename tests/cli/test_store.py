@@ -36,6 +36,22 @@ def test_a_stored_session_is_listed_with_its_lineage(run: Run, view: Path) -> No
     assert run("lineage", epochs[1]["id"], "--json").json[-1]["id"] == epochs[1]["id"]
 
 
+def test_what_was_taken_back_is_said_to_be(run: Run, view: Path, tmp_path: Path) -> None:
+    """An epoch that `undo` made is no compression, in no list."""
+    store = open_store(f"sqlite:///{tmp_path / 'ledger.db'}")
+    ContextCompressor(CompressorConfig(), store=store).undo(SESSION)
+    store.close()
+    hows = [line.partition("(")[2] for line in run("lineage", SESSION).out.splitlines()]
+    assert [how.partition(" 2")[0] for how in hows] == ["began", "compressed", "took one back"]
+    assert "1, 1 taken back" in run("sessions").out
+    [listed] = run("sessions", "--json").json
+    assert (listed["compressions"], listed["taken_back"]) == (1, 1)
+    told = run("status", SESSION, "--json").json
+    assert (told["compressions"], told["taken_back"], told["summaries"]) == (1, 1, 0)
+    assert run("report", SESSION, "--out", tmp_path / "page.html").code == 0
+    assert ">took one back<" in (tmp_path / "page.html").read_text("utf-8")
+
+
 def test_a_list_without_sessions_says_what_to_do(run: Run, request: pytest.FixtureRequest) -> None:
     """Where there is no store how a session gets there; else where there are some."""
     empty = run("sessions")

@@ -23,6 +23,7 @@ from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.ledger.tools import recall_tools
 from praison_compressor.messages import content_digest
 from tests.helpers.native import to_native
+from tests.helpers.stores import Execute
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 from tests.helpers.transcripts import step
 
@@ -57,6 +58,18 @@ def test_tool_calls_and_results_are_read_too(store: Store) -> None:
     _, read = tools(store)
     assert 'read_file({"path": "src/alpha_1.py"})' in read("s1.2")
     assert "漢字 and ünïcode, exit code 2" in read("s1.3")
+
+
+def test_one_message_is_read_without_the_others(sql_store: SqlStore, execute: Execute) -> None:
+    """However long its segment: one that is damaged keeps nobody from reading another."""
+    committed(sql_store, "s", talk(40, "alpha"))
+    damaged = "SELECT message_key FROM compressor_links WHERE ordinal = 29"
+    execute(f"UPDATE compressor_messages SET body = digest WHERE key = ({damaged})")
+    _, read = tools(sql_store)
+    assert "alpha number20 says" in read("s1.21")
+    assert "[s1.20]" in read("s1.20-21")
+    assert "s1: 40 messages" in read()
+    assert read("s1.30").startswith("The archive cannot be read just now: archived message")
 
 
 def test_messages_are_read_together(store: Store) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, 
 
 from ...errors import ConfigError, LedgerCorrupt, StoreUnavailable
 from ...messages import Message, content_digest
-from ..segments import DROPPED, beyond_limit
+from ..segments import DROPPED, EVERY, beyond_limit
 from ..words import readable, words
 from .schema import inserting, is_sqlite, links, messages
 
@@ -223,11 +223,13 @@ class Archive:
                 found[row.entry_key].append(row.message_key)
         return found
 
-    def of_entries(self, entry_keys: Iterable[int]) -> dict[int, list[Message]]:
-        """The originals of each entry, in order."""
+    def of_entries(
+        self, entry_keys: Iterable[int], wanted: slice = EVERY
+    ) -> dict[int, list[Message]]:
+        """The originals of each entry, in order; `{}` for those that are not wanted."""
         linked = self.linked(entry_keys)
-        found = self.get(key for keys in linked.values() for key in keys)
-        return {entry: [found[key] for key in keys] for entry, keys in linked.items()}
+        found = self.get(key for keys in linked.values() for key in keys[wanted])
+        return {entry: [found.get(key, {}) for key in keys] for entry, keys in linked.items()}
 
     def get(self, keys: Iterable[int]) -> dict[int, Message]:
         """Messages by their keys."""

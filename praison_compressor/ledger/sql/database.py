@@ -155,6 +155,9 @@ class Database:
     def is_made(self) -> bool:
         """Whether a ledger was made there; what else may be there is left as it is."""
         if self.is_sqlite and not os.path.exists(str(self.url.database)):
+            above = next(p for p in Path(str(self.url.database)).parents if os.path.exists(p))
+            if not (above.is_dir() and os.access(above, os.W_OK)):
+                raise StoreUnavailable(f"{self.place}: {above} is no directory that is writable")
             return False
         engine = create_engine(self.url) if self.is_sqlite else _postgresql(self.url)
         try:

@@ -12,7 +12,7 @@ from ..segments import DROPPED
 from ..words import Hit, Place, hits, holds, readable, words
 from .archive import Archive
 from .schema import entries, epochs, is_sqlite, links, messages, sessions
-from .sessions import NEWEST, chain, literals, require, standing
+from .sessions import NEWEST, UNDOES, chain, literals, require, standing
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,8 @@ class SessionInfo:
     parent_id: str | None
     tip: str
     compressions: int
+    taken_back: int
+    """Of them, by `undo`."""
     messages: int
     """Archived originals, its own."""
     created: float
@@ -46,9 +48,9 @@ def namespaces_of(connection: Connection) -> list[str]:
 def sessions_of(connection: Connection, namespace: str) -> list[SessionInfo]:
     """The sessions of a namespace, the last used first."""
     root, tip = epochs.alias("root"), epochs.alias("tip")
-    compressions = (
-        select(func.count() - 1).where(epochs.c.session_key == sessions.c.key).scalar_subquery()
-    )
+    of_session = select(func.count()).where(epochs.c.session_key == sessions.c.key)
+    undone = of_session.where(UNDOES).scalar_subquery()
+    compressions = of_session.scalar_subquery() - 1 - undone
     archived = (
         select(func.count(func.distinct(links.c.message_key)))
         .join(entries, entries.c.key == links.c.entry_key)
@@ -61,6 +63,7 @@ def sessions_of(connection: Connection, namespace: str) -> list[SessionInfo]:
             root.c.parent_id,
             tip.c.id,
             compressions,
+            undone,
             archived,
             root.c.created,
             tip.c.created,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, case, func, select, update
+from sqlalchemy import Connection, Row, Select, case, exists, func, select, update
 
 from ...errors import LedgerCorrupt, SessionNotFound
 from ...messages import Message
@@ -86,15 +86,25 @@ def family(connection: Connection, namespace: str, session_id: str) -> list[Epoc
     return _epochs_in(connection, walk.union(step.where(epochs.c.base_key == walk.c.key)))
 
 
+UNDOES = exists().where(
+    entries.c.namespace == epochs.c.namespace,
+    entries.c.epoch == epochs.c.id,
+    entries.c.kind == "undo",
+)
+"""Whether an epoch took the compression before it back."""
+
+
 def _epochs_in(connection: Connection, walk: Any) -> list[Epoch]:
     query = (
-        select(epochs, sessions.c.id.label("session"))
+        select(epochs, sessions.c.id.label("session"), UNDOES.label("undoes"))
         .join(sessions, sessions.c.key == epochs.c.session_key)
         .where(epochs.c.key.in_(select(walk.c.key)))
         .order_by(epochs.c.session_key, epochs.c.key)
     )
-    found = connection.execute(query)
-    return [Epoch(row.id, row.parent_id, row.session, row.created) for row in found]
+    return [
+        Epoch(row.id, row.parent_id, row.session, row.created, row.undoes)
+        for row in connection.execute(query)
+    ]
 
 
 # ---------------------------------------------------------------- the chain of entries

@@ -17,6 +17,7 @@ from ...messages import Message, to_plain
 from ...messages.forks import renewed
 from ..segments import (
     ARCHIVE_ONLY,
+    EVERY,
     Entry,
     Epoch,
     Outline,
@@ -134,8 +135,10 @@ class SqlStore:
     def transcript(self, session: Session) -> list[Message]:
         return self._database.read(lambda a: _whole(a, session))
 
-    def originals(self, session: Session, entry: Entry) -> list[Message] | None:
-        return self._database.read(lambda a: _originals(a, session, entry))
+    def originals(
+        self, session: Session, entry: Entry, wanted: slice = EVERY
+    ) -> list[Message] | None:
+        return self._database.read(lambda a: _originals(a, session, entry, wanted))
 
     def trim(self, namespace: str, most_bytes: int) -> int:
         return self._database.write(lambda a: a.trim(namespace, most_bytes))
@@ -271,14 +274,16 @@ class SqlStore:
             self._read_last.clear()
 
 
-def _originals(archive: Archive, session: Session, entry: Entry) -> list[Message] | None:
+def _originals(
+    archive: Archive, session: Session, entry: Entry, wanted: slice
+) -> list[Message] | None:
     query = select(entries.c.key).where(
         entries.c.namespace == session.namespace,
         entries.c.hash == entry.hash,
         entries.c.sealed.is_not(None),
     )
     key = archive.connection.execute(query).scalar()
-    return None if key is None else archive.of_entries([key])[key]
+    return None if key is None else archive.of_entries([key], wanted)[key]
 
 
 def _whole(archive: Archive, session: Session) -> list[Message]:
