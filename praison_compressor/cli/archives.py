@@ -16,17 +16,7 @@ from ..config import CompressorConfig
 from ..errors import SessionNotFound
 from ..messages import Message
 from ..messages.display import one_line
-from .options import (
-    WRITING,
-    Out,
-    Place,
-    SessionId,
-    command,
-    flag,
-    option,
-    with_window,
-    without,
-)
+from .options import WRITING, Out, Place, SessionId, command, flag, option, with_window, without
 from .terminal import FOUND_FAULT, Answer, Line, Piece, Unusable, number
 from .transcripts import put, read_json, read_one, write
 
@@ -207,11 +197,7 @@ def _erased(found: Forgotten) -> Iterator[Piece]:
 
 
 @command
-def export(
-    session: SessionId,
-    place: Place,
-    out: Out = "-",
-) -> Answer | None:
+def export(session: SessionId, place: Place, out: Out = "-") -> Answer | None:
     """Write a session with its archive and its chain as one JSON file.
 
     $ praison-compressor export audit --store ledger.db --out audit.json

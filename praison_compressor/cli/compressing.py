@@ -256,8 +256,7 @@ def _verdict(seen: Preview) -> str:
 def mask(
     file: File,
     config: Annotated[
-        CompressorConfig,
-        ("model", "protect_last_n_tokens", "mask_above_tokens", "tool_policies"),
+        CompressorConfig, ("model", "protect_last_n_tokens", "mask_above_tokens", "tool_policies")
     ],
     out: Out = None,
     conversation: Conversation = None,

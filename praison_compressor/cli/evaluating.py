@@ -37,8 +37,7 @@ def eval_(
         typer.Argument(metavar="FILES...", help="Transcripts; all conversations in each."),
     ],
     config: Annotated[
-        CompressorConfig,
-        without(*BUDGET, *MASKING, "min_gain_ratio", "recall", "redact_archive"),
+        CompressorConfig, without(*BUDGET, *MASKING, "min_gain_ratio", "recall", "redact_archive")
     ],
     share: Annotated[float, option("--share", "RATIO", "Compress each to this share.")] = 0.4,
     limit: Annotated[int | None, option("--limit", "N", "At most so many conversations.")] = None,

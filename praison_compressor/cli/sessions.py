@@ -310,8 +310,7 @@ def _where(hit: Hit, entries: Sequence[Entry], query: str) -> str | None:
 @command
 def rules(
     what: Annotated[
-        str,
-        typer.Argument(metavar="SESSION|FILE", help="A session of the store, or a transcript."),
+        str, typer.Argument(metavar="SESSION|FILE", help="A session of the store, or a transcript.")
     ],
     place: Place,
     config: Annotated[CompressorConfig, ("host_prefixes", "rule_sources")],

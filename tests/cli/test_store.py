@@ -117,11 +117,7 @@ def test_a_wrong_reference_is_one_line_and_exit_code_2(wrong: str, run: Run, vie
     ids=lambda command: command[0],
 )
 def test_no_command_writes_over_a_ledger(
-    command: tuple[str, str],
-    run: Run,
-    view: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, str], run: Run, view: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or over the transcript that it reads: what is named by mistake is not lost."""
     monkeypatch.chdir(tmp_path)

@@ -53,10 +53,7 @@ def bad_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def test_the_command_says_it_in_one_line(
-    bad_url: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    bad_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Reading and writing: exit code 4, no password, no trace."""
     run = runner(monkeypatch, capfd)

@@ -15,13 +15,7 @@ from praison_compressor import (
     Usage,
 )
 from praison_compressor.ledger import memory
-from praison_compressor.ledger.segments import (
-    FORGOTTEN,
-    GENESIS,
-    Entry,
-    seal,
-    verify,
-)
+from praison_compressor.ledger.segments import FORGOTTEN, GENESIS, Entry, seal, verify
 from praison_compressor.view.layout import lay
 from tests.helpers.talks import NAMESPACE, segment, talk
 

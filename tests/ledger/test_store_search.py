@@ -12,26 +12,33 @@ from tests.helpers.talks import NAMESPACE, committed, segment, talk
 
 pytest_plugins = ["tests.helpers.stores"]
 
+FOUND = {
+    "number3": 3,
+    "NUMBER3 hello": 3,
+    "src/topic_5.py": 5,
+    "read_file topic 1": 1,
+    "漢字 result6": 6,
+    "ÜNÏCODE result2": 2,
+    "hello number3 nonsense": 3,  # no message has all; the rarer word counts for more
+    # However many words a model pastes, the first of them are looked for.
+    "number3 " + " ".join(f"{'word' * 10}{number}" for number in range(40_000)): 3,
+}
+NOTHING = ("", "  ", "!!! ---", '"', "'", "NOT", "zz OR q", "x*", "\\", ":")
 
-@pytest.mark.parametrize(
-    ("query", "ordinal"),
-    [
-        ("number3", 3),
-        ("NUMBER3 hello", 3),
-        ("src/topic_5.py", 5),
-        ("read_file topic 1", 1),
-        ("漢字 result6", 6),
-        ("ÜNÏCODE result2", 2),
-        ("hello number3 nonsense", 3),  # no message has all; the rarer word counts for more
-    ],
-)
-def test_a_message_is_found_by_its_words(sql_store: SqlStore, query: str, ordinal: int) -> None:
-    """Words, paths, tool arguments, other scripts; case is ignored; the place is told."""
+
+def test_a_message_is_found_by_its_words(sql_store: SqlStore) -> None:
+    """Words, paths, tool arguments, other scripts; case is ignored; the place is told. What a
+    database would read as an operator is only words."""
     session = committed(sql_store, "s", talk(8))
-    best = sql_store.search(NAMESPACE, query, "s")[0]
-    assert (best.ordinal, best.entry) == (ordinal, session.entries[0].hash)
-    assert best.message == talk(8)[ordinal]
-    assert best.digest == content_digest(best.message)
+    for query, ordinal in FOUND.items():
+        best = sql_store.search(NAMESPACE, query, "s")[0]
+        assert (best.ordinal, best.entry) == (ordinal, session.entries[0].hash), query[:40]
+        assert best.message == talk(8)[ordinal]
+        assert best.digest == content_digest(best.message)
+    assert [query for query in NOTHING if sql_store.search(NAMESPACE, query, "s")] == []
+    for limit in (0, -1):
+        with pytest.raises(ConfigError, match=f"limit={limit}"):
+            sql_store.search(NAMESPACE, "hello", limit=limit)
 
 
 def test_a_search_stays_in_its_session(sql_store: SqlStore) -> None:
@@ -49,8 +56,7 @@ def test_a_search_stays_in_its_session(sql_store: SqlStore) -> None:
         sql_store.search(NAMESPACE, "secret", "nobody")
 
 
-@pytest.mark.parametrize("name", ["s", "fork", None])
-def test_every_message_of_a_transcript_is_found(sql_store: SqlStore, name: str | None) -> None:
+def test_every_message_of_a_transcript_is_found(sql_store: SqlStore) -> None:
     """Also those that no summary stands for, by the digest that forgets them; of these recall,
     whose agent has them before it, lists none."""
     whole = talk(8)
@@ -59,55 +65,23 @@ def test_every_message_of_a_transcript_is_found(sql_store: SqlStore, name: str |
     sql_store.commit(session, [(segment(whole[1:6]), whole[1:6])], outline)
     committed(sql_store, "t", whole[1:6])
     sql_store.open(NAMESPACE, "fork", "s")
-    for number, word in {0: "number0", 3: "number3", 6: "result6", 7: "number7"}.items():
-        (hit,) = sql_store.search(NAMESPACE, f"topic {word}", name)
-        assert (hit.message, hit.digest) == (whole[number], content_digest(whole[number]))
-        archived = sql_store.search(NAMESPACE, word, name, archived_only=True)
-        assert [found.message for found in archived] == [whole[3]] * (number == 3)
+    names = ("s", "fork", None)
+    for name in names:
+        for number, word in {0: "number0", 3: "number3", 6: "result6", 7: "number7"}.items():
+            (hit,) = sql_store.search(NAMESPACE, f"topic {word}", name)
+            assert (hit.message, hit.digest) == (whole[number], content_digest(whole[number]))
+            archived = sql_store.search(NAMESPACE, word, name, archived_only=True)
+            assert [found.message for found in archived] == [whole[3]] * (number == 3)
     sql_store.forget(NAMESPACE, content_digest(whole[7]))
-    assert sql_store.search(NAMESPACE, "number7", name) == []
+    assert [name for name in names if sql_store.search(NAMESPACE, "number7", name)] == []
 
 
-@pytest.mark.parametrize("limit", [0, -1])
-def test_a_limit_below_one_is_refused(sql_store: SqlStore, limit: int) -> None:
-    """Rather than answered with hits that were not asked for."""
-    committed(sql_store, "s", talk(8))
-    with pytest.raises(ConfigError, match=f"limit={limit}"):
-        sql_store.search(NAMESPACE, "hello", limit=limit)
-
-
-@pytest.mark.parametrize(
-    "query", ["", "  ", "!!! ---", '"', "'", "NOT", "zz OR q", "x*", "\\", ":"]
-)
-def test_no_query_is_a_syntax_error(sql_store: SqlStore, query: str) -> None:
-    """What a database would read as an operator is only words."""
-    committed(sql_store, "s", talk(4))
-    assert sql_store.search(NAMESPACE, query, "s") == []
-
-
-def test_a_whole_document_is_a_query(sql_store: SqlStore) -> None:
-    """However many words a model pastes, the first of them are looked for."""
-    committed(sql_store, "s", talk(8))
-    pasted = " ".join(f"{'word' * 10}{number}" for number in range(40_000))
-    assert sql_store.search(NAMESPACE, f"number3 {pasted}", "s")[0].ordinal == 3
-
-
-def test_a_phrase_ranks_before_its_words() -> None:
-    """Of texts with the same words, the one that has them together comes first."""
+def test_words_are_folded_phrases_rank_first_and_a_snippet_shows_the_place() -> None:
+    """No case, no underscores, no punctuation; a script without spaces goes by characters. Of
+    texts with the same words, the one that has them together comes first."""
+    assert words("Foo_bar foo, ＢＡＲ! 漢字x") == ["foo", "bar", "漢", "字", "x"]
     texts = ["a connection time out happened", "time in, time to go out"]
     assert [index for _, index in rank("time out", texts)] == [0, 1]
-
-
-def test_a_snippet_shows_the_place() -> None:
-    """A long text is cut round the match, and says where it was cut."""
-    text = "start " * 200 + "the NEEDLE is here" + " end" * 200
-    cut = snippet("needle", text, width=60)
+    cut = snippet("needle", "start " * 200 + "the NEEDLE is here" + " end" * 200, width=60)
     assert "NEEDLE is" in cut
-    assert cut.startswith("…")
-    assert cut.endswith("…")
-    assert len(cut) <= 62
-
-
-def test_words_are_folded_and_distinct() -> None:
-    """No case, no underscores, no punctuation; a script without spaces goes by characters."""
-    assert words("Foo_bar foo, ＢＡＲ! 漢字x") == ["foo", "bar", "漢", "字", "x"]
+    assert (cut[0], cut[-1], len(cut) <= 62) == ("…", "…", True)

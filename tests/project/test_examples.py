@@ -198,9 +198,7 @@ def test_the_own_facts_example_keeps_what_its_field_needs(
     assert "error: seal broken, held" in capsys.readouterr().out
 
 
-def test_the_recall_example_reads_the_original_back(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_recall_example_reads_the_original_back(capsys: pytest.CaptureFixture[str]) -> None:
     """What the summary stands for comes back word for word, by the reference that search gave."""
     original = example("recall_tool").main()
     assert "Day 23: the Marigold, with a broken mast, 14 crates of tea." in original

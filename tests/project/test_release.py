@@ -52,9 +52,7 @@ def data_files() -> set[str]:
     return {str(p.relative_to(ROOT)) for p in found if "__pycache__" not in p.parts}
 
 
-def test_the_wheel_has_every_file_of_the_package_and_nothing_else(
-    built: tuple[Path, Path],
-) -> None:
+def test_the_wheel_has_every_file_of_the_package_and_nothing_else(built: tuple[Path, Path]) -> None:
     """Code, vocabularies, templates, vendored script, docs and `py.typed`."""
     wheel, _ = built
     names = zipfile.ZipFile(wheel).namelist()

@@ -29,8 +29,7 @@ from .life import Life, life_of_session, life_of_transcript
 @command
 def report(
     what: Annotated[
-        str,
-        typer.Argument(metavar="SESSION|FILE", help="A session of the store, or a transcript."),
+        str, typer.Argument(metavar="SESSION|FILE", help="A session of the store, or a transcript.")
     ],
     config: OfFile,
     place: Place,

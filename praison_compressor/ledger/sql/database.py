@@ -356,7 +356,7 @@ def _postgresql(url: URL) -> Engine:
         ) from error
     arguments: dict[str, Any] = {
         # A pooler in front (PgBouncer) gives each transaction another connection.
-        "prepare_threshold": None,
+        "prepare_threshold": None
     }
     if "connect_timeout" not in url.query:
         arguments["connect_timeout"] = _CONNECT_SECONDS

@@ -10,12 +10,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError, TimeoutE
 
 from ...errors import LedgerConflict, LedgerCorrupt, LedgerError, StoreUnavailable
 
-_DAMAGED = (
-    "malformed",
-    "not a database",
-    "invalid page",
-    "no such table",
-)
+_DAMAGED = ("malformed", "not a database", "invalid page", "no such table")
 _REMEDIES = (
     ("disk is full", "the disk is full; free some space"),
     ("no space left", "the disk is full; free some space"),

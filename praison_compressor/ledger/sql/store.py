@@ -15,16 +15,7 @@ from sqlalchemy import select
 from ...errors import LedgerCorrupt
 from ...messages import Message, to_plain
 from ...messages.forks import renewed
-from ..segments import (
-    ARCHIVE_ONLY,
-    EVERY,
-    Entry,
-    Epoch,
-    Outline,
-    Segment,
-    Session,
-    plain_outline,
-)
+from ..segments import ARCHIVE_ONLY, EVERY, Entry, Epoch, Outline, Segment, Session, plain_outline
 from ..words import Hit
 from .archive import Archive, Codec, codec_of
 from .audit import Fault, audit

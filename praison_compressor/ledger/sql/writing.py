@@ -72,10 +72,7 @@ def _digests(messages: Sequence[Message], as_read: bool) -> list[str]:
 
 # ---------------------------------------------------------------- commits
 def append(
-    archive: Archive,
-    session: Session,
-    segments: Sequence[Recorded],
-    outline: Outline | None,
+    archive: Archive, session: Session, segments: Sequence[Recorded], outline: Outline | None
 ) -> None:
     """Seal the segments into the chain, archive their originals, open the next epoch."""
     row = _locked(archive, session)
