@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +27,6 @@ WALK: dict[str, tuple[object, ...]] = {
     "mask": ("FILE", "--keep-tokens", "0.5k"),
     "report": (SESSION, "--model", "gpt-4o"),
     "eval": ("FILE", "--model", "gpt-4o"),
-    "demo": (),
-    "doctor": ("--model", "gpt-4o", "--window", "1_000_000"),
     "sessions": (),
     "lineage": (SESSION,),
     "rules": (SESSION,),
@@ -42,50 +37,48 @@ WALK: dict[str, tuple[object, ...]] = {
     "resume": (SESSION, "--budget", "1M", "--out", "resumed.json"),
     "new": ("fork", "--from", SESSION),
     "verify": (),
-    "forget": (SESSION, "--yes"),
     "export": (SESSION, "--out", "session.json"),
+    "forget": (SESSION, "--yes"),
     "import": ("session.json",),
 }
+"""One after the other; `demo` and `doctor` have tests of their own."""
 RAW = re.compile(r"(?<![\w.,:/-])(\d{5,}(?![\w-])|\d+\.\d{5,})")
 """A number as no person reads it."""
 
 
-def test_the_walk_misses_no_command() -> None:
-    """The next test has them all."""
-    assert set(WALK) == set(commands())
-
-
-@pytest.mark.parametrize("name", WALK)
-def test_an_option_means_the_same_in_every_command(
-    name: str, run: Run, view: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+def test_numbers_are_read_and_printed_for_people(
+    run: Run, view: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`--model` is whose window counts, `--auxiliary-model` writes; whole numbers are read as
-    people write them, a wrong one is named as it was given; numbers are printed for people."""
+    """In every command; a wrong one is named as it was given."""
     monkeypatch.chdir(file.parent)
-    assert run("export", SESSION, "--out", "session.json").code == 0
-    arguments = [file if word == "FILE" else word for word in WALK[name]]
-    done = run(name, *arguments)
-    assert (done.code, done.err) == (0, "")
-    assert RAW.findall(done.out) == []
-    options = {option: each for each in commands()[name].params for option in each.opts}
-    assert {options[option].name for option in ("--model",) if option in options} <= {"model"}
-    writers = [option for option in ("--auxiliary-model", "--api-base") if option in options]
-    assert [options[option].name for option in writers] == [
-        *("auxiliary_model", "auxiliary_api_base")[: len(writers)]
-    ]
-    for option, each in options.items():
-        for wrong in (-5, "many") if each.metavar in ("TOKENS", "N") else ():
-            refused = run(name, *arguments, option, wrong)
+    assert {*WALK, "demo", "doctor"} == set(commands())
+    for name, words in WALK.items():
+        arguments = [file if word == "FILE" else word for word in words]
+        done = run(name, *arguments)
+        assert (done.code, done.err) == (0, ""), name
+        assert RAW.findall(done.out) == []
+        wrong = (option for each in commands()[name].params for option in _whole(each))
+        for number, option in enumerate(wrong):
+            given = (-5, "many")[number % 2]
+            refused = run(name, *arguments, option, given)
             assert (refused.code, refused.out, len(refused.err.splitlines())) == (2, "", 1)
-            assert f"{each.opts[0]} {wrong}: expected a whole number" in refused.err
+            assert f"{option} {given}: expected a whole number" in refused.err
+
+
+def _whole(option: Any) -> list[str]:
+    """The name of an option that is a whole number."""
+    return option.opts[:1] if option.metavar in ("TOKENS", "N") else []
 
 
 def test_every_option_of_the_configuration_is_one_of_compress_or_has_a_reason() -> None:
-    """Written as in Python, with dashes; so what an error advises can be given."""
-    names = {option for each in commands()["compress"].params for option in each.opts}
+    """Written as in Python, with dashes, in every command; so what an error advises can be given.
+    `--model` is whose window counts, `--auxiliary-model` writes."""
+    names = {option: each.name for each in commands()["compress"].params for option in each.opts}
     written = {name: "--" + name.replace("_", "-") for name in CompressorConfig.names()}
-    missing = {name for name, option in written.items() if option not in names}
+    missing = {name for name, option in written.items() if names.get(option) != name}
     assert missing == set(ELSEWHERE) - {"namespace"}
+    every = {(o, p.name) for c in commands().values() for p in c.params for o in p.opts}
+    assert [pair for pair in every if names.get(pair[0], pair[1]) != pair[1]] == []
 
 
 def test_options_of_every_type_reach_the_compressor(file: Path, run: Run) -> None:
@@ -146,14 +139,10 @@ def test_mask_shortens_old_outputs_and_nothing_else(file: Path, tmp_path: Path, 
     assert masked[-4:] == whole[-4:]
     assert done.json["tokens_after"] < done.json["tokens_before"]
 
-
-def test_mask_leaves_the_tools_alone_that_are_to_be_kept(file: Path, run: Run) -> None:
-    """And with them everything, where there is no other."""
-    assert run("mask", file, "--keep-tokens", 0, *KEEP, "--json").json["masked"] == []
+    kept = run("mask", file, "--keep-tokens", 0, "--tool-policies", "read_*=keep", "--json")
+    assert kept.json["masked"] == []
     assert "0 outputs masked" in run("mask", file, "--mask-above-tokens", "100k").out
 
-
-KEEP = ("--tool-policies", "read_*=keep")
 
 # ---------------------------------------------------------------- eval
 
@@ -161,17 +150,25 @@ KEEP = ("--tool-policies", "read_*=keep")
 def test_eval_shows_what_a_model_forgets_and_what_repair_adds(
     file: Path, run: Run, provider: LocalProvider
 ) -> None:
-    """A model that says next to nothing holds fewer facts alone than repaired."""
+    """A model that says next to nothing holds fewer facts alone than repaired. Probes ask what an
+    agent needs that goes on: of the view, and of a model that answers from the view alone."""
     provider.answer_with(Summarizer(text="Some ledgers were audited, and all of them balance."))
     model = ("--auxiliary-model", "writer", "--api-base", provider.base_url)
-    done = run("eval", file, *model, "--json")
+    done = run("eval", file, *model, "--probes", "--json")
     assert done.code == 0, done.err
     (measure,) = done.json["conversations"]
     assert measure["method"] == "model"
     assert measure["held_by_model"] < measure["held_repaired"] <= measure["facts"]
     assert 0 < measure["held_static"] <= measure["facts"]
     assert measure["usage"]["prompt_tokens"] > 0
-    assert "model alone" in run("eval", file, *model).out
+    by_kind = {each["kind"]: each for each in measure["probes"]}
+    assert by_kind["task"]["expected"] != []
+    assert by_kind["task"]["lacking"] == []
+    (told,) = [each for each in measure["answers"] if each["kind"] == "task"]
+    assert told["lacking"] == told["expected"]
+    shown = run("eval", file, "--probes").out
+    assert "model alone" in shown
+    assert "the view knows: task 100% of" in shown
 
 
 def test_eval_lists_what_is_not_borne_out(file: Path, run: Run, provider: LocalProvider) -> None:
@@ -184,21 +181,6 @@ def test_eval_lists_what_is_not_borne_out(file: Path, run: Run, provider: LocalP
     assert claim == f"{text} {told}"
     assert told in run("eval", file, *model).out
     assert f"Marked: {text} {told}" in run("compress", file, "--window", 8_000, *model).out
-
-
-def test_eval_asks_what_an_agent_needs_that_goes_on(
-    file: Path, run: Run, provider: LocalProvider
-) -> None:
-    """Of the view, and of a model that answers from the view alone."""
-    provider.answer_with(Summarizer(text="Some ledgers were audited, and all of them balance."))
-    model = ("--auxiliary-model", "writer", "--api-base", provider.base_url)
-    (measure,) = run("eval", file, *model, "--probes", "--json").json["conversations"]
-    by_kind = {each["kind"]: each for each in measure["probes"]}
-    assert by_kind["task"]["expected"] != []
-    assert by_kind["task"]["lacking"] == []
-    (told,) = [each for each in measure["answers"] if each["kind"] == "task"]
-    assert told["lacking"] == told["expected"]
-    assert "the view knows: task 100% of" in run("eval", file, "--probes").out
 
 
 def test_a_slow_model_is_waited_for_as_long_as_one_says(
@@ -279,14 +261,14 @@ def test_a_whole_session_is_restored(run: Run, view: Path) -> None:
 # ---------------------------------------------------------------- examples
 
 
-@pytest.mark.parametrize("name", commands())
-def test_each_commands_help_ends_with_an_example(name: str, run: Run) -> None:
+def test_each_commands_help_ends_with_an_example(run: Run) -> None:
     """One line, of options that it has."""
-    said = run(name, "--help").out.splitlines()[-1].strip()
-    prompt, program, word, *given = shlex.split(said)
-    assert (prompt, program, word) == ("$", "praison-compressor", name)
-    assert said == f"$ {example(commands()[name])}"
-    commands()[name].make_context(name, given)
+    for name, each in commands().items():
+        said = run(name, "--help").out.splitlines()[-1].strip()
+        prompt, program, word, *given = shlex.split(said)
+        assert (prompt, program, word) == ("$", "praison-compressor", name)
+        assert said == f"$ {example(each)}"
+        each.make_context(name, given)
 
 
 def test_the_examples_work(
@@ -307,22 +289,17 @@ def test_the_examples_work(
 # ---------------------------------------------------------------- completion
 
 
-def completed(words: str) -> list[str]:
-    """What bash is offered after these words."""
-    environment = {
-        **os.environ,
-        "_PRAISON_COMPRESSOR_COMPLETE": "complete_bash",
-        "COMP_WORDS": f"praison-compressor {words}",
-        "COMP_CWORD": str(len(f"praison-compressor {words}".split(" ")) - 1),
-    }
-    command = [sys.executable, "-m", "praison_compressor"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    return done.stdout.split()
-
-
-def test_a_shell_completes_commands_options_and_sessions(run: Run, view: Path) -> None:
+def test_a_shell_completes_commands_options_and_sessions(
+    run: Run, view: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The sessions are those of the store that the command would read."""
-    assert completed("comp") == ["compress"]
-    assert "--window" in completed("compress --w")
-    assert completed("show aud") == [SESSION]
-    assert completed("show --store sqlite:////nowhere/at/all.db aud") == []
+    monkeypatch.setenv("_PRAISON_COMPRESSOR_COMPLETE", "complete_bash")
+    for words, offered in (
+        ("comp", ["compress"]),
+        ("compress --win", ["--window"]),
+        ("show aud", [SESSION]),
+        ("show --store sqlite:////nowhere/at/all.db aud", []),
+    ):
+        monkeypatch.setenv("COMP_WORDS", f"praison-compressor {words}")
+        monkeypatch.setenv("COMP_CWORD", str(len(words.split(" "))))
+        assert run().out.split() == offered

@@ -11,6 +11,7 @@ import pytest
 
 from praison_compressor import CompressorConfig, __version__
 from praison_compressor.testing import LocalProvider, Worker
+from tests.cli.test_more import RAW
 from tests.helpers.command import Run
 from tests.helpers.hosting import at_home
 from tests.helpers.readme_tables import (
@@ -52,6 +53,7 @@ def test_the_readmes_picture_is_what_the_demo_prints(
     assert "found it with search_conversation_archive; that is what the log says" in done.out
     assert [word for word in ("Wait: ", "Cost: ", "Prefix kept: ") if word not in done.out] == []
     assert "0 refused" in done.out
+    assert RAW.findall(done.out) == []
     assert "\x1b" not in done.out
     assert list(tmp_path.rglob("*.py")) == []
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from praison_compressor.cli.terminal import Panel, Table, show
 from praison_compressor.messages.display import clean, one_line
-from tests.helpers.command import Run, runner
+from tests.helpers.command import Run
 
 HOSTILE = {
     "colour": "\x1b[31mred\x1b[0m",
@@ -73,54 +73,42 @@ def hostile_transcript(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("command", [("compress", "--show"), ("inspect", "--messages")])
-@pytest.mark.parametrize("form", [(), ("--json",)])
-def test_commands_show_hostile_transcripts_harmlessly(
-    command: tuple[str, str],
-    form: tuple[str, ...],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    """Tables, panels and JSON alike."""
-    run: Run = runner(monkeypatch, capfd)
-    path = hostile_transcript(tmp_path / "hostile.json")
-    done = run(command[0], path, "--window", 4_000, command[1], *form)
-    assert done.code == 0, done.err
-    shown = done.out + done.err
-    assert [c for c in shown if (ord(c) < 32 or 127 <= ord(c) < 160) and c not in ALLOWED] == []
-    assert "\u202e" not in shown
-
-
-@pytest.mark.parametrize("command", [("restore", "s"), ("resume", "s"), ("mask", "hostile.json")])
-def test_a_transcript_that_is_written_is_harmless_and_the_same(
-    command: tuple[str, str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    """What a terminal would obey is escaped in the JSON; who reads that has every character."""
+@pytest.fixture
+def hostile(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Such a transcript in a file, in the folder where commands are run."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", f"sqlite:///{tmp_path / 'ledger.db'}")
-    run: Run = runner(monkeypatch, capfd)
-    path = hostile_transcript(tmp_path / "hostile.json")
-    path.write_text(path.read_text().replace(r"\ud83d", ""))  # with it all would be escaped
-    assert run("compress", path, "--window", 4_000, "--session", "s").code == 0
-    assert run(*command, "--out", "lines.jsonl").code == 0
-    lines = Path("lines.jsonl").read_text(encoding="utf-8")
-    shown = run(*command, "--out", "-").out
-    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]", shown + lines)
-    whole = json.loads(path.read_text())
-    assert json.loads(shown) == [json.loads(line) for line in lines.splitlines()] == whole
+    return hostile_transcript(tmp_path / "hostile.json")
 
 
-def test_an_error_that_quotes_a_transcript_is_harmless(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_commands_show_hostile_transcripts_harmlessly(run: Run, hostile: Path) -> None:
+    """Tables, panels and JSON alike."""
+    for command, option in (("compress", "--show"), ("inspect", "--messages")):
+        for form in ((), ("--json",)):
+            done = run(command, hostile, "--window", 4_000, option, *form)
+            assert done.code == 0, done.err
+            shown = [c for c in done.out + done.err if c not in ALLOWED]
+            assert [c for c in shown if ord(c) < 32 or 127 <= ord(c) < 160 or c == "\u202e"] == []
+
+
+def test_a_transcript_that_is_written_is_harmless_and_the_same(run: Run, hostile: Path) -> None:
+    """What a terminal would obey is escaped in the JSON; who reads that has every character."""
+    # With half a character in it all would be escaped.
+    hostile.write_text(hostile.read_text().replace(r"\ud83d", ""))
+    whole = json.loads(hostile.read_text())
+    assert run("compress", hostile, "--window", 4_000, "--session", "s").code == 0
+    for command in (("restore", "s"), ("resume", "s"), ("mask", hostile)):
+        assert run(*command, "--out", "lines.jsonl").code == 0
+        lines = Path("lines.jsonl").read_text(encoding="utf-8")
+        shown = run(*command, "--out", "-").out
+        both = shown + lines
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]", both)
+        assert json.loads(shown) == [json.loads(line) for line in lines.splitlines()] == whole
+
+
+def test_an_error_that_quotes_a_transcript_is_harmless(run: Run, tmp_path: Path) -> None:
     """A role made of control sequences is named without them, on one line."""
     path = tmp_path / "evil.json"
     path.write_text(json.dumps([{"role": "\x1b]0;owned\x07\nuser", "content": "x"}]))
-    done = runner(monkeypatch, capfd)("compress", path)
-    assert done.code == 2
+    done = run("compress", path)
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
     assert "\x1b" not in done.err
-    assert len(done.err.splitlines()) == 1

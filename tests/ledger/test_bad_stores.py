@@ -27,7 +27,7 @@ from tests.helpers.talks import committed, talk
 
 pytest_plugins = ["tests.helpers.stores"]
 
-TURNS = 16
+TURNS = 10
 ROOT = Path(__file__).parent.parent.parent
 UNREACHABLE = "postgresql://someone:hunter2@127.0.0.1:9/ledger?connect_timeout=2"
 WRONG = "mysql://someone:hunter2@host/ledger"
@@ -46,23 +46,18 @@ def below_a_file(directory: Path) -> str:
     return str(directory / "file" / "ledger.db")
 
 
-@pytest.fixture(params=[UNREACHABLE, WRONG, damaged, below_a_file])
-def bad_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of a store that cannot be used."""
-    return request.param if isinstance(request.param, str) else request.param(tmp_path)
-
-
 def test_the_command_says_it_in_one_line(
-    bad_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Reading and writing: exit code 4, no password, no trace."""
     run = runner(monkeypatch, capfd)
     file = tmp_path / "transcript.json"
     file.write_text(json.dumps(transcript()))
-    for command in (("sessions",), ("compress", file, "--window", 8_000, "--session", "s")):
-        done = run(*command, "--store", bad_url)
-        assert (done.code, done.out, len(done.err.splitlines())) == (4, "", 1), command
-        assert "hunter2" not in done.err
+    for url in (UNREACHABLE, WRONG, damaged(tmp_path), below_a_file(tmp_path)):
+        for command in (("sessions",), ("compress", file, "--window", 8_000, "--session", "s")):
+            done = run(*command, "--store", url)
+            assert (done.code, done.out, len(done.err.splitlines())) == (4, "", 1), command
+            assert "hunter2" not in done.err
 
 
 def test_the_command_on_a_read_only_store(tmp_path: Path) -> None:
@@ -134,11 +129,9 @@ def talked(host: LocalProvider, made: Any, turns: range) -> None:
     assert len(of_agent(host)[-1].messages) < 2 * TURNS
 
 
-def test_an_agents_turns_go_on(
-    bad_url: str, host: LocalProvider, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_agents_turns_go_on(host: LocalProvider, caplog: pytest.LogCaptureFixture) -> None:
     """Every turn is answered and fits; the cause is in the log once, without its password."""
-    talked(host, agent(host, OPENAI, context(host, store_url=bad_url)), range(TURNS))
+    talked(host, agent(host, OPENAI, context(host, store_url=UNREACHABLE)), range(TURNS))
     assert told_once(caplog, "store")
     assert "hunter2" not in caplog.text
 
@@ -154,6 +147,7 @@ def test_a_store_that_can_never_be_opened_costs_no_compression(
     assert isinstance(compressor.ledger, MemoryStore)
     assert compressor.status().store == "memory"
     assert told_once(caplog, "stays in memory")
+    assert "hunter2" not in caplog.text
 
 
 def test_a_store_that_is_damaged_under_way(

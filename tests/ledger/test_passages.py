@@ -1,4 +1,4 @@
-"""A hit shows the lines that match, not the beginning of the message they stand in."""
+"""How archived text is named, outlined, and shown by the lines that match."""
 
 from __future__ import annotations
 
@@ -6,7 +6,75 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from praison_compressor.ledger.outlines import in_order, outline
 from praison_compressor.ledger.passages import lines_of, passages, terms
+from praison_compressor.ledger.references import Reference, parse
+from tests.helpers.transcripts import step
+
+# ---------------------------------------------------------------- references
+
+numbers = st.integers(1, 999_999_999)
+
+
+@st.composite
+def references(draw: st.DrawFn) -> Reference:
+    """Every form of one."""
+    segment, message = draw(numbers), draw(st.none() | numbers)
+    if message is None:
+        return Reference(segment)
+    if draw(st.booleans()):
+        return Reference(segment, message, draw(numbers))
+    line = draw(st.none() | numbers)
+    if line is None or draw(st.booleans()):
+        return Reference(segment, message, line=line, around=line is not None)
+    return Reference(segment, message, line=line, last_line=draw(st.none() | numbers))
+
+
+@given(references())
+def test_what_is_printed_is_read(reference: Reference) -> None:
+    """Whoever copies a reference, with its brackets or without, names the same place."""
+    assert parse(str(reference)) == parse(f" [{reference}] ") == reference
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("S2.14", Reference(2, 14)),
+        ("`s2.14`", Reference(2, 14)),
+        ('"s2.14:900-940".', Reference(2, 14, line=900, last_line=940)),
+        ("s2.14-s2.20", Reference(2, 14, 20)),
+        *((text, None) for text in ("", "x", "s", "1", "s1..2", "s-1", "s1.2.3", "s1.2:x")),
+    ],
+)
+def test_models_write_them_in_other_ways(written: str, meant: Reference | None) -> None:
+    """Quotes, capitals and a repeated segment are understood; what is none is not guessed at."""
+    assert parse(written) == meant
+
+
+# ---------------------------------------------------------------- outlines
+
+
+def test_each_line_of_an_outline_leads_to_what_it_tells_of() -> None:
+    """User's words alone, the work after them as a range: its tools, its files, its failure before
+    its last words. Forty steps without a word from the user are not one line."""
+    work = [
+        {"role": "user", "content": "Mend the cart's total."},
+        *step("a", "def total(): ...", path="src/cart.py"),
+        *step("b", "Error: no such file: src/basket.py", path="src/basket.py"),
+        {"role": "assistant", "content": "The total is summed before the discount."},
+        {"role": "user", "content": "Now the invoice."},
+        *step("c", "ok", path="src/invoice.py"),
+    ]
+    lines = outline(work, in_order(3, work))
+    assert [line.split(" ")[0] for line in lines] == ["s3.1", "s3.2-6", "s3.7", "s3.8-9"]
+    assert lines[0] == "s3.1 user: Mend the cart's total."
+    for told in ("read_file ×2", "cart.py, basket.py", "failed: Error: no such file: src/basket"):
+        assert told in lines[1]
+    many = [message for n in range(40) for message in step(f"c{n}", "ok", path=f"src/p{n}.py")]
+    assert len(outline(many, in_order(1, many))) == 5
+
+
+# ---------------------------------------------------------------- passages
 
 
 def found(query: str, text: str, most: int = 3) -> list[str]:
@@ -48,25 +116,15 @@ def test_several_places_of_one_message_are_shown() -> None:
         ("connection refused", "connection refused", "refused; the connection was closed"),
         ("parseConfig", "parseConfig(path)", "parse the config"),
         ("10.4.2", "version 10.4.2", "version 10.4.1 and 2"),
+        ("part-1", "part-1", "part-10"),  # a number is found whole
+        ("retryPolicy", "the retry_policy of the client", "a policy"),  # half remembered
     ],
 )
 def test_the_exact_comes_before_its_words(query: str, better: str, worse: str) -> None:
     """An identifier or a phrase as it is written ranks above its parts."""
     gap = "\n" * 20
-    assert better in found(query, f"{better}{gap}{worse}")[0]
-    assert better in found(query, f"{worse}{gap}{better}")[0]
-
-
-def test_a_number_is_found_whole() -> None:
-    """Part 1 is not part 10."""
-    assert found("part-1", "part-10\n\n\n\n\n\npart-1\n\n\n\n\n\npart-12") == ["\npart-1\n\n\n"]
-
-
-def test_the_parts_of_a_name_are_found() -> None:
-    """Somebody who half remembers a name finds it."""
-    assert found("retryPolicy", "the retry_policy of the client") == [
-        "the retry_policy of the client"
-    ]
+    assert better in found(query, f"{better}{gap}{worse}")[0].split("\n")
+    assert better in found(query, f"{worse}{gap}{better}")[0].split("\n")
 
 
 def test_a_line_of_json_is_read_in_pieces() -> None:

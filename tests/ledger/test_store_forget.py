@@ -21,12 +21,19 @@ from tests.helpers.talks import NAMESPACE, committed, noise, segment, talk
 pytest_plugins = ["tests.helpers.stores"]
 
 
-def test_a_forgotten_session_is_gone_and_the_chain_verifies(sql_store: SqlStore) -> None:
-    """Originals, summaries and index are empty; tombstones keep their places."""
+def test_a_forgotten_session_is_gone_and_the_chain_verifies(
+    sql_store: SqlStore, store_url: str
+) -> None:
+    """Originals, summaries and index are empty; tombstones keep their places; another process
+    does not use the snapshot that it read before."""
     session = committed(sql_store, "s", talk(4, "a"), talk(4, "b"))
+    other = open_store(store_url)
+    assert not other.open(NAMESPACE, "s").entries[0].forgotten
     erased = sql_store.forget(NAMESPACE, session.tip)
     assert (erased.segments, erased.messages, erased.sessions) == (2, 8, ("s",))
     assert erased.pages_cleared
+    assert other.open(NAMESPACE, "s").entries[0].forgotten
+    other.close()
     again = sql_store.open(NAMESPACE, "s")
     assert [entry.segment for entry in again.entries] == [FORGOTTEN, FORGOTTEN]
     assert [sql_store.originals(again, entry) for entry in session.entries] == [None, None]
@@ -87,17 +94,6 @@ def test_a_summary_begun_before_a_forgetting_is_not_committed(sql_store: SqlStor
     assert sql_store.verify() == []
 
 
-def test_another_process_sees_what_was_forgotten(store_url: str) -> None:
-    """A snapshot that was read before is not used again."""
-    one, two = open_store(store_url), open_store(store_url)
-    committed(one, "s", talk(4))
-    assert not two.open(NAMESPACE, "s").entries[0].forgotten
-    one.forget(NAMESPACE, "s")
-    assert two.open(NAMESPACE, "s").entries[0].forgotten
-    one.close()
-    two.close()
-
-
 def test_what_others_hold_is_told_and_kept(sql_store: SqlStore) -> None:
     """A message that another session archived too stays there, and the caller learns where."""
     committed(sql_store, "s", talk(6))
@@ -128,53 +124,33 @@ def test_nothing_of_a_forgotten_session_is_left_in_the_file(tmp_path: Path) -> N
     assert store.verify() == []
 
 
-def test_nothing_of_a_forgotten_session_is_left_in_the_servers_tables(postgres: Any) -> None:
+def test_nothing_of_a_forgotten_session_is_left_in_the_servers_tables(
+    postgres: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The files of the tables are written anew, and the planner sampled none of it: the word is
-    in no table of the server."""
-    url = postgres.empty()
-    store = _told_a_secret(postgres, url)
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("ANALYZE")
-    assert store.forget(NAMESPACE, "s").pages_cleared
-    assert not _in_a_table(postgres)
-    store.close()
+    in no table of the server. A backup that reads can take an hour: what was kept for it is
+    cleared by whoever asks again."""
+    word = "xyzzyplugh"
 
+    def in_a_table() -> bool:
+        postgres.checkpoint()
+        return word.encode() in bytes_of(postgres.directory / "base")
 
-def test_a_reader_that_stays_is_told_of(postgres: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A backup can take an hour: what was kept for it is cleared by whoever asks again."""
     monkeypatch.setattr(pages, "_PATIENCE", 0.1)
     url = postgres.empty()
-    store = _told_a_secret(postgres, url)
-    with _reading(url):
+    store = open_store(url)
+    committed(store, "s", talk(30, word))
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("ANALYZE")
+    with psycopg.connect(url) as reader:
+        reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        reader.execute("SELECT count(*) FROM compressor_search")
         assert not store.forget(NAMESPACE, "s").pages_cleared
         assert not store.clear_pages()
-    assert _in_a_table(postgres)
+    assert in_a_table()
     assert store.clear_pages()
-    assert not _in_a_table(postgres)
+    assert not in_a_table()
     store.close()
-
-
-_SECRET = "xyzzyplugh"
-
-
-def _told_a_secret(postgres: Any, url: str) -> SqlStore:
-    store = open_store(url)
-    committed(store, "s", talk(30, _SECRET))
-    assert _in_a_table(postgres)
-    return store
-
-
-def _in_a_table(postgres: Any) -> bool:
-    postgres.checkpoint()
-    return _SECRET.encode() in bytes_of(postgres.directory / "base")
-
-
-def _reading(url: str) -> psycopg.Connection:
-    """Another program that has begun to read, as a backup does."""
-    connection = psycopg.connect(url)
-    connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-    connection.execute("SELECT count(*) FROM compressor_search")
-    return connection
 
 
 def _bodies(directory: Path) -> set[bytes]:
