@@ -183,14 +183,15 @@ def inspect(
     # The facts that matter, by kind: as `compress` counts them when it says how many it holds.
     found = coverage(seen.facts, "").by_kind if seen.facts is not None else None
     facts = None if found is None else {kind: total for kind, (_, total) in found.items()}
-    fates = list(_fates(seen))
+    fates, columns = list(_fates(seen)), ("index", "role", "fate", "tokens")
     value = {
         "file": given.file,
         "tokenizer": {"source": tokens.source, "exact": tokens.exact},
-        **{name: getattr(seen, name) for name in TOLD.split()},
+        **{name: getattr(seen, name) for name in ("limits", "budget", "tokens")},
+        **{name: getattr(seen, name) for name in ("would_compress", "repaired")},
         "parts": list(map(_part_json, seen.parts)),
         "facts": facts,
-        "messages": [dict(zip(FATE, fate, strict=False)) for fate in fates],
+        "messages": [dict(zip(columns, fate, strict=False)) for fate in fates],
     }
 
     def shown() -> Iterator[Piece]:
@@ -207,13 +208,9 @@ def inspect(
             yield f"Facts found there, for the summary to hold: {said or 'none'}."
         if messages:
             styles = [{"keep": "", "mask": "cyan"}.get(fate[2], "yellow") for fate in fates]
-            yield Table(("index", "role", "fate", "tokens#", "begins"), fates, styles)
+            yield Table((*columns[:3], "tokens#", "begins"), fates, styles)
 
     return Answer(value, shown())
-
-
-FATE = ("index", "role", "fate", "tokens")
-TOLD = "limits budget tokens would_compress repaired"
 
 
 def _fates(seen: Preview) -> Iterator[tuple[int, str, str, int, str]]:

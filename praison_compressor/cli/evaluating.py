@@ -209,17 +209,8 @@ def _row(measure: Measure) -> tuple[str | int, ...]:
 
 
 def _together(found: Sequence[Measure]) -> Measure:
-    def total(name: str) -> int:
-        return sum(getattr(measure, name) for measure in found)
-
-    by_model = all(measure.held_by_model is not None for measure in found)
-    return Measure(
-        name=f"all {len(found)}",
-        tokens_before=total("tokens_before"),
-        tokens_after=total("tokens_after"),
-        method=None,
-        facts=total("facts"),
-        held_by_model=total("held_by_model") if by_model else None,
-        held_repaired=total("held_repaired"),
-        held_static=total("held_static"),
-    )
+    names = ("tokens_before", "tokens_after", "facts", "held_repaired", "held_static")
+    totals = {name: sum(getattr(measure, name) for measure in found) for name in names}
+    by_model = [measure.held_by_model for measure in found if measure.held_by_model is not None]
+    held = sum(by_model) if len(by_model) == len(found) else None
+    return Measure(f"all {len(found)}", method=None, held_by_model=held, **totals)

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, is_dataclass, replace
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional, get_args
 
 import typer
@@ -273,7 +272,7 @@ def _session_ids(context: typer.Context, incomplete: str) -> list[str]:
     try:
         with place.open() as store:
             found = store.sessions(place.namespace)
-    except (CompressorError, ModuleNotFoundError):
+    except CompressorError:
         return []  # a shell that completes has nowhere to say what is wrong
     names = (info.id for info in found if info.id.startswith(incomplete))
     return [name for name in names if name == one_line(name)]  # a shell prints them as they are
@@ -313,10 +312,13 @@ class Place:
         The key of an encrypted one is in the environment: on a command line others would read it.
         A ledger that is not there is made with `new` alone: a mistyped path is no empty store.
         """
+        from ..ledger.sql.database import default_path
         from ..ledger.sql.store import open_store
 
         config = CompressorConfig(store_url=self.store).with_environment()
-        store = open_store(config.store_url or default_store(config), key=config.store_key)
+        encrypted = config.store_key is not None and not default_path().exists()
+        url = config.store_url or default_path(encrypted=encrypted)
+        store = open_store(url, key=config.store_key)
         try:
             if not new and not store.is_there():
                 raise StoreUnavailable(
@@ -326,14 +328,6 @@ class Place:
             yield store
         finally:
             store.close()
-
-
-def default_store(config: CompressorConfig) -> Path:
-    """The file of agents that were told no store and whose host keeps their sessions."""
-    from ..ledger.sql.database import default_path
-
-    plain = default_path()
-    return default_path(encrypted=True) if config.store_key and not plain.exists() else plain
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -159,9 +159,6 @@ EXIT_CODES = {
 }
 """Of every command; the documentation's table is made from it."""
 
-EXTRAS = {"psycopg": "'praison-compressor[postgres]'"}
-"""What to install for a missing module, where it is not named as the module is."""
-
 
 class Unusable(CompressorError):
     """A file or an option that the command cannot work with."""
@@ -186,8 +183,7 @@ def errors_in_a_line(flags: Mapping[str, str]) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("praison_compressor"):
             raise
-        wanted = EXTRAS.get(str(error.name), error.name)
-        complain(f"{error.name} is not installed; pip install {wanted}")
+        complain(f"{error.name} is not installed; pip install {error.name}")
         raise typer.Exit(FOUND_FAULT) from error
     except BrokenPipeError:
         raise  # whoever reads the output has seen enough: click ends without a word

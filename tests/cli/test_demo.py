@@ -84,9 +84,7 @@ CHECKS = {check.__name__: check for check in checks.CHECKS}
 
 def test_doctor_finds_a_plain_installation_sound(run: Run, tmp_path: Path) -> None:
     """Exit code 0; the host is put back as it was, and no store is made."""
-    done = run(
-        "doctor", "--model", "gpt-4o", "--window", "1_000_000", "--store", "new.db", "--json"
-    )
+    done = run("doctor", "--model", "gpt-4o", "--window", "8_000", "--store", "new.db", "--json")
     assert (done.code, done.json["works"]) == (0, True)
     states = {check["name"]: check["state"] for check in done.json["checks"]}
     assert "fail" not in states.values()
@@ -103,7 +101,7 @@ def test_doctor_tries_the_model_that_writes_summaries(run: Run, provider: LocalP
     provider.answer_with(lambda asked: Reply("ready"))
     assert CHECKS["_auxiliary"](config).state == "ok"
     provider.answer_with(lambda asked: Failure(401, "no such key"))
-    refused = run("doctor", *model)
+    refused = run("doctor", *model, "--window", "8k")
     assert refused.code == 1
     assert "fail" in refused.out
     assert "OPENAI_API_KEY" in refused.out

@@ -175,8 +175,9 @@ def test_the_library_example_needs_nothing_else(capsys: pytest.CaptureFixture[st
     assert "Look at" in shown
 
 
-@pytest.mark.parametrize("name", ["coding_agent", "research_agent"])
-@pytest.mark.parametrize("arguments", [[], ["no/such/folder"]], ids=["none", "wrong"])
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("coding_agent", []), ("research_agent", ["no/such/folder"])]
+)
 def test_an_example_that_is_called_wrongly_says_how_it_is_called(
     name: str, arguments: list[str], provider: LocalProvider
 ) -> None:

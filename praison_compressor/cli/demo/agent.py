@@ -30,18 +30,7 @@ WINDOW = 8_192
 
 SHIPS = ("Otter", "Heron", "Juno", "Swan", "Kestrel", "Ann", "Dolphin", "Iris", "Pilot", "Wren")
 GOODS = ("tea", "salt", "timber", "wool", "slate", "oranges", "iron")
-MONTHS = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-)
+MONTHS = "January February March April May June July August September October".split()
 LINES = 56
 """Of a log in a month, two a day."""
 FACT = "01-23 Marigold, 14 crates of tea: mast broken, towed in by the Otter"
