@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.cli.test_commands import transcript
+from praison_compressor.testing import LocalProvider, Summarizer
+from tests.cli.test_commands import Writer, transcript
 from tests.helpers.command import Run, runner
 
 SESSION = "audit-1"
@@ -15,7 +17,8 @@ SESSION = "audit-1"
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    """The command with a store in a folder of the test's own, found by the environment."""
+    """The command in a folder of the test's own, with a store there, found by the environment."""
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", f"sqlite:///{tmp_path / 'ledger.db'}")
     # `forget` looks into the sessions of the host too: not into those of whoever runs the tests.
     monkeypatch.setenv("PRAISONAI_HOME", str(tmp_path / "praisonai"))
@@ -28,6 +31,17 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "transcript.json"
     path.write_text(json.dumps(transcript()))
     return path
+
+
+@pytest.fixture
+def writer(provider: LocalProvider) -> Writer:
+    """The options that name a model which writes this text."""
+
+    def options(text: str, **more: Any) -> tuple[str, ...]:
+        provider.answer_with(Summarizer(text=text, **more))
+        return ("--auxiliary-model", "writer", "--api-base", provider.base_url)
+
+    return options
 
 
 @pytest.fixture

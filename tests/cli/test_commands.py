@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.messages import check
-from praison_compressor.testing import Failure, LocalProvider, Summarizer
+from praison_compressor.testing import Failure, LocalProvider
 from tests.helpers.command import Run
 
 Message = dict[str, Any]
+Writer = Callable[..., tuple[str, ...]]
 
 
 def transcript(turns: int = 30) -> list[Message]:
@@ -119,20 +121,15 @@ def test_odd_numbers_names_and_paths_are_one_line(file: Path, view: Path, run: R
 # ---------------------------------------------------------------- what comes out
 
 
-def test_without_a_model_the_summary_is_static_and_says_so(file: Path, run: Run) -> None:
-    """The table has head, summary and tail, the tokens before and after, and the method."""
-    done = run("compress", file, "--window", 8_000)
-    assert done.code == 0
-    for word in ("head", "summary", "tail", "tokens before", "tokens after", "total", "% saved"):
-        assert word in done.out
-    assert "Method: static (no model was given" in done.out
-    assert "\x1b" not in done.out
-    assert "│" not in done.out
-    assert done.out.splitlines()[0].split()[0] == "part"  # one line a row, for a program
-
-
 def test_the_table_adds_up_and_agrees_with_the_library(file: Path, run: Run) -> None:
-    """Every message is in exactly one part; view and totals are the library's own."""
+    """Every message is in exactly one part; view and totals are the library's own. Without a model
+    the summary is static, and the table says so."""
+    shown = run("compress", file, "--window", 8_000).out
+    for word in ("head", "summary", "tail", "tokens before", "tokens after", "total", "% saved"):
+        assert word in shown
+    assert "Method: static (no model was given" in shown
+    assert ("\x1b" in shown, "│" in shown) == (False, False)
+    assert shown.splitlines()[0].split()[0] == "part"  # one line a row, for a program
     done = run("compress", file, "--window", 8_000, "--json").json
     compressor = ContextCompressor(CompressorConfig(context_window=8_000))
     assert done["messages"] == compressor.compress_sync(transcript()).messages
@@ -170,34 +167,26 @@ def test_what_fits_is_left_alone(file: Path, run: Run) -> None:
 
 
 def test_a_model_writes_the_summary_where_one_is_named(
-    file: Path, run: Run, provider: LocalProvider
+    file: Path, run: Run, writer: Writer, provider: LocalProvider
 ) -> None:
-    """Its text is in the view, its usage in the result, and it was asked once."""
-    provider.answer_with(Summarizer(facts=r"FACT-\d+", text="The ledgers were audited."))
-    done = run(
-        *("compress", file, "--window", 8_000, "--json"),
-        *("--auxiliary-model", "writer", "--api-base", provider.base_url),
-    )
+    """Its text is in the view, its usage in the result. One that fails leaves a static summary and
+    its reason: a view was made."""
+    given = ("compress", file, "--window", 8_000, *writer("The ledgers were audited."))
+    done = run(*given, "--json")
     assert done.code == 0, done.err
     assert done.json["summary_method"] == "model"
     assert done.json["usage"]["prompt_tokens"] > 0
     assert "The ledgers were audited." in json.dumps(done.json["messages"])
-
-
-def test_a_model_that_fails_leaves_a_static_summary_and_its_reason(
-    file: Path, run: Run, provider: LocalProvider
-) -> None:
-    """Exit code 0: a view was made; why no model wrote it is said."""
     provider.answer_with(lambda asked: Failure(401, "Incorrect API key provided."))
-    model = ("--auxiliary-model", "writer", "--api-base", provider.base_url)
-    done = run("compress", file, "--window", 8_000, *model)
-    assert done.code == 0
-    assert "static, because writer gave no usable summary" in done.out
-    assert "Incorrect API key" in done.out
+    failed = run(*given)
+    assert failed.code == 0
+    assert "static, because writer gave no usable summary" in failed.out
+    assert "Incorrect API key" in failed.out
 
 
 def test_inspect_promises_what_compress_does(file: Path, run: Run) -> None:
-    """The same head and tail, and a summary no larger than the room it names."""
+    """The same head and tail, and a summary no larger than the room it names; each part has a
+    reason, each message a fate."""
     for given in ("--window 8000", "--target 2000", "--window 8000 --keep-tokens 900"):
         options = given.split()
         said = run("inspect", file, *options, "--json").json["parts"]
@@ -209,10 +198,6 @@ def test_inspect_promises_what_compress_does(file: Path, run: Run) -> None:
             then["tokens_after"] <= now["tokens_after"]
             for now, then in zip(said, done, strict=True)
         )
-
-
-def test_inspect_asks_no_model_and_says_why(file: Path, run: Run) -> None:
-    """Each part has a reason; each message has a fate."""
     done = run("inspect", file, "--window", 8_000, "--messages")
     assert done.code == 0
     assert "kept: system prompt" in done.out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,10 +36,10 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     asked: list[str] = []
     real = socket.getaddrinfo
 
-    def getaddrinfo(host: object, *arguments: object, **options: object) -> object:
+    def getaddrinfo(host: Any, *arguments: Any, **options: Any) -> Any:
         if host not in ("127.0.0.1", "localhost", None):
             asked.append(str(host))
-        return real(host, *arguments, **options)  # type: ignore[arg-type]
+        return real(host, *arguments, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     return asked

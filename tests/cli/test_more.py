@@ -13,9 +13,8 @@ import pytest
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.cli.options import ELSEWHERE
 from praison_compressor.messages import check
-from praison_compressor.testing import LocalProvider, Summarizer
 from tests.cli.conftest import SESSION
-from tests.cli.test_commands import transcript
+from tests.cli.test_commands import Writer, transcript
 from tests.helpers.command import Run
 from tests.helpers.readme_tables import commands, example
 
@@ -46,11 +45,8 @@ RAW = re.compile(r"(?<![\w.,:/-])(\d{5,}(?![\w-])|\d+\.\d{5,})")
 """A number as no person reads it."""
 
 
-def test_numbers_are_read_and_printed_for_people(
-    run: Run, view: Path, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_numbers_are_read_and_printed_for_people(run: Run, view: Path, file: Path) -> None:
     """In every command; a wrong one is named as it was given."""
-    monkeypatch.chdir(file.parent)
     assert {*WALK, "demo", "doctor"} == set(commands())
     for name, words in WALK.items():
         arguments = [file if word == "FILE" else word for word in words]
@@ -126,12 +122,11 @@ def test_an_option_whose_value_may_be_none_is_given_none(file: Path, run: Run) -
 # ---------------------------------------------------------------- mask
 
 
-def test_mask_shortens_old_outputs_and_nothing_else(file: Path, tmp_path: Path, run: Run) -> None:
+def test_mask_shortens_old_outputs_and_nothing_else(file: Path, run: Run) -> None:
     """Same messages, same order, same pairs; only tool results before the tail differ."""
-    out = tmp_path / "masked.json"
-    done = run("mask", file, "--keep-tokens", 500, "--out", out, "--json")
+    done = run("mask", file, "--keep-tokens", 500, "--out", "masked.json", "--json")
     assert done.code == 0, done.err
-    masked, whole = json.loads(out.read_text()), transcript()
+    masked, whole = json.loads(Path("masked.json").read_text()), transcript()
     differing = [i for i, (a, b) in enumerate(zip(masked, whole, strict=True)) if a != b]
     assert differing == done.json["masked"] != []
     assert {whole[index]["role"] for index in differing} == {"tool"}
@@ -148,12 +143,11 @@ def test_mask_shortens_old_outputs_and_nothing_else(file: Path, tmp_path: Path, 
 
 
 def test_eval_shows_what_a_model_forgets_and_what_repair_adds(
-    file: Path, run: Run, provider: LocalProvider
+    file: Path, run: Run, writer: Writer
 ) -> None:
     """A model that says next to nothing holds fewer facts alone than repaired. Probes ask what an
     agent needs that goes on: of the view, and of a model that answers from the view alone."""
-    provider.answer_with(Summarizer(text="Some ledgers were audited, and all of them balance."))
-    model = ("--auxiliary-model", "writer", "--api-base", provider.base_url)
+    model = writer("Some ledgers were audited, and all of them balance.")
     done = run("eval", file, *model, "--probes", "--json")
     assert done.code == 0, done.err
     (measure,) = done.json["conversations"]
@@ -171,11 +165,10 @@ def test_eval_shows_what_a_model_forgets_and_what_repair_adds(
     assert "the view knows: task 100% of" in shown
 
 
-def test_eval_lists_what_is_not_borne_out(file: Path, run: Run, provider: LocalProvider) -> None:
+def test_eval_lists_what_is_not_borne_out(file: Path, run: Run, writer: Writer) -> None:
     """Claims that the conversation does not bear out: who chooses a model wants to know."""
     text = "Ledgers 1 to 20 audited: FACT-3 and FACT-4 balance in made_up_module.py."
-    provider.answer_with(Summarizer(text=text))
-    model = ("--auxiliary-model", "writer", "--api-base", provider.base_url)
+    model = writer(text)
     told = "[unverified: made_up_module.py is not in the originals]"
     [claim] = run("eval", file, *model, "--json").json["conversations"][0]["unverified"]
     assert claim == f"{text} {told}"
@@ -184,11 +177,10 @@ def test_eval_lists_what_is_not_borne_out(file: Path, run: Run, provider: LocalP
 
 
 def test_a_slow_model_is_waited_for_as_long_as_one_says(
-    file: Path, run: Run, provider: LocalProvider
+    file: Path, run: Run, writer: Writer
 ) -> None:
     """A minute is not enough for a model on a processor, and too much for who is in a hurry."""
-    provider.answer_with(Summarizer(text="Some ledgers were audited.", delay_seconds=1.5))
-    model = ("--auxiliary-model", "writer", "--api-base", provider.base_url)
+    model = writer("Some ledgers were audited.", delay_seconds=1)
     late = run("eval", file, *model, "--timeout", 0.5)
     assert (late.code, "no answer in 0.5 s" in late.out) == (0, True)
     assert "no answer" not in run("eval", file, *model, "--timeout", 30).out
@@ -271,13 +263,10 @@ def test_each_commands_help_ends_with_an_example(run: Run) -> None:
         each.make_context(name, given)
 
 
-def test_the_examples_work(
-    run: Run, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_examples_work(run: Run, file: Path) -> None:
     """One after the other, in a folder with a transcript and a ledger; `demo` and `doctor` have
     tests of their own."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "talk.jsonl").write_bytes(file.read_bytes())
+    Path("talk.jsonl").write_bytes(file.read_bytes())
     store = ("--window", 8_000, "--session", "audit", "--store", "ledger.db")
     assert run("compress", file, *store).code == 0
     later = ("demo", "doctor", "forget")

@@ -40,12 +40,9 @@ def test_the_generated_documentation_is_that_of_the_code() -> None:
     assert REFERENCE.read_text(encoding="utf-8") == reference(), ANEW
 
 
-def test_the_readmes_picture_is_what_the_demo_prints(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_readmes_picture_is_what_the_demo_prints(run: Run, tmp_path: Path) -> None:
     """Line by line, in plain words where it is piped; with the wait, the cost and the prefix kept,
     and no file is left behind."""
-    monkeypatch.chdir(tmp_path)
     done = run("demo")
     (shown,) = PICTURE.findall(README.read_text(encoding="utf-8"))
     assert len(shown[1].splitlines()) > 8

@@ -93,7 +93,8 @@ def test_the_page_is_complete_in_itself_and_nothing_of_a_transcript_is_markup() 
 
 
 def test_a_life_lived_again_shows_growth_and_cuts() -> None:
-    """The whole only grows; what is sent stays within the window and falls at each compression."""
+    """The whole only grows; what is sent stays within the window and falls at each compression.
+    Summaries in force show their originals, those folded into a later one say so."""
     life = lived(transcript(60))
     assert [point.messages for point in life.points][-1] == len(transcript(60))
     wholes = [point.whole for point in life.points]
@@ -105,7 +106,16 @@ def test_a_life_lived_again_shows_growth_and_cuts() -> None:
     assert life.not_sent == sum(wholes) - sum(point.view for point in life.points)
     assert life.price is not None
     assert life.not_paid == pytest.approx(life.not_sent * life.price)
-    assert "at the listed price" in Page(render(life)).text
+    text = Page(render(life)).text
+    assert "at the listed price" in text
+    standing = [card for card in life.cards if card.standing]
+    assert standing
+    assert all(len([*card.originals()]) == len(card.segment.run) > 0 for card in standing)
+    assert all(card.text.splitlines()[0] in text for card in life.cards)
+    assert len(standing) < len(life.cards)
+    assert text.index(standing[0].text.splitlines()[0]) < text.index("folded into later ones")
+    assert all(f"at request {life.requests_of[card.epoch]}" in text for card in life.cards)
+    assert all(card.facts for card in standing)
 
 
 def test_a_long_life_is_lived_in_strides_and_says_so() -> None:
@@ -116,20 +126,6 @@ def test_a_long_life_is_lived_in_strides_and_says_so() -> None:
     assert [point.messages for point in life.points[:2]] == [1, 3]
     assert (len(life.points), life.points[-1].messages) == (501, 1_000)
     assert "every 2 steps" in Page(render(life)).text
-
-
-def test_every_summary_stands_beside_what_it_stands_for() -> None:
-    """Those in force show their originals, those folded into a later one say so."""
-    life = lived(transcript(60))
-    standing = [card for card in life.cards if card.standing]
-    assert standing
-    assert all(len([*card.originals()]) == len(card.segment.run) > 0 for card in standing)
-    text = Page(render(life)).text
-    assert all(card.text.splitlines()[0] in text for card in life.cards)
-    assert len(standing) < len(life.cards)
-    assert text.index(standing[0].text.splitlines()[0]) < text.index("folded into later ones")
-    assert all(f"at request {life.requests_of[card.epoch]}" in text for card in life.cards)
-    assert all(card.facts for card in standing)
 
 
 def test_the_references_on_the_page_are_those_that_are_read() -> None:

@@ -109,11 +109,8 @@ def test_a_wrong_reference_is_one_line_and_exit_code_2(run: Run, view: Path) -> 
         assert "there are" in done.err or "s1 has" in done.err or "s2.14:900-940" in done.err
 
 
-def test_no_command_writes_over_a_ledger(
-    run: Run, view: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_command_writes_over_a_ledger(run: Run, view: Path) -> None:
     """Or over the transcript that it reads: what is named by mistake is not lost."""
-    monkeypatch.chdir(tmp_path)
     ours = ((name, SESSION) for name in ("restore", "export", "report"))
     for command in (*ours, ("mask", "transcript.json")):
         refused = run(*command, "--out", "ledger.db")
@@ -141,14 +138,13 @@ def test_a_sound_ledger_verifies_and_a_damaged_one_does_not(
     assert run("verify").code == 1
 
 
-def test_an_exported_session_goes_into_another_store(run: Run, view: Path, tmp_path: Path) -> None:
+def test_an_exported_session_goes_into_another_store(run: Run, view: Path) -> None:
     """With its chain: it verifies there, and its originals are there."""
-    out, other = tmp_path / "export.json", f"sqlite:///{tmp_path / 'other.db'}"
-    assert run("export", SESSION, "--out", out).code == 0
-    assert SESSION in run("import", out, "--store", other).out
-    assert run("verify", "--store", other).code == 0
-    assert "FACT-3" in run("search", "FACT-3", "--store", other).out
-    assert run("import", view, "--store", other).code == 2
+    assert run("export", SESSION, "--out", "export.json").code == 0
+    assert SESSION in run("import", "export.json", "--store", "other.db").out
+    assert run("verify", "--store", "other.db").code == 0
+    assert "FACT-3" in run("search", "FACT-3", "--store", "other.db").out
+    assert run("import", view, "--store", "other.db").code == 2
 
 
 def test_what_is_forgotten_is_gone_and_the_chain_still_verifies(
@@ -217,10 +213,9 @@ def test_a_session_that_is_not_there_is_exit_code_4(run: Run, view: Path) -> Non
     assert "nobody" not in run("sessions").out
 
 
-def test_reading_leaves_no_trace(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_leaves_no_trace(run: Run, tmp_path: Path) -> None:
     """A store that is not there is said to be missing, and neither file nor folder is made; a
     database of somebody else's stays as it is."""
-    monkeypatch.chdir(tmp_path)
     with closing(sqlite3.connect("photos.db")) as theirs:
         theirs.execute("CREATE TABLE photos (name)")
     before = {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")}
@@ -234,10 +229,9 @@ def test_reading_leaves_no_trace(run: Run, tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_look_at_a_file_makes_no_store_and_a_missing_file_is_said_to_be_one(
-    run: Run, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, file: Path, tmp_path: Path
 ) -> None:
     """`inspect` says that the store is not there yet; `report` takes no file for a session."""
-    monkeypatch.chdir(tmp_path)
     seen = run("inspect", file, "--window", "8k", "--store", "new/ledger.db")
     assert (seen.code, seen.err) == (0, "")
     assert "new/ledger.db yet: no segment is found again" in seen.out
@@ -249,14 +243,13 @@ def test_a_look_at_a_file_makes_no_store_and_a_missing_file_is_said_to_be_one(
 
 
 def test_an_encrypted_store_is_opened_with_the_key_in_the_environment(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Written and read with it; without it, and with another, one line and exit code 4."""
-    store = f"sqlite:///{tmp_path / 'secret.db'}"
-    (tmp_path / "transcript.json").write_text(json.dumps(transcript()))
+    store = "secret.db"
     monkeypatch.setenv("PRAISONAI_SESSION_KEY", Fernet.generate_key().decode())
-    arguments = ("--window", 8_000, "--session", SESSION, "--store", store, "--out", tmp_path / "v")
-    assert run("compress", tmp_path / "transcript.json", *arguments).code == 0
+    arguments = ("--window", 8_000, "--session", SESSION, "--store", store, "--out", "v")
+    assert run("compress", file, *arguments).code == 0
     assert json.loads(run("restore", SESSION, "--store", store).out) == transcript()
     assert "FACT-3" in run("search", "FACT-3", "--store", store).out
     assert run("verify", "--store", store).code == 0

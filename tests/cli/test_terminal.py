@@ -35,13 +35,13 @@ HOSTILE = {
 ALLOWED = {"\n", "\t"}
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_nothing_that_a_terminal_obeys_is_left(name: str) -> None:
+def test_nothing_that_a_terminal_obeys_is_left() -> None:
     """Neither a control character nor a mark that reorders what is read."""
-    left = clean(HOSTILE[name])
-    assert [c for c in left if (ord(c) < 32 or 127 <= ord(c) < 160) and c not in ALLOWED] == []
-    assert not re.search("[\u202a-\u202e\u2066-\u2069\ud800-\udfff]", left)
-    assert ("the rest of the text" in left) == (name == "unclosed")  # hiding text is an attack
+    for name, text in HOSTILE.items():
+        left = clean(text)
+        assert [c for c in left if (ord(c) < 32 or 127 <= ord(c) < 160) and c not in ALLOWED] == []
+        assert not re.search("[\u202a-\u202e\u2066-\u2069\ud800-\udfff]", left)
+        assert ("the rest of the text" in left) == (name == "unclosed")  # hiding text is an attack
 
 
 @given(st.text())
@@ -63,21 +63,16 @@ def test_markup_is_text() -> None:
         assert text in out.getvalue()
 
 
-def hostile_transcript(path: Path) -> Path:
-    evil = "".join(HOSTILE.values()) + "[bold]markup[/nope]"
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """Such a transcript in a file."""
+    path, evil = tmp_path / "hostile.json", "".join(HOSTILE.values()) + "[bold]markup[/nope]"
     messages = [{"role": "user", "content": "Begin."}]
     for number in range(60):
         messages.append({"role": "assistant", "content": f"{number} {evil} " + "word " * 60})
         messages.append({"role": "user", "content": f"{evil} go on"})
     path.write_text(json.dumps(messages))
     return path
-
-
-@pytest.fixture
-def hostile(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Such a transcript in a file, in the folder where commands are run."""
-    monkeypatch.chdir(tmp_path)
-    return hostile_transcript(tmp_path / "hostile.json")
 
 
 def test_commands_show_hostile_transcripts_harmlessly(run: Run, hostile: Path) -> None:

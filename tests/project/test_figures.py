@@ -27,10 +27,8 @@ def test_five_rounds_lose_no_constraint_and_no_file_of_the_first(setting):
     assert ours.verbatim(results[-1].messages) == rounds.session(rounds.ROUNDS)
 
 
-@pytest.mark.parametrize("window", [20_000, 64_000])
-def test_each_message_is_summarized_once(window):
+def test_each_message_is_summarized_once():
     """The summarizer reads at most 1.15 tokens for each that its summaries stand for."""
-    messages = economy.session(150, 300)
-    ours = economy.measured("ours", economy.ours, messages, window)
+    ours = economy.measured("ours", economy.ours, economy.session(150, 300), 64_000)
     assert ours.removed > 80_000
     assert ours.auxiliary <= 1.15 * ours.removed
