@@ -31,7 +31,7 @@ from ...errors import StoreUnavailable
 from ...messages.forks import renewed, undivided
 from .archive import Archive, Codec, Packer, new_pepper, packer_of
 from .failures import is_transient, translated
-from .schema import LAYOUT, meta, metadata
+from .schema import LAYOUT, make_tables, meta
 
 logger = logging.getLogger(__name__)
 
@@ -272,7 +272,7 @@ def _about(connection: Connection) -> dict[str, bytes]:
 
 
 def _made(connection: Connection, codec: Codec | None) -> dict[str, bytes]:
-    metadata.create_all(connection)
+    make_tables(connection)
     about = {"layout": LAYOUT, "pepper": new_pepper(codec)}
     connection.execute(insert(meta), [{"name": n, "value": v} for n, v in about.items()])
     return about

@@ -12,7 +12,6 @@ import time
 from typing import Any
 
 from sqlalchemy import (
-    DDL,
     BigInteger,
     Column,
     Connection,
@@ -25,7 +24,6 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    event,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
@@ -147,10 +145,13 @@ _STATEMENTS = {
         *(f"ALTER TABLE {c.table.name} ALTER COLUMN {c.name} SET STATISTICS 0" for c in _CONTENT),
     ),
 }
-for _dialect, _statements in _STATEMENTS.items():
-    for _statement in _statements:
-        made = DDL(_statement)  # type: ignore[no-untyped-call]
-        event.listen(metadata, "after_create", made.execute_if(dialect=_dialect))
+
+
+def make_tables(connection: Connection) -> None:
+    """Make them all, and the index, in an empty database."""
+    metadata.create_all(connection)
+    for statement in _STATEMENTS[connection.dialect.name]:
+        connection.exec_driver_sql(statement)
 
 
 def is_sqlite(connection: Connection) -> bool:
