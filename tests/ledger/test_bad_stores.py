@@ -27,7 +27,7 @@ from tests.helpers.talks import committed, talk
 
 pytest_plugins = ["tests.helpers.stores"]
 
-TURNS = 10
+TURNS = 16
 ROOT = Path(__file__).parent.parent.parent
 UNREACHABLE = "postgresql://someone:hunter2@127.0.0.1:9/ledger?connect_timeout=2"
 WRONG = "mysql://someone:hunter2@host/ledger"

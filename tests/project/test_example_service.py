@@ -66,7 +66,7 @@ def wait_for(address: str, running: subprocess.Popen[bytes], log: Path) -> None:
 
 
 def say(address: str, number: int) -> dict[str, Any]:
-    words = f"Delivery FACT-{100 + number}: " + "boxes of pears went to the cold room. " * 80
+    words = f"Delivery FACT-{100 + number}: " + "boxes of pears went to the cold room. " * 40
     # A connection of its own for each turn: whichever worker is free takes it.
     done = httpx.post(f"{address}/sessions/{SESSION}", json={"text": words}, timeout=60)
     assert done.status_code == 200, done.text
@@ -85,7 +85,7 @@ def test_workers_share_one_ledger_and_no_summary_is_paid_for_twice(
             service(database, provider, tmp_path / "log.txt") as address,
             ThreadPoolExecutor(CALLERS) as callers,
         ):
-            turns = list(callers.map(lambda number: say(address, number), range(12)))
+            turns = list(callers.map(lambda number: say(address, number), range(24)))
         asked = [record for record in provider.requests if record.model == "aux"]
         assert provider.refused == []
     store = open_store(database)
