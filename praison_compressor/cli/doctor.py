@@ -43,14 +43,15 @@ def doctor(
     """
     config = replace(config, store_url=place.store, namespace=place.namespace).with_environment()
     with unlogged():  # what a check finds is in its line
-        checks = [check(config) for check in CHECKS]
-    works = all(check.state != FAIL for check in checks)
+        checks = {name: check(config) for name, check in CHECKS.items()}
+    works = all(check.state != FAIL for check in checks.values())
     rows = [
-        (check.name, check.state, check.found + (f" -> {check.remedy}" if check.remedy else ""))
-        for check in checks
+        (name, check.state, check.found + (f" -> {check.remedy}" if check.remedy else ""))
+        for name, check in checks.items()
     ]
-    table = Table(("", "", "found"), rows, [STYLES[check.state] for check in checks])
-    value = {"works": works, "checks": checks}
+    table = Table(("", "", "found"), rows, [STYLES[check.state] for check in checks.values()])
+    found = [{"name": name, **vars(check)} for name, check in checks.items()]
+    value = {"works": works, "checks": found}
     return Answer(value, [table], code=0 if works else FOUND_FAULT)
 
 
@@ -58,7 +59,6 @@ def doctor(
 class Check:
     """One thing looked at: what was found, and what to do about it."""
 
-    name: str
     state: str
     """ "ok", "note" (works, but worth knowing) or "fail"."""
     found: str
@@ -70,12 +70,11 @@ def _package(config: CompressorConfig) -> Check:
 
     python, litellm = platform.python_version(), version("litellm")
     found = f"praison-compressor {__version__}, litellm {litellm}, Python {python}"
-    return Check("package", OK, found)
+    return Check(OK, found)
 
 
 def _host(config: CompressorConfig) -> Check:
     """Every place of the host that is built on, by replacing it and putting it back."""
-    name = "host"
     try:
         found = f"praisonaiagents {version('praisonaiagents')}"
         from ..praisonai import install, installed, uninstall
@@ -86,49 +85,47 @@ def _host(config: CompressorConfig) -> Check:
         if before is None:
             uninstall()
     except PackageNotFoundError:
-        return Check(name, FAIL, "praisonaiagents is not installed", "pip install praisonaiagents")
+        return Check(FAIL, "praisonaiagents is not installed", "pip install praisonaiagents")
     except (CompressorError, ImportError) as error:
-        return Check(name, FAIL, str(error), "pip install --upgrade praison-compressor")
+        return Check(FAIL, str(error), "pip install --upgrade praison-compressor")
     if made.lacking:
         parts = "; ".join(f"{part} ({reason})" for part, reason in made.lacking.items())
         remedy = "the rest works; pip install --upgrade praison-compressor"
-        return Check(name, NOTE, f"{found}: left out: {parts}", remedy)
-    return Check(name, OK, f"{found}: all {seams} places that are replaced are there")
+        return Check(NOTE, f"{found}: left out: {parts}", remedy)
+    return Check(OK, f"{found}: all {seams} places that are replaced are there")
 
 
 def _plugin(config: CompressorConfig) -> Check:
     """What the host's configuration asks of the plugin, and what of that does nothing."""
-    name = "plugin"
     try:
         from ..praisonai.plugin import NAME, asked
 
         asks = asked()
     except (ImportError, AttributeError) as error:
-        return Check(name, FAIL, f"the host's configuration cannot be read: {error}")
+        return Check(FAIL, f"the host's configuration cannot be read: {error}")
     said = os.environ.get("PRAISONAI_PLUGINS")
     read = f"PRAISONAI_PLUGINS={said}" if said else "no PRAISONAI_PLUGINS"
     read = ", ".join([read, *(asks.files or ["no .praisonai/config.yaml"])])
     if asks.faults:
-        return Check(name, FAIL, f"{'; '.join(asks.faults)} ({read})")
+        return Check(FAIL, f"{'; '.join(asks.faults)} ({read})")
     if not entry_points(group="praisonai.plugins", name=NAME):
         remedy = "install the package with pip, for the host's configuration to find it"
         found = f"not registered with the host, so only code switches it on ({read})"
-        return Check(name, FAIL if asks.on else NOTE, found, remedy)
+        return Check(FAIL if asks.on else NOTE, found, remedy)
     options = f", with {', '.join(asks.options)}" if asks.options else ""
     found = f"switched on{options}" if asks.on else "registered, not switched on"
-    return Check(name, OK, f"{found} ({read})")
+    return Check(OK, f"{found} ({read})")
 
 
 def _agents(config: CompressorConfig) -> Check:
     """Which agents are compressed, and one of them that outgrows its window."""
-    name = "agents"
     try:
         from ..praisonai.options import STRATEGY_VARIABLE
         from ..praisonai.plugin import asked
 
         told, is_on = _tried(config), asked().on
     except (ImportError, AttributeError, ValueError) as error:
-        return Check(name, FAIL, f"no agent could be tried: {one_line(str(error))}")
+        return Check(FAIL, f"no agent could be tried: {one_line(str(error))}")
     who = "every Agent() that names no other strategy is compressed"
     if not told["plain"]:
         who = "an Agent() is compressed where it asks, by context=CompressorContext()"
@@ -138,15 +135,15 @@ def _agents(config: CompressorConfig) -> Check:
         f"{number(told['tokens'])} was sent as {number(told['sent'])}"
     )
     if told["sent"] >= told["tokens"] or told["sent"] > told["window"]:
-        return Check(name, FAIL, found, "report it, with this output")
+        return Check(FAIL, found, "report it, with this output")
     if told["plain"]:
-        return Check(name, OK, found)
+        return Check(OK, found)
     strategy = os.environ.get(STRATEGY_VARIABLE)
     if is_on and strategy:
-        return Check(name, NOTE, found, f"unset {STRATEGY_VARIABLE}={strategy} for all others")
+        return Check(NOTE, found, f"unset {STRATEGY_VARIABLE}={strategy} for all others")
     if is_on:
-        return Check(name, FAIL, f"{found}; the host did not load the plugin", told["said"])
-    return Check(name, NOTE, found, "PRAISONAI_PLUGINS=praison-compressor adds every other")
+        return Check(FAIL, f"{found}; the host did not load the plugin", told["said"])
+    return Check(NOTE, found, "PRAISONAI_PLUGINS=praison-compressor adds every other")
 
 
 def _tried(config: CompressorConfig) -> Any:
@@ -236,18 +233,17 @@ def _longer_than(window: int) -> list[dict[str, str]]:
 
 
 def _tokens(config: CompressorConfig) -> Check:
-    name = "tokenizer"
     tokens = TokenCounter(config.model)
     model = config.model or "no model named"
     try:
         tokens.text("one two three")
     except (CompressorError, OSError, ValueError) as error:
-        return Check(name, FAIL, one_line(str(error)), "pip install --force-reinstall tiktoken")
+        return Check(FAIL, one_line(str(error)), "pip install --force-reinstall tiktoken")
     if tokens.exact:
-        return Check(name, OK, f"{model}: counted with {tokens.source}")
+        return Check(OK, f"{model}: counted with {tokens.source}")
     corrected = "counts are corrected by what the provider reports"
     remedy = corrected if config.model else "--model names it"
-    return Check(name, NOTE, f"{model}: {tokens.source}", remedy)
+    return Check(NOTE, f"{model}: {tokens.source}", remedy)
 
 
 def _window(config: CompressorConfig) -> Check:
@@ -255,8 +251,8 @@ def _window(config: CompressorConfig) -> Check:
     found = f"{number(limits.window)} tokens ({limits.source})"
     if limits.guessed:
         remedy = "set context_window" if config.model else "--model names the model"
-        return Check("window", NOTE, found, remedy)
-    return Check("window", OK, found)
+        return Check(NOTE, found, remedy)
+    return Check(OK, found)
 
 
 def _store(config: CompressorConfig) -> Check:
@@ -270,18 +266,18 @@ def _store(config: CompressorConfig) -> Check:
                 found = f"{store.place}: {count} sessions in namespace {config.namespace!r}"
     except (CompressorError, ImportError) as error:
         remedy = "mend it, move the file away, or start the database"
-        return Check("store", FAIL, before + one_line(str(error)), remedy)
-    return Check("store", OK, before + found)
+        return Check(FAIL, before + one_line(str(error)), remedy)
+    return Check(OK, before + found)
 
 
 def _auxiliary(config: CompressorConfig) -> Check:
     """One small question to the model, as a summary would be asked for."""
-    name, model = "summaries", config.auxiliary_model
+    model = config.auxiliary_model
     if model is None:
         found = (
             "static outside an agent; in one its own model writes them (--auxiliary-model tries)"
         )
-        return Check(name, OK, found)
+        return Check(OK, found)
     from ..summaries.litellm_client import LiteLLMSummarizer
     from ..summaries.threads import run
 
@@ -295,10 +291,10 @@ def _auxiliary(config: CompressorConfig) -> Check:
         reply = run(summarizer.summarize(asks, max_tokens=64, timeout_seconds=seconds))
     except CompressorError as error:
         kind = "auth" if "api_key" in str(error) else getattr(error, "kind", "provider")
-        return Check(name, FAIL, one_line(str(error)), _REMEDIES.get(kind, "see the message"))
+        return Check(FAIL, one_line(str(error)), _REMEDIES.get(kind, "see the message"))
     if not reply.text.strip():
-        return Check(name, NOTE, f"{model}: answered nothing", "try another")
-    return Check(name, OK, f"{model}: answered in {time.monotonic() - started:.1f} s")
+        return Check(NOTE, f"{model}: answered nothing", "try another")
+    return Check(OK, f"{model}: answered in {time.monotonic() - started:.1f} s")
 
 
 _REMEDIES = {
@@ -310,5 +306,14 @@ _REMEDIES = {
     "provider": "is the model's name right, and --api-base?",
 }
 
-CHECKS = (_package, _host, _plugin, _agents, _tokens, _window, _store, _auxiliary)
+CHECKS = {
+    "package": _package,
+    "host": _host,
+    "plugin": _plugin,
+    "agents": _agents,
+    "tokenizer": _tokens,
+    "window": _window,
+    "store": _store,
+    "summaries": _auxiliary,
+}
 """In the order in which one leans on the other."""

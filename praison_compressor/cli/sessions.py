@@ -6,7 +6,7 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -74,23 +74,15 @@ def lineage(
         read = store.tree if forks else store.lineage
         epochs = read(place.namespace, session)
     drawn = (
-        f"{'    ' * one.depth}{one.epoch.id}  ({one.how} {when(one.epoch.created) or '-'})"
-        for one in family(epochs)
+        f"{'    ' * depth}{epoch.id}  ({how} {when(epoch.created) or '-'})"
+        for depth, how, epoch in family(epochs)
     )
     return Answer(epochs, drawn)
 
 
-class Relative(NamedTuple):
-    """One epoch of a family: how far it is moved in, and how it came about."""
-
-    depth: int
-    how: str
-    """ "began", "compressed", "took one back" or "fork"."""
-    epoch: Epoch
-
-
-def family(epochs: Iterable[Epoch]) -> Iterator[Relative]:
-    """The epochs in their order: each after its parent, a fork moved in."""
+def family(epochs: Iterable[Epoch]) -> Iterator[tuple[int, str, Epoch]]:
+    """The epochs in their order, each after its parent: how far it is moved in, as a fork is, and
+    how it came about ("began", "compressed", "took one back" or "fork")."""
     depth: dict[str, int] = {}
     last: dict[str, str] = {}
     for epoch in epochs:
@@ -100,7 +92,7 @@ def family(epochs: Iterable[Epoch]) -> Iterator[Relative]:
         depth[epoch.id] = above + is_fork
         last[epoch.session_id] = epoch.id
         how = "took one back" if epoch.undoes else "compressed" if before else "began"
-        yield Relative(depth[epoch.id], "fork" if is_fork else how, epoch)
+        yield depth[epoch.id], "fork" if is_fork else how, epoch
 
 
 # ---------------------------------------------------------------- show

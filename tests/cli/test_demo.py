@@ -80,9 +80,6 @@ def test_the_demo_needs_no_network_and_refuses_nothing(run: Run, no_network: lis
 # ---------------------------------------------------------------- doctor
 
 
-CHECKS = {check.__name__: check for check in checks.CHECKS}
-
-
 def test_doctor_tries_each_thing(
     run: Run, tmp_path: Path, provider: LocalProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,7 +97,7 @@ def test_doctor_tries_each_thing(
     assert list(tmp_path.rglob("*.db*")) == []
     assert installed() is None
     provider.answer_with(lambda asked: Failure(401, "no such key"))
-    monkeypatch.setattr(checks, "CHECKS", (CHECKS["_auxiliary"],))
+    monkeypatch.setattr(checks, "CHECKS", {"summaries": checks.CHECKS["summaries"]})
     refused = run("doctor", *given)
     assert (refused.code, "fail" in refused.out, "OPENAI_API_KEY" in refused.out) == (1, True, True)
 
@@ -110,7 +107,7 @@ def test_doctor_says_where_the_ledger_of_an_agents_own_session_is(
 ) -> None:
     """Without a URL too: nothing is made by asking; what is damaged or away is a failure."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    the_store = CHECKS["_store"]
+    the_store = checks.CHECKS["store"]
     away = the_store(CompressorConfig(store_url="postgresql://user:secret@127.0.0.1:1/db"))
     assert (away.state, "secret" in away.found) == ("fail", False)
     asked = the_store(CompressorConfig())
@@ -139,6 +136,6 @@ def test_doctor_names_a_host_that_moved(
 ) -> None:
     """A place that is gone is named: a failure, or a note of the part that is left out."""
     monkeypatch.delattr(f"praisonaiagents.{moved}")
-    found = CHECKS["_host"](CompressorConfig())
+    found = checks.CHECKS["host"](CompressorConfig())
     assert (found.state, moved.rpartition(".")[2] in found.found) == (state, True)
     assert installed() is None

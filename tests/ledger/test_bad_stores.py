@@ -114,11 +114,11 @@ def host(
         yield running
 
 
-def told_once(caplog: pytest.LogCaptureFixture, words: str) -> bool:
-    """Whether our log has one warning or error with these words."""
+def times_told(caplog: pytest.LogCaptureFixture, words: str) -> int:
+    """How many warnings and errors with these words our log has."""
     ours = [r for r in caplog.records if r.name.startswith("praison_compressor")]
     told = [r.getMessage() for r in ours if r.levelno >= logging.WARNING]
-    return len([text for text in told if words in text]) == 1
+    return len([text for text in told if words in text])
 
 
 def talked(host: LocalProvider, made: Any, turns: range) -> None:
@@ -132,7 +132,7 @@ def talked(host: LocalProvider, made: Any, turns: range) -> None:
 def test_an_agents_turns_go_on(host: LocalProvider, caplog: pytest.LogCaptureFixture) -> None:
     """Every turn is answered and fits; the cause is in the log once, without its password."""
     talked(host, agent(host, OPENAI, context(host, store_url=UNREACHABLE)), range(TURNS))
-    assert told_once(caplog, "store")
+    assert times_told(caplog, "store") == 1
     assert "hunter2" not in caplog.text
 
 
@@ -146,7 +146,7 @@ def test_a_store_that_can_never_be_opened_costs_no_compression(
     assert compressor.context_status == "summarized"
     assert isinstance(compressor.ledger, MemoryStore)
     assert compressor.status().store == "memory"
-    assert told_once(caplog, "stays in memory")
+    assert times_told(caplog, "stays in memory") == 1
     assert "hunter2" not in caplog.text
 
 
@@ -160,7 +160,7 @@ def test_a_store_that_is_damaged_under_way(
     for file in tmp_path.glob("told.db*"):
         file.write_bytes(b"garbage " * 2_000)
     talked(host, made, range(TURNS, 2 * TURNS))
-    assert told_once(caplog, "sent as well as it fits")
+    assert times_told(caplog, "sent as well as it fits") == 1
 
 
 @pytest.mark.parametrize("background", [False, True])
@@ -186,7 +186,8 @@ def test_a_store_that_another_keeps_locked(
         assert made.context_compressor.engine().background.wait(60)
         assert statements.count("BEGIN IMMEDIATE") == 1
         assert open_store(path).sessions("default") == before
-    assert told_once(caplog, "kept it locked")
+    # In the background each summary that was begun says so.
+    assert 1 <= times_told(caplog, "kept it locked") <= 1 + background
 
 
 IN_A_PROCESS = """

@@ -342,8 +342,7 @@ def test_doctor_says_what_does_nothing(
     script = """
         from dataclasses import asdict
         from praison_compressor.cli.doctor import CHECKS, CompressorConfig
-        (check,) = (check for check in CHECKS if check.__name__ == "_plugin")
-        print(json.dumps(asdict(check(CompressorConfig()))))
+        print(json.dumps(asdict(CHECKS["plugin"](CompressorConfig()))))
     """
     found = told(elsewhere, script, PRAISONAI_PLUGINS=switch)
     assert (found["state"], said in found["found"]) == (state, True), found

@@ -252,7 +252,8 @@ class Database:
         if not known:
             # The one lock of SQLite only here: what has its tables opens while others write.
             with connection.execution_options(begin=_WRITE).begin():
-                if not self.is_sqlite:
+                if not self.is_sqlite:  # whoever makes the tables needs longer than a commit
+                    connection.execute(text("SET LOCAL lock_timeout = '60s'"))
                     connection.execute(text(f"SELECT pg_advisory_xact_lock({_MAKING})"))
                 known = _about(connection) or _made(connection, self._codec)
         if known.get("layout") != LAYOUT or "pepper" not in known:
