@@ -62,9 +62,6 @@ class SqlStore:
         self.place = self._database.place
         """Where the ledger is, in words that hold no secret."""
 
-    def __repr__(self) -> str:
-        return f"<{self.place}>"
-
     def is_there(self) -> bool:
         """Whether a ledger was made there already; makes none.
 
