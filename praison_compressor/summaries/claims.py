@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable
 from itertools import islice
 
 from ..facts import Facts, wording
@@ -122,29 +121,22 @@ class _Reader:
         """What there is to be said against a claim: the first thing found."""
         text = claim.text[:LONGEST_CLAIM]
         said = Words(text)
-        for kind, check in self.checks().items():
+        graver_first = (
+            self.approval, self.number, self.outcome, self.completion, self.negation, self.file
+        )  # fmt: skip
+        for check in graver_first:
             if found := check(text, said):
                 verdict, reason, witness = found
                 if isinstance(witness, Line) and witness.source == "visible":
                     reason = "the conversation below tells otherwise"  # it may hold a secret
-                return Doubt(claim.text, verdict, kind, reason, self._source(witness), claim.end)
+                source = self._source(witness)
+                return Doubt(claim.text, verdict, check.__name__, reason, source, claim.end)
         return None
 
     def _source(self, witness: Line | Attempt | None) -> str:
         at = witness.at if isinstance(witness, Line) else witness.index if witness else -1
         known = self.facts.references
         return known[at] if 0 <= at < len(known) else ""
-
-    def checks(self) -> dict[str, Callable[[str, Words], Found | None]]:
-        """By the kind of doubt; what is graver first."""
-        return {
-            "approval": self.approval,
-            "number": self.number,
-            "outcome": self.outcome,
-            "completion": self.completion,
-            "negation": self.negation,
-            "file": self.file,
-        }
 
     # ---------------------------------------------------------- the user
 
@@ -238,9 +230,8 @@ class _Reader:
     def _of_runs(self, text: str, own: float) -> Found | None:
         """What the table of outcomes says of checks that are told to have passed."""
         for kind, spoken in wording.CHECKS.items():
-            if not re.search(
-                rf"{spoken}[^.,;]{{0,40}}?(?:{wording.WENT_WELL.pattern})", text, re.I
-            ):
+            passed = rf"{spoken}[^.,;]{{0,40}}?(?:{wording.WENT_WELL.pattern})"
+            if not re.search(passed, text, re.I):
                 continue
             rows = [row for row in self.facts.attempts if kind in row.checks]
             # Of several checks in one line it is not known which of them failed.
@@ -257,8 +248,8 @@ class _Reader:
         if not wording.UNDONE.search(text):
             return None
         rows = [row for row in self.facts.attempts if row.changes and _names(row) & said.files]
-        if rows and rows[-1].status == "ok":
-            return "contradicted", _told(rows[-1]), rows[-1]
+        if rows:
+            return ("contradicted", _told(rows[-1]), rows[-1]) if rows[-1].status == "ok" else None
         for share, line in self.lines.nearest(said.content):
             if share > 0.6 and wording.UNDONE.search(line.text):
                 return None
@@ -267,7 +258,7 @@ class _Reader:
     # ---------------------------------------------------------- completions
 
     def completion(self, text: str, said: Words) -> Found | None:
-        """Something told as done that was refused, failed, is open, or that no call did."""
+        """Something told as done that was refused, failed, or that no call did."""
         found = wording.TELLS_DONE.match(text)
         if wording.NOT_YET.search(text) or (not found and not wording.FILE_CHANGED.search(text)):
             return None
