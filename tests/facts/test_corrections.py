@@ -72,27 +72,6 @@ def test_sentences_of_one_pattern_are_no_corrections(series):
     assert [item.old_values for item in said] == [()] * len(said)
 
 
-@pytest.mark.parametrize("budget", [150, 400, 2_000])
-@pytest.mark.parametrize(
-    "promise",
-    [
-        "I decided on the port 8080 because the proxy expects it.",
-        "Next I need to open the port 8080 in src/net/firewall_rules.py.",
-    ],
-)
-def test_what_the_assistant_said_of_a_replaced_value_is_not_told_as_current(promise, budget):
-    """Its decision and its next step fell with the value; what it says afterwards stands."""
-    messages = [
-        {"role": "user", "content": "Please use port 8080 for this."},
-        {"role": "assistant", "content": promise},
-        {"role": "user", "content": "No, use 9090 for the port."},
-    ]
-    text = static_summary(messages, budget_tokens=budget, count=count)
-    assert [line for line in text.splitlines() if "8080" in line and "superseded" not in line] == []
-    after = {"role": "assistant", "content": "I decided to close port 8080 because 9090 serves."}
-    assert after["content"] in static_summary([*messages, after], budget_tokens=400, count=count)
-
-
 Message = dict[str, str]
 Chain = tuple[int, ...]
 
