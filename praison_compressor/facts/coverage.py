@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from operator import itemgetter
 from typing import NamedTuple
 
 from .identifiers import Classifier
@@ -219,16 +221,6 @@ def beside(mine: Sequence[str], number: str, line: str) -> bool:
     return any(near & set(theirs[max(0, at - 1) : at + 2]) for at in at_number)
 
 
-def listed(text: str, number: str) -> int:
-    """How many names the claim lists behind a number, as in "3 files (a.py, b.py, c.py)", or 0."""
-    found = re.search(rf"(?<!\w){number} [^(),;:]{{3,40}}(?:\(([^()]+)\)|: ([^.;]+)$)", text)
-    items = re.split(r", (?:and )?", found[1] or found[2]) if found else []
-    is_list = len(items) > 1 and not any(
-        item[:1].isdigit() or len(item.split()) > 2 for item in items
-    )
-    return len(items) if is_list else 0
-
-
 def _is_filler(word: str) -> bool:
     return word in STOP or word.endswith("ly")
 
@@ -336,13 +328,14 @@ class Lines:
         weights = {one: self.weight(one) for one in given}
         whole = sum(weights.values()) or 1.0
         often = max(60, len(self._lines) // 25)
-        score: Counter[int] = Counter()
+        score: defaultdict[int, float] = defaultdict(float)
         for one, weight in weights.items():
             places = self._places.get(one, ())
             if len(places) <= often:
                 for n in places:
-                    score[n] += weight  # type: ignore[assignment]  # a count of weights
-        return [(held / whole, self._lines[n]) for n, held in score.most_common(NEAREST)]
+                    score[n] += weight
+        best = heapq.nlargest(NEAREST, score.items(), key=itemgetter(1))
+        return [(held / whole, self._lines[n]) for n, held in best]
 
     def having(self, *given: str) -> list[Line]:
         """The newest lines that have all of these words."""
