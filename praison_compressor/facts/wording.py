@@ -12,7 +12,7 @@ NOT_YET = re.compile(
 )
 ORDERS = re.compile(
     r"[\W_]*(?:run|verify|fix|create|write|test|check|confirm|ensure|make|need|complete|continue|"
-    r"investigate|add|update|implement|then|once|if|when)\b",
+    r"investigate|add|update|implement|await|wait|present|ask|tell|offer|report|then|once|if|when)\b",
     re.I,
 )
 EARLIER = re.compile(r"\b(?:initially|first|then|before|previously|earlier|were|was)\b", re.I)

@@ -96,11 +96,13 @@ class _Reader:
                 self._said(passage.source, passage.text, self.lines.shared(passage.text))
         for passage in passages(brief.messages):
             found = self.lines.add(passage.text, passage.source, passage.at)
-            self._said(passage.source, passage.text, found)
-            if passage.call is not None:
-                named = passage.call.arguments
+            call = passage.call
+            is_answer = passage.source == "result" and call and _ASKS_THE_USER.search(call.name)
+            self._said("user" if is_answer else passage.source, passage.text, found)
+            if call is not None:
+                named = call.arguments
                 near = self.lines.shared(named if len(named) < 800 else named[:400] + named[-200:])
-                writes = passage.source == "call" and _WRITES.search(passage.call.name)
+                writes = passage.source == "call" and _WRITES.search(call.name)
                 for name in self.names & near:
                     self.about[name] |= found
                     if writes:
@@ -112,7 +114,7 @@ class _Reader:
         """Keep what the user asked for, and what was before him when he agreed."""
         if source == "user":
             self.asked.append(found)
-            if wording.AGREES.match(text):
+            if wording.AGREES.match(text) or _HAS_AGREED.match(text):
                 self.agreed.append(found | self._last)
         elif source == "assistant":
             self._last = found if "?" in text[-ASKING_CHARS:] else frozenset()
@@ -148,6 +150,8 @@ class _Reader:
         approves = wording.TELLS_APPROVAL.search(text)
         if not approves and not wording.TELLS_REQUEST.search(text):
             return None
+        if said.denied or text.endswith(":") or wording.ORDERS.match(text):
+            return None
         content = said.content - _OF_ASKING
         names = {one for one in content if not one.isalpha()} | code_names(text)
         acts = said.content & _ACTS
@@ -163,34 +167,27 @@ class _Reader:
     # ---------------------------------------------------------- numbers
 
     def number(self, text: str, said: Words) -> Found | None:
-        """A number that no line with the claim's words has, or that code has otherwise."""
+        """A number that the originals do not have, or that a line like the claim has otherwise."""
         if found := self._literal(text):
             return found
-        numbers = [one for one in _VALUE.findall(text) if int(one) > SMALL]
         rest = {one for one in said.content if not one.isdigit()}
-        near = self.lines.nearest(rest)[:60] if numbers else []
-        for one in numbers:
+        for one in (one for one in _VALUE.findall(text) if int(one) > SMALL):
             own = max(
                 (self.lines.cover(rest, at.words) for at in self.lines.having(one)), default=-1
             )
-            score, line = next(
-                (pair for pair in near if one not in pair[1].words and _DIGIT.search(pair[1].text)),
-                (0.0, None),
-            )
-            least = 0.03 if len(rest) > 2 and len(one) < 4 else 0.0
-            is_told = own >= least and (own >= 0.5 * score or len(one) > 2)
-            if is_told:
-                continue
-            if line is not None and score > 0.5 and beside(said.stems, one, line.text):
+            like = (pair for pair in self.lines.nearest(rest)[:60] if one not in pair[1].words)
+            score, line = next(like, (0.0, None))
+            least = 0.5 if own < 0 else max(0.7, 2 * own)
+            if line is not None and score > least and beside(said.stems, one, line.text):
                 return "contradicted", _quoted(line.text), line
-            if len(one) > 2 or not wording.COUNTED.search(text):
-                return "unwitnessed", f"the originals do not have {one} here", None
+            if own < 0 and not wording.COUNTED.search(text):
+                return "unwitnessed", f"the originals do not have {one}", None
         return None
 
     def _literal(self, text: str) -> Found | None:
         for span in CODE.findall(text):
             parts = sorted(re.split(r"\d+", span), key=len)
-            if len(parts) < 2 or len(parts[-1]) < 4 or self.lines.has(span):
+            if len(parts) < 2 or len(parts[-1]) < 4 or _PLACE.search(span) or self.lines.has(span):
                 continue
             line = self.lines.find(parts[-1], re.compile(re.sub(r"\d+", r"\\d+", re.escape(span))))
             if line is not None:
@@ -275,15 +272,20 @@ class _Reader:
         changes = [row for row in rows if row.changes]
         if changes and all(row.status in BAD for row in changes):
             return "contradicted", _told(changes[-1]), changes[-1]
-        if rows and not changes:
+        if rows and not changes and not self._told_before(name):
             return "unwitnessed", f"no call changed {name}", None
         return None
+
+    def _told_before(self, name: str) -> bool:
+        """Whether an earlier summary speaks of it."""
+        return any(line.source == "summary" for line in self.lines.having(name))
 
     def _idle(self, text: str, said: Words, verb: str) -> Found | None:
         """Nothing that was done or said since fits it."""
         if verb in wording.CHANGED:
             named = code_names(text)
-            known = not named or named & self.touched
+            known = not (named and self.touched) or bool(named & self.touched)
+            known = known or any(map(self._told_before, named))
             return None if known else ("unwitnessed", "no call changed it", None)
         if any(stem(verb) in map(stem, words(row.text)) for row in self.facts.attempts):
             return None
@@ -354,7 +356,8 @@ class _Reader:
 
 
 def _base(path: str) -> str:
-    return path.rpartition("/")[2].casefold()
+    """A file's name as `words` has it: the last of its parts."""
+    return (words(path) or [""])[-1]
 
 
 def _names(row: Attempt) -> set[str]:
@@ -388,9 +391,14 @@ _LABEL = "asks teps tep ptions ption about around Phase".split()
 """Ends of words with which a number is a name, or no more than about right."""
 _VALUE = re.compile(
     rf"(?<![\w.#/~≈:-]){''.join(f'(?<!{word} )' for word in _LABEL)}(?<!\d[,.])"
-    r"\d{1,9}(?![\w]|[.,:]\d|\. [a-z])"
+    r"\d{1,9}(?![\w]|[.,:–-]\d|\. [a-z])"
 )
 _DIGIT = re.compile(r"\d")
 _QUOTE = re.compile(r"[\"“]([^\"“”]{12,})[\"”]")
 _CLAUSE = re.compile(r"[,;]\s|\s[-–—]\s|\bbut\b")
+_PLACE = re.compile(r"\.\w+:\d")
+"""A line of a file: another place in it is no contradiction."""
+_ASKS_THE_USER = re.compile(r"ask|question|plan_?mode|confirm|follow_?up", re.I)
+"""Tools whose results are the user's own answers."""
+_HAS_AGREED = re.compile(r"\W*(?:the )?user (?:has )?(?:approved|agreed|confirmed|accepted)", re.I)
 _WRITES = re.compile(r"edit|write|patch|replace|create|insert|update", re.I)
