@@ -172,13 +172,15 @@ class _Reader:
             return found
         rest = {one for one in said.content if not one.isdigit()}
         for one in (one for one in _VALUE.findall(text) if int(one) > SMALL):
-            own = max(
-                (self.lines.cover(rest, at.words) for at in self.lines.having(one)), default=-1
+            having = self.lines.having(one)
+            own = max((self.lines.cover(rest, at.words) for at in having), default=-1.0)
+            score, line = next(
+                (pair for pair in self.lines.nearest(rest)[:60] if one not in pair[1].words),
+                (0.0, None),
             )
-            like = (pair for pair in self.lines.nearest(rest)[:60] if one not in pair[1].words)
-            score, line = next(like, (0.0, None))
-            least = 0.5 if own < 0 else max(0.7, 2 * own)
-            if line is not None and score > least and beside(said.stems, one, line.text):
+            near = said.near(one)
+            is_other = line is not None and not any(near & at.words for at in having)
+            if line and is_other and score > max(0.5, 2 * own) and beside(near, line.text):
                 return "contradicted", _quoted(line.text), line
             if own < 0 and not wording.COUNTED.search(text):
                 return "unwitnessed", f"the originals do not have {one}", None
@@ -390,7 +392,7 @@ _DENYING = frozenset(map(stem, wording.DENIES))
 _LABEL = "asks teps tep ptions ption about around Phase".split()
 """Ends of words with which a number is a name, or no more than about right."""
 _VALUE = re.compile(
-    rf"(?<![\w.#/~≈:-]){''.join(f'(?<!{word} )' for word in _LABEL)}(?<!\d[,.])"
+    rf"(?<![\w.#/~≈:-]){''.join(f'(?<!{word} )' for word in _LABEL)}(?<!\d[,.])(?<!` )(?<!` \()"
     r"\d{1,9}(?![\w]|[.,:–-]\d|\. [a-z])"
 )
 _DIGIT = re.compile(r"\d")
