@@ -395,7 +395,6 @@ _VALUE = re.compile(
     rf"(?<![\w.#/~≈:-]){''.join(f'(?<!{word} )' for word in _LABEL)}(?<!\d[,.])(?<!` )(?<!` \()"
     r"\d{1,9}(?![\w]|[.,:–-]\d|\. [a-z])"
 )
-_DIGIT = re.compile(r"\d")
 _QUOTE = re.compile(r"[\"“]([^\"“”]{12,})[\"”]")
 _CLAUSE = re.compile(r"[,;]\s|\s[-–—]\s|\bbut\b")
 _PLACE = re.compile(r"\.\w+:\d")
