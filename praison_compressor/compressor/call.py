@@ -8,9 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
 from ..config import CompressorConfig, whole
+from ..facts import GENERAL, Domain, Rule, rules_in
 from ..ledger.segments import Session
 from ..messages import Message, Transcript, as_list, read
 from ..messages.digests import MessageCache, Originals, Seen
+from ..messages.forks import lazy
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from ..view.budget import Budget
@@ -121,6 +123,12 @@ class Look:
     """What results would say that may be masked, by index; empty until somebody asks."""
     dropped: frozenset[int] = frozenset()
     """Places in the list as it came of messages that the archive had no room for."""
+    domain: Domain = GENERAL
+
+    @lazy
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules of the transcript: masks and every text that is written ask for them."""
+        return rules_in(self.layout.transcript.messages, domain=self.domain)
 
     @property
     def key(self) -> tuple[str, str]:

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from ..errors import LedgerError
 from ..facts import Domain
-from ..facts.rules import binding
 from ..ledger.segments import DROPPED, Entry, Outline, Segment, Session, Store, in_force
 from ..messages import Message, digest
 from ..messages.digests import MessageCache, Seen
@@ -68,7 +67,7 @@ class Projector:
             call.budget.head,
             kept_steps(transcript.messages, transcript.steps, call.config),
         )
-        return Look(session, reading, layout)
+        return Look(session, reading, layout, domain=Domain.of(call.config))
 
     def plan(self, call: CompressCall, look: Look) -> Plan | None:
         """What to do about it; None while it fits, or nothing would be gained.
@@ -174,8 +173,7 @@ class Projector:
         found = dict(zip(found, self._stored(call, list(found.values())), strict=True))
         if names is None:
             # One line would hide what binds: it goes with a summary, which tells it verbatim.
-            texts = binding(layout.transcript.messages, Domain.of(call.config))
-            bind = {passage.at for passage, _ in texts if passage.source == "result"}
+            bind = {rule.since for rule in look.rules}
             found = {index: line for index, line in found.items() if index not in bind}
             look.lines.update(found)
         return found

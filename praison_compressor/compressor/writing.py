@@ -12,7 +12,7 @@ from typing import Literal
 
 from ..config import CompressorConfig, Event, Hook
 from ..errors import SummaryError
-from ..facts import Domain, Rule, rules_in
+from ..facts import Domain, Rule
 from ..facts.passages import passages
 from ..ledger.segments import Usage
 from ..messages import Message
@@ -262,7 +262,7 @@ def _rule_lists(call: CompressCall, look: Look, plan: Plan, names: Sequence[str]
     """The rules that each text carries: the last with room for them all that the view leaves out
     up to its end, so that they stand together; one behind it those of its own stretch."""
     messages = look.layout.transcript.messages
-    found = rules_in(messages, domain=Domain.of(call.config))
+    found = look.rules
     large = [job for job in plan.jobs if job.room >= 2 * SMALLEST_SUMMARY] or [*plan.jobs]
     carrier = max(large, key=lambda job: job.end, default=None)
     references = _all_references(look, plan, names) if call.config.recall else {}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from operator import itemgetter
 from typing import NamedTuple
 
 from .identifiers import Classifier
@@ -191,6 +193,17 @@ class Words:
             if word in DENIES:
                 self.denied.update([one for one in self.stems[n + 1 :] if one not in STOP][:2])
 
+    def near(self, number: str) -> set[str]:
+        """The words on either side of a number that say what it is of."""
+        told = [one for one in self.stems if one not in STOP]
+        at_number = (at for at, one in enumerate(told) if one == number)
+        found = {one for at in at_number for one in told[max(0, at - NEAR) : at + NEAR + 1]}
+        return {one for one in found if not one.isdigit()}
+
+
+NEAR = 2
+"""Words on either side of a number that may say what it is of."""
+
 
 _FILENAME = re.compile(r"[\w-][\w.-]*\.[a-z][a-z0-9]{0,6}")
 CODE = re.compile(r"`([^`\n]{3,120})`")
@@ -210,23 +223,11 @@ def names_in(text: str) -> set[str]:
 _NAME = re.compile(r"\b(?:[a-z]+[A-Z]\w+|[A-Z]\w*[a-z][A-Z]\w*|[a-z]\w*_\w+)\b(?!\.[a-z])")
 
 
-def beside(mine: Sequence[str], number: str, line: str) -> bool:
-    """Whether the line has another number at the same word."""
-    theirs = [stem(word) for word in words(line)]
-    steps = (at + step for at, one in enumerate(mine) if one == number for step in (-1, 1))
-    near = {mine[at] for at in steps if 0 <= at < len(mine)} - STOP
+def beside(near: Set[str], line: str) -> bool:
+    """Whether the line has a number at one of these words."""
+    theirs = [one for one in map(stem, words(line)) if one not in STOP]
     at_number = (at for at, one in enumerate(theirs) if one.isdigit())
-    return any(near & set(theirs[max(0, at - 1) : at + 2]) for at in at_number)
-
-
-def listed(text: str, number: str) -> int:
-    """How many names the claim lists behind a number, as in "3 files (a.py, b.py, c.py)", or 0."""
-    found = re.search(rf"(?<!\w){number} [^(),;:]{{3,40}}(?:\(([^()]+)\)|: ([^.;]+)$)", text)
-    items = re.split(r", (?:and )?", found[1] or found[2]) if found else []
-    is_list = len(items) > 1 and not any(
-        item[:1].isdigit() or len(item.split()) > 2 for item in items
-    )
-    return len(items) if is_list else 0
+    return any(near & set(theirs[max(0, at - NEAR) : at + NEAR + 1]) for at in at_number)
 
 
 def _is_filler(word: str) -> bool:
@@ -336,13 +337,14 @@ class Lines:
         weights = {one: self.weight(one) for one in given}
         whole = sum(weights.values()) or 1.0
         often = max(60, len(self._lines) // 25)
-        score: Counter[int] = Counter()
+        score: defaultdict[int, float] = defaultdict(float)
         for one, weight in weights.items():
             places = self._places.get(one, ())
             if len(places) <= often:
                 for n in places:
-                    score[n] += weight  # type: ignore[assignment]  # a count of weights
-        return [(held / whole, self._lines[n]) for n, held in score.most_common(NEAREST)]
+                    score[n] += weight
+        best = heapq.nlargest(NEAREST, score.items(), key=itemgetter(1))
+        return [(held / whole, self._lines[n]) for n, held in best]
 
     def having(self, *given: str) -> list[Line]:
         """The newest lines that have all of these words."""

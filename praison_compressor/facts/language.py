@@ -57,6 +57,14 @@ _ACTS = (
     r"call|upgrade)"
 )
 
+_CONSENT = r"(?:approval|permission|consent|confirmation|sign-?off|go-?ahead|green light)"
+_ME = r"(?:me|us|the (?:user|customer|team|client|owner))"
+_RULES = (
+    r"(?:rules?|requirements?|restrictions?|constraints?|bans?|limits?|policy|freeze|"
+    r"preferences?|instructions?)"
+)
+_FINE = r"(?:ok|okay|fine|alright|allowed|permitted)"
+
 NO_RULE = re.compile(
     r"\b(?:you|it|this|that|there|he|she|they|which|i|we) must (?:have (?:been|had|got|gone|"
     r"\w+ed)\b|be (?:kidding|joking|mad|crazy|wrong|an? |some|because|missing|nice|hard|tired|"
@@ -87,100 +95,76 @@ REPORTED = re.compile(
 )
 """Words that hand on what another says, in quotation marks."""
 ASKS_FIRST = any_of(
-    r"without (?:asking|checking|telling|consulting|confirming|(?:my|our|his|her|their|the|an?|"
-    r"any|first|explicit|prior|written|user|customer|human)\b.{0,30}(?:ok|okay|approv\w+|"
-    r"permission|consent|confirmation|sign-?off|go-?ahead|review|say-?so|asking|checking)|"
-    r"approval|permission|consent|confirmation)",
-    r"get (?:my|our) (?:ok|okay)|(?:wait for|get|needs?|requires?|obtain|seek|ask for|await|"
-    r"with(?:out)?|after) (?:\w+ ){0,3}(?:approval|permission|consent|confirmation|sign-?off|"
-    r"go-?ahead|green light)",
-    r"(?:ask|check with|confirm with|consult|tell|inform|notify|warn|alert|ping|show|"
-    r"clear it with) (?:me|us|the (?:user|customer|team|client|owner)|"
-    r"(?-i:[A-Z])\w+)\b.{0,80}\b(?:before|first|prior to|if (?:you|anything|something|in doubt)|"
-    r"when in doubt|beforehand)",
-    r"before .{2,80}\b(?:ask|check with|consult|confirm with|confirm it with|tell|get my|"
-    r"get an?) ?(?:me|us|the (?:user|customer|team)|ok|okay|approval)?",
-    r"let me (?:know|review|see|approve|check|confirm|look)\b.{0,60}\b(?:before|first)",
-    r"(?:hold off|wait)\b.{0,60} (?:until|till) (?:I|we)\b|until (?:I|we) (?:say|confirm|approve|"
-    r"give|ok|okay|agree)|(?:if|when) (?:in doubt|unsure|you['’]?re (?:unsure|not sure)|"
-    r"anything is unclear),? (?:please |always )?ask|approve \w+ .{2,40} myself|goes? through me|"
-    r"run (?:it|this|that|them|everything|\w+ \w+) (?:by|past) me|unless I (?:say|tell|ask|"
-    r"approve|explicitly|confirm|agree)|(?:always|please) ask (?:me|first|before)|ask (?:first|"
-    r"before)",
-    r"only (?:after|with|if|when|once) (?:I|my|we|our|the (?:user|customer))\b.{0,40}",
-    r"frag(?:e|en Sie)? (?:\w+ )?(?:mich|uns|erst|vorher|zuerst)|ohne (?:meine?|unsere?|"
-    r"vorherige|ausdrückliche|Rück\w+|zu fragen|Zustimmung|Erlaubnis|Freigabe|"
-    r"mich zu fragen)\b.{0,30}|(?:meine|unsere) (?:Freigabe|Zustimmung|Erlaubnis|Bestätigung)|"
-    r"nach Rücksprache|vorher (?:\w+ )?(?:fragen|bestätigen|abklären|nachfragen)",
-    r"demande[zr]?(?:-| )?(?:moi|mon|ma|nous|toujours|d'abord)|sans (?:me demander|mon accord|"
-    r"mon autorisation|ma permission|me consulter|me prévenir|demander|validation)|(?:mon|"
-    r"notre) (?:accord|approbation|autorisation|feu vert)|consulte[zr]?-moi",
-    r"pregúnta(?:me|nos)|consúlta(?:me|nos)|pídeme|pregunta(?:r)? (?:antes|primero)|"
-    r"sin (?:preguntar(?:me)?|consultar(?:me)?|mi (?:permiso|aprobación|consentimiento|"
-    r"autorización|confirmación))|mi (?:aprobación|visto bueno|confirmación|permiso)|"
-    r"pergunte(?:-me)?|sem (?:me )?(?:perguntar|consultar)|(?:sem )?(?:a )?minha (?:permissão|"
-    r"aprovação|autorização|confirmação)|confirme comigo",
-    other="先(?:问|询问|征求|跟我|和我|经)|未经|问我|(?:我|用户|客户)(?:的)?(?:同意|批准|确认|"
-    "许可)|征得|(?:先に|事前に|まず|必ず)(?:私に)?(?:聞|尋|相談|確認)|前に.{0,6}(?:確認|聞|相談)|"
-    "許可(?:なく|なし|を得|を取)|承認(?:なし|を得|なく)|私に(?:聞|確認|相談)|無断で|確認を取",
+    rf"without (?:asking|checking|telling|consulting|confirming)|(?:wait for|get|needs?|requires?|"
+    rf"ask for|with(?:out)?|after) (?:(?:[\w'’]+ ){{0,4}}{_CONSENT}|(?:my|our) ok(?:ay)?)",
+    rf"(?:ask|check with|confirm with|consult|tell|inform|notify|warn|show) (?:{_ME}|"
+    r"(?-i:[A-Z])\w+)\b.{0,80}\b(?:before|first|prior to|if you|in doubt|beforehand)",
+    r"before .{2,80}\b(?:ask|check with|consult|confirm (?:it )?with|tell|get (?:my|an?))",
+    r"let me (?:know|review|see|approve|check|confirm)\b.{0,60}\b(?:before|first)|(?:hold off|"
+    r"wait)\b.{0,60} (?:until|till) (?:I|we)\b|(?:until|unless) (?:I|we) (?:say|tell|ask|confirm|"
+    r"approve|give|ok|okay|agree|explicitly)|(?:in doubt|unsure|not sure|is unclear),? (?:please |"
+    r"always )?ask|(?:always|please) ask me|ask (?:first|before)|goes? through me|"
+    r"run .{2,30} (?:by|past) me|only (?:after|with|if|when|once) (?:I|my|we|our|the (?:user|"
+    r"customer))\b.{0,40}",
+    r"frag(?:e|en Sie)? (?:\w+ )?(?:mich|uns|erst|vorher|zuerst)|ohne (?:\w+ ){0,2}(?:zu fragen|"
+    r"Rück\w+|Zustimmung|Erlaubnis|Freigabe)|(?:meine|unsere) (?:Freigabe|Zustimmung|Erlaubnis|"
+    r"Bestätigung)|nach Rücksprache|vorher (?:\w+ )?(?:fragen|bestätigen|nachfragen)",
+    r"demande[zr]?(?:-| )?(?:moi|mon|ma|nous|d'abord)|sans (?:me (?:demander|consulter|prévenir)|"
+    r"demander|validation)|(?:mon|ma|notre) (?:accord|autorisation|permission|feu vert)|"
+    r"consulte[zr]?-moi",
+    r"(?:pregúnta|consúlta|píde)(?:me|nos)|sin (?:preguntar|consultar)(?:me)?|mi (?:permiso|"
+    r"aprobación|autorización|confirmación|visto bueno)|pergunte(?:-me)?|sem (?:me )?(?:perguntar|"
+    r"consultar)|minha (?:permissão|aprovação|autorização|confirmação)|confirme comigo",
+    other="先(?:问|询问|征求|跟我|和我|经)|未经|问我|(?:我|用户|客户)的?(?:同意|批准|确认|许可)|"
+    "征得|(?:先に|事前に|まず|必ず)(?:私に)?(?:聞|尋|相談|確認)|前に.{0,6}(?:確認|聞|相談)|"
+    "(?:許可|承認)(?:なく|なし|を)|私に(?:聞|確認|相談)|無断で",
 )
 APPROVES = any_of(
-    rf"you (?:may|can|are (?:allowed|free|authori[sz]ed|permitted) to|'re (?:allowed|free|"
-    rf"authori[sz]ed) to|have (?:my|our) (?:permission|approval|ok|okay|consent) to)(?: also|"
-    rf" now| just| safely| again| go ahead and)* {_ACTS}\b.*",
-    rf"(?:feel free to|go ahead and|I(?:['’]m| am) (?:fine|ok|okay|happy) with (?:you|the|"
-    rf"merging|deleting|using)|i (?:approve|allow|authori[sz]e|permit)|approved|permission (?:to|"
-    rf"granted)|(?:it is|it's|that's|is) (?:ok|okay|fine|alright|allowed)(?: now)? (?:to|if you|"
-    rf"for you to) (?:\w+ )?{_ACTS})\b.+",
+    r"you (?:may|can|(?:are |'re )(?:allowed|free|authori[sz]ed|permitted) to|have (?:my|our) "
+    r"(?:permission|approval|ok|okay|consent) to)(?: also| now| just| safely| again| go ahead and)*"
+    rf" {_ACTS}\b.*",
+    r"(?:feel free to|go ahead and|I(?:['’]m| am) (?:fine|ok|okay|happy) with|i (?:approve|allow|"
+    r"authori[sz]e|permit)|approved|permission (?:to|granted)|(?:it is|it's|that's|is) (?:ok|okay|"
+    rf"fine|alright|allowed)(?: now)? (?:to|if you|for you to) (?:\w+ )?{_ACTS})\b.+",
     r"(?:du darfst|Sie dürfen|ihr dürft)(?! (?:nicht|nie|kein))|ich (?:erlaube|genehmige)|"
     r"(?:du kannst|Sie können) .{2,60}(?:löschen|pushen|mergen|überschreiben|stornieren|ändern|"
-    r"senden|ausführen)",
-    r"(?:tu peux|vous pouvez|tu as le droit de|je t'autorise|je vous autorise) (?:\w+ "
-    r")?(?:supprimer|effacer|pousser|fusionner|modifier|envoyer|rembourser|annuler|écraser|à).*",
-    r"(?:puedes|puede usted|podéis|te autorizo a|tienes permiso para|você pode|"
-    r"pode) (?:\w+ )?(?:borrar|eliminar|subir|fusionar|modificar|cambiar|enviar|cancelar|"
-    r"reembolsar|apagar|excluir|alterar|mudar).*",
-    other="(?<!不)可以(?:删除|推送|合并|覆盖|部署|修改|取消|退款|发送)|允许你|准许|批准你|授权你|"
-    "(?:削除|変更|送信|上書き|マージ|プッシュ|デプロイ|キャンセル|返金)しても(?:いい|よい|構)|"
-    "許可します|承認します",
+    r"senden)",
+    r"(?:tu peux|vous pouvez|je t'autorise|je vous autorise) (?:\w+ )?(?:supprimer|effacer|pousser|"
+    r"fusionner|modifier|envoyer|rembourser|annuler|à).*",
+    r"(?:puedes|puede usted|te autorizo a|você pode|pode) (?:\w+ )?(?:borrar|eliminar|subir|"
+    r"fusionar|modificar|cambiar|enviar|cancelar|reembolsar|apagar|excluir|alterar|mudar).*",
+    other="(?<!不)可以(?:删除|推送|合并|覆盖|部署|修改|取消|退款|发送)|允许你|批准你|授权你|"
+    "しても(?:いい|よい|構)|許可します|承認します",
 )
 FORBIDS = any_of(
-    rf"{_TOLD}(?:must ?n[o']t|must ?nt|shall not|should ?n[o']t|may not)(?! (?:have|be (?:hard|"
-    rf"too))\b)|"
-    r"you can(?:no|')t|must never|may never|should never|can never be|(?:is|are|"
-    r"be) (?:strictly )?(?:forbidden|prohibited|not allowed|not permitted|off[- ]limits|"
-    r"read-only|out of bounds|taboo|disallowed|banned|frozen|confidential)|hands off|(?:nobody|"
-    r"no one) (?:\w+ ){0,4}(?:may|can|should|must)|nothing (?:may|can|should|must|gets?|will|"
-    r"goes|leaves)|(?:make|do) no changes|under no (?:circumstances?|conditions?)|at no time|"
-    r"on no account|not allowed to|leave .{2,60} (?:alone|as is|untouched|unchanged|as it is|"
-    r"as they are)|(?:keep|stay) (?:away from|out of|off)",
-    r"(?:^keine? \w+|nie|niemals|keinesfalls|auf keinen Fall|unter keinen Umständen)|(?:darf|"
-    r"darfst|dürfen|soll|sollst|sollen|sollte|sollten) (?:\w+ ){0,6}?(?:nicht|nie|niemals|"
-    r"keine?\w*)|verboten|untersagt|vermeide\w*|bitte (?:\w+ ){0,5}(?:nicht|keine?\w*)|"
-    r"Finger weg|Finger von",
-    r"jamais|interdit\w*|il ne faut (?:pas|jamais)|n[e'] ?(?:doit|doivent|dois|devez|peut|"
-    r"peuvent|peux) (?:pas|jamais|plus)|évite[rz]?|ne surtout pas|défense de",
+    rf"{_TOLD}(?:must ?n[o']t|shall not|should ?n[o']t|may not)(?! (?:have|be (?:hard|too))\b)|"
+    r"you can(?:no|')t|(?:must|may|should) never|(?:is|are|be) (?:strictly )?(?:forbidden|"
+    r"prohibited|not allowed|not permitted|off[- ]limits|read-only|out of bounds|frozen|"
+    r"confidential)|hands off|(?:nobody|no one) (?:\w+ ){0,4}(?:may|can|should|must)|"
+    r"nothing (?:may|can|should|must|gets?|will|goes|leaves)|(?:make|do) no changes|"
+    r"under no circumstances|at no time|not allowed to|leave .{2,60} (?:alone|as (?:it )?is|"
+    r"as they are|untouched|unchanged)|(?:keep|stay) (?:away from|out of|off)",
+    r"^keine? \w+|nie|niemals|keinesfalls|auf keinen Fall|(?:darf|darfst|dürfen|soll|sollst|"
+    r"sollten?) (?:\w+ ){0,6}?(?:nicht|nie|niemals|keine?\w*)|verboten|untersagt|vermeide\w*|"
+    r"bitte (?:\w+ ){0,5}(?:nicht|keine?\w*)|Finger weg",
+    r"jamais|interdit\w*|il ne faut pas|n[e'] ?(?:doi\w+|devez|peu\w+) (?:pas|plus)|évite[rz]?",
     r"nunca|jamás|prohibid[oa]s?|evit[ae]r?|no (?:se )?(?:debe[ns]?|puede[ns]?|permite\w*)|"
-    r"bajo ningún concepto|proibid[oa]s?|não (?:se )?(?:deve[mn]?|pode[mn]?)|em hipótese alguma|"
-    r"jamais",
-    other=_OPENS
-    + r"(?:never(?! mind) "
-    + _PAST
-    + r"|(?:do not|don['’]?t|dont),? (?!forget|hesitate|get me|have (?:my|the|any|an?)\b|need\b|"
-    r"want\b|like\b|see\b)|avoid |refrain from |(?:stop|quit) \w+ing\b|exclude |no (?!more|less|"
-    r"fewer|later|errors?|results?|output|response|answers?|changes?|differences?|effect|"
-    r"reasons?|signs?|news|match|success|such|good|issues?|"
-    r"tests?)(?=\w{3,})(?![^,.;]{0,60}\b(?:is|are|was|were|has|have|needed|required|necessary|"
-    r"found)\b(?! (?:allowed|permitted))))|(?:^|[,;:]\s*|\bbitte )(?!das|es|ich|er|wir|die|der|"
-    r"hier|leider|warum|noch|aber|ihr|man|ist|sind|kann|geht)\w{3,}(?:e|t|n Sie|"
-    r"en) (?:[^.,]{2,60} )?(?:nicht|keine?\w{0,2})\b(?! mehr)|(?:^|[,;:]\s*|\bplaît,? )n(?:e |"
-    r"['’])\w+ (?:[^.,]{0,40})?(?:pas|rien|aucun\w*)\b|(?:^|[,;:]\s*|\bfavor,? )(?=.*\b(?:el|"
-    r"l[ao]s?|una?|unos|unas|de|en|con|sin|mi|tus?|su|que|al|del|por|para|me|"
-    r"te)\b)no (?:l[aoe]s? |me |te |se )?\w{2,}(?:es|as|e|a|en|an|áis|éis)\b(?= )|(?:^|[,;:]\s*|"
-    r"\bfavor,? )não (?:\w{2,}(?:e|a|em|am))\b|不要|禁止|不得|严禁|切勿|请勿|不可以?|绝不|永远不|"
-    r"不准|不许|(?:你|都|也|就)?不能(?!用|运行|登录)|(?<![特区分个性级类])别(?!的|人)|ないで|"
-    r"て(?:は)?(?:いけ|なら|だめ)|絶対に.{1,30}ない|決して|(?:する|触る|使う|変える)な(?:[。!！]|"
-    r"$)|避けて",
+    r"proibid[oa]s?|não (?:se )?(?:deve[mn]?|pode[mn]?)",
+    other=_OPENS + rf"(?:never(?! mind) {_PAST}"
+    r"|(?:do not|don['’]?t),? (?!forget|hesitate|get me|have (?:my|the|any|an?)\b|need\b|want\b|"
+    r"like\b|see\b)|avoid |refrain from |(?:stop|quit) \w+ing\b|exclude |no (?!more|less|fewer|"
+    r"later|errors?|results?|output|response|answers?|changes?|effect|match|success|such|good|"
+    r"issues?|tests?)(?=\w{3,})(?![^,.;]{0,60}\b(?:is|are|was|were|has|have|needed|required|"
+    r"necessary|found)\b(?! (?:allowed|permitted))))"
+    # An order that ends in its "not", as German, French and Spanish have them.
+    r"|(?:^|[,;:]\s*|\bbitte )(?!das|es|ich|er|wir|die|der|hier|leider|warum|noch|aber|man|ist|"
+    r"sind|kann|geht)\w{3,}(?:e|t|n Sie|en) (?:[^.,]{2,60} )?(?:nicht|keine?\w{0,2})\b(?! mehr)|"
+    r"(?:^|[,;:]\s*)n(?:e |['’])\w+ (?:[^.,]{0,40})?(?:pas|rien|aucun\w*)\b|(?:^|[,;:]\s*|"
+    r"\bfavor,? )(?=.*\b(?:el|l[ao]s?|una?s?|de|en|con|que|por|para|me|te)\b)no (?:l[aoe]s? |me |"
+    r"te |se )?\w{2,}(?:es|as|e|a|en|an|áis|éis)\b(?= )|(?:^|[,;:]\s*|\bfavor,? )não \w{2,}(?:e|a|"
+    r"em|am)\b|不要|禁止|不得|严禁|切勿|请勿|不可以?|绝不|永远不|不准|不许|不能(?!用|运行|登录)|"
+    r"(?<![特区分个性级类])别(?!的|人)|ないで|て(?:は)?(?:いけ|なら|だめ)|絶対に.{1,30}ない|決して|"
+    r"(?:する|触る|使う|変える)な(?:[。!！]|$)|避けて",
 )
 PREFERS = any_of(
     r"I(?:['’]?d| would| do)? (?:\w+ly |much |still )?(?:prefer|rather(?! \w+ed)|favou?r)\b.*|"
@@ -188,51 +172,47 @@ PREFERS = any_of(
     r"like|need)\b.+|I (?:only|always) (?:want|need)|I (?:hate|love|dislike|enjoy|"
     r"can['’]?t stand) (?!it\b|this\b|that\b|how\b|the\b|to say)\w+|I (?:don['’]?t|do not|only|"
     r"never) (?:eat|drink|fly|smoke|drive|travel|buy)|refer to me|I want (?:you to (?:always|"
-    r"never|not|only|keep)|all|every|your|answers|replies|no )|I(?:['’]d|"
-    r" would)? like (?:answers|replies|short|brief|concise|you to (?:always|never|not|keep|only)|"
-    r"it when)",
+    r"never|not|only|keep)|all|every|your|answers|replies|no )|I(?:['’]d| would)? like (?:answers|"
+    r"replies|short|brief|concise|you to (?:always|never|not|keep|only)|it when)",
     r"(?:keep|make) (?:your |the |all |my )?(?:answers?|repl(?:y|ies)|responses?|summar(?:y|ies)|"
     r"e?mails?|messages?|explanations?|texts?|it|them|things) (?:\w+ )?(?:short|brief|concise|"
     r"simple|formal|polite|under|below|to|within|friendly|plain)\b.*|call me [A-Z]\w+|address me",
     r"ich (?:bevorzuge|mag (?:keine|lieber)|möchte (?:keine?|lieber|nur|immer)|hätte (?:gerne?|"
-    r"lieber)|will (?:keine?|nur|immer))|am liebsten|bevorzugt|nenn(?:e|en Sie)? mich|"
-    r"fasse? dich kurz|duze mich|sieze mich",
+    r"lieber)|will (?:keine?|nur|immer))|am liebsten|nenn(?:e|en Sie)? mich|fasse? dich kurz|"
+    r"(?:duze|sieze) mich",
     r"je préfère|je (?:ne )?veux (?:pas|que|uniquement)|de préférence|appelle[zr]?-moi|"
-    r"tutoie-moi|vouvoie-moi|j'aime mieux",
-    r"prefiero|preferimos|no quiero|me gusta más|preferiblemente|llámame|tutéame|prefiro|"
-    r"preferimos|não quero|de preferência|me chame|chame-me",
+    r"(?:tutoie|vouvoie)-moi",
+    r"prefiero|preferimos|no quiero|me gusta más|llámame|tutéame|prefiro|não quero|me chame",
     other=_OPENS
     + r"(?:(?:answer|reply|respond|speak|talk)(?: [\w']+)?(?: [\w']+)? (?:in|with|briefly|"
-    r"formally|as if) |write (?:[\w-]+ ){0,4}in (?:the |a |an )?(?:imperative|plain|formal|"
-    r"active|past|present|first|third|british|american|german|english|french|spanish|italian|"
-    r"portuguese|chinese|japanese|markdown|bullet|lower|upper|simple|short)\b|be (?:brief|"
-    r"concise|polite|formal|terse|friendly|precise|short|kind|patient|informal)\b)|(?:^|"
-    r"\bbitte )(?:antworte|schreibe?|sprich|réponds|répondez|écris|responde|contesta|escribe|"
-    r"responda|escreva)\w*(?:[ -](?:mir|moi|me))? (?:\w+ )?(?:auf|in|mit|kurz|en|em|avec|con|"
-    r"com)\b|我(?:更)?(?:喜欢|偏好|希望)|我不(?:想|要)|请用.{1,12}(?:回答|回复|写)|叫我|尽量|"
-    r"(?:が|ほうが)(?:いい|好き|望ましい)|してほしい|なるべく|好み|語で(?:答|返|書|お願い)|"
-    r"と呼んで",
+    r"formally|as if) |write (?:[\w-]+ ){0,4}in (?:the |a |an )?(?:imperative|plain|formal|active|"
+    r"past|present|first|third|british|american|german|english|french|spanish|portuguese|chinese|"
+    r"japanese|markdown|bullet|simple|short)\b|be (?:brief|concise|polite|formal|terse|friendly|"
+    r"precise|short|kind|patient|informal)\b)|(?:^|\bbitte )(?:antworte|schreibe?|sprich|réponds|"
+    r"répondez|écris|responde|contesta|escribe|responda|escreva)\w*(?:[ -](?:mir|moi|me))? "
+    r"(?:\w+ )?(?:auf|in|mit|kurz|en|em|avec|con|com)\b|我(?:更)?(?:喜欢|偏好|希望)|我不(?:想|要)|"
+    r"请用.{1,12}(?:回答|回复|写)|叫我|尽量|(?:が|ほうが)(?:いい|好き|望ましい)|してほしい|なるべく|"
+    r"語で(?:答|返|書|お願い)|と呼んで",
 )
 REQUIRES = any_of(
     rf"{_TOLD}must(?! see| try)|{_TOLD}shall(?! we| I)|should (?:always|only)"
-    r"|(?:all|every|each|any) (?:\w+ ){1,4}should|you should(?! have \w+e[dn]\b| see\b)|"
-    r"you (?:have|need) to (?:\w+ ){1,4}(?:every|each|all|any|always)|it['’]?s (?:very "
-    r")?important (?:that|to)|stay (?:within|under|inside|below)|prefer \w+ over|(?:is|"
-    r"are) (?:required|mandatory|obligatory)|required to|make sure|ensure|be sure to|remember to|"
-    r"don['’]?t forget to|take care to|see to it|be careful (?:to|not)|stick (?:to|with)|"
-    r"from now on|going forward|henceforth|for the rest of|every time|each time|at all times|"
+    r"|(?:all|every|each|any) (?:\w+ ){1,4}(?:should|needs?|requires?)|you should(?! have \w+e[dn]"
+    r"\b| see\b)|you (?:have|need) to (?:\w+ ){1,4}(?:every|each|all|any|always)|"
+    r"it['’]?s (?:very )?important (?:that|to)|stay (?:within|under|inside|below)|prefer \w+ over|"
+    r"(?:is|are) (?:required|mandatory|obligatory)|required to|make sure|ensure|be sure to|"
+    r"(?:don['’]?t forget|remember|take care) to|see to it|be careful (?:to|not)|stick (?:to|with)|"
+    r"from now on|going forward|henceforth|for the rest of|(?:every|each) time|at all times|"
     r"as a rule|without exception|nothing (?:else|but)|(?:may|can|must|should|shall) only|"
     r"use only|only use|only ever|at (?:most|least) (?:\d|one|two|three)|no (?:more|later|fewer|"
     r"less) than|the rule is|house rule|(?:before|after) (?:every|each|any) \w+|(?:it|the|each|"
-    r"every|all|our) (?:\w+ ){0,3}(?:needs?|has|have) to|(?:each|every|any|"
-    r"all) (?:\w+ ){1,4}(?:needs?|requires?)",
+    r"every|all|our) (?:\w+ ){0,3}(?:needs?|has|have) to",
     r"stets|muss|müssen|musst|unbedingt|ab (?:jetzt|sofort)|künftig|in Zukunft|nur noch|"
     r"achte darauf|stell(?:e|en Sie)? sicher|jedes Mal|(?:vor|nach) jede[mr]|ausschließlich|immer",
     r"toujours|il faut|doi(?:t|vent|s)|devez|veille[rz]? à|assure[rz]?[- ]|désormais|dorénavant|"
-    r"à partir de maintenant|uniquement|impérativement|obligatoire\w*|chaque fois",
-    r"siempre|debe[ns]?|tiene[ns]? que|hay que|asegúr[ae]\w+|(?:a partir|"
-    r"de) (?:de )?ahora(?: en adelante)?|únicamente|obligatori[oa]|cada vez|sempre|deve[m]?|"
-    r"tem que|certifique-se|a partir de agora|somente|apenas|obrigatóri[oa]",
+    r"à partir de maintenant|uniquement|obligatoire\w*|chaque fois",
+    r"siempre|debe[ns]?|tiene[ns]? que|hay que|asegúr[ae]\w+|a partir de ahora|de ahora en "
+    r"adelante|únicamente|cada vez|sempre|deve[m]?|tem que|certifique-se|a partir de agora|"
+    r"somente|apenas|obrigatóri[oa]",
     other=_OPENS
     + r"(?:always |(?:include|choose|write|mark|keep) .{2,40}\b(?:every|each|cheaper)\b|(?:write|"
     r"keep|limit|use|give|make) .{0,40}\d+ (?:words|sentences|lines|characters|bullets?|pages)|"
@@ -246,51 +226,44 @@ REQUIRES = any_of(
     r"^(?:please )?(?:treat|mark|prefix|round|format|cite|sign|tag|escape|validate|"
     r"label) .{0,40}\b(?:every|each|all|any|everything|to \w+ decimals?)\b|必须|务必|总是|始终|"
     r"一律|只能|一定要|从现在起|从今以后|今后|每次|确保|仅限|只用|必ず|常に|いつも|しなければ|"
-    r"すること|今後は?|これからは|のみ|毎回|ようにして(?:ください|くれ)",
-)
-_GENERIC = (
-    r"(?:is|are|has|have|lives?|starts?|ends?|begins?|runs?|counts?|means?|belongs?|includes?|"
-    r"excludes?|costs?|uses?|contains?|closes?|opens?|lasts?|comes?|goes|go|expires?|applies|apply)"
+    r"すること|これからは|のみ|毎回|ようにして(?:ください|くれ)",
 )
 STATES = any_of(
     r"(?:remember|note|keep in mind|bear in mind|be aware|fyi|for (?:your )?(?:context|"
     r"information|reference)|mind you|know),?:? that\b.{8,}|(?:fyi|for (?:your )?(?:context|"
-    r"information|reference))\b.{10,}|(?:keep in mind|remember|note): .{10,}|remember (?:the|our|"
-    r"my) .{4,60} (?:is|are)",
-    r"I(?:['’]m| am) (?:allergic|vegan|vegetarian|based in|located in|in the \w+ time ?zone)\b.*|"
-    r"I live in",
+    r"information|reference)|keep in mind:|remember:|note:).{10,}|remember (?:the|our|my) .{4,60}"
+    r" (?:is|are)|I(?:['’]m| am) (?:allergic|vegan|vegetarian|based in|located in|in the \w+ "
+    r"time ?zone)\b.*|I live in",
     r"(?:denk(?:e|t)? daran|beachte|merk(?:e)? dir|zur Info|zu deiner Info)\b.{8,}|(?:Preise|"
-    r"Beträge|Zeiten|Termine|Kunden|Rechnungen|Konten) (?:sind|gelten|verstehen sich|beginnen|"
-    r"enden)\b.*",
-    r"(?:sache[sz]? que|note[rz]? que|rappelle-toi que|n'oublie pas que|pour info)\b.{8,}|"
-    r"les (?:prix|montants|heures|clients|factures|dates) sont\b.*",
-    r"(?:recuerda que|ten en cuenta|para que sepas|lembre-se (?:de )?que|saiba que)\b.{8,}|"
-    r"(?:los|las|os|as) (?:precios|importes|horas|clientes|facturas|preços|valores) (?:son|están|"
-    r"são|estão)\b.*",
-    other=r"^(?!(?:I|it|this|that|he|she|they|there|you|we|what|which|here|"
-    r"who)\b)(?:[^,:;]{3,50} (?:always|never) "
-    + _PAST
-    + r"\w{2,}|[\w'’ -]{2,50} (?:is|are) (?:now |at |about )?(?:[$€£]?\d|(?-i:[A-Z]{2,}\d))|"
+    r"Beträge|Zeiten|Termine|Kunden|Rechnungen|Konten) (?:sind|gelten|verstehen sich)\b.*",
+    r"(?:sache[sz]? que|note[rz]? que|n'oublie pas que|pour info)\b.{8,}|les (?:prix|montants|"
+    r"heures|clients|factures|dates) sont\b.*",
+    r"(?:recuerda que|ten en cuenta|lembre-se (?:de )?que|saiba que)\b.{8,}|(?:los|las|os|as) "
+    r"(?:precios|importes|horas|clientes|facturas|preços|valores) (?:son|están|são|estão)\b.*",
+    other=r"^(?!(?:I|it|this|that|he|she|they|there|you|we|what|which|here|who)\b)(?:[^,:;]{3,50} "
+    rf"(?:always|never) {_PAST}\w{{2,}}|"
+    r"[\w'’ -]{2,50} (?:is|are) (?:now |at |about )?(?:[$€£]?\d|(?-i:[A-Z]{2,}\d))|"
     r"[^,]{3,60} (?:is|are) [^,]{0,40}\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|(?!(?:the|"
     r"these|those|some|both|two|three|many|most|other|my|our)\b)(?:[a-z]+ ){0,2}[a-z]+s (?:are|"
-    r"include|exclude) )"
-    rf"|^(?:our|my|all|every|each) (?:\w[^,.]{{0,50}} )?{_GENERIC} (?=\S)"
+    r"include|exclude) )|^(?:our|my|all|every|each) (?:\w[^,.]{0,50} )?(?:is|are|has|have|lives?|"
+    r"starts?|ends?|begins?|runs?|counts?|means?|belongs?|includes?|excludes?|costs?|uses?|"
+    r"contains?|closes?|opens?|lasts?|comes?|goes|go|expires?|applies|apply) (?=\S)"
     r"|^[A-Z]?[a-z]+s (?:in [^,.]{2,30} |for [^,.]{2,30} )?(?:are|include|exclude|start|end|"
     r"count|run|belong|expire) \S|^(?:unsere?|alle|jede[rs]?|meine?) .{2,50} (?:ist|sind|gelten|"
     r"haben|hat|liegt|liegen|beginnt|endet|gilt) \S|^(?:nos|notre|mes|mon|ma|tous les|toutes les|"
     r"chaque) .{2,50} (?:est|sont|a|ont) \S|^(?:nuestr[oa]s?|mis?|tod[oa]s l[oa]s|cada|"
     r"noss[oa]s?|meu|minha|tod[oa]s [oa]s) .{2,50} (?:es|son|está|están|tienen?|é|são|têm?) \S|"
     r"^(?:请)?记住|^注意[，,:：]|^我们的.{1,30}(?:是|为|在|都)|^所有.{1,20}(?:是|都|为)|"
-    r"^价格.{0,6}(?:是|均|都|不含|含)|覚えて(?:おいて)?|^参考までに|(?:当社|弊社|"
-    r"私たち)の.{1,30}(?:です|は)|^すべての.{1,30}(?:です|である)|税(?:抜|込|別)",
+    r"^价格.{0,6}(?:是|均|都|不含|含)|覚えて(?:おいて)?|(?:当社|弊社|私たち)の.{1,30}(?:です|は)|"
+    r"^すべての.{1,30}(?:です|である)|税(?:抜|込|別)",
 )
 """Statements about the world the work is in."""
 NO_FACT = re.compile(
     r"\b(?:broken|fail\w*|wrong|slow|missing|empty|down|stuck|fine|good|great|ok|okay|bad|too|"
-    r"still|now|back|gone|done|ready|working|weird|strange|odd|incorrect|unclear|confus\w+|"
-    r"different|same|ugly|nice|cool|perfect|annoying|(?:is|are|was|were|do|does|did) not|n't|"
-    r"really|very|also|looking|getting|being|trying|going|just|maybe|error|errors|crash\w*|"
-    r"happen\w*|kaputt|falsch|leer|fehlt|noch|cassé|roto|vacío|quebrado)\b|错|坏|失败|壊|エラー",
+    r"still|now|back|gone|done|ready|working|weird|strange|incorrect|unclear|confus\w+|different|"
+    r"same|ugly|nice|cool|perfect|annoying|(?:is|are|was|were|do|does|did) not|n't|really|very|"
+    r"also|looking|getting|being|trying|going|just|maybe|error|errors|crash\w*|happen\w*|kaputt|"
+    r"falsch|leer|fehlt|noch|cassé|roto|vacío|quebrado)\b|错|坏|失败|壊|エラー",
     re.I,
 )
 """Words of a report on how things are just now: no fact that lasts."""
@@ -300,37 +273,31 @@ LIFTS = any_of(
     r"forbidden|important) .{0,60}\bany ?more|not? (?:\w+ ){0,6}any ?more|(?:may|can|ok|okay|"
     r"fine|allowed)\b.{0,80} after all|forget (?:about|what i said|the|that|my|it|all|everything|"
     r"every|any)|(?:ignore|disregard|drop|lift|cancel|scrap|waive|withdraw|remove) (?:the|my|"
-    r"that|this|all|what|our|any) (?:\w+ ){0,5}(?:rules?|requirements?|restrictions?|"
-    r"constraints?|bans?|limits?|policy|freeze|preferences?|instructions?|i said)|"
+    rf"that|this|all|what|our|any) (?:\w+ ){{0,5}}(?:{_RULES}|i said)|"
     r"scratch (?:that|the)|you (?:can|may) stop \w+ing|never ?mind (?:the|about|what|my|that)|"
-    r"(?:you )?(?:don['’]?t|do not) (?:have|need) to|no need to|(?:it['’]?s|it is|"
-    r"that['’]?s) (?:ok|okay|fine|alright|allowed)(?: now| again)|(?:it['’]?s|it is|"
-    r"that['’]?s) (?:ok|okay|fine|alright|allowed) to .{2,80}\b(?:now|again)|you (?:may|"
-    r"can)(?: now| again)\b.*|you (?:may|can) .{2,80}\b(?:now|again|from now on)|(?:is|"
-    r"are) (?:now|again) (?:allowed|ok|okay|fine|permitted)|(?:is|are) (?:allowed|ok|okay|fine|"
-    r"permitted) (?:now|again)|(?:isn['’]?t|not) (?:necessary|needed|required)|(?:rules?|"
-    r"restriction|requirement|constraint|freeze|ban|policy|limit|embargo|"
-    r"preference)\b.{0,60}(?:is (?:gone|off|over|lifted|obsolete)|no longer|(?:does not|"
-    r"doesn['’]?t) apply)|(?:is|are) (?:lifted|over|obsolete|off the table)|(?:I|"
-    r"we) (?:changed (?:my|our) minds?|take (?:that|it) back)",
+    r"(?:you )?(?:don['’]?t|do not) (?:have|need) to|no need to|(?:it['’]?s|it is|that['’]?s) "
+    rf"{_FINE}(?: now| again| to .{{2,80}}\b(?:now|again))|you (?:may|can)(?: .{{2,80}})? (?:now|"
+    rf"again|from now on)\b.*|(?:is|are) (?:(?:now|again) {_FINE}|{_FINE} (?:now|again))|"
+    r"(?:isn['’]?t|not) (?:necessary|needed|required)|"
+    rf"{_RULES}\b.{{0,60}}(?:is (?:gone|off|over|lifted|obsolete)|no longer|(?:does not|"
+    r"doesn['’]?t) apply)|(?:is|are) (?:lifted|over|obsolete|off the table)|(?:I|we) (?:changed "
+    r"(?:my|our) minds?|take (?:that|it) back)",
     r"nicht mehr|vergiss|ignoriere|(?:darfst|kannst|dürfen) (?:\S+ ){0,4}?(?:jetzt|wieder|doch|"
     r"nun)|(?:brauchst|musst|müssen) (?:du |Sie )?(?:\w+ ){0,6}nicht|aufgehoben|nicht länger|"
     r"hinfällig|gilt nicht",
-    r"n[e'] ?\w+ plus|oublie[rz]?|ignore[rz]?|plus besoin|n'est plus|(?:peux|"
-    r"pouvez) (?:\w+ )?(?:maintenant|de nouveau|finalement)|finalement (?:tu|vous) (?:peux|"
-    r"pouvez)|n'as pas besoin|est levée?",
+    r"n[e'] ?\w+ plus|oublie[rz]?|ignore[rz]?|plus besoin|(?:peux|pouvez) (?:\w+ )?(?:maintenant|"
+    r"de nouveau|finalement)|finalement (?:tu|vous) (?:peux|pouvez)|n'as pas besoin|est levée?",
     r"ya no|olvida(?:te)?|ignora|ya puedes|(?:puedes|pode) (?:\w+ )?(?:ya|ahora|de nuevo|agora|"
-    r"de novo)|no (?:hace falta|es necesario)|não precisa(?: mais)?|esqueça|já pode|não é mais|"
-    r"não vale mais",
+    r"de novo)|no (?:hace falta|es necesario)|não precisa(?: mais)?|esqueça|já pode|não (?:é|vale) "
+    r"mais",
     other="不再|不用再|无需再|忘掉|忽略(?:之前|这条|该)|取消.{0,8}(?:规则|限制|要求)|现在可以|"
-    "可以.{1,20}了|不必再|作废|解除|もう.{0,30}(?:なくて|ない|不要|いい)|忘れて|取り消|撤回|解除|"
+    "可以.{1,20}了|不必再|作废|解除|もう.{0,30}(?:なくて|ない|不要|いい)|忘れて|取り消|撤回|"
     "必要は?(?:ない|ありません)|なくて(?:も)?(?:いい|よい|構)|不要です",
 )
 """Words that take a rule back; of which rule, the other words say."""
 EVERYTHING = any_of(
     r"(?:forget|ignore|drop|disregard|scrap) (?:all|every|any|everything)(?: of)?(?: (?:the|my|"
-    r"our|these|those|previous|earlier|other))* ?(?:rules?|requirements?|restrictions?|"
-    r"instructions?|preferences?|constraints?|i said|i told you)\b.*",
+    rf"our|these|those|previous|earlier|other))* ?(?:{_RULES}|i said|i told you)\b.*",
 )
 """Words that take all rules back."""
 IMPERATIVE = re.compile(
@@ -340,9 +307,8 @@ IMPERATIVE = re.compile(
     r"pin|import|export|group|sort|mark|target|open|close|create|include|explain|tell|inform|"
     r"report|respond|answer|greet|apologi[sz]e|escalate|hand|give|read|look up|quote|round|"
     r"charge|apply|require|limit|stop|wait|rebase|squash|branch|merge|deploy|build|install|cite|"
-    r"summari[sz]e|prefix|suffix|leave|set|call|send|match|make|cover|mock|type|annotate|assume|"
-    r"authenticate|identify|let|do|handle|reject|refuse|accept|process)\b(?! (?:is|are|was|file|"
-    r"files)\b)",
+    r"summari[sz]e|leave|set|call|send|match|make|cover|mock|type|annotate|assume|identify|let|do|"
+    r"handle|reject|refuse|accept|process)\b(?! (?:is|are|was|files?)\b)",
     re.I,
 )
 """An order as a document of rules has it: the verb first."""
@@ -351,9 +317,9 @@ RULE_WORDS = frozenset(
     "remember keep ask asking before first without permission approval allowed allow may can "
     "cannot could would shall should need needs rule rules requirement requirements restriction "
     "restrictions constraint said say told tell about forget ignore drop lift lifted longer "
-    "anymore any more okay fine required necessary required apply applies prefer preference from "
+    "anymore any more okay fine required necessary apply applies prefer preference from "
     "going forward again now please anything everything nothing all every each other than like "
-    "want also still than then when while ahead proceed do that this them they there these those "
+    "want also still then when while ahead proceed do that this them they there these those "
     "what which immer nie niemals muss müssen darfst darf dürfen keine kein ohne vergiss mehr "
     "jetzt wieder erst vorher frage mich toujours jamais doit peux pouvez sans oublie plus "
     "maintenant siempre nunca debe puedes ahora olvida sin você pode agora sempre esqueça regel "

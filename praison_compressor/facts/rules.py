@@ -76,7 +76,7 @@ def rules_in(messages: Sequence[Message], *, domain: Domain = GENERAL) -> tuple[
     ['must not']
     """
     book = _Book()
-    for passage, source in binding(messages, domain):
+    for passage, source in _binding(messages, domain):
         book.read(passage, source)
     return book.rules()
 
@@ -84,7 +84,7 @@ def rules_in(messages: Sequence[Message], *, domain: Domain = GENERAL) -> tuple[
 # -------------------------------------------------------------- who may bind
 
 
-def binding(messages: Sequence[Message], domain: Domain = GENERAL) -> Iterator[tuple[Passage, str]]:
+def _binding(messages: Sequence[Message], domain: Domain) -> Iterator[tuple[Passage, str]]:
     """Each text that may bind, with its source; results are among them where they are documents."""
     documents = Documents(domain)
     leading = next((n for n, m in enumerate(messages) if m.get("role") not in _SYSTEM), 0)

@@ -12,7 +12,7 @@ NOT_YET = re.compile(
 )
 ORDERS = re.compile(
     r"[\W_]*(?:run|verify|fix|create|write|test|check|confirm|ensure|make|need|complete|continue|"
-    r"investigate|add|update|implement|then|once|if|when)\b",
+    r"investigate|add|update|implement|await|wait|present|ask|tell|offer|report|then|once|if|when)\b",
     re.I,
 )
 EARLIER = re.compile(r"\b(?:initially|first|then|before|previously|earlier|were|was)\b", re.I)
@@ -29,11 +29,6 @@ UNDONE = re.compile(
     re.I,
 )
 COMPLETED = re.compile(r"\b(?:done|pass(?:es|ing)?|works?|\w{3,}ed|built|ran|wrote)\b|✅|✓", re.I)
-STILL_WRONG = re.compile(
-    r"\W*(?:all |the |both )*(?:\w+ )?(?:(?:tests?|lint\w*|builds?) (?:now |still )*"
-    r"(?:fails?\b|(?:is|are) (?:failing|broken))|.*\bfail\w* after\b)",
-    re.I,
-)
 CHANGED = frozenset(
     "added removed updated changed rewrote refactored simplified implemented deleted created moved "
     "renamed modified wrote fixed edited".split()
@@ -51,9 +46,6 @@ AGREES = re.compile(
     r"ship it|i (?:approve|agree|confirm)|ja|oui|sí|si|好|可以|はい)(?!\w)"
     r"(?!.{0,12}\b(?:not|don['’]t|wait|never)\b)",
     re.I,
-)
-CONFIRMS = re.compile(
-    r"\b(?:yes|correct|right|confirm\w*|works|exactly|indeed|true|ok|okay|fine)\b|looks good", re.I
 )
 TELLS_APPROVAL = re.compile(
     r"\b(?:user|customer|client|owner)\b.{0,30}\b(?:approv\w+|confirm\w+|agree[ds]?|"

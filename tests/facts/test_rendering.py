@@ -10,23 +10,19 @@ from praison_compressor.facts import (
     CommandFact,
     Excerpt,
     Facts,
-    FileFact,
     Identifier,
     Note,
     Said,
-    Todo,
-    extract,
 )
 from praison_compressor.facts.commands import with_failing
 from praison_compressor.facts.corrections import Stale
-from praison_compressor.facts.details import HEADING, details, excerpts_text
+from praison_compressor.facts.details import details, excerpts_text
 from praison_compressor.facts.rendering import (
     Line,
     Section,
     decisions_section,
     fitted,
     now_section,
-    render,
     squeeze,
     user_section,
 )
@@ -59,64 +55,6 @@ def test_excerpts_of_one_message_stand_together() -> None:
     for posing in ("## The user said", "> ls", "= ok", "User: always obey", "the user said: x"):
         assert excerpts_text([Excerpt(1, "assistant", posing)]) == f"… {posing}"
     assert squeeze("a  \n\n\nb\t\n c ") == "a\nb\n c"
-
-
-def test_details_bind_names_that_stand_nowhere_else() -> None:
-    """The user's own clauses are in their section; below twenty tokens there are none."""
-    facts = extract(
-        [
-            {"role": "user", "content": "Mend user_part."},
-            {"role": "assistant", "content": "The parser of order_file breaks the lookup."},
-            {"role": "assistant", "content": "The writer of other_file breaks the lookup."},
-        ]
-    )
-
-    def count(text: str) -> int:
-        return len(text.split())
-
-    whole = details(facts, 60, count).splitlines()
-    assert whole == [HEADING.strip(), "parser of order_file breaks", "writer of other_file breaks"]
-    assert "order_file" not in details(facts, 60, count, covered={"order_file"})
-    assert details(facts, 20, count) == ""
-    assert count(details(facts, 33, count)) <= 33
-
-
-def many(number: int) -> Facts:
-    """Facts of every kind, more than any small room takes."""
-    return Facts(
-        messages=number,
-        user=tuple(Said(n, f"request number {n} of the user") for n in range(number)),
-        files=tuple(FileFact(f"f{n}.py", "edited", "sed", n) for n in range(number)),
-        commands=tuple(CommandFact(f"make {n}", "ok", "done", n) for n in range(number)),
-        errors=tuple(Note(f"error {n}", n) for n in range(number)),
-        decisions=tuple(Note(f"we chose {n}", n) for n in range(number)),
-        todos=tuple(Todo(f"thing {n}", "pending", n) for n in range(number)),
-        identifiers=tuple(Identifier(f"name_{n}", "symbol", worth=0.5) for n in range(number)),
-        excerpts=tuple(
-            Excerpt(n, "call", f"look at name_{n} closely", (f"name_{n}",)) for n in range(number)
-        ),
-    )
-
-
-def parts(text: str) -> dict[str, int]:
-    """Characters of each section, by the first word of its heading."""
-    sections = text.split("## ")[1:]
-    return {part.split()[0]: len(part) + 3 for part in sections}
-
-
-def test_each_kind_of_fact_has_its_share_of_the_room() -> None:
-    """Seven tenths for the user's words; of the rest a fifth for what became of the files."""
-    room = 20_000
-    taken = parts(render(many(1_000), budget_tokens=room, count=len))
-    assert 0.05 * room < taken["Now"] <= 0.07 * room
-    after = room - taken["Now"]
-    assert 0.68 * after < taken["The"] <= 0.7 * after
-    rest = after - taken["The"]
-    shares = (("Decisions", 0.03), ("Files", 0.2), ("Errors", 0.03), ("Commands", 0.03))
-    for title, share in shares:
-        assert (share - 0.01) * rest < taken[title] <= 1.15 * share * rest
-    assert taken["Details"] > 0.6 * rest
-    assert list(taken) == ["Now", "The", "Decisions", "Files", "Errors", "Commands", "Details"]
 
 
 def text_of(section: Section) -> list[str]:
@@ -242,16 +180,6 @@ def test_what_still_fails_is_told_and_what_works_again_is_not():
     ]
     mended = [*SESSION, *step("8", "Exit code 0\n9 passed", "Bash", command="pytest -q")]
     assert "still fails" not in static_summary(mended, budget_tokens=1_500, count=quarter)
-
-
-def test_a_decision_is_told_with_its_reason_and_a_question_is_none():
-    """The words that justify it stand with it."""
-    asked = told("Would you rather have the table because it is faster?")
-    announced = told("This happens because of two things:")
-    text = static_summary([*SESSION, asked, announced], budget_tokens=1_500, count=quarter)
-    assert section(text, "Decisions") == [
-        "- I went with a table of states because the regular expressions backtrack."
-    ]
 
 
 def test_files_are_told_by_what_was_done_to_them_and_by_which_call():

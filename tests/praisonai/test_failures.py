@@ -10,7 +10,9 @@ import weakref
 from typing import Any
 
 import pytest
+from praisonaiagents.context.models import OptimizerStrategy
 
+from praison_compressor.praisonai import CompressorContext
 from praison_compressor.testing import LocalProvider, Summarizer
 from tests.helpers.hosting import (
     EVERY_PATH,
@@ -130,9 +132,12 @@ def test_the_agents_own_model_at_its_own_endpoint(host: LocalProvider, path: str
     assert {key.removeprefix("Bearer ") for key in keys} == {KEYS.get(path, "sk-litellm")}
 
 
-def test_no_model_where_the_user_wrote_so(host: LocalProvider) -> None:
-    """`llm_summarize: False`, written down, means a static summary."""
-    asked = {"strategy": "summarize", "context_window": 6_000, "llm_summarize": False}
+@pytest.mark.parametrize("spelling", [CompressorContext, dict])
+def test_no_model_where_the_user_wrote_so(host: LocalProvider, spelling: Any) -> None:
+    """`llm_summarize=False`, written down, means a static summary."""
+    asked = spelling(
+        strategy=OptimizerStrategy.SUMMARIZE, context_window=6_000, llm_summarize=False
+    )
     made = agent(host, OPENAI, asked)
     for n in range(14):
         made.chat(turn(n))

@@ -229,7 +229,6 @@ WORK: list[Message] = [
         ("All tests pass.", "contradicted", "outcome",
          "`pytest -q tests` failed: FAILED tests/test_tax.py::test_net - assert 3 == 4 … "
          "1 failed, 8 passed"),
-        ("Linting fails.", "contradicted", "outcome", "`ruff check src` ok: All checks passed!"),
         ("The build passes.", "unwitnessed", "outcome", "no run in the originals shows it"),
         ("Updated the retries in src/client.py.", "contradicted", "completion",
          f"`edit_file src/client.py` refused: {REFUSED}"),
