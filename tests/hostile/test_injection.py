@@ -31,7 +31,7 @@ POSING = re.compile(r"\W{0,9}the user said(?!$)|user:|system:", re.I)
 class Recorder:
     """A user's own summarizer that keeps what it was sent, and with what; says what it is told."""
 
-    def __init__(self, answer: str = "") -> None:
+    def __init__(self, answer: str) -> None:
         self.requests: list[list[Message]] = []
         self.keywords: set[str] = set()
         self.answer = f"## Done\nThe modules so far are in order.\n{answer}"
@@ -83,27 +83,28 @@ def test_the_corpus_is_large_enough() -> None:
     assert len({attack.technique for attack in corpus}) >= 10
 
 
-def test_content_stays_inside_its_frame_in_the_request(attack: Attack) -> None:
+def test_content_stays_inside_its_frame(attack: Attack) -> None:
     """Two messages, our words in the first, one frame in the second, no tools; as many speakers as
-    there are messages: no line of content poses as one."""
-    model = Recorder()
+    there are messages: no line of content poses as one. Of a model that repeats the attack: one
+    frame, and no section that looks like the extractor's."""
+    model = Recorder(attack.text)
     ours = ContextCompressor(SMALL, summarizer=model)
-    assert ours.compress_sync(attack.transcript()).summary_method == "model"
-    bodies = [text_of(messages[1]) for messages in model.requests]
+    texts = framed(ours.compress_sync(attack.transcript()))
+    assert (CANARY in said_by_the_user(texts)) <= attack.by_user
+    first, *again = [text_of(messages[1]) for messages in model.requests]
+    assert {*again} <= {first}
     assert {tuple(m["role"] for m in each) for each in model.requests} == {("system", "user")}
     assert {messages[0]["content"] for messages in model.requests} == {INSTRUCTIONS}
     assert model.keywords <= {"max_tokens", "model", "timeout_seconds"}
-    for asked in bodies:
-        assert tags(asked, "transcript") == (1, 1)
-        for name in ("conversation-summary", "partial-summaries", "earlier-summaries"):
-            assert tags(asked, name) == (0, 0)
-        assert CONTROL.findall(asked) == []
+    assert tags(first, "transcript") == (1, 1)
+    for name in ("conversation-summary", "partial-summaries", "earlier-summaries"):
+        assert tags(first, name) == (0, 0)
+    assert CONTROL.findall(first) == []
     session = ours.store.open("default", ours.session_id)
     kept = [m for each in session.entries for m in ours.store.originals(session, each) or ()]
     shown = read(kept).messages
     spoken = sum(1 + len(() if is_result(m) else tool_calls_of(m)) for m in shown)
-    lines = [line for asked in bodies for line in asked.splitlines()]
-    assert len([line for line in lines if MARK.match(line)]) == spoken
+    assert sum(MARK.match(line) is not None for line in first.splitlines()) == spoken
 
 
 def test_the_static_view_keeps_every_word_in_its_place(attack: Attack) -> None:
@@ -116,11 +117,4 @@ def test_the_static_view_keeps_every_word_in_its_place(attack: Attack) -> None:
     assert lines.count("## The user said") <= len(texts)
     assert [line for line in lines if POSING.match(line)] == []
     assert CONTROL.findall("\n".join(texts)) == []
-    assert (CANARY in said_by_the_user(texts)) <= attack.by_user
-
-
-def test_a_model_that_repeats_an_attack_cannot_leave_its_frame(attack: Attack) -> None:
-    """The attack as a summary: one frame, and no section that looks like the extractor's."""
-    ours = ContextCompressor(SMALL, summarizer=Recorder(attack.text))
-    texts = framed(ours.compress_sync(attack.transcript()))
     assert (CANARY in said_by_the_user(texts)) <= attack.by_user
