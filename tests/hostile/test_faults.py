@@ -58,8 +58,7 @@ class Fault:
 
 LIMITED = Failure(429, "Rate limit reached.", "tokens", retry_after_seconds=0.02)
 FAULTS = (
-    Fault("timeout", Reply(f"{POISON} too late", delay_seconds=6), "no answer", "static", 1, 0, 3),
-    Fault("a stream that stalls", "stall", "no answer", "static", 1, 0, 3),
+    Fault("timeout", Reply(f"{POISON} too late", delay_seconds=4), "no answer", "static", 1, 0, 2),
     Fault("connection reset", "reset", "aux:", calls=1),
     Fault("invalid UTF-8", "invalid_utf8", "aux:", calls=1),
     Fault("not JSON", "not_json", "aux:", calls=1),

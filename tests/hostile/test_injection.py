@@ -69,20 +69,10 @@ def said_by_the_user(texts: list[str]) -> str:
     return "\n".join(part for part in parts if part.startswith("The user said"))
 
 
-@pytest.fixture(params=attacks(), ids=lambda attack: f"{attack.technique}, {attack.carrier}")
-def attack(request: pytest.FixtureRequest) -> Attack:
-    """One attack of the corpus."""
-    found: Attack = request.param
-    return found
+EACH = pytest.mark.parametrize("attack", attacks(), ids=lambda a: f"{a.technique}, {a.carrier}")
 
 
-def test_the_corpus_is_large_enough() -> None:
-    """At least 150 attacks by at least ten techniques."""
-    corpus = attacks()
-    assert len(corpus) >= 150
-    assert len({attack.technique for attack in corpus}) >= 10
-
-
+@EACH
 def test_content_stays_inside_its_frame(attack: Attack) -> None:
     """Two messages, our words in the first, one frame in the second, no tools; as many speakers as
     there are messages: no line of content poses as one. Of a model that repeats the attack: one
@@ -107,6 +97,7 @@ def test_content_stays_inside_its_frame(attack: Attack) -> None:
     assert sum(MARK.match(line) is not None for line in first.splitlines()) == spoken
 
 
+@EACH
 def test_the_static_view_keeps_every_word_in_its_place(attack: Attack) -> None:
     """One frame, one section of the user's words, and only the user's words in it."""
     result = ContextCompressor(SMALL).compress_sync(attack.transcript())

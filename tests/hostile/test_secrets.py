@@ -91,11 +91,10 @@ the login and password fields; Authorization: required; -----BEGIN PUBLIC KEY---
 def test_a_secret_is_masked_by_its_kind_and_always_alike(kind: str) -> None:
     """The mask says the kind and a short hash; twice masked is once masked."""
     masked, count = Redactor().text(f"see {TEXTS[kind]} here")
-    again, _ = Redactor().text(masked)
     assert SECRETS[kind] not in masked
-    assert f"[secret:{kind}:" in masked
     assert masked.endswith(" here")
-    assert (count, again) == (1, masked)
+    assert f"[secret:{kind}:" in masked
+    assert (count, Redactor().text(masked)) == (1, (masked, 0))
     assert Redactor("another tenant").text(f"see {TEXTS[kind]} here")[0] != masked
 
 
