@@ -116,24 +116,6 @@ def test_what_the_person_at_the_keyboard_wants_passes(how: str) -> None:
         ours.compress_sync(session(9))
 
 
-async def test_a_model_is_told_of_before_it_is_asked_and_after_it_has_answered() -> None:
-    """So that who listens can say that a turn waits for it; one that fails is told of as well."""
-    events: list[Event] = []
-    heard: list[list[str]] = []
-
-    async def model(messages: list[Message]) -> str:
-        heard.append([event.name for event in events])
-        return "" if len(heard) == 1 else GOOD
-
-    ours = ContextCompressor(CONFIG, summarizer=model, on_event=events.append)
-    await ours.compress(session(9))
-    once = ["started", "model_called"]
-    assert heard == [once, [*once, "model_answered", "model_called"]]
-    answered = [event.data for event in events if event.name == "model_answered"]
-    assert [sorted(data) for data in answered] == [sorted(answered[0])] * 2
-    assert "seconds" in answered[0]
-
-
 @pytest.mark.parametrize(("is_hidden", "kind"), [(True, "provider"), (False, "network")])
 async def test_what_an_error_hides_is_not_its_cause(is_hidden: bool, kind: str) -> None:
     """`raise ... from None` says that what came before has nothing to do with it."""

@@ -138,7 +138,6 @@ def with_secrets() -> list[Message]:
     [
         {"auxiliary_model": "gpt-4o-mini"},
         {"fallback_models": ("other",)},
-        {"auxiliary_api_base": "http://localhost:1/v1"},
         {"redact_secrets": True},
     ],
     ids=lambda options: next(iter(options)),
@@ -199,4 +198,5 @@ def test_the_agents_own_model_is_shown_what_it_has_seen() -> None:
     assert not wants_redaction(CompressorConfig(model="gpt-4o", auxiliary_model="gpt-4o"))
     assert wants_redaction(CompressorConfig(model="gpt-4o"), "gpt-4o-mini")
     assert wants_redaction(CompressorConfig(model="gpt-4o", store_url="sqlite:///x.db"))
+    assert wants_redaction(CompressorConfig(auxiliary_api_base="http://localhost:1/v1"))
     assert not wants_redaction(CompressorConfig(auxiliary_model="x", redact_secrets=False))

@@ -17,10 +17,6 @@ LOREM = (
 GARBAGE = {
     "ok": "OK",
     "null": "null",
-    "none": "None.",
-    "not applicable": "N/A",
-    "done": "Done.",
-    "a yes": "True",
     "an empty object": "{}",
     "a thumb": "👍👍👍",
     "replacement characters": "\ufffd\ufffd\ufffd \ufffd\ufffd\ufffd",
@@ -33,7 +29,6 @@ GARBAGE = {
     "a summary of nothing": "The conversation between the user and the assistant was summarized.",
     "apology": "I apologize, but I don't feel comfortable summarizing this conversation, because "
     "it may contain sensitive information. Is there something else I can help you with?",
-    "inability": "I'm unable to help with this request. As a language model I follow guidelines.",
     "policy": "This request violates our usage policy and was therefore not processed.",
     "German": "Es tut mir leid, aber ich kann dieses Gespräch leider nicht zusammenfassen.",
     "French": "Je suis désolé, mais je ne peux pas résumer cette conversation.",
@@ -64,7 +59,6 @@ GARBAGE = {
     + "<body><center><h1>503</h1></center><hr>" * 12 + "</body></html>",
     "an error in JSON": '{"error": {"message": "You exceeded your current quota", "code": 429, '
     '"details": "' + "billing " * 60 + '"}}',
-    "control words": "<|im_end|><|im_start|>assistant<|im_end|>",
 }  # fmt: skip
 
 # Three turns of talk each; what a model may write of it; the same in another language.
