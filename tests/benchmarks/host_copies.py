@@ -41,6 +41,14 @@ COMMON = set(
     "__init__ chat achat agents chat_history clear_history execution context_compaction strategy "
     "auto_compact compact_threshold protected_tools from_env".split()
 )
+MOVED = ("renamed", "removed", "keyword", "in front")
+DONE = {
+    "free name": ("taken",),
+    "property": ("renamed", "removed", "made a method", "made async"),
+    "method": (*MOVED, "made async"),
+    "coroutine method": (*MOVED, "made a function"),
+}
+"""What is done to a place of each kind."""
 IMPORTED = {
     "ContextConfig": "context/models.py",
     "OptimizerStrategy": "context/models.py",
@@ -73,17 +81,9 @@ def copies() -> list[Copy]:
 
     found = [Copy("", "as it is", "")]
     for place in seams.probe()[0]:
-        row, before = place.row, place.before
-        if row.kind == seams.NEW:
-            found.append(Copy(row.name, "taken", _file(place.holder)))
-        elif row.kind == seams.PROPERTY:
-            file = _file(before.fget)
-            for done in ("renamed", "removed", "made a method", "made async"):
-                found.append(Copy(row.name, done, file))
-        else:
-            file, other = _file(before), "async" if row.kind == seams.METHOD else "a function"
-            for done in ("renamed", "removed", "keyword", "in front", f"made {other}"):
-                found.append(Copy(row.name, done, file))
+        kind, before = place.row.kind, place.before
+        file = _file(place.holder if kind == seams.NEW else getattr(before, "fget", before))
+        found += [Copy(place.row.name, done, file) for done in DONE[kind]]
     for read in seams.READ:
         owner = seams._resolved(read.owner)
         for name in read.names.split():
@@ -242,7 +242,7 @@ def _turn(provider: Any, made: Any, mode: Any, number: int) -> Iterator[str]:
     front = [None] if "new_first" in inspect.signature(mode).parameters else []
     said = mode(*front, hosting.turn(number))
     if inspect.iscoroutine(said):
-        said = asyncio.run(_awaited(said))
+        said = asyncio.run(said)
     said = said if isinstance(said, str | None) else "".join(said)
     sent = hosting.of_agent(provider)[first:]
     given = installed().agents.of(made)
@@ -264,10 +264,6 @@ def _turn(provider: Any, made: Any, mode: Any, number: int) -> Iterator[str]:
     lost = [call for call in calls if f"END-{call.arguments['part']}" not in known]
     if lost or hosting.turn(number) not in known:
         yield f"{len(lost)} of {len(calls)} results lost"
-
-
-async def _awaited(said: Any) -> Any:
-    return await said
 
 
 # ------------------------------------------------------------ what became of a copy

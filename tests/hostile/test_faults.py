@@ -56,17 +56,10 @@ class Fault:
         return lambda asked: reply
 
 
+LATE = Reply(f"{POISON} too late", delay_seconds=4)
 LIMITED = Failure(429, "Rate limit reached.", "tokens", retry_after_seconds=0.02)
 FAULTS = (
-    Fault(
-        "timeout",
-        Reply(f"{POISON} too late", delay_seconds=4),
-        "timeout_seconds",
-        "static",
-        1,
-        0,
-        2,
-    ),
+    Fault("timeout", LATE, "timeout_seconds", calls=1, seconds=2),
     Fault("connection reset", "reset", "aux:", calls=1),
     Fault("429 with retry-after, then well", LIMITED, "", "model", 2, 1),
     Fault("429 with retry-after, for ever", "rate_limited", "Rate limit", "static", 2, 1),
