@@ -15,7 +15,7 @@ import pytest
 from praison_compressor import CompressorConfig, CompressResult, ContextCompressor
 from praison_compressor.messages import Message, check, is_result, read, text_of, tool_calls_of
 from praison_compressor.summaries.prompts import INSTRUCTIONS
-from tests.hostile.attacks import CANARY, CONTROL, Attack, attacks
+from tests.hostile.attacks import CANARY, CONTROL, Attack, attacks, transcript
 
 SMALL = CompressorConfig(
     model="gpt-4o", context_window=3_000, protect_last_n_tokens=300, head_tokens=100
@@ -69,20 +69,24 @@ def said_by_the_user(texts: list[str]) -> str:
     return "\n".join(part for part in parts if part.startswith("The user said"))
 
 
-EACH = pytest.mark.parametrize("attack", attacks(), ids=lambda a: f"{a.technique}, {a.carrier}")
+def kind(attack: Attack) -> tuple[str, str]:
+    """How, and where."""
+    return attack.technique, attack.carrier
 
 
-@EACH
-def test_content_stays_inside_its_frame(attack: Attack) -> None:
+@pytest.mark.parametrize(("how", "where"), dict.fromkeys(map(kind, attacks())))
+def test_content_stays_inside_its_frame(how: str, where: str) -> None:
     """Two messages, our words in the first, one frame in the second, no tools; as many speakers as
     there are messages: no line of content poses as one. Of a model that repeats the attack: one
     frame, and no section that looks like the extractor's."""
-    model = Recorder(attack.text)
+    found = [attack for attack in attacks() if kind(attack) == (how, where)]
+    model = Recorder("\n".join(attack.text for attack in found))
     ours = ContextCompressor(SMALL, summarizer=model)
-    texts = framed(ours.compress_sync(attack.transcript()))
-    assert (CANARY in said_by_the_user(texts)) <= attack.by_user
+    texts = framed(ours.compress_sync(transcript(*found)))
+    assert (CANARY in said_by_the_user(texts)) <= found[0].by_user
     first, *again = [text_of(messages[1]) for messages in model.requests]
     assert {*again} <= {first}
+    assert first.count(CANARY) >= 2 * len(found)
     assert {tuple(m["role"] for m in each) for each in model.requests} == {("system", "user")}
     assert {messages[0]["content"] for messages in model.requests} == {INSTRUCTIONS}
     assert model.keywords <= {"max_tokens", "model", "timeout_seconds"}
@@ -97,14 +101,14 @@ def test_content_stays_inside_its_frame(attack: Attack) -> None:
     assert sum(MARK.match(line) is not None for line in first.splitlines()) == spoken
 
 
-@EACH
+@pytest.mark.parametrize("attack", attacks(), ids=lambda attack: ", ".join(kind(attack)))
 def test_the_static_view_keeps_every_word_in_its_place(attack: Attack) -> None:
     """One frame, one section of the user's words, and only the user's words in it."""
-    result = ContextCompressor(SMALL).compress_sync(attack.transcript())
+    result = ContextCompressor(SMALL).compress_sync(transcript(attack))
     texts = framed(result)
     lines = [line for text in texts for line in text.splitlines()]
     assert check(result.messages) == []
-    assert [m for m in result.messages if m["role"] == "system"] == attack.transcript()[:1]
+    assert [m for m in result.messages if m["role"] == "system"] == transcript()[:1]
     assert lines.count("## The user said") <= len(texts)
     assert [line for line in lines if POSING.match(line)] == []
     assert CONTROL.findall("\n".join(texts)) == []
