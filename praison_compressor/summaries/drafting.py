@@ -11,8 +11,8 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ..config import Event
 from ..errors import SummarizerUnavailable, SummaryError
@@ -21,7 +21,7 @@ from ..facts.outcomes import errors_in
 from ..messages import Message, steps
 from ..tokens.counter import TokenCounter
 from ..tokens.models import bare_names
-from .prompts import merge_request, prefix_request, rendering, request
+from .prompts import Wish, merge_request, prefix_request, rendering, request
 from .protocol import Brief
 from .retries import Asker, Order
 
@@ -49,13 +49,12 @@ SummaryRequest = Callable[[Sequence[Piece]], "list[Message]"]
 """Makes the chat messages that ask for a summary of what it is given."""
 
 
+@dataclass(frozen=True)
 class Drafter:
     """Fits what a brief shows to the summarizer's window, and asks."""
 
-    def __init__(self, asker: Asker, tokens: TokenCounter) -> None:
-        self._asker = asker
-        self._config = asker.config
-        self._tokens = tokens
+    asker: Asker
+    tokens: TokenCounter
 
     async def draft(self, brief: Brief, order: Order) -> str:
         """The text. A refusal as too long is learned from, and the parts are cut smaller.
@@ -64,11 +63,11 @@ class Drafter:
             SummaryError: there is none.
         """
         while True:
-            window = self._asker.window(order)
+            window = self.asker.window(order)
             try:
                 return await self._drafted(brief, order)
             except SummarizerUnavailable:
-                if self._asker.window(order) == window:
+                if self.asker.window(order) == window:
                     raise
 
     async def _drafted(self, brief: Brief, order: Order) -> str:
@@ -79,38 +78,38 @@ class Drafter:
         tokens = await asyncio.to_thread(self._counter, order)
         brief, make, parts = await asyncio.to_thread(self._in_parts, brief, order, tokens)
         if len(parts) == 1:
-            return await self._asker.text(make(parts[0]), order, tokens)
+            return await self.asker.text(make(parts[0]), order, tokens)
         texts, order.parts = [], [sum(piece.messages for piece in part) for part in parts]
         # One after another: all might be refused for their size, or fail as the first does.
         for number, part in enumerate(parts, 1):
-            texts.append(await self._asker.text(make(part), order, tokens))
+            texts.append(await self.asker.text(make(part), order, tokens))
             told = {"part": number, "parts": len(parts), "messages": order.parts[number - 1]}
-            self._asker.emit(Event("part_summarized", order.session_id, told))
+            self.asker.emit(Event("part_summarized", order.session_id, told))
         return await self._merged(texts, brief, order, tokens)
 
     def _counter(self, order: Order) -> TokenCounter:
         """What counts for the model that is asked: what was learned of the agent's own model is
         about no other."""
-        name, own = self._asker.model_of(order), self._tokens
-        if _is_same_model(name, self._config.model) or (name is None and own.ratio >= 1):
+        name, own = self.asker.model_of(order), self.tokens
+        if _is_same_model(name, self.asker.config.model) or (name is None and own.ratio >= 1):
             return own
-        return TokenCounter(name or self._config.model)
+        return TokenCounter(name or self.asker.config.model)
 
     # -------------------------------------------------------------- on the live prefix
 
     async def _on_prefix(self, brief: Brief, order: Order) -> str | None:
         """The text, asked on the agent's live prefix; None: ask in the ordinary way."""
-        mine = _is_same_model(self._asker.model_of(order), self._config.model)
-        if brief.prefix is None or not mine or not self._asker.takes_tools:
+        mine = _is_same_model(self.asker.model_of(order), self.asker.config.model)
+        if brief.prefix is None or not mine or not self.asker.takes_tools:
             return None
         tools = brief.prefix.tools
-        asked = prefix_request(brief.prefix, **self._wished(brief))
-        size = self._tokens.messages(asked) + self._tokens.tools(tools) + 2 * brief.prose
-        window = self._asker.window(order)
+        asked = prefix_request(brief.prefix, self._wish(brief))
+        size = self.tokens.messages(asked) + self.tokens.tools(tools) + 2 * brief.prose
+        window = self.asker.window(order)
         if window is not None and size > window * WINDOW_MARGIN:
             return None
         try:
-            return await self._asker.text(asked, order, self._tokens, tools)
+            return await self.asker.text(asked, order, self.tokens, tools)
         except SummaryError as error:
             if getattr(error, "kind", "provider") != "provider":
                 raise  # the ordinary request would meet the same: no network, no key, no time
@@ -128,9 +127,9 @@ class Drafter:
         Raises:
             SummarizerUnavailable: no room, or calls that would show next to nothing of it all.
         """
-        window, groups = self._asker.window(order), _by_step(brief.shown, tokens)
+        window, groups = self.asker.window(order), _by_step(brief.shown, tokens)
         make = self._request(brief, brief.folded or brief.earlier)
-        longest = self._config.shown_message_tokens
+        longest = self.asker.config.shown_message_tokens
         if window is None:
             return brief, make, packed(groups, tokens.texts, longest=longest)
         room = _room(window, self._request(brief, ()), tokens)
@@ -155,34 +154,26 @@ class Drafter:
         return brief, make, packed(groups, tokens.texts, longest=longest, space=space, most=most)
 
     def _request(self, brief: Brief, earlier: Sequence[str]) -> SummaryRequest:
+        rolled, wish = bool(earlier and brief.folded), self._wish(brief)
         return lambda part: request(
-            [piece.text for piece in part],
-            earlier=earlier,
-            rolled=bool(earlier and brief.folded),
-            **self._wished(brief),
+            [piece.text for piece in part], wish, earlier=earlier, rolled=rolled
         )
 
-    def _wished(self, brief: Brief) -> dict[str, Any]:
-        """What is wanted of every request for it."""
-        template = self._config.summary_prompt
-        return {"target_tokens": brief.prose, "extra": brief.instructions, "template": template}
+    def _wish(self, brief: Brief) -> Wish:
+        return Wish(brief.prose, brief.instructions, self.asker.config.summary_prompt)
 
     async def _merged(
         self, texts: list[str], brief: Brief, order: Order, tokens: TokenCounter
     ) -> str:
         """One summary out of consecutive partial ones, in rounds if they are many."""
-
-        def make(some: Sequence[str]) -> list[Message]:
-            return merge_request(some, **self._wished(brief))
-
-        window = self._asker.window(order)
+        window, wish = self.asker.window(order), self._wish(brief)
+        space = math.inf if window is None else int(window * WINDOW_MARGIN) - order.most
         while len(texts) > 1 and order.calls:
             taken = len(texts)
-            if window is not None:
-                space = int(window * WINDOW_MARGIN) - order.most
-                while taken > 2 and tokens.messages(make(texts[:taken])) > space:
-                    taken -= 1
-            texts = [await self._asker.text(make(texts[:taken]), order, tokens), *texts[taken:]]
+            while taken > 2 and tokens.messages(merge_request(texts[:taken], wish)) > space:
+                taken -= 1
+            merged = await self.asker.text(merge_request(texts[:taken], wish), order, tokens)
+            texts = [merged, *texts[taken:]]
         return "\n\n".join(texts)
 
 

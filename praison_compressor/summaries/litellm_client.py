@@ -83,14 +83,17 @@ class LiteLLMSummarizer:
         With `tools` the request says what the agent's own says, and nothing of style: what a
         provider puts before the messages would differ, and its cache with it.
         """
-        litellm, name = await _imported(), model or self.model
+        name = model or self.model
+        # Beside the loop, which the import would hold up for seconds.
+        litellm = await asyncio.wrap_future(begin(_litellm, context=contextvars.Context()))
         where = {**self._extra, **self._endpoint(litellm, name)}
         style = _style(name) if tools is None else _on_prefix(litellm, where, messages, tools)
         request = {
             "messages": messages,
             **style,
             **where,
-            "max_tokens": _cap(name, max_tokens),
+            # litellm gives each provider the name of the cap that it knows.
+            "max_tokens": max_tokens + THINKING_TOKENS * _thinks(name),
             "timeout": timeout_seconds + 1,  # who asks gives up first, and says what to do
             "stream": False,
             # Retries are the compressor's: it knows the error's kind and the time that is left.
@@ -162,11 +165,6 @@ def _litellm() -> Any:
     return litellm
 
 
-async def _imported() -> Any:
-    """The same beside the loop, which it would hold up for seconds."""
-    return await asyncio.wrap_future(begin(_litellm, context=contextvars.Context()))
-
-
 def provider_of(litellm: Any, request: Mapping[str, Any]) -> str | None:
     """Where litellm would send a request; None where it would not know."""
     where = {key: request.get(key) for key in ("model", "custom_llm_provider", "api_key")}
@@ -195,11 +193,6 @@ def _thinks(model: str) -> bool:
 def _style(model: str) -> dict[str, Any]:
     """How freely to write, for models that can be told; litellm drops what it knows they lack."""
     return {"reasoning_effort": "low"} if _thinks(model) else {"temperature": 0}
-
-
-def _cap(model: str, max_tokens: int) -> int:
-    """The hard cap on the answer; litellm gives each provider the name that it knows."""
-    return max_tokens + THINKING_TOKENS if _thinks(model) else max_tokens
 
 
 def _on_prefix(

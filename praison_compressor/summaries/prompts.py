@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..facts.passages import is_answer
 from ..messages import (
@@ -27,6 +27,7 @@ from .protocol import Prefix
 
 __all__ = [
     "INSTRUCTIONS",
+    "Wish",
     "merge_request",
     "prefix_request",
     "rendering",
@@ -65,20 +66,35 @@ INSTRUCTIONS = (
 )
 
 
+class Wish(NamedTuple):
+    """What is wanted of a summary, whatever it is written from."""
+
+    target_tokens: int
+    extra: str | None = None
+    """A domain's own instructions."""
+    template: str | None = None
+    """A user's own request, with `config.PROMPT_FIELDS`: nothing of ours is said beside it."""
+
+    @property
+    def domain(self) -> str:
+        return f"\n\nFor this domain:\n{self.extra.strip()}" if self.extra else ""
+
+    @property
+    def words(self) -> int:
+        return max(50, int(self.target_tokens * 0.7))
+
+    @property
+    def limit(self) -> str:
+        return f"Write the summary now: at most {self.words} words, headings and text only."
+
+
 def request(
-    texts: Sequence[str],
-    *,
-    target_tokens: int,
-    earlier: Sequence[str] = (),
-    rolled: bool = False,
-    extra: str | None = None,
-    template: str | None = None,
+    texts: Sequence[str], wish: Wish, *, earlier: Sequence[str] = (), rolled: bool = False
 ) -> list[Message]:
     """The chat messages that ask for a summary of messages rendered as `texts`.
 
     `earlier` are summaries of what came before: context only, or, when `rolled`, text to be
-    carried on because the new summary replaces them. `extra` is a domain's own instructions,
-    `template` a user's own request, with `config.PROMPT_FIELDS`.
+    carried on because the new summary replaces them.
     """
     before = ""
     if earlier:
@@ -89,59 +105,34 @@ def request(
         )
         before = f"{use}\n{_wrap(_EARLIER, chr(10).join(earlier))}"
     shown = _wrap(_SOURCE, "\n\n".join(texts)) if texts else ""
-    if template is not None:
-        return [_filled(template, shown, before, target_tokens, extra)]
-    asked = f"Summarize this part of the conversation:\n{shown}" if shown else ""
-    return _chat([before, asked], target_tokens, extra)
+    if shown and wish.template is None:
+        shown = f"Summarize this part of the conversation:\n{shown}"
+    return _chat(wish, shown, before)
 
 
-def merge_request(
-    texts: Sequence[str],
-    *,
-    target_tokens: int,
-    extra: str | None = None,
-    template: str | None = None,
-) -> list[Message]:
+def merge_request(texts: Sequence[str], wish: Wish) -> list[Message]:
     """The chat messages that ask for one summary out of consecutive partial ones."""
     joined = "\n\n".join(f"Part {number}:\n{text}" for number, text in enumerate(texts, 1))
     ask = "Merge these summaries of consecutive parts into one; drop nothing that matters:"
-    asked = f"{ask}\n{_wrap(_PARTS, joined)}"
-    if template is not None:
-        return [_filled(template, asked, "", target_tokens, extra)]
-    return _chat([asked], target_tokens, extra)
+    return _chat(wish, f"{ask}\n{_wrap(_PARTS, joined)}")
 
 
-def _chat(parts: Sequence[str], target_tokens: int, extra: str | None) -> list[Message]:
-    ask = "\n\n".join([*filter(None, parts), _limit(target_tokens)])
+def _chat(wish: Wish, shown: str, before: str = "") -> list[Message]:
+    if wish.template is not None:
+        return [{"role": "user", "content": _filled(wish.template, wish, shown, before)}]
+    ask = "\n\n".join(filter(None, (before, shown, wish.limit)))
     return [
-        {"role": "system", "content": INSTRUCTIONS + _of_domain(extra)},
+        {"role": "system", "content": INSTRUCTIONS + wish.domain},
         {"role": "user", "content": ask},
     ]
 
 
-def _filled(template: str, shown: str, before: str, target: int, extra: str | None) -> Message:
-    """A user's own request: nothing of ours is said beside it."""
-    said, words = (extra or "").strip(), _words(target)
-    text = template.format(transcript=shown, earlier=before, instructions=said, words=words)
-    return {"role": "user", "content": text}
+def _filled(template: str, wish: Wish, shown: str, before: str) -> str:
+    said = (wish.extra or "").strip()
+    return template.format(transcript=shown, earlier=before, instructions=said, words=wish.words)
 
 
-def _of_domain(extra: str | None) -> str:
-    return f"\n\nFor this domain:\n{extra.strip()}" if extra else ""
-
-
-def _limit(target_tokens: int) -> str:
-    words = _words(target_tokens)
-    return f"Write the summary now: at most {words} words, headings and text only."
-
-
-def _words(target_tokens: int) -> int:
-    return max(50, int(target_tokens * 0.7))
-
-
-def prefix_request(
-    prefix: Prefix, *, target_tokens: int, extra: str | None = None, template: str | None = None
-) -> list[Message]:
+def prefix_request(prefix: Prefix, wish: Wish) -> list[Message]:
     """The chat messages that ask for a summary of the end of the prefix."""
     aside = "This message is not part of the work: do not go on with it, and call no tool."
     part = (
@@ -154,13 +145,13 @@ def prefix_request(
             " Your text replaces the earlier summaries in that part too: carry on everything in "
             "them that still matters."
         )
-    if template is not None:
-        ask = _filled(template, part, before, target_tokens, extra)
-        return [*prefix.messages, {**ask, "content": f"{aside}\n\n{ask['content']}"}]
-    asked = (
-        f"{aside} Summarize {part} {before} The part is data to be summarized. "
-        f"{_RULES}\n\n{_HEADINGS}{_of_domain(extra)}\n\n{_limit(target_tokens)}"
-    )
+    if wish.template is not None:
+        asked = f"{aside}\n\n{_filled(wish.template, wish, part, before)}"
+    else:
+        asked = (
+            f"{aside} Summarize {part} {before} The part is data to be summarized. "
+            f"{_RULES}\n\n{_HEADINGS}{wish.domain}\n\n{wish.limit}"
+        )
     return [*prefix.messages, {"role": "user", "content": asked}]
 
 

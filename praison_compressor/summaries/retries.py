@@ -62,34 +62,31 @@ class Order:
     """How many messages each call was shown."""
 
 
+@dataclass(frozen=True)
 class Asker:
     """Puts requests to one summarizer, learns its window, and tells what each request took."""
 
-    def __init__(
-        self,
-        config: CompressorConfig,
-        summarizer: Any,
-        emit: Callable[[Event], None],
-        windows: LearnedWindows,
-    ) -> None:
-        self.config = config
-        self.emit = emit
-        self._summarizer = summarizer
-        self._windows = windows
-        self.takes_tools: bool = getattr(summarizer, "takes_tools", False)
+    config: CompressorConfig
+    summarizer: Any
+    emit: Callable[[Event], None]
+    windows: LearnedWindows
+
+    @property
+    def takes_tools(self) -> bool:
         """Whether the summarizer can be asked on a live prefix."""
+        return getattr(self.summarizer, "takes_tools", False)
 
     def model_of(self, order: Order) -> str | None:
         """The model that answers an order, where it is known before."""
-        return order.model or getattr(self._summarizer, "model", None)
+        return order.model or getattr(self.summarizer, "model", None)
 
     def window(self, order: Order) -> int | None:
         """Tokens that this model reads and writes at most, as far as we know; None: any number."""
-        if hasattr(self._summarizer, "window_for"):
-            listed = self._summarizer.window_for(order.model)
+        if hasattr(self.summarizer, "window_for"):
+            listed = self.summarizer.window_for(order.model)
         else:
-            listed = getattr(self._summarizer, "window", None)
-        return self._windows.of(self.model_of(order), listed)
+            listed = getattr(self.summarizer, "window", None)
+        return self.windows.of(self.model_of(order), listed)
 
     async def text(
         self,
@@ -118,7 +115,7 @@ class Asker:
             except SummarizerUnavailable as error:
                 if error.kind == "context":
                     sent = tokens.messages(messages) + tokens.tools(tools)
-                    self._windows.learn(self.model_of(order), error, sent=sent, most=order.most)
+                    self.windows.learn(self.model_of(order), error, sent=sent, most=order.most)
                 failed += 1
                 if error.kind not in passing or failed > self.config.summary_max_retries:
                     raise
@@ -150,7 +147,7 @@ class Asker:
         self.emit(Event("model_called", order.session_id, dict(told)))
         began = time.monotonic()
         try:
-            ask = functools.partial(self._summarizer.summarize, messages, **given, **on_prefix)
+            ask = functools.partial(self.summarizer.summarize, messages, **given, **on_prefix)
             reply = await _in_time(ask, seconds)
             if not isinstance(reply, SummaryReply):
                 raise SummarizerUnavailable(f"it gave {type(reply).__name__}, not a SummaryReply")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-__all__ = ["apart", "begin", "off_loop", "run"]
+__all__ = ["apart", "begin", "run"]
 
 T = TypeVar("T")
 
@@ -42,15 +42,10 @@ def apart(work: Callable[[], T]) -> T:
     return begin(work).result()
 
 
-def off_loop(work: Callable[[], T]) -> T:
-    """Do it here, or in a thread with this context where this one has a loop running."""
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end, in this thread or, inside a running loop, in another one."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return work()
-    return apart(work)
-
-
-def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, in this thread or, inside a running loop, in another one."""
-    return off_loop(lambda: asyncio.run(work))
+        return asyncio.run(work)
+    return apart(lambda: asyncio.run(work))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..config import CompressorConfig, Event
 from ..errors import SummarizerUnavailable, SummaryError, SummaryRejected
@@ -29,32 +29,21 @@ __all__ = ["SummaryWriter"]
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
 class SummaryWriter:
     """Carries out a brief: asks the models in turn, or writes the static summary where none serves.
 
     The only class that spends money.
     """
 
-    def __init__(
-        self,
-        config: CompressorConfig,
-        summarizer: Summarizer | None,
-        tokens: TokenCounter,
-        emit: Callable[[Event], None],
-        *,
-        breaker: Breaker,
-        windows: LearnedWindows,
-        finder: FactFinder,
-        on_disk: bool,
-    ) -> None:
-        self._config = config
-        self._summarizer = summarizer
-        self._tokens = tokens
-        self._emit = emit
-        self._breaker = breaker
-        self._windows = windows
-        self._finder = finder
-        self._on_disk = on_disk
+    config: CompressorConfig
+    summarizer: Summarizer | None
+    tokens: TokenCounter
+    emit: Callable[[Event], None]
+    breaker: Breaker
+    windows: LearnedWindows
+    finder: FactFinder
+    on_disk: bool
 
     async def write(
         self,
@@ -70,14 +59,14 @@ class SummaryWriter:
         """
         brief, secrets = await asyncio.to_thread(self._redacted, brief, model)
         if secrets:
-            self._emit(Event("redacted", session_id, {"secrets": secrets}))
+            self.emit(Event("redacted", session_id, {"secrets": secrets}))
         facts = await asyncio.to_thread(self._facts, brief)
         order = Order(session_id, MOST_CALLS)
         for name in self._models(model) if brief.by_model else []:
             if not order.calls:
                 break  # the model before has told why
-            if not force and not self._breaker.allows(session_id, name, brief.tokens):
-                self._emit(Event("skipped", session_id, {"model": name, "reason": "cooldown"}))
+            if not force and not self.breaker.allows(session_id, name, brief.tokens):
+                self.emit(Event("skipped", session_id, {"model": name, "reason": "cooldown"}))
                 continue
             left, order.model = order.calls, name
             try:
@@ -87,49 +76,49 @@ class SummaryWriter:
                 if left == MOST_CALLS or order.calls < left:
                     self._failed(brief, order, error)
                 continue
-            self._breaker.succeeded(session_id, name)
+            self.breaker.succeeded(session_id, name)
             return written
         return await asyncio.to_thread(self.static, brief, facts, order.usage)
 
     def _models(self, model: str | None) -> list[str | None]:
-        if self._summarizer is None:
+        if self.summarizer is None:
             return []
-        return [model or self._config.auxiliary_model, *self._config.fallback_models]
+        return [model or self.config.auxiliary_model, *self.config.fallback_models]
 
     def _failed(self, brief: Brief, order: Order, error: SummaryError) -> None:
         kind = error.kind if isinstance(error, SummarizerUnavailable) else "rejected"
-        rest = self._breaker.failed(order.session_id, order.model, brief.tokens, kind)
+        rest = self.breaker.failed(order.session_id, order.model, brief.tokens, kind)
         who = order.model or "the auxiliary model"
         logger.warning("no summary from %s, left alone for %g s: %s", who, rest, error)
         told = {"model": order.model, "reason": str(error)}
-        self._emit(Event("fell_back", order.session_id, told))
+        self.emit(Event("fell_back", order.session_id, told))
 
     def _redacted(self, brief: Brief, model: str | None) -> tuple[Brief, int]:
         """The brief without secrets, and how many it had: neither a summarizer nor a stored summary
         is to have them."""
-        if not wants_redaction(self._config, model, on_disk=self._on_disk):
+        if not wants_redaction(self.config, model, on_disk=self.on_disk):
             return brief, 0
-        redactor = Redactor(self._config.namespace)
-        messages, count = redactor.messages(brief.messages)
-        # Earlier summaries may have been written by the agent's own model, from everything.
-        texts = [[redactor.text(text) for text in each] for each in (brief.folded, brief.earlier)]
-        count += sum(found for each in texts for _, found in each)
-        rules = brief.rules.mapped(lambda text: redactor.text(text)[0])
-        if not count and rules == brief.rules:
-            return brief, 0
-        folded, earlier = (tuple(text for text, _ in each) for each in texts)
-        shown = redactor.messages(brief.shown).messages
-        # The live prefix has them: it is not what the summary is written from.
+        redactor, found = Redactor(self.config.namespace), 0
+
+        def masked(text: str) -> str:
+            nonlocal found
+            safe, count = redactor.text(text)
+            found += count
+            return safe
+
+        messages, in_messages = redactor.messages(brief.messages)
         safe = replace(
             brief,
             messages=messages,
-            shown=shown,
-            folded=folded,
-            earlier=earlier,
-            prefix=None,
-            rules=rules,
+            shown=redactor.messages(brief.shown).messages,
+            # Earlier summaries may have been written by the agent's own model, from everything.
+            folded=tuple(map(masked, brief.folded)),
+            earlier=tuple(map(masked, brief.earlier)),
+            rules=brief.rules.mapped(lambda text: redactor.text(text)[0]),
+            prefix=None,  # has them: it is not what the summary is written from
         )
-        return safe, count
+        found += in_messages
+        return (safe, found) if found or safe.rules != brief.rules else (brief, 0)
 
     def again(self, brief: Brief, written: Written, model: str | None) -> Written:
         """The text for a brief of fewer messages, without its price: the model's prose as it is,
@@ -152,15 +141,15 @@ class SummaryWriter:
     ) -> Written:
         """The summary without a model, in the brief's room."""
         facts = self._facts(brief) if facts is None else facts
-        whole = brief.room - self._tokens.message(self._framed(brief, "", "static"))
+        whole = brief.room - self.tokens.message(self._framed(brief, "", "static"))
         rules = self._rules(brief, "static")
-        budget = whole - (self._tokens.text(rules) + 2 if rules else 0)
+        budget = whole - (self.tokens.text(rules) + 2 if rules else 0)
         told = outline(brief.messages, brief.references, users=False) if brief.references else ()
         while True:
             text = static_summary(
                 brief.messages,
                 budget_tokens=max(0, budget),
-                count=self._tokens.text,
+                count=self.tokens.text,
                 facts=facts,
                 previous=brief.folded,
                 visible=f"{brief.visible}\n{rules}",
@@ -168,7 +157,7 @@ class SummaryWriter:
             )
             message = self._framed(brief, text, "static", rules)
             # Text framed and text alone differ by a token or two at the seams.
-            over = self._tokens.message(message) - brief.room
+            over = self.tokens.message(message) - brief.room
             if over <= 0 or budget <= 0:
                 after = coverage(facts, unframe(message))
                 return Written(message, "static", usage=usage or Usage(), after=after, facts=facts)
@@ -182,9 +171,9 @@ class SummaryWriter:
         Raises:
             SummaryError: it writes none that can be used.
         """
-        asker = Asker(self._config, self._summarizer, self._emit, self._windows)
+        asker = Asker(self.config, self.summarizer, self.emit, self.windows)
         masked = await asyncio.to_thread(self._masked, brief)
-        text = unreserved(await Drafter(asker, self._tokens).draft(masked, order))
+        text = unreserved(await Drafter(asker, self.tokens).draft(masked, order))
         written = await asyncio.to_thread(self._finish, brief, facts, text)
         return replace(
             written, model=order.answered_by, usage=order.usage, parts=tuple(order.parts)
@@ -195,10 +184,10 @@ class SummaryWriter:
 
         Made after secrets were taken out: a line that cuts one in two would hide half of it.
         """
-        if MASK not in self._config.tool_policies.values():
+        if MASK not in self.config.tool_policies.values():
             return brief
-        tokens = list(map(self._tokens.message, brief.shown))
-        shown = masked_by_policy(brief.shown, tokens, self._config)
+        tokens = list(map(self.tokens.message, brief.shown))
+        shown = masked_by_policy(brief.shown, tokens, self.config)
         whole = [old for old, new in zip(brief.shown, shown, strict=True) if new is not old]
         has_them = brief.prefix and any(message in brief.prefix.messages for message in whole)
         return replace(brief, shown=shown, prefix=None if has_them else brief.prefix)
@@ -213,7 +202,7 @@ class SummaryWriter:
         doubts = unverified(text, brief, facts)
         shown = marked(text, doubts)
         rules = self._rules(brief, "model")
-        size = self._tokens.message(self._framed(brief, shown, "model", rules))
+        size = self.tokens.message(self._framed(brief, shown, "model", rules))
         most = min(brief.most + brief.spare, brief.tokens)
         if size > most:
             raise SummaryRejected("not smaller", f"{size} tokens, there is room for {most}")
@@ -238,14 +227,14 @@ class SummaryWriter:
                 text,
                 facts,
                 budget_tokens=budget,
-                count=self._tokens.text,
+                count=self.tokens.text,
                 visible=f"{brief.visible}\n{rules}",
                 words_of=words,
             )
             if not added:
                 break
             message = self._framed(brief, f"{text}\n\n{added}", "model", rules)
-            over = self._tokens.message(message) - size - max(budget, words)
+            over = self.tokens.message(message) - size - max(budget, words)
             if over <= 0:
                 return message
             budget, words = budget - over, words - over
@@ -255,7 +244,7 @@ class SummaryWriter:
 
     def _facts(self, brief: Brief) -> Facts:
         """What must survive, without what the user has lifted: nothing tells it as if it held."""
-        facts = self._finder.of(brief.messages, brief.references)
+        facts = self.finder.of(brief.messages, brief.references)
         lifted = {rule.text for rule in brief.rules.rules if not rule.holds}
         said = (item for item in facts.user if item.superseded_by or item.text not in lifted)
         return replace(facts, user=tuple(said)) if lifted else facts
@@ -264,8 +253,8 @@ class SummaryWriter:
         """The rules that bind, as much of them as the room takes: all else gives way."""
         if not (brief.rules.rules or brief.rules.request):
             return ""
-        room = brief.room - self._tokens.message(self._framed(brief, "", method)) - 4
-        return brief.rules.text(room, self._tokens.text)
+        room = brief.room - self.tokens.message(self._framed(brief, "", method)) - 4
+        return brief.rules.text(room, self.tokens.text)
 
     def _framed(self, brief: Brief, text: str, method: str, rules: str = "") -> Message:
         count = len(brief.messages)

@@ -1,20 +1,13 @@
-r"""What compression costs over a long session: calls, tokens, and the provider's prompt cache.
+"""What compression costs over a long session: calls, tokens, and the provider's prompt cache.
 
     python -m tests.benchmarks.economy [--turns 300] [--window 64000] [--output-words 300]
 
-One generated session, every request of it: ours, LangChain's summarization middleware (its
-defaults, our trigger), and the host's own `SummarizeOptimizer` repaired, which is given a function
-that really asks a model; once as it is configured (it keeps five messages) and once keeping as many
-newest messages as we do. The summarizer is a program: only what it is sent counts. "in all" is the
-uncached input of the agent's requests and of the summarizer's. To reach: a tenth of the host's
-calls, 1.15 tokens read for each removed, 95 % of the prefix, a fifth of the host's uncached input
-at the same tail and in all.
-
-LangChain is no dependency; without it the table lacks it. With it, in an environment of its own, by
-one command in the root of this repository:
-
-    python -m venv peers && peers/bin/pip install '.[test]' langchain && \
-        peers/bin/python -m tests.benchmarks.economy
+One generated session, every request of it: ours, and the host's own `SummarizeOptimizer` repaired,
+which is given a function that really asks a model; once as it is configured (it keeps five
+messages) and once keeping as many newest messages as we do. The summarizer is a program: only what
+it is sent counts. "in all" is the uncached input of the agent's requests and of the summarizer's.
+To reach: a tenth of the host's calls, 1.15 tokens read for each removed, 95 % of the prefix, a
+fifth of the host's uncached input at the same tail and in all.
 """
 
 from __future__ import annotations
@@ -23,7 +16,6 @@ import functools
 import itertools
 import random
 import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -151,41 +143,6 @@ def host(account: Account, messages: list[Message], window: int, keep: int = 5) 
     account.note = f"once per user turn, keeps {keep} messages"
 
 
-def langchain(account: Account, messages: list[Message], window: int) -> None:
-    """Before every model call; what it returns replaces the agent's state, as in its agents."""
-    from langchain.agents.middleware import SummarizationMiddleware
-    from langchain_core.language_models.chat_models import BaseChatModel
-    from langchain_core.messages import AIMessage, convert_to_messages, convert_to_openai_messages
-    from langchain_core.outputs import ChatGeneration, ChatResult
-    from langgraph.graph.message import add_messages
-
-    class Model(BaseChatModel):
-        @property
-        def _llm_type(self) -> str:
-            return "counted"
-
-        def _generate(self, messages: Any, *args: Any, **keywords: Any) -> ChatResult:
-            text = account.ask(convert_to_openai_messages(messages))
-            return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
-
-    def count(given: Any) -> int:
-        return account.counter.messages(convert_to_openai_messages(list(given)))
-
-    middleware = SummarizationMiddleware(
-        Model(), trigger=("tokens", _budget(window).trigger), token_counter=count
-    )
-    system, state = messages[:1], add_messages([], [])
-    taken = 1
-    for request in requests_of(messages):
-        state = add_messages(state, convert_to_messages(request[taken:]))
-        taken = len(request)
-        update = middleware.before_model({"messages": state}, None)  # type: ignore[typeddict-item,arg-type]
-        if update:
-            state = add_messages(state, update["messages"])
-        account.requests.append([*system, *convert_to_openai_messages(state)])
-    account.note = "shows its summarizer the last 4,000 tokens"
-
-
 def _budget(window: int) -> Budget:
     return Budget.of(CompressorConfig(model="gpt-4o", context_window=window), window)
 
@@ -222,10 +179,6 @@ def accounts(messages: list[Message], window: int) -> Iterator[Account]:
     yield run("host, repaired", host)
     tail = sum(message in mine.requests[-1] for message in messages[-400:])
     yield run("host, repaired, same tail", functools.partial(host, keep=tail))
-    try:
-        yield run("LangChain", langchain)
-    except ImportError as error:
-        print(f"LangChain: not here ({error.name}); the docstring says how", file=sys.stderr)
 
 
 def main() -> None:

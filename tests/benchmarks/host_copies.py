@@ -41,6 +41,14 @@ COMMON = set(
     "__init__ chat achat agents chat_history clear_history execution context_compaction strategy "
     "auto_compact compact_threshold protected_tools from_env".split()
 )
+MOVED = ("renamed", "removed", "keyword", "in front")
+DONE = {
+    "free name": ("taken",),
+    "property": ("renamed", "removed", "made a method", "made async"),
+    "method": (*MOVED, "made async"),
+    "coroutine method": (*MOVED, "made a function"),
+}
+"""What is done to a place of each kind."""
 IMPORTED = {
     "ContextConfig": "context/models.py",
     "OptimizerStrategy": "context/models.py",
@@ -73,17 +81,9 @@ def copies() -> list[Copy]:
 
     found = [Copy("", "as it is", "")]
     for place in seams.probe()[0]:
-        row, before = place.row, place.before
-        if row.kind == seams.NEW:
-            found.append(Copy(row.name, "taken", _file(place.holder)))
-        elif row.kind == seams.PROPERTY:
-            file = _file(before.fget)
-            for done in ("renamed", "removed", "made a method", "made async"):
-                found.append(Copy(row.name, done, file))
-        else:
-            file, other = _file(before), "async" if row.kind == seams.METHOD else "a function"
-            for done in ("renamed", "removed", "keyword", "in front", f"made {other}"):
-                found.append(Copy(row.name, done, file))
+        kind, before = place.row.kind, place.before
+        file = _file(place.holder if kind == seams.NEW else getattr(before, "fget", before))
+        found += [Copy(place.row.name, done, file) for done in DONE[kind]]
     for read in seams.READ:
         owner = seams._resolved(read.owner)
         for name in read.names.split():
@@ -108,24 +108,31 @@ def make(copy: Copy, folder: Path) -> None:
 
 
 def _changed(copy: Copy) -> Iterator[tuple[Path, str]]:
-    text = (host() / copy.file).read_text("utf-8")
+    """The host's modules that the copy changes, with their new text."""
     name, moved = copy.name, f"moved_{copy.name.strip('_')}"
     if copy.done == "renamed" and name not in COMMON:
         yield from _everywhere(rf"\b{name}\b", moved)
-    elif copy.done == "renamed" and (function := _function(text, name)) is not None:
-        changed = _with_header(text, function, name=moved).replace(f"@{name}.", f"@{moved}.")
-        yield Path(copy.file), re.sub(rf"self\.{name}\(", f"self.{moved}(", changed)
-    elif copy.done == "renamed":
+        return
+    text = (host() / copy.file).read_text("utf-8")
+    tree = ast.parse(text)
+    body, function = _function(tree, name)
+    if copy.done == "taken":
+        yield Path(copy.file), _taken(text, name)
+    elif function is None:  # a name of objects, renamed
         changed = re.sub(rf"\bself\.{name}\b", f"self.{moved}", text)
         yield Path(copy.file), re.sub(rf"^(    ){name}:", rf"\1{moved}:", changed, flags=re.M)
-    elif copy.done == "taken":
-        yield Path(copy.file), _taken(text, name)
+    elif copy.done == "renamed":
+        function.name = moved
+        changed = ast.unparse(tree).replace(f"@{name}.", f"@{moved}.")
+        yield Path(copy.file), re.sub(rf"self\.{name}\(", f"self.{moved}(", changed)
     elif copy.done == "in front":
-        changed = _with_header(text, _known(text, name), front=True)
+        function.args.args.insert(1, ast.arg("new_first"))
         where = rf"self\.{name}\(" if name in COMMON else rf"\.{name}\("
-        yield from _everywhere(where, lambda call: f"{call[0]}None, ", copy.file, changed)
+        given = (copy.file, ast.unparse(tree))
+        yield from _everywhere(where, lambda call: f"{call[0]}None, ", *given)
     else:
-        yield Path(copy.file), _edited(text, _known(text, name), copy.done)
+        _edit(body, function, copy.done)
+        yield Path(copy.file), ast.unparse(ast.fix_missing_locations(tree))
 
 
 def _everywhere(
@@ -143,62 +150,33 @@ def _everywhere(
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def _function(text: str, name: str) -> Function | None:
-    """The last one of that name in a class: a property's setter is none."""
-    classes = [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
-    found = [
-        node
-        for kind in classes
-        for node in kind.body
-        if isinstance(node, Function) and node.name == name and (name != "__init__" or _team(kind))
-    ]
-    return found[0] if found else None
+def _function(tree: ast.Module, name: str) -> tuple[list[ast.stmt], Function | None]:
+    """The first one of that name in a class, and that class's body: a property's setter is none."""
+    for kind in tree.body:
+        if isinstance(kind, ast.ClassDef) and (name != "__init__" or kind.name == "AgentTeam"):
+            for node in kind.body:
+                if isinstance(node, Function) and node.name == name:
+                    return kind.body, node
+    return [], None
 
 
-def _team(kind: ast.ClassDef) -> bool:
-    return kind.name == "AgentTeam"
-
-
-def _known(text: str, name: str) -> Function:
-    found = _function(text, name)
-    assert found is not None, name
-    return found
-
-
-def _with_header(
-    text: str, function: Function, *, name: str = "", keyword: bool = False, front: bool = False
-) -> str:
-    """The text with another head of the function."""
-    lines, arguments = text.splitlines(), function.args
-    if keyword:
-        arguments.kwonlyargs.append(ast.arg("new_option"))
-        arguments.kw_defaults.append(ast.Constant(None))
-    if front:
-        arguments.args.insert(1, ast.arg("new_first"))
-    word = "async def" if isinstance(function, ast.AsyncFunctionDef) else "def"
-    head = f"{' ' * function.col_offset}{word} {name or function.name}({ast.unparse(arguments)}):"
-    return "\n".join([*lines[: function.lineno - 1], head, *lines[function.body[0].lineno - 1 :]])
-
-
-def _edited(text: str, function: Function, done: str) -> str:
-    lines, start, pad = text.splitlines(), function.lineno - 1, " " * function.col_offset
-    first = min([start, *(node.lineno - 1 for node in function.decorator_list)])
+def _edit(body: list[ast.stmt], function: Function, done: str) -> None:
+    """Do it to the function that stands in that body."""
+    place, is_async = body.index(function), isinstance(function, ast.AsyncFunctionDef)
     if done == "removed":
-        return "\n".join([*lines[:first], f"{pad}pass", *lines[function.end_lineno :]])
-    if done == "keyword":
-        return _with_header(text, function, keyword=True)
-    if done == "made a method":
-        return "\n".join([*lines[:first], *lines[start:]])
-    if isinstance(function, ast.FunctionDef) and first < start:  # a property
-        lines[start] = f"{pad}async {lines[start].strip()}"
-        return "\n".join(lines)
-    word = "def" if isinstance(function, ast.AsyncFunctionDef) else "async def"
-    kept = _with_header(text, function, name="moved_original").splitlines()
-    added = [
-        f"{pad}{word} {function.name}(self, *args, **kwargs):",
-        f"{pad}    return self.moved_original(*args, **kwargs)",
-    ]
-    return "\n".join([*kept[:first], *added, *kept[first:]])
+        body[place] = ast.Pass()
+    elif done == "keyword":
+        function.args.kwonlyargs.append(ast.arg("new_option"))
+        function.args.kw_defaults.append(ast.Constant(None))
+    elif done == "made a method":
+        function.decorator_list.clear()
+    elif function.decorator_list:  # a property, made async
+        body[place] = ast.AsyncFunctionDef(**vars(function))
+    else:
+        word, name = "def" if is_async else "async def", function.name
+        function.name = "moved_original"
+        added = f"{word} {name}(self, *a, **k):\n    return self.moved_original(*a, **k)"
+        body[place:place] = ast.parse(added).body
 
 
 def _taken(text: str, name: str) -> str:
@@ -230,45 +208,23 @@ def _work(told: dict[str, Any]) -> None:
     from praison_compressor import install
 
     told["lacking"] = install().lacking
-    import pytest
     from praisonaiagents import ExecutionConfig
 
     from praison_compressor.praisonai import plugin  # noqa: F401 - what the entry point loads
     from praison_compressor.testing import Summarizer
     from tests.helpers import hosting
-    from tests.helpers.provider import strict_provider
 
-    _small_windows()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        pytest.MonkeyPatch.context() as patch,
-        strict_provider() as provider,
-        hosting.at_home(patch, Path(folder), provider),
-    ):
+    long = ExecutionConfig(max_iter=50, max_tool_calls_per_turn=50, context_compaction=True)
+    with hosting.by_itself(window=WINDOW) as provider:
         provider.set_window(WINDOW)
         provider.route("aux", Summarizer(r"L-\d+|END-\d+"))
         for path in (hosting.OPENAI, hosting.LITELLM, hosting.RESPONSES):
-            execution = ExecutionConfig(
-                max_iter=50, max_tool_calls_per_turn=50, context_compaction=True
-            )
-            made = hosting.agent(
-                *(provider, path, hosting.context(provider, context_window=WINDOW)),
-                tools=[hosting.look_up],
-                execution=execution,
-            )
+            ours = hosting.context(provider, context_window=WINDOW)
+            made = hosting.agent(provider, path, ours, tools=[hosting.look_up], execution=long)
             for number, mode in enumerate((made.chat, made.achat, made.iter_stream)):
                 faults = _turn(provider, made, mode, number)
                 told["faults"] += [f"{path}, {mode.__name__}: {fault}" for fault in faults]
         told["requests"] = len(provider.requests)
-
-
-def _small_windows() -> None:
-    """Let the host believe what we believe: its own management would begin, wherever it may."""
-    import litellm
-
-    for name in ("gpt-4o-mini", "gpt-local"):
-        known = litellm.model_cost.get(name, {})
-        litellm.model_cost[name] = {**known, "max_input_tokens": WINDOW}
 
 
 def _turn(provider: Any, made: Any, mode: Any, number: int) -> Iterator[str]:
@@ -286,7 +242,7 @@ def _turn(provider: Any, made: Any, mode: Any, number: int) -> Iterator[str]:
     front = [None] if "new_first" in inspect.signature(mode).parameters else []
     said = mode(*front, hosting.turn(number))
     if inspect.iscoroutine(said):
-        said = asyncio.run(_awaited(said))
+        said = asyncio.run(said)
     said = said if isinstance(said, str | None) else "".join(said)
     sent = hosting.of_agent(provider)[first:]
     given = installed().agents.of(made)
@@ -308,10 +264,6 @@ def _turn(provider: Any, made: Any, mode: Any, number: int) -> Iterator[str]:
     lost = [call for call in calls if f"END-{call.arguments['part']}" not in known]
     if lost or hosting.turn(number) not in known:
         yield f"{len(lost)} of {len(calls)} results lost"
-
-
-async def _awaited(said: Any) -> Any:
-    return await said
 
 
 # ------------------------------------------------------------ what became of a copy

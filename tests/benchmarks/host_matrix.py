@@ -19,22 +19,18 @@ import io
 import itertools
 import logging
 import statistics
-import tempfile
 import threading
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
 from praisonaiagents import Agent, ExecutionConfig
 
-from praison_compressor import uninstall
+from praison_compressor import Event, uninstall
 from praison_compressor.testing import LocalProvider, Recorded, Summarizer, Worker
 from tests.benchmarks.common import options, show
 from tests.helpers import hosting
 from tests.helpers.hosting import EVERY_PATH, MODES, OPENAI, WINDOW, of_agent
-from tests.helpers.provider import strict_provider
 
 MOST = 400  # requests of a cell, which needs 122 at most
 LONG = {"max_iter": 500, "max_tool_calls_per_turn": 5_000}
@@ -45,7 +41,6 @@ COMPACTION: dict[str | None, dict[str, bool]] = {
 }
 PLAIN, LOOP, PARALLEL = SHAPES = ("plain", "loop", "parallel")
 COLUMNS = ("requests", "answers", "refused", "over", "unpaired", "prefix", "least", "summaries")
-MODELS = ("gpt-4o-mini", "gpt-local", "claude-sonnet-4-5")
 
 
 class Talk(NamedTuple):
@@ -72,23 +67,14 @@ def at_work(
     path: str, worker: Worker, tools: list[Any], hosts: Any = None, compaction: str | None = None
 ) -> Iterator[tuple[LocalProvider, Agent]]:
     """A provider and an agent: ours, or, told by `hosts` what to do, of the host alone."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        pytest.MonkeyPatch.context() as patch,
-        strict_provider(worker) as provider,
-        hosting.at_home(patch, Path(folder), provider),
-    ):
+    with hosting.by_itself(worker, WINDOW) as provider:
         provider.route("aux", Summarizer(r"L-\d+"))
         if hosts:
             uninstall()
         asked = hosts or hosting.context(provider)
-        # The host's own compaction looks at its own idea of the window.
-        _small_windows()
         settings = ExecutionConfig(**LONG, **COMPACTION[compaction])
-        yield (
-            provider,
-            hosting.agent(provider, path, asked, tools=tools or None, execution=settings),
-        )
+        made = hosting.agent(provider, path, asked, tools=tools or None, execution=settings)
+        yield provider, made
 
 
 def cell(
@@ -105,11 +91,12 @@ def cell(
         made,
     ):
         if ours:
-            made.context_compressor.subscribe(
-                lambda event: (
-                    event.name == "committed" and compressed_before.append(len(provider.requests))
-                )
-            )
+
+            def hear(event: Event) -> None:
+                if event.name == "committed":
+                    compressed_before.append(len(provider.requests))
+
+            made.context_compressor.subscribe(hear)
         with _ended_at(provider, MOST):
             answers = _answers(made, mode, work.turns)
         return _figures(provider, f"{answers}/{work.turns}", compressed_before)
@@ -132,15 +119,6 @@ def _ended_at(provider: LocalProvider, most: int) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
-
-
-def _small_windows() -> None:
-    """The host is told the window that ours has."""
-    import litellm
-
-    for name, prefix in itertools.product(MODELS, ("", "openai/", "anthropic/")):
-        known = litellm.model_cost.get(prefix + name, {})
-        litellm.model_cost[prefix + name] = {**known, "max_input_tokens": WINDOW}
 
 
 def _hosts_own() -> dict[str, Any]:
@@ -172,7 +150,7 @@ def _figures(
         if before.messages
         and after.messages  # none where what was sent is no request at all
         and not any(before.number <= count < after.number for count in compressed_before)
-        and not is_dropped(before, after)
+        and not hosting.is_dropped(before, after)
     ]
     return (
         f"{len(sent)}{'+' if len(sent) >= MOST else ''}",
@@ -184,11 +162,6 @@ def _figures(
         f"{min(shares):.1f}" if shares else "-",
         len(provider.for_model("aux")),
     )
-
-
-def is_dropped(before: Recorded, after: Recorded) -> bool:
-    """Whether a tool loop has ended between two requests: the host does not send it again."""
-    return before.messages[-1]["role"] == "tool" and after.messages[-1]["role"] == "user"
 
 
 def unpaired(record: Recorded) -> int:

@@ -13,13 +13,10 @@ import contextlib
 import io
 import logging
 import sys
-import tempfile
-import textwrap
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pytest
 from praisonaiagents import Agent, AgentTeam, ExecutionConfig, Task, handoff
 from praisonaiagents.workflows import Workflow
 
@@ -28,10 +25,10 @@ from tests.benchmarks.common import options, show
 from tests.benchmarks.host_matrix import unpaired
 from tests.helpers import hosting
 from tests.helpers.hosting import OPENAI, look_up, of_agent, turn
-from tests.helpers.provider import strict_provider
 
 CALLS = 24
 """Of a tool, in one turn: twice what the window takes."""
+WORKS = Worker(CALLS, arguments=hosting.numbered, tool="look_up", answer="Noted. " * 12)
 TURNS = 16
 LONG = ExecutionConfig(max_iter=500, max_tool_calls_per_turn=5_000)
 COLUMNS = ("who", "requests", "refused", "over", "unpaired", "compressed", "summaries", "error")
@@ -60,19 +57,16 @@ class Run:
 
     def works(self, made: Agent) -> None:
         """The agent calls its tool past its window, in one turn."""
-        self.host.answer_with(self.worker())
+        self.host.answer_with(WORKS)
         made.chat(turn(99))
-
-    def worker(self) -> Worker:
-        """A model that calls the tool again and again in each turn."""
-        return Worker(CALLS, arguments=hosting.numbered, tool="look_up", answer="Noted. " * 12)
 
 
 # -------------------------------------------------------------- the parts of the host
 
 
-def alone(run: Run) -> None:
-    run.talks(run.agent())
+def talks_with(**options: object) -> Callable[[Run], None]:
+    """An agent by itself, with one more of the host's parts."""
+    return lambda run: run.talks(run.agent(**options))
 
 
 def team(run: Run) -> None:
@@ -80,7 +74,7 @@ def team(run: Run) -> None:
     tasks = [
         Task(description=turn(n), expected_output="A note.", agent=a) for n, a in enumerate(members)
     ]
-    run.host.answer_with(run.worker())
+    run.host.answer_with(WORKS)
     AgentTeam(
         agents=members, tasks=tasks, output="silent", context=hosting.context(run.host)
     ).start()
@@ -88,7 +82,7 @@ def team(run: Run) -> None:
 
 def workflow(run: Run) -> None:
     steps = [run.agent(name, asks=False) for name in ("Ann", "Ben")]
-    run.host.answer_with(run.worker())
+    run.host.answer_with(WORKS)
     Workflow(steps=steps, context=hosting.context(run.host)).run(turn(1))
 
 
@@ -96,11 +90,7 @@ def handed_over(run: Run) -> None:
     second = run.agent("Second", instructions="You are second.")
     first = run.agent("First", tools=None, handoffs=[handoff(second)])
     # The host gives the agent that is handed to no tools, and the first one's prompt to answer.
-    hands_over = Worker(
-        lambda asked: 1 if asked.tools else 0,
-        answer="Noted. " * 12,
-    )
-    run.host.answer_with(hands_over)
+    run.host.answer_with(Worker(lambda asked: 1 if asked.tools else 0, answer="Noted. " * 12))
     for n in range(TURNS):
         first.chat(turn(n))
 
@@ -117,14 +107,11 @@ def agent_in_a_tool(run: Run) -> None:
         return str(inner.chat(question))
 
     outer = run.agent("Outer", tools=[ask_inner])
-    works, asks = (
-        run.worker(),
-        Worker(2, tool="ask_inner", arguments=lambda t, n: {"question": turn(n)}),
-    )
+    asks = Worker(2, tool="ask_inner", arguments=lambda t, n: {"question": turn(n)})
 
     def answer(asked):  # type: ignore[no-untyped-def]
         names = [tool["function"]["name"] for tool in asked.tools]
-        return works(asked) if "look_up" in names else asks(asked)
+        return WORKS(asked) if "look_up" in names else asks(asked)
 
     run.host.answer_with(answer)
     outer.chat("Begin.")
@@ -135,29 +122,13 @@ def sub_agent(run: Run) -> None:
 
     made = create_subagent_tool(agent_factory=lambda **given: run.agent("Sub"))
     function = made["function"] if isinstance(made, dict) else made
-    run.host.answer_with(run.worker())
+    run.host.answer_with(WORKS)
     function(task=turn(1))
-
-
-def with_memory(run: Run) -> None:
-    run.talks(run.agent(memory=True))
-
-
-def with_guardrail(run: Run) -> None:
-    run.talks(run.agent(guardrails=lambda output: (True, output)))
-
-
-def with_reflection(run: Run) -> None:
-    run.talks(run.agent(reflection=True))
-
-
-def with_planning(run: Run) -> None:
-    run.talks(run.agent(planning=True))
 
 
 def with_autonomy(run: Run) -> None:
     made = run.agent(autonomy=True)
-    run.host.answer_with(run.worker())
+    run.host.answer_with(WORKS)
     made.run_autonomous(turn(1), max_iterations=2)
 
 
@@ -171,7 +142,7 @@ def with_knowledge(run: Run) -> None:
     run.talks(run.agent(knowledge=["notes.txt"]))
 
 
-SERVER = """
+SERVER = """\
 from mcp.server.fastmcp import FastMCP
 
 server = FastMCP("books")
@@ -190,21 +161,21 @@ server.run()
 def with_mcp(run: Run) -> None:
     from praisonaiagents import MCP
 
-    Path("server.py").write_text(textwrap.dedent(SERVER), encoding="utf-8")
+    Path("server.py").write_text(SERVER, encoding="utf-8")
     run.talks(run.agent(tools=MCP(f"{sys.executable} server.py")))
 
 
 WHO: dict[str, Callable[[Run], None]] = {
-    "Agent": alone,
+    "Agent": talks_with(),
     "AgentTeam(context=...)": team,
     "Workflow(context=...)": workflow,
     "handoff": handed_over,
     "an agent in another's tool": agent_in_a_tool,
     "create_subagent_tool": sub_agent,
-    "memory=True": with_memory,
-    "guardrails=": with_guardrail,
-    "reflection=True": with_reflection,
-    "planning=True": with_planning,
+    "memory=True": talks_with(memory=True),
+    "guardrails=": talks_with(guardrails=lambda output: (True, output)),
+    "reflection=True": talks_with(reflection=True),
+    "planning=True": talks_with(planning=True),
     "autonomy=True": with_autonomy,
     "a session, resumed": with_session,
     "knowledge=": with_knowledge,
@@ -215,12 +186,7 @@ WHO: dict[str, Callable[[Run], None]] = {
 def ran(name: str) -> tuple[object, ...]:
     """The values of `COLUMNS` for one of them."""
     error = ""
-    with (
-        tempfile.TemporaryDirectory() as home,
-        strict_provider() as provider,
-        pytest.MonkeyPatch.context() as patch,
-        hosting.at_home(patch, Path(home), provider),
-    ):
+    with hosting.by_itself() as provider:
         run = Run(provider)
         provider.route("aux", Summarizer())
         try:

@@ -64,7 +64,9 @@ def compressed(
     async def model(_: list[Message]) -> str:
         nonlocal calls
         calls += 1
-        return "## Done\n" + "Looked after each module: lorem ipsum dolor, with thanks. " * 8
+        read = ", ".join(f"src/mod_{n}/part_0.py" for n in range(1, 9))
+        said = "Each module is looked after; lorem ipsum dolor, careful: the port must stay. "
+        return f"## Done\nRead {read}.\n{said * 6}"
 
     if asked is not None:
         options["protect_last_n_tokens"] = asked

@@ -15,9 +15,9 @@ import praison_compressor
 from praison_compressor import ContextCompressor, Store
 from praison_compressor.ledger.sql.store import SqlStore
 from praison_compressor.messages import forks
-from tests.benchmarks.forks import forked, in_child
 from tests.compressor.test_background import Gate
 from tests.helpers.compressing import SMALL, Model, compressor
+from tests.helpers.forking import forked, in_child
 from tests.helpers.transcripts import session
 
 pytest_plugins = ["tests.helpers.stores"]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import json
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +19,7 @@ from praison_compressor import install, uninstall
 from praison_compressor.ledger.recall import READ, SEARCH
 from praison_compressor.praisonai import CompressorContext
 from praison_compressor.testing import LocalProvider
+from tests.helpers.provider import strict_provider
 
 WINDOW = 6_000
 OPENAI, LITELLM = "openai client", "litellm"
@@ -55,6 +59,25 @@ def at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Any, provider: LocalProvi
         uninstall()
         gc.enable()
         gc.collect()
+
+
+@contextmanager
+def by_itself(answer: Any = None, window: int | None = None) -> Iterator[LocalProvider]:
+    """The same without a test: in a folder and with a provider of its own. With `window` the host
+    believes too that its models have that."""
+    import litellm
+
+    for name in ("gpt-4o-mini", "gpt-local", "claude-sonnet-4-5") if window else ():
+        for model in (name, f"openai/{name}", f"anthropic/{name}"):
+            known = litellm.model_cost.get(model, {})
+            litellm.model_cost[model] = {**known, "max_input_tokens": window}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        pytest.MonkeyPatch.context() as patch,
+        strict_provider(answer) as provider,
+        at_home(patch, Path(folder), provider),
+    ):
+        yield provider
 
 
 def agent(provider: LocalProvider, path: str, context: Any = None, **more: Any) -> Agent:
@@ -174,3 +197,24 @@ def reused(before: Any, after: Any) -> float:
     one, two = without_system(before.messages), without_system(after.messages)
     same = next((i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), len(one))
     return min(same, len(two)) / max(1, len(one))
+
+
+def is_dropped(before: Any, after: Any) -> bool:
+    """Whether a tool loop has ended between two requests: the host does not send it again."""
+    return bool(before.messages[-1]["role"] == "tool" and after.messages[-1]["role"] == "user")
+
+
+def prefix_shares(requests: Sequence[Any]) -> list[float]:
+    """For each request of the agent but after a compression, the share of the one before it.
+
+    A turn's first request is compared with the first of the turn before where that had a tool
+    loop, all of which the host leaves out from then on, whoever compresses.
+    """
+    compressed = [record.number for record in requests if record.model == "aux"]
+    shares, first = [], None
+    for before, after in itertools.pairwise(r for r in requests if r.model != "aux"):
+        first = before if before.messages[-1]["role"] == "user" else first
+        one = first if is_dropped(before, after) else before
+        if one is not None and not any(one.number < n < after.number for n in compressed):
+            shares.append(reused(one, after))
+    return shares

@@ -35,11 +35,13 @@ class Attack:
         """Whether the words are the user's own: then they may stand among the user's words."""
         return self.carrier in ("user", "user parts")
 
-    def transcript(self) -> list[Message]:
-        """A session with the attack in its middle."""
-        messages = session(9, steps=2, words=25)
-        where = next(i for i, m in enumerate(messages) if "module 4" in str(m.get("content")))
-        return [*messages[:where], *CARRIERS[self.carrier](self.text), *messages[where:]]
+
+def transcript(*found: Attack) -> list[Message]:
+    """A session with the attacks in its middle."""
+    messages = session(7, steps=2, words=25)
+    where = next(i for i, m in enumerate(messages) if "module 3" in str(m.get("content")))
+    evil = [message for attack in found for message in CARRIERS[attack.carrier](attack.text)]
+    return [*messages[:where], *evil, *messages[where:]]
 
 
 # ---------------------------------------------------------------- carriers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from praison_compressor import (
@@ -44,28 +44,24 @@ def broken_promises(case: Case, *, pays: bool = False) -> list[str]:
 
     Of what is read, repaired and said without a model, and of the best view; `pays`: of a
     compression too, which takes an event loop and writes.
+
+    Raises:
+        Exception: what none of our functions may raise.
     """
     before = repr(case.messages)
-    found = [*_read_promises(case), *_view_promises(case, pays)]
+    try:
+        transcript = read(case.messages)
+    except InvalidMessages:
+        transcript = None
+    found = [*_view_promises(case, transcript, pays)]
+    if transcript is not None:
+        found += _read_promises(case, transcript)
+    elif case.kind != "hostile":
+        found.append("it was not read")
     return found if repr(case.messages) == before else [*found, "the caller's messages changed"]
 
 
-def _attempt(make: Callable[[], Any]) -> tuple[Any, Exception | None]:
-    try:
-        return make(), None
-    except Exception as error:
-        return None, error
-
-
-# ---------------------------------------------------------------- the pure half
-
-
-def _read_promises(case: Case) -> Iterator[str]:
-    transcript, trouble = _attempt(lambda: read(case.messages))
-    if trouble is not None:
-        if not isinstance(trouble, InvalidMessages) or case.kind != "hostile":
-            yield f"read raised {trouble!r}"
-        return
+def _read_promises(case: Case, transcript: Transcript) -> Iterator[str]:
     sent = transcript.messages
     yield from _validity(case, sent)
     length = len(case.messages) if isinstance(case.messages, (list, tuple)) else 0
@@ -73,18 +69,11 @@ def _read_promises(case: Case) -> Iterator[str]:
         yield "a message was lost or doubled by reading"
     if read(sent).messages != sent:
         yield "what was read reads otherwise"
-    yield from _static_promises(sent, min(case.target, 600))
-
-
-def _static_promises(messages: Sequence[Message], budget: int) -> Iterator[str]:
-    text, trouble = _attempt(
-        lambda: static_summary(messages, budget_tokens=budget, count=TOKENS.text)
-    )
-    if trouble is not None:
-        yield f"the static summary raised {trouble!r}"
-    elif TOKENS.text(text) > budget:
-        yield f"a static summary of {TOKENS.text(text)} tokens where {budget} were asked for"
-    elif text.lower().count("\n## the user said") > 1:
+    budget = min(case.target, 600)
+    told = static_summary(sent, budget_tokens=budget, count=TOKENS.text)
+    if TOKENS.text(told) > budget:
+        yield f"a static summary of {TOKENS.text(told)} tokens where {budget} were asked for"
+    if told.lower().count("\n## the user said") > 1:
         yield "a second section of the user's words"
 
 
@@ -92,51 +81,43 @@ def _static_promises(messages: Sequence[Message], budget: int) -> Iterator[str]:
 
 
 class _Mistakes(logging.Handler):
-    """`best_view` raises nothing; what it caught is told in the log, and read here."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.found: list[str] = []
+    """`best_view` raises nothing; what it caught is told in the log, and raised here."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.found.append(repr(record.exc_info[1] if record.exc_info else record.getMessage()))
+        raise AssertionError(record.getMessage())
 
 
-def _best_view(ours: ContextCompressor, case: Case) -> tuple[Any, list[str]]:
-    """The best view, and what was caught or raised while it was made."""
-    mistakes = _Mistakes()
+def _best_view(ours: ContextCompressor, case: Case) -> Any:
     logger = logging.getLogger("praison_compressor.compressor.context_compressor")
-    logger.addHandler(mistakes)
-    best, trouble = _attempt(lambda: ours.best_view(case.messages, target_tokens=case.target))
-    logger.removeHandler(mistakes)
-    return best, [*mistakes.found, *([repr(trouble)] if trouble else [])]
+    logger.addHandler(mistakes := _Mistakes(logging.ERROR))
+    try:
+        return ours.best_view(case.messages, target_tokens=case.target)
+    finally:
+        logger.removeHandler(mistakes)
 
 
-def _view_promises(case: Case, pays: bool) -> Iterator[str]:
+def _view_promises(case: Case, transcript: Transcript | None, pays: bool) -> Iterator[str]:
     ours = ContextCompressor(CONFIG, tokens=TOKENS)
-    best, mistakes = _best_view(ours, case)
-    if mistakes:
-        yield f"best_view: {mistakes}"
-        return
-    transcript, trouble = _attempt(lambda: read(case.messages))
-    if trouble is not None:
+    best = _best_view(ours, case)
+    if transcript is None:
         return  # unreadable: it came back as it is
     yield from _validity(case, best)
     if not any("characters left out: no window" in text_of(message) for message in best):
         yield from _intact(transcript, best)
     if best and _kinds(best[-1]) != _kinds(transcript.messages[-1]):
         yield "the best view does not end as the transcript does"
-    if _best_view(ours, case)[0] != best:
+    if _best_view(ours, case) != best:
         yield "the best view of the same messages is another one"
     if pays:
-        yield from _paid_promises(case, ours, best)
+        yield from _paid_promises(case, transcript, ours, best)
 
 
-def _paid_promises(case: Case, ours: ContextCompressor, best: list[Message]) -> Iterator[str]:
-    result, trouble = _attempt(lambda: ours.compress_sync(case.messages, target_tokens=case.target))
-    if trouble is not None:
-        if not isinstance(trouble, BudgetTooSmall):
-            yield f"compress raised {trouble!r}"
+def _paid_promises(
+    case: Case, transcript: Transcript, ours: ContextCompressor, best: list[Message]
+) -> Iterator[str]:
+    try:
+        result = ours.compress_sync(case.messages, target_tokens=case.target)
+    except BudgetTooSmall:
         return
     view = result.messages
     if result.tokens_after > case.target or TOKENS.messages(view) != result.tokens_after:
@@ -144,19 +125,14 @@ def _paid_promises(case: Case, ours: ContextCompressor, best: list[Message]) -> 
     if TOKENS.messages(best) > case.target:
         yield "the best view is over a budget that can be kept"
     yield from _validity(case, view)
-    yield from _intact(read(case.messages), view)
+    yield from _intact(transcript, view)
     if case.kind == "valid" and ours.verbatim(view) != [to_plain(m) for m in case.messages]:
         yield "verbatim does not give the transcript back"
     other = ContextCompressor(CONFIG, tokens=TOKENS)
-    for name, compressor, messages in (
-        ("a second compressor made", other, case.messages),
-        ("compressing the view made", ours, view),
-    ):
-        again, trouble = _attempt(
-            lambda: compressor.compress_sync(messages, target_tokens=case.target)  # noqa: B023
-        )
-        if trouble is not None or again.messages != view:
-            yield f"{name} another view ({trouble!r})"
+    if other.compress_sync(case.messages, target_tokens=case.target).messages != view:
+        yield "a second compressor made another view"
+    if ours.compress_sync(view, target_tokens=case.target).messages != view:
+        yield "compressing the view made another view"
 
 
 def _intact(transcript: Transcript, view: Sequence[Message]) -> Iterator[str]:

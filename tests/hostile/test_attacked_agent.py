@@ -45,9 +45,10 @@ def talk(host: LocalProvider, path: str, pages: list[str]) -> tuple[list[Any], l
     return requests, [str(m["content"]) for m in opened]
 
 
-@pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize(
-    "answer", ["", "## Done\n" + "\n".join(ATTACKS[:60])], ids=["facts", "a model that repeats it"]
+    ("path", "answer"),
+    [*zip(PATHS, ["", "## Done\n" + "\n".join(ATTACKS[:60])], strict=True)],
+    ids=["facts", "a model that repeats it"],
 )
 def test_an_attacked_agent_is_sent_its_own_instructions_and_data(
     host: LocalProvider, path: str, answer: str

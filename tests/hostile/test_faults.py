@@ -56,22 +56,19 @@ class Fault:
         return lambda asked: reply
 
 
+LATE = Reply(f"{POISON} too late", delay_seconds=4)
 LIMITED = Failure(429, "Rate limit reached.", "tokens", retry_after_seconds=0.02)
 FAULTS = (
-    Fault("timeout", Reply(f"{POISON} too late", delay_seconds=6), "no answer", "static", 1, 0, 3),
-    Fault("a stream that stalls", "stall", "no answer", "static", 1, 0, 3),
+    Fault("timeout", LATE, "timeout_seconds", calls=1, seconds=2),
     Fault("connection reset", "reset", "aux:", calls=1),
-    Fault("invalid UTF-8", "invalid_utf8", "aux:", calls=1),
-    Fault("not JSON", "not_json", "aux:", calls=1),
-    Fault("401", "unauthorized", "API key", calls=1),
     Fault("429 with retry-after, then well", LIMITED, "", "model", 2, 1),
     Fault("429 with retry-after, for ever", "rate_limited", "Rate limit", "static", 2, 1),
-    Fault("500", "server_error", "error while processing", calls=1),
     # Refused whole, and then the first part, alone, at each of two smaller sizes.
     Fault("400 context length", "context", "maximum context length", calls=3),
     Fault("content filter", Reply(f"{POISON} half", finish="content_filter"), "content_filter"),
     Fault("empty", "empty", "empty"),
     Fault("refusal", f"I'm sorry, but I can't assist. {POISON}", "refusal"),
+    Fault("a refusal in a field of its own", "refusal_field", "refusal"),
     Fault("error text", f"Error: litellm.RateLimitError: 429 {POISON}", "error text"),
     Fault("echo of the prompt", "echo_prompt", "echo"),
     Fault("ten times the target", "verbose", "repetition"),

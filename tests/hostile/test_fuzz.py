@@ -29,7 +29,7 @@ from tests.hostile.generating import BLOBS, Case, case, hostile, text
 from tests.hostile.invariants import broken_promises
 
 SMALL = CompressorConfig(model="gpt-4o", context_window=3_000, protect_last_n_tokens=300)
-CALM = settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+CALM = settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
 CHANCES = st.randoms(use_true_random=False)
 
 
@@ -40,8 +40,10 @@ def generate(number: int) -> Case:
 
 def test_many_cases_keep_every_promise_of_reading_and_of_the_best_view() -> None:
     """Valid, broken and hostile transcripts: nothing raised, nothing invalid, newest intact."""
-    cases = int(os.environ.get("FUZZ_CASES", "500"))
-    assert [(n, p) for n in range(cases) for p in broken_promises(generate(n))] == []
+    cases = int(os.environ.get("FUZZ_CASES", "300"))
+    for number in range(cases):
+        print(f"case {number}")  # shown where it raises
+        assert broken_promises(generate(number)) == []
 
 
 @CALM
@@ -92,8 +94,8 @@ def test_a_store_whose_rows_were_changed_ends_no_turn(tmp_path: Path) -> None:
     values: tuple[Any, ...] = (None, "", "x", -1, 10**9, b"", b"\x00\xff", "sha256:" + "0" * 64)
     with contextlib.closing(sqlite3.connect(sound)) as db:
         cells = cells_of(db)
-    assert len(cells) > 24
-    for number, (table, column, rowid) in enumerate(chance.sample(cells, 24)):
+    assert len(cells) > 16
+    for number, (table, column, rowid) in enumerate(chance.sample(cells, 16)):
         path = tmp_path / f"{number}.db"
         with contextlib.closing(sqlite3.connect(sound)) as whole, sqlite3.connect(path) as db:
             whole.backup(db)
@@ -112,7 +114,7 @@ def test_a_store_whose_rows_were_changed_ends_no_turn(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- files of the command
 
 
-@settings(CALM, max_examples=25)
+@settings(CALM, max_examples=15)
 @given(st.one_of(st.binary(max_size=200), CHANCES.map(hostile)), st.booleans())
 def test_any_file_given_to_the_command_ends_in_words(
     tmp_path_factory: Any, given: Any, lines: bool

@@ -15,7 +15,7 @@ import pytest
 from praison_compressor import CompressorConfig, CompressResult, ContextCompressor
 from praison_compressor.messages import Message, check, is_result, read, text_of, tool_calls_of
 from praison_compressor.summaries.prompts import INSTRUCTIONS
-from tests.hostile.attacks import CANARY, CONTROL, Attack, attacks
+from tests.hostile.attacks import CANARY, CONTROL, Attack, attacks, transcript
 
 SMALL = CompressorConfig(
     model="gpt-4o", context_window=3_000, protect_last_n_tokens=300, head_tokens=100
@@ -31,7 +31,7 @@ POSING = re.compile(r"\W{0,9}the user said(?!$)|user:|system:", re.I)
 class Recorder:
     """A user's own summarizer that keeps what it was sent, and with what; says what it is told."""
 
-    def __init__(self, answer: str = "") -> None:
+    def __init__(self, answer: str) -> None:
         self.requests: list[list[Message]] = []
         self.keywords: set[str] = set()
         self.answer = f"## Done\nThe modules so far are in order.\n{answer}"
@@ -69,58 +69,47 @@ def said_by_the_user(texts: list[str]) -> str:
     return "\n".join(part for part in parts if part.startswith("The user said"))
 
 
-@pytest.fixture(params=attacks(), ids=lambda attack: f"{attack.technique}, {attack.carrier}")
-def attack(request: pytest.FixtureRequest) -> Attack:
-    """One attack of the corpus."""
-    found: Attack = request.param
-    return found
+def kind(attack: Attack) -> tuple[str, str]:
+    """How, and where."""
+    return attack.technique, attack.carrier
 
 
-def test_the_corpus_is_large_enough() -> None:
-    """At least 150 attacks by at least ten techniques."""
-    corpus = attacks()
-    assert len(corpus) >= 150
-    assert len({attack.technique for attack in corpus}) >= 10
-
-
-def test_content_stays_inside_its_frame_in_the_request(attack: Attack) -> None:
+@pytest.mark.parametrize(("how", "where"), dict.fromkeys(map(kind, attacks())))
+def test_content_stays_inside_its_frame(how: str, where: str) -> None:
     """Two messages, our words in the first, one frame in the second, no tools; as many speakers as
-    there are messages: no line of content poses as one."""
-    model = Recorder()
+    there are messages: no line of content poses as one. Of a model that repeats the attack: one
+    frame, and no section that looks like the extractor's."""
+    found = [attack for attack in attacks() if kind(attack) == (how, where)]
+    model = Recorder("\n".join(attack.text for attack in found))
     ours = ContextCompressor(SMALL, summarizer=model)
-    assert ours.compress_sync(attack.transcript()).summary_method == "model"
-    bodies = [text_of(messages[1]) for messages in model.requests]
+    texts = framed(ours.compress_sync(transcript(*found)))
+    assert (CANARY in said_by_the_user(texts)) <= found[0].by_user
+    first, *again = [text_of(messages[1]) for messages in model.requests]
+    assert {*again} <= {first}
+    assert first.count(CANARY) >= 2 * len(found)
     assert {tuple(m["role"] for m in each) for each in model.requests} == {("system", "user")}
     assert {messages[0]["content"] for messages in model.requests} == {INSTRUCTIONS}
     assert model.keywords <= {"max_tokens", "model", "timeout_seconds"}
-    for asked in bodies:
-        assert tags(asked, "transcript") == (1, 1)
-        for name in ("conversation-summary", "partial-summaries", "earlier-summaries"):
-            assert tags(asked, name) == (0, 0)
-        assert CONTROL.findall(asked) == []
+    assert tags(first, "transcript") == (1, 1)
+    for name in ("conversation-summary", "partial-summaries", "earlier-summaries"):
+        assert tags(first, name) == (0, 0)
+    assert CONTROL.findall(first) == []
     session = ours.store.open("default", ours.session_id)
     kept = [m for each in session.entries for m in ours.store.originals(session, each) or ()]
     shown = read(kept).messages
     spoken = sum(1 + len(() if is_result(m) else tool_calls_of(m)) for m in shown)
-    lines = [line for asked in bodies for line in asked.splitlines()]
-    assert len([line for line in lines if MARK.match(line)]) == spoken
+    assert sum(MARK.match(line) is not None for line in first.splitlines()) == spoken
 
 
+@pytest.mark.parametrize("attack", attacks(), ids=lambda attack: ", ".join(kind(attack)))
 def test_the_static_view_keeps_every_word_in_its_place(attack: Attack) -> None:
     """One frame, one section of the user's words, and only the user's words in it."""
-    result = ContextCompressor(SMALL).compress_sync(attack.transcript())
+    result = ContextCompressor(SMALL).compress_sync(transcript(attack))
     texts = framed(result)
     lines = [line for text in texts for line in text.splitlines()]
     assert check(result.messages) == []
-    assert [m for m in result.messages if m["role"] == "system"] == attack.transcript()[:1]
+    assert [m for m in result.messages if m["role"] == "system"] == transcript()[:1]
     assert lines.count("## The user said") <= len(texts)
     assert [line for line in lines if POSING.match(line)] == []
     assert CONTROL.findall("\n".join(texts)) == []
-    assert (CANARY in said_by_the_user(texts)) <= attack.by_user
-
-
-def test_a_model_that_repeats_an_attack_cannot_leave_its_frame(attack: Attack) -> None:
-    """The attack as a summary: one frame, and no section that looks like the extractor's."""
-    ours = ContextCompressor(SMALL, summarizer=Recorder(attack.text))
-    texts = framed(ours.compress_sync(attack.transcript()))
     assert (CANARY in said_by_the_user(texts)) <= attack.by_user

@@ -91,11 +91,10 @@ the login and password fields; Authorization: required; -----BEGIN PUBLIC KEY---
 def test_a_secret_is_masked_by_its_kind_and_always_alike(kind: str) -> None:
     """The mask says the kind and a short hash; twice masked is once masked."""
     masked, count = Redactor().text(f"see {TEXTS[kind]} here")
-    again, _ = Redactor().text(masked)
     assert SECRETS[kind] not in masked
-    assert f"[secret:{kind}:" in masked
     assert masked.endswith(" here")
-    assert (count, again) == (1, masked)
+    assert f"[secret:{kind}:" in masked
+    assert (count, Redactor().text(masked)) == (1, (masked, 0))
     assert Redactor("another tenant").text(f"see {TEXTS[kind]} here")[0] != masked
 
 
@@ -139,7 +138,6 @@ def with_secrets() -> list[Message]:
     [
         {"auxiliary_model": "gpt-4o-mini"},
         {"fallback_models": ("other",)},
-        {"auxiliary_api_base": "http://localhost:1/v1"},
         {"redact_secrets": True},
     ],
     ids=lambda options: next(iter(options)),
@@ -200,4 +198,5 @@ def test_the_agents_own_model_is_shown_what_it_has_seen() -> None:
     assert not wants_redaction(CompressorConfig(model="gpt-4o", auxiliary_model="gpt-4o"))
     assert wants_redaction(CompressorConfig(model="gpt-4o"), "gpt-4o-mini")
     assert wants_redaction(CompressorConfig(model="gpt-4o", store_url="sqlite:///x.db"))
+    assert wants_redaction(CompressorConfig(auxiliary_api_base="http://localhost:1/v1"))
     assert not wants_redaction(CompressorConfig(auxiliary_model="x", redact_secrets=False))

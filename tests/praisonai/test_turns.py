@@ -14,7 +14,7 @@ from praisonaiagents.llm.llm import LLM
 
 from praison_compressor.praisonai import agents
 from praison_compressor.testing import LocalProvider, Worker
-from tests.benchmarks import session
+from tests.helpers import hosting
 from tests.helpers.hosting import (
     LITELLM,
     PATHS,
@@ -145,11 +145,11 @@ def test_a_turn_after_a_tool_loop_begins_with_all_that_the_host_sends_again(
     for n in range(20):
         assert made.chat(turn(n)) == "Noted."
     requests = list(host.requests)
-    shares = session.prefix_shares(requests)
+    shares = hosting.prefix_shares(requests)
     assert shares == [1] * len(shares)
     assert len(shares) > 60
     pairs = itertools.pairwise(of_agent(host))
-    begun = [after for before, after in pairs if session.is_dropped(before, after)]
+    begun = [after for before, after in pairs if hosting.is_dropped(before, after)]
     new = [record.prompt_tokens - record.cached_tokens for record in begun]
     assert len(new) == 19
     large = [tokens for tokens in new if tokens > 400]

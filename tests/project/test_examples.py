@@ -26,8 +26,8 @@ WINDOW = 6_000
 def example(name: str) -> ModuleType:
     """An example as a module of its own."""
     spec = importlib.util.spec_from_file_location(f"examples_{name}", EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
+    assert spec
+    assert spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -96,15 +96,12 @@ def test_the_coding_agent_repairs_a_project_larger_than_its_window(
     module = example("coding_agent")
     agent = module.coding_agent(folder, context_window=WINDOW, protect_last_n_tokens=1_500)
 
-    answer = agent.chat("make the tests pass")
-
-    assert answer == "total() took one cent off."
+    assert agent.chat("make the tests pass") == "total() took one cent off."
     assert "sum(cents)\n" in (folder / "shop" / "total.py").read_text()
     assert [record.error for record in home.refused] == []
     result = agent.context_compressor.last_result
     assert result.tokens_before > WINDOW
     assert result.context_status in ("masked", "summarized")
-    assert result.tokens_saved > 0
     last = home.requests[-1]
     assert "exit code 0" in str(last.messages[-1]["content"])
     assert "page_0.py" in last.text
@@ -138,7 +135,7 @@ def test_the_research_agent_tells_when_its_conversation_was_compressed(
         protect_last_n_tokens=1_000,
         auxiliary_api_base=home.base_url,
     )
-    part, told = 0, list[str | None]()
+    part, told, answers = 0, list[str | None](), []
     home.answer_with(
         Worker(
             calls=3,
@@ -148,7 +145,6 @@ def test_the_research_agent_tells_when_its_conversation_was_compressed(
         )
     )
     agent.context_compressor.subscribe(lambda event: told.append(module.tell(event)))
-    answers = []
     for part in range(3):
         answers.append(agent.chat(f"Which permits are in part {part}?"))
 
@@ -179,14 +175,18 @@ def test_the_library_example_needs_nothing_else(capsys: pytest.CaptureFixture[st
     ("name", "arguments"), [("coding_agent", []), ("research_agent", ["no/such/folder"])]
 )
 def test_an_example_that_is_called_wrongly_says_how_it_is_called(
-    name: str, arguments: list[str], provider: LocalProvider
+    name: str,
+    arguments: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """In its usage, without a traceback."""
-    command = [sys.executable, str(EXAMPLES / f"{name}.py"), *arguments]
-    environment = environment_of(provider)
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"usage: {name}.py")
+    monkeypatch.setattr(sys, "argv", [f"{name}.py", *arguments])
+    with pytest.raises(SystemExit, match="2"):
+        example(name).main()
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"usage: {name}.py")
 
 
 def test_the_own_facts_example_keeps_what_its_field_needs(

@@ -27,8 +27,10 @@ def test_five_rounds_lose_no_constraint_and_no_file_of_the_first(setting):
     assert ours.verbatim(results[-1].messages) == rounds.session(rounds.ROUNDS)
 
 
-def test_each_message_is_summarized_once():
+@pytest.mark.parametrize(("window", "turns"), [(20_000, 50), (64_000, 110)])
+def test_each_message_is_summarized_once(window, turns):
     """The summarizer reads at most 1.15 tokens for each that its summaries stand for."""
-    ours = economy.measured("ours", economy.ours, economy.session(150, 300), 64_000)
-    assert ours.removed > 80_000
+    messages = economy.session(turns, 300)
+    ours = economy.measured("ours", economy.ours, messages, window)
+    assert ours.removed > window
     assert ours.auxiliary <= 1.15 * ours.removed

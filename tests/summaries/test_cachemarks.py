@@ -34,7 +34,6 @@ def unmarked(value):
     ("model", "provider", "takes"),
     [
         ("anthropic/claude-sonnet-4-5", "anthropic", True),
-        ("claude-opus-4-20250514", "anthropic", True),
         ("anthropic/another-name", "anthropic", True),
         ("bedrock/us.anthropic.claude-sonnet-4-20250514-v1:0", "bedrock", True),
         ("bedrock/meta.llama3-70b-instruct-v1:0", "bedrock", False),
@@ -42,7 +41,6 @@ def unmarked(value):
         ("vertex_ai/gemini-2.5-pro", "vertex_ai", False),
         ("openrouter/anthropic/claude-sonnet-4.5", "openrouter", True),
         ("openai/claude-local", "openai", False),
-        ("openai/team-anthropic-eval", "openai", False),
         ("hosted_vllm/claude-local", "hosted_vllm", False),
         ("claude-local", None, False),
     ],
@@ -81,22 +79,12 @@ def test_the_places_are_system_summary_mask_and_end():
         assert marks(marked(view)) == [0, stays, len(view) - 1]
 
 
-def test_the_hosts_marks_count():
-    """Those on tools too; with four of them nothing is added, with three the end gets ours."""
-    messages = session(3)
-    three = [TOOL] * 3
-    assert marks(marked(messages, tools=three)) == [len(messages) - 1]
-    assert marks(marked(messages, tools=[TOOL] * 4)) == []
-    assert marked(messages, tools=[TOOL] * 5) == messages
-
-
-def test_what_cannot_carry_a_mark_gets_none():
-    """An assistant's blocks, empty texts: a provider refuses marks there."""
-    messages = [
-        {"role": "system", "content": ""},
-        {"role": "user", "content": "look"},
-        {"role": "assistant", "content": "Let me think."},
-    ]
-    assert marks(marked(messages)) == [1]
-    assert marks(marked([messages[2]])) == []
-    assert marked([]) == []
+def test_the_hosts_marks_count_and_what_cannot_carry_one_gets_none():
+    """Those on tools too: with three of them the end gets ours, with four nothing is added; none
+    is set where a provider refuses it, on an assistant's blocks and on empty texts."""
+    messages, thought = session(3), {"role": "assistant", "content": "Let me think."}
+    empty = {"role": "system", "content": ""}
+    assert marks(marked(messages, tools=[TOOL] * 3)) == [len(messages) - 1]
+    for said, tools in ((messages, [TOOL] * 4), (messages, [TOOL] * 5), ([thought], []), ([], [])):
+        assert marked(said, tools=tools) == said
+    assert marks(marked([empty, {"role": "user", "content": "look"}, thought])) == [1]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from praison_compressor import CompressorConfig, ContextCompressor, Event
+from praison_compressor import SummaryRejected, SummaryReply
+from praison_compressor.summaries.prompts import Wish, rendering, request
+from praison_compressor.summaries.validation import accept, is_about
 
 LOREM = (
     "Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut "
@@ -17,10 +17,6 @@ LOREM = (
 GARBAGE = {
     "ok": "OK",
     "null": "null",
-    "none": "None.",
-    "not applicable": "N/A",
-    "done": "Done.",
-    "a yes": "True",
     "an empty object": "{}",
     "a thumb": "👍👍👍",
     "replacement characters": "\ufffd\ufffd\ufffd \ufffd\ufffd\ufffd",
@@ -33,7 +29,6 @@ GARBAGE = {
     "a summary of nothing": "The conversation between the user and the assistant was summarized.",
     "apology": "I apologize, but I don't feel comfortable summarizing this conversation, because "
     "it may contain sensitive information. Is there something else I can help you with?",
-    "inability": "I'm unable to help with this request. As a language model I follow guidelines.",
     "policy": "This request violates our usage policy and was therefore not processed.",
     "German": "Es tut mir leid, aber ich kann dieses Gespräch leider nicht zusammenfassen.",
     "French": "Je suis désolé, mais je ne peux pas résumer cette conversation.",
@@ -64,7 +59,6 @@ GARBAGE = {
     + "<body><center><h1>503</h1></center><hr>" * 12 + "</body></html>",
     "an error in JSON": '{"error": {"message": "You exceeded your current quota", "code": 429, '
     '"details": "' + "billing " * 60 + '"}}',
-    "control words": "<|im_end|><|im_start|>assistant<|im_end|>",
 }  # fmt: skip
 
 # Three turns of talk each; what a model may write of it; the same in another language.
@@ -121,38 +115,25 @@ TALKS = {
 }  # fmt: skip
 
 
-def compressed(language: str, answer: str) -> tuple[str | None, list[str]]:
-    """How a talk was summarized by a model that answers so, and why it was not."""
-
-    async def model(messages: list[dict[str, Any]]) -> str:
-        return answer
-
+def is_taken(language: str, answer: str) -> bool:
+    """Whether the answer may stand for three rounds of that talk."""
     *said, _, _ = TALKS[language]
-    messages = [{"role": "user", "content": "Go."}, {"role": "assistant", "content": "Yes."}]
-    for number in range(4):
-        for text in said:
-            messages += [
-                {"role": "user", "content": text},
-                {"role": "assistant", "content": f"{said[1]} ({number})"},
-            ]
-    events: list[Event] = []
-    config = CompressorConfig(model="gpt-4o", token_floor=0, protect_last_n_tokens=50)
-    ours = ContextCompressor(config, summarizer=model, on_event=events.append)
-    result = ours.compress_sync([*messages, {"role": "user", "content": "?"}], target_tokens=600)
-    return result.summary_method, [str(e.data) for e in events if e.name == "fell_back"]
+    turns = [{"role": "user", "content": text} for text in said]
+    reply = {"role": "assistant", "content": said[1]}
+    asked = request(rendering([m for turn in 3 * turns for m in (turn, reply)]), Wish(200))
+    try:
+        return is_about(accept(SummaryReply(answer), asked), asked)
+    except SummaryRejected:
+        return False
 
 
 @pytest.mark.parametrize("kind", GARBAGE)
 def test_what_says_nothing_of_a_talk_is_no_summary_of_it(kind: str) -> None:
-    """Whatever the talk's language is, the static text stands in for it, and it is said why."""
-    found = {language: compressed(language, GARBAGE[kind]) for language in TALKS}
-    assert {k: method for k, (method, _) in found.items()} == dict.fromkeys(TALKS, "static")
-    assert {len(reasons) for _, reasons in found.values()} == {1}
+    """Whatever the talk's language is."""
+    assert [language for language in TALKS if is_taken(language, GARBAGE[kind])] == []
 
 
 @pytest.mark.parametrize("language", TALKS)
 def test_what_says_something_of_a_talk_is_its_summary(language: str) -> None:
     """In one sentence, in the talk's language or in another, by names and numbers."""
-    *_, own, other = TALKS[language]
-    assert compressed(language, own) == ("model", [])
-    assert compressed(language, other) == ("model", [])
+    assert [is_taken(language, answer) for answer in TALKS[language][-2:]] == [True, True]

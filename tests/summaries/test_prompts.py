@@ -6,19 +6,12 @@ import pytest
 
 from praison_compressor import CompressorConfig, ConfigError, SummaryRejected, SummaryReply
 from praison_compressor.messages import text_of
-from praison_compressor.summaries.prompts import merge_request, rendering, request, unposed
+from praison_compressor.summaries.prompts import Wish, merge_request, rendering, request, unposed
 from praison_compressor.summaries.validation import accept
 from praison_compressor.view.frame import frame, is_framed, unframe
-from tests.helpers.transcripts import call
+from tests.helpers.transcripts import step
 
-ASKED = request(["[user]\nplease fix the parser in src/app.py " * 20], target_tokens=200)
-
-
-def refused(text: str, finish: str | None = "stop") -> str:
-    """Why the text is no summary."""
-    with pytest.raises(SummaryRejected) as caught:
-        accept(SummaryReply(text, finish_reason=finish), ASKED)
-    return caught.value.reason
+ASKED = request(["[user]\nplease fix the parser in src/app.py " * 20], Wish(200))
 
 
 def test_the_frame_says_what_it_is_and_gives_the_text_back():
@@ -54,33 +47,27 @@ def test_only_what_opens_a_line_poses_as_a_mark(text, left):
 def test_the_request_shows_everything_as_data():
     """Tool names, arguments and results whole, the transcript between tags, no tools."""
     messages = [
-        {"role": "user", "content": "look"},
-        {
-            "role": "assistant",
-            "content": "ok",
-            "tool_calls": [call("a", "grep", pattern="x" * 300)],
-        },
-        {"role": "tool", "tool_call_id": "a", "content": "line\n" * 300 + "END"},
+        *step("a", "line\n" * 300 + "END", "grep", pattern="x" * 300),
         {"role": "user", "content": [{"type": "text", "text": "see"}, {"type": "image_url"}]},
     ]
-    system, user = request(rendering(messages), target_tokens=750)
-    body = user["content"]
+    system, user = request(rendering(messages), Wish(750))
     assert (system["role"], user["role"]) == ("system", "user")
-    assert "[calls grep]" in body
-    assert "x" * 300 in body
-    assert "[result of grep]" in body
-    assert "line\n" * 300 + "END" in body
-    assert "(1 attachment not shown)" in body
-    assert body.index("<transcript>") < body.index("grep") < body.index("</transcript>")
+    body, _, end = user["content"].partition("<transcript>")[2].partition("</transcript>")
+    for shown in (
+        *("[calls grep]", "x" * 300, "[result of grep]", "line\n" * 300 + "END"),
+        "(1 attachment not shown)",
+    ):
+        assert shown in body
+    assert "words" in end
 
 
 def test_earlier_summaries_are_context_or_are_carried_on():
     """Additive: not to be repeated; folded: everything that still matters is to be carried on."""
-    beside = request(["x"], target_tokens=1, earlier=["OLD"])[1]["content"]
-    rolled = request(["x"], target_tokens=1, earlier=["OLD"], rolled=True)[1]["content"]
+    beside = request(["x"], Wish(1), earlier=["OLD"])[1]["content"]
+    rolled = request(["x"], Wish(1), earlier=["OLD"], rolled=True)[1]["content"]
     assert "do not repeat" in beside.partition("OLD")[0]
     assert "carry on everything" in rolled.partition("OLD")[0]
-    system, user = merge_request(["first", "second"], target_tokens=100, extra="Keep codes.")
+    system, user = merge_request(["first", "second"], Wish(100, "Keep codes."))
     assert user["content"].index("first") < user["content"].index("second")
     assert "Keep codes." in system["content"]
 
@@ -93,7 +80,6 @@ FIELDS = "{transcript} {earlier} {instructions} {words}"
     [
         ("Summarize {transcript} {earlier} {instructions}", r"no field \{words\}"),
         (f"{FIELDS} {{text}}", r"unknown field \{text\}"),
-        (f"{FIELDS} {{}}", r"unknown field \{\}"),
         (f"{FIELDS} {{words.real}}", r"unknown field \{words.real\}"),
         (f"{FIELDS} }}", "Single"),
         (f"{FIELDS[:-1]}:no}}", "Invalid format"),
@@ -111,18 +97,13 @@ def test_a_prompt_that_cannot_be_filled_is_refused_at_once(template, wrong):
 @pytest.mark.parametrize(
     ("text", "finish", "reason"),
     [
-        ("", "stop", "empty"),
-        (" \n ", "stop", "empty"),
         ("...", "stop", "empty"),
         ("<think>all of it thought", "stop", "empty"),
         ("## Done\nhalf a", "length", "cut off"),
-        ("## Done\nhalf a", "max_tokens", "cut off"),
         ("## Done", "content_filter", "refusal"),
         ("", "tool_calls", "tool call"),
         ("I'm sorry, but I cannot summarize this.", "stop", "refusal"),
-        ("As an AI language model I can't.", "stop", "refusal"),
         ("Error: upstream timed out", "stop", "error text"),
-        ('{"error": {"message": "no"}}', "stop", "error text"),
         ("502 Bad Gateway", "stop", "error text"),
         ("<!DOCTYPE html><html></html>", "stop", "error text"),
         (text_of(ASKED[0]), "stop", "echo"),
@@ -131,15 +112,17 @@ def test_a_prompt_that_cannot_be_filled_is_refused_at_once(template, wrong):
 )
 def test_what_is_no_summary_is_refused(text, finish, reason):
     """Each kind by its name, so that the event and the log can say it."""
-    assert refused(text, finish) == reason
+    with pytest.raises(SummaryRejected) as caught:
+        accept(SummaryReply(text, finish_reason=finish), ASKED)
+    assert caught.value.reason == reason
 
 
 def test_a_summary_may_be_carried_on_as_it_was():
     """Where nothing new is to tell; a long stretch of the conversation is still an echo."""
     known = "## Known\n" + "\n".join(f"fact-{n} is green" for n in range(30))
     said = "Please look at it once more, and then again from the beginning. " * 5
-    rolled = request([said], target_tokens=500, earlier=[known], rolled=True)
-    merged = merge_request([known, "## Known\nnothing"], target_tokens=500)
+    rolled = request([said], Wish(500), earlier=[known], rolled=True)
+    merged = merge_request([known, "## Known\nnothing"], Wish(500))
     for asked in (rolled, merged):
         assert accept(SummaryReply(known), asked) == known
     with pytest.raises(SummaryRejected, match="echo"):
@@ -154,11 +137,8 @@ def test_a_summary_may_be_carried_on_as_it_was():
         ("<reasoning>x</reasoning><analysis>y</analysis>kept", "kept"),
         ("```markdown\n## Done\nkept\n```", "## Done\nkept"),
         ("kept <think>never closed", "kept"),
-        ("<thought>x</thought>kept", "kept"),
-        ("<seed:think>x</seed:think>kept", "kept"),
-        ("< think >x</ think >kept", "kept"),
+        ("<seed:think>x</seed:think>k< think >x</ think >e[THINK]x[/THINK]pt", "kept"),
         ("◁think▷x◁/think▷kept", "kept"),
-        ("[THINK]x[/THINK]kept", "kept"),
         ("x◁/think▷kept", "kept"),
         (
             "<|channel|>analysis<|message|>x<|end|><|start|>assistant<|channel|>final<|message|>"
@@ -167,11 +147,8 @@ def test_a_summary_may_be_carried_on_as_it_was():
         ),
         ("analysisWe need a summary.assistantfinalkept", "kept"),
         ("<think>it`s so</think>kept", "kept"),
-        (
-            "Wrote `<think>` out; also `</think>`.\nkept",
-            "Wrote `<think>` out; also `</think>`.\nkept",
-        ),
-        ("a\n```\n<think>\n```\nkept", "a\n```\n<think>\n```\nkept"),
+        ("Wrote `<think>` out; also `</think>`.\nkept",) * 2,
+        ("a\n```\n<think>\n```\nkept",) * 2,
         ("## Errors and fixes\nError: rate limit exceeded",) * 2,
         ("## Done\nThe user said: I'm sorry, I cannot come. The meeting is moved.",) * 2,
     ],

@@ -45,17 +45,24 @@ def said(role: str, text: str) -> Message:
     return {"role": role, "content": text}
 
 
-@pytest.mark.parametrize("budget", [60, 120, 200, 260, 300, 340, 400, 500, 600, 2_000, 20_000])
-def test_the_summary_fits_any_budget(budget: int) -> None:
-    """From two lines to tens of thousands of tokens, never over, and always the same."""
-    text = static_summary(session(), budget_tokens=budget, count=count)
-    assert 0 < count(text) <= budget
-    assert static_summary(session(), budget_tokens=budget, count=count) == text
+@pytest.mark.parametrize(
+    ("budget", "filled"),
+    [(60, 1), (200, 1), (300, 279), (400, 1), (900, 837), (2_500, 2_325), (20_000, 1)],
+)
+def test_the_summary_fits_any_budget(budget: int, filled: int) -> None:
+    """From two lines to tens of thousands of tokens, never over, and always the same; where there
+    are facts enough it fills its room, for what is left over would have held another."""
+    text = static_summary(session(60), budget_tokens=budget, count=count)
+    assert filled <= count(text) <= budget
+    assert static_summary(session(60), budget_tokens=budget, count=count) == text
 
 
 def test_a_small_summary_still_holds_rule_open_work_and_newest_file() -> None:
-    """Most valuable first: a standing rule, the pending item, the file last changed."""
-    text = static_summary(session(), budget_tokens=700, count=count)
+    """Most valuable first: a standing rule, the pending item, the file last changed. What the view
+    shows anyway is not printed again."""
+    shown = "Please look at the handler number 29 as well."
+    text = static_summary(session(), budget_tokens=700, count=count, visible=shown)
+    assert shown not in text
     assert "Always run the linter before you commit." in text
     assert "- was next: Write the changelog" in text
     assert "handler_29.py" in text
@@ -69,13 +76,6 @@ def test_earlier_summaries_are_cut_only_where_the_facts_need_the_room() -> None:
     long = static_summary(session(60), budget_tokens=400, count=count, previous=[rules])
     assert "Rule 0 of the house holds." in long
     assert "the handler number 59 as well" in long
-
-
-def test_what_stays_visible_needs_no_room() -> None:
-    """A sentence in the tail is not printed again."""
-    said = "Please look at the handler number 3 as well."
-    text = static_summary(session(5), budget_tokens=2_000, count=count, visible=said)
-    assert said not in text
 
 
 def test_a_repair_adds_what_the_summary_lacks_and_raises_coverage() -> None:
@@ -104,13 +104,6 @@ def test_a_failure_told_as_a_success_is_set_right() -> None:
         text = f"Staging: make deploy ENV=staging {told}."
         right = repair(text, facts, budget_tokens=300, count=count)
         assert ("make deploy ENV=staging: exit 2" in right) is added
-
-
-def test_a_short_summary_is_filled_to_its_room() -> None:
-    """What is left over would have held another fact."""
-    for budget in (300, 900, 2_500):
-        text = static_summary(session(60), budget_tokens=budget, count=count)
-        assert 0.93 * budget <= count(text) <= budget
 
 
 def test_the_first_request_stands_in_a_long_session() -> None:

@@ -50,15 +50,15 @@ def at(provider: LocalProvider, **options: Any) -> ContextCompressor:
 
 def test_the_window_that_a_refusal_names_is_learned(small: LocalProvider) -> None:
     """One refusal; then parts that fit, merged, in the same compression: and none ever after."""
-    ours, messages = at(small), session(60)
-    result = ours.compress_sync(messages)
+    ours = at(small)
+    result = ours.compress_sync(session(40))
     assert result.summary_method == "model"
     assert len(small.refused) == 1
     parts = result.written[0].parts
     assert len(parts) > 2
     assert sum(parts) == len(result.segments[0].run)
     assert max(r.prompt_tokens for r in small.requests if not r.refused) > 0.5 * REAL
-    ours.compress_sync(session(140), force=True)
+    ours.compress_sync(session(80), force=True)
     assert len(small.refused) == 1
 
 
@@ -66,24 +66,13 @@ def test_a_prompt_of_ones_own_is_all_that_is_asked(small: LocalProvider) -> None
     """For each part and for merging them, and with earlier summaries: no word of ours beside it."""
     prompt = "Fasse zusammen. {instructions}\n{earlier}\n{transcript}\n{words} Wörter, als {{}}."
     ours = at(small, summary_prompt=prompt, summary_instructions="Codes!")
-    for turns in (60, 140):
+    for turns in (40, 80):
         assert ours.compress_sync(session(turns), session_id="s").summary_method == "model"
     asked = [text_of(message) for r in small.requests for message in r.messages]
     assert len(asked) == len(small.requests) > 4
     assert all(text.startswith("Fasse zusammen. Codes!\n") for text in asked)
     assert all(text.endswith("\n525 Wörter, als {}.") for text in asked)
-    assert {"Merge these", "do not repeat them"} <= {
-        said for said in ("Merge these", "do not repeat them") if said in "".join(asked)
-    }
-
-
-def test_a_model_that_refuses_everything_is_left_after_a_few_tries() -> None:
-    """It says that it was too long whatever it is sent: the static summary, and no endless loop."""
-    refusal = Failure(400, "Input is too long for requested model.", "invalid_request_error")
-    with LocalProvider(lambda asked: refusal) as provider:
-        result = at(provider).compress_sync(session(60))
-        assert result.summary_method == "static"
-        assert len(provider.requests) <= 16
+    assert ["Merge these" in "".join(asked), "do not repeat them" in "".join(asked)] == [True] * 2
 
 
 def test_a_refusal_on_the_live_prefix_is_learned_from_too(small: LocalProvider) -> None:
@@ -109,7 +98,7 @@ def storms(window: int | None, answers: str, **options: Any) -> tuple[Any, list[
     given = {"model": "gpt-4o", "context_window": 30_000, "tool_policies": {"*": "summarize"}}
     config = CompressorConfig(**{**given, "summary_max_retries": 0, **options})
     ours = ContextCompressor(config, summarizer=model, on_event=events.append)
-    return ours.compress_sync(session(60, words=100)), asked, events
+    return ours.compress_sync(session(40, words=100)), asked, events
 
 
 @pytest.mark.parametrize(
@@ -139,28 +128,30 @@ def test_one_compression_makes_no_storm_of_calls(
     assert result.tokens_after < 17_000
 
 
-def test_a_refusal_without_a_number_makes_no_storm_of_calls() -> None:
-    """A model of 4,096 tokens whose server does not say so: found, and read in, by 16 calls."""
+@pytest.mark.parametrize(("reads", "method"), [(4_096, "model"), (0, "static")])
+def test_a_refusal_without_a_number_makes_no_storm_of_calls(reads: int, method: str) -> None:
+    """A model whose server does not say how much it reads: found out, and read in, by 16 calls;
+    one that refuses whatever it is sent is left after as many at most."""
     tokens = TokenCounter("gpt-4o")
 
     def answer(asked: Asked) -> Reply | Failure:
-        if tokens.text(asked.text) > 4_096:
+        if tokens.text(asked.text) > reads:
             return Failure(400, "Input is too long for requested model.", "invalid_request_error")
         return Reply(SUMMARY)
 
     with LocalProvider(answer) as provider:
-        result = at(provider).compress_sync(session(60, words=100))
-        assert len(provider.requests) <= 16
-        assert result.summary_method == "model"
-        assert sum(result.written[0].parts) == len(result.segments[0].run)
+        result = at(provider).compress_sync(session(40, words=100))
+        assert 0 < len(provider.requests) <= 16
+        assert result.summary_method == method
+        shown = sum(result.written[0].parts)
+        assert shown == len(result.segments[0].run) * (method == "model")
 
 
-@pytest.mark.parametrize("size", [60_000, 300_000])
-def test_a_huge_result_is_shown_in_one_request_of_bounded_size(size: int) -> None:
+def test_a_huge_result_is_shown_in_one_request_of_bounded_size() -> None:
     """What fails and is named in it stands there, and how much is left out; an option says more."""
     messages = session(6)
-    lines = ["compiling the next unit of the second stage, nothing to tell"] * (size // 12)
-    lines[size // 24] = "NameError: name 'retry_budget' is not defined in billing/refunds.py"
+    lines = ["compiling the next unit of the second stage, nothing to tell"] * 8_000
+    lines[4_000] = "NameError: name 'retry_budget' is not defined in billing/refunds.py"
     messages[11] = {**messages[11], "content": "\n".join(lines)}
     with LocalProvider(lambda asked: Reply(SUMMARY)) as provider:
         whole = at(provider, large_result_share=None)
@@ -181,9 +172,8 @@ def test_a_huge_result_is_shown_in_one_request_of_bounded_size(size: int) -> Non
         (["This model's maximum context length is 64000 tokens."], 5_500),  # it would have fit
         (["Input is too long for requested model."], 5_500),
         # It counts more than we do: so long as it names no other number, ever less.
-        (["prompt is too long: 12000 tokens > 8600 maximum"] * 2, 5_500),
         (
-            ["This model's maximum context length is 8000 tokens."] + ["Input is too long"] * 2,
+            ["This model's maximum context length is 8000 tokens.", *["Input is too long"] * 2],
             5_500,
         ),
         (["This model's maximum context length is 300 tokens."], 128_000),  # of no use
@@ -192,27 +182,26 @@ def test_a_huge_result_is_shown_in_one_request_of_bounded_size(size: int) -> Non
 def test_what_refusals_tell(refusals: list[str], window: int) -> None:
     """The window that they name, room for half of what was sent where it tells nothing of use."""
     windows = LearnedWindows()
-    for words in refusals:
-        error = SummarizerUnavailable(words, kind="context")
+    for error in (SummarizerUnavailable(words, kind="context") for words in refusals):
         windows.learn("aux", error, sent=9_000, most=1_000)
     assert windows.of("aux", 128_000) == window
     assert windows.of("aux", 3_000) == 3_000
     assert windows.of("other", 128_000) == 128_000
 
 
-@pytest.mark.parametrize("background", [False, True])
-def test_an_agents_auxiliary_model_is_learned_of(host: LocalProvider, background: bool) -> None:
-    """A real agent: no turn fails, one request is refused, and the summaries are the model's."""
+def test_an_agents_auxiliary_model_is_learned_of(host: LocalProvider) -> None:
+    """A real agent, in the background: no turn fails, one request is refused, and the summaries are
+    the model's."""
     host.set_window(20_000)
     host.set_window(REAL, "aux")
-    options = context(host, context_window=20_000, background=background)
+    options = context(host, context_window=20_000, background=True)
     made = agent(host, LITELLM, options)
-    for number in range(36):
-        assert made.chat(turn(number, words=40)) is not None
+    for number in range(18):
+        assert made.chat(turn(number, words=80)) is not None
     engine = made.context_compressor.engine()
     assert engine.background.wait(60)
     assert [record.model for record in host.refused] == ["aux"]
-    made.chat(turn(36))
+    made.chat(turn(18))
     summaries = made.context_compressor.last_result.segments
     assert {segment.method for segment in summaries} == {"model"}
     assert made.context_compressor.context_status == "summarized"

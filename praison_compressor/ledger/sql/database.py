@@ -269,7 +269,7 @@ def _about(connection: Connection) -> dict[str, bytes]:
     if not inspect(connection).has_table(meta.name):
         return {}
     found = connection.execute(select(meta.c.name, meta.c.value)).all()
-    return {"layout": b"", **{row.name: bytes(row.value) for row in found}}
+    return {"layout": b"", **{name: value for name, value in found if isinstance(value, bytes)}}
 
 
 def _made(connection: Connection, codec: Codec | None) -> dict[str, bytes]:

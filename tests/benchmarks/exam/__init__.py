@@ -12,9 +12,8 @@ and marker are people or strong models: this program calls none.
 
 In the order in which an exam is held:
 
-- `cases`: the sessions, their questions and the budget of a view
+- `cases`: the sessions, their questions, the budget of a view, the recall tools with their log
 - `views`: the methods that make a view of a session
 - `sheets`: the folders for readers and marker
-- `asking`: the recall tools on a stored session, with a log of what they cost
-- `table`: sums, kinds, false beliefs, calls and tokens a question
+- `__main__`: the commands; sums, kinds, false beliefs, calls and tokens a question
 """

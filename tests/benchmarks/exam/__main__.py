@@ -1,16 +1,68 @@
-"""The commands of the exam."""
+"""The commands of the exam, and the tables of what came of it."""
 
 from __future__ import annotations
 
 import argparse
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import median
 
-from .asking import QUESTIONS, ask
-from .cases import cases
+from tests.benchmarks.common import show
+
+from .cases import QUESTIONS, Case, ask, calls, cases, loaded
 from .sheets import make, mark
-from .table import show
 
 SHARED = Path("../shared")
+
+
+KINDS = ("user", "state", "fact", "why", "newest")
+
+
+def table(folder: Path, cases: Sequence[Case]) -> None:
+    """Print the marks of a folder's exam and of its continuations."""
+    if (folder / "marking" / "marks.json").exists():
+        asked = Counter(each["kind"] for case in cases for each in case.questions)
+        kinds = (f"{kind} {asked[kind]}" for kind in KINDS)
+        sums = (f"of {asked.total()}", "%", "false", "calls", "tokens a question", "view tokens")
+        show(str(folder), ("view", *kinds, *sums), _answers(folder, cases))
+    if (folder / "marking" / "step-marks.json").exists():
+        columns = ("continued from", f"of {10 * len(cases)}", "calls, median", "tokens", "most")
+        show(str(folder), columns, _steps(folder, cases))
+
+
+def _answers(folder: Path, cases: Sequence[Case]) -> Iterator[Sequence[object]]:
+    marks = loaded(folder / "marking" / "marks.json")
+    for method, letter in loaded(folder / "letters-answers.json").items():
+        marked = [
+            (question["kind"], given[letter])
+            for case in cases
+            for question, given in zip(case.questions, marks[str(case.number)], strict=True)
+        ]
+        kinds = [sum(mark for kind, mark in marked if kind == each) for each in KINDS]
+        asked = calls(folder / method / QUESTIONS)
+        yield (
+            method,
+            *(f"{mark:g}" for mark in kinds),
+            f"{sum(kinds):g}",
+            f"{100 * sum(kinds) / len(marked):.0f}",
+            sum(mark < 0 for _, mark in marked),
+            len(asked),
+            f"{sum(each['tokens'] for each in asked) / len(marked):.0f}",
+            sum(loaded(folder / method / "sizes.json").values()),
+        )
+
+
+def _steps(folder: Path, cases: Sequence[Case]) -> Iterator[Sequence[object]]:
+    marks = loaded(folder / "marking" / "step-marks.json")
+    names = [str(case.number) for case in cases]
+    for method, letter in loaded(folder / "letters-steps.json").items():
+        made = calls(folder / method / "steps-calls.jsonl")
+        of_each = [[each["tokens"] for each in made if each["session"] == name] for name in names]
+        tokens = [sum(each) for each in of_each]
+        whole = sum(marks[name][letter] for name in names)
+        number = median(map(len, of_each))
+        yield method, f"{whole:g}", f"{number:g}", f"{median(tokens):,.0f}", max(tokens)
 
 
 def main() -> None:
@@ -46,7 +98,7 @@ def main() -> None:
     elif given.command == "mark":
         mark(given.folder, asked)
     else:
-        show(given.folder, asked)
+        table(given.folder, asked)
 
 
 if __name__ == "__main__":

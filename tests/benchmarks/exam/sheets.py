@@ -11,7 +11,7 @@ from typing import Any
 
 from praison_compressor.messages import text_of, tool_calls_of
 
-from .cases import TOKENS, Case, Message, loaded
+from .cases import TOKENS, Case, Message, described, loaded
 from .views import METHODS, ROUNDS_METHODS, STORED, Summaries, view_of
 
 SEED = 20_261_123
@@ -103,8 +103,6 @@ def _questions(case: Case) -> str:
 
 
 def _instruct(folder: Path, cases: Sequence[Case], *, recall: bool) -> None:
-    from .asking import described
-
     for name, text, steps in (
         ("ANSWER.md", _ANSWER, ""),
         ("CONTINUE.md", _CONTINUE, " --log steps-calls.jsonl"),

@@ -1,11 +1,4 @@
-"""Forks at random moments, while other threads compress: how many children hang?
-
-    python -m tests.benchmarks.forks           200 forks on memory, SQLite and PostgreSQL each
-
-Two threads send one conversation after the other through one compressor, half of them with
-summaries in the background. Meanwhile the main thread forks; each child sends the conversations
-that its parent is at work on, and one of its own, through the compressor that it inherited.
-"""
+"""Children forked at random moments, while threads of their parent compress: how many hang?"""
 
 from __future__ import annotations
 
@@ -22,12 +15,11 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore, Store
-from praison_compressor.ledger.sql.store import SqlStore, open_store
-from tests.benchmarks.common import databases, options, show
+from praison_compressor import CompressorConfig, ContextCompressor, Store
+from praison_compressor.ledger.sql.store import SqlStore
 from tests.helpers.talks import NAMESPACE
 from tests.helpers.transcripts import session
 
@@ -40,13 +32,9 @@ DEADLINE = 30.0
 class Forked:
     """What came of the children."""
 
-    forks: int
     hung: int
     failed: int
-    rounds: int
-    """Conversations that the parent sent meanwhile."""
     faults: int
-    seconds: float
 
 
 async def _model(messages: Sequence[dict[str, Any]]) -> str:
@@ -55,7 +43,8 @@ async def _model(messages: Sequence[dict[str, Any]]) -> str:
 
 
 class Parent:
-    """One compressor at work in threads, each always on a new conversation."""
+    """One store at work in two threads, the second of which compresses in the background; each is
+    always at a new conversation."""
 
     def __init__(self, store: Store) -> None:
         options: dict[str, Any] = {"context_window": 8_000, "protect_last_n_tokens": 1_000}
@@ -75,8 +64,8 @@ class Parent:
         return f"s{worker}-{self.rounds[worker]}"
 
     def send(self, worker: int, name: str) -> None:
-        """Send a conversation turn by turn, in the background where the worker does."""
-        ours = self.engines[worker % 2]
+        """Send a conversation turn by turn."""
+        ours = self.engines[worker]
         for turns in (8, 12, 16):
             ours.compress_sync(session(turns, words=20), session_id=name)
         assert ours.background.wait(DEADLINE)
@@ -100,25 +89,19 @@ class Parent:
 
 
 def forked(store: Store, forks: int) -> Forked:
-    """Fork that many times, at random moments."""
-    parent = Parent(store)
-    parent.send(0, "warm")  # what is read once from disk is
-    parent.send(1, "warm")
-    started, codes = time.monotonic(), []
+    """Fork that many times at random moments: each child sends what its parent is at, through the
+    compressors that it inherited, and a conversation of its own."""
+    parent, codes = Parent(store), []
+    for worker in range(WORKERS):
+        parent.send(worker, "warm")  # what is read once from disk is
     with parent.at_work():
         for number in range(forks):
             time.sleep(random.uniform(0, 0.1))
             codes.append(in_child(functools.partial(_send, parent, number)))
     faults = store.verify() if isinstance(store, SqlStore) else []
-    print(*faults, sep="\n", end="\n" if faults else "", file=sys.stderr)
-    return Forked(
-        forks=forks,
-        hung=codes.count(None),
-        failed=sum(code not in (None, 0) for code in codes),
-        rounds=sum(parent.rounds),
-        faults=len(faults),
-        seconds=round(time.monotonic() - started, 1),
-    )
+    print(*faults, sep="\n", file=sys.stderr)
+    failed = sum(code not in (None, 0) for code in codes)
+    return Forked(hung=codes.count(None), failed=failed, faults=len(faults))
 
 
 def _send(parent: Parent, number: int) -> None:
@@ -154,21 +137,3 @@ def _ended(child: int) -> int | None:
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return None
-
-
-def main() -> None:
-    given = options(__doc__, forks=200)
-
-    def rows() -> Iterator[tuple[object, ...]]:
-        yield "memory", *astuple(forked(MemoryStore(), given.forks))
-        for name, new_url in databases():
-            store = open_store(new_url())
-            yield name, *astuple(forked(store, given.forks))
-            store.close()
-
-    columns = ("store", *(column.name for column in fields(Forked)))
-    show("children forked while their parent writes", columns, rows())
-
-
-if __name__ == "__main__":
-    main()
