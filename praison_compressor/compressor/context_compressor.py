@@ -33,10 +33,6 @@ from .telemetry import Telemetry
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = [
-    "ContextCompressor",
-    "default_store",
-]
 
 logger = logging.getLogger(__name__)
 
@@ -220,7 +216,8 @@ class ContextCompressor:
             return self._stored(name)
         session = self.store.open(self.config.namespace, name)
         given = list(as_list(messages))
-        expanded = self._pipeline.projector.expanded(given, session)
+        seen = self.tokens.cache.all(given)
+        expanded = self._pipeline.projector.expanded(given, seen, session)
         return [to_plain(message) for message in (given if expanded is None else expanded)]
 
     def resume(self, session_id: str, token_budget: int | None = None) -> CompressResult:

@@ -26,14 +26,6 @@ from .call import CompressCall, Look
 from .projection import renderings
 from .result import CompressResult
 
-__all__ = [
-    "LastTurn",
-    "Placeholder",
-    "Sessions",
-    "added_to",
-    "last_turn_of",
-]
-
 REMEMBERED_SESSIONS = 64
 
 Key = tuple[str, str]

@@ -28,16 +28,6 @@ from ..view.jobs import SMALLEST_SUMMARY, Job, view_tokens
 from ..view.plan import Plan, tail_to_give, with_longer_tail, with_shorter_tail
 from .call import CompressCall, Look
 
-__all__ = [
-    "Draft",
-    "Writing",
-    "asked",
-    "begun",
-    "briefs_for",
-    "default_summarizer",
-    "is_asked_about",
-]
-
 logger = logging.getLogger(__name__)
 
 

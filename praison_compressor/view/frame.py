@@ -11,16 +11,6 @@ from typing import Any
 from ..ledger.segments import Segment
 from ..messages import text_of
 
-__all__ = [
-    "LEFT_OUT",
-    "READ_ON",
-    "escape",
-    "frame",
-    "is_framed",
-    "unframe",
-    "unreferenced",
-]
-
 TAG = "conversation-summary"
 
 _SOURCE = "transcript"
