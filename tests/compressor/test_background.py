@@ -87,11 +87,14 @@ def test_a_turn_that_no_window_takes_is_sent_static_and_recorded_nowhere():
 
 
 def test_a_summary_begun_at_the_soft_mark_is_found_at_the_trigger():
-    """Snapshot, summarize, commit: the turn that crosses finds it in the ledger."""
+    """Snapshot, summarize, commit: the turn that crosses finds it in the ledger; no model is paid
+    below that mark."""
     gate = Gate()
     gate.open.set()
     events = []
     ours = compressor(gate, on_event=events.append)
+    ours.compress_sync(up_to(ours, 3_900), session_id="s")
+    assert (ours.background.wait(WAIT), gate.requests) == (True, [])
     early, late = up_to(ours, 4_700), up_to(ours, 5_400)
     assert ours.compress_sync(early, session_id="s").messages == early
     assert ours.background.wait(WAIT)
@@ -128,16 +131,6 @@ def test_what_the_background_cost_is_on_the_bill_of_the_next_result():
     assert ours.compress_sync(messages, session_id="s").usage == paid
     assert ours.compress_sync(messages, session_id="s").usage == Usage()
     assert ours.store.open("default", "s").entries[0].segment.usage == paid
-    ours.close()
-
-
-def test_below_the_soft_mark_nothing_is_begun():
-    """No model is paid before it is needed."""
-    gate = Gate()
-    ours = compressor(gate)
-    ours.compress_sync(up_to(ours, 3_900))
-    assert ours.background.wait(WAIT)
-    assert gate.requests == []
     ours.close()
 
 

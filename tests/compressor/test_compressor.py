@@ -19,7 +19,6 @@ from praison_compressor import (
     SummaryReply,
     Usage,
 )
-from praison_compressor.ledger.segments import verify
 from praison_compressor.messages import check, text_of
 from tests.helpers.compressing import SMALL, Model, compressor, requests_of
 from tests.helpers.transcripts import session, transcripts
@@ -107,18 +106,6 @@ def test_what_is_called_is_what_is_reported():
     assert again.messages == result.messages
     by_child = ours.compress_sync(messages, session_id=result.session_id)
     assert by_child.session_id == result.session_id
-
-
-def test_lineage_is_a_chain_of_epochs():
-    """root -> child -> grandchild, and the stable id leads to the newest."""
-    ours = compressor()
-    ids = [ours.compress_sync(r, session_id="s").session_id for r in requests_of(session(40))]
-    chain = ours.store.lineage("default", "s")
-    assert [epoch.id for epoch in chain] == list(dict.fromkeys(ids))
-    assert [epoch.parent_id for epoch in chain] == [None, *(epoch.id for epoch in chain[:-1])]
-    opened = ours.store.open("default", "s")
-    assert opened.tip == ids[-1]
-    verify(opened.entries)
 
 
 # ---------------------------------------------------------------- edits, forks, tenants

@@ -7,10 +7,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import CompressorConfig
-from praison_compressor.facts import Domain
 from praison_compressor.messages import check, text_of
-from praison_compressor.summaries.static import FactFinder
 from tests.compressor.test_background import WAIT, Gate, compressor
 from tests.helpers.transcripts import session
 
@@ -114,13 +111,3 @@ def test_an_edit_of_what_was_left_out_shows(edited: int) -> None:
     assert check(again.messages) == []
     assert [s.run for s in again.segments] != [s.run for s in first.segments]
     ours.close()
-
-
-def test_facts_are_looked_for_once() -> None:
-    """For the text that is at hand and for the model's; an edit is noticed."""
-    finder = FactFinder(Domain.of(CompressorConfig()))
-    messages = session(3)
-    found = finder.of(tuple(messages))
-    assert finder.of(tuple(dict(message) for message in messages)) is found
-    messages[1] = {"role": "user", "content": "Never touch port 1234."}
-    assert finder.of(tuple(messages)) is not found
