@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import itertools
+import logging
 
 import pytest
 from hypothesis import assume, given
@@ -15,13 +17,18 @@ from praison_compressor import (
     ConfigError,
     ContextCompressor,
     InvalidMessages,
+    LedgerError,
     MemoryStore,
+    Store,
+    SummarizerUnavailable,
     SummaryReply,
     Usage,
 )
 from praison_compressor.messages import check, text_of
 from tests.helpers.compressing import SMALL, Model, compressor, requests_of
-from tests.helpers.transcripts import session, transcripts
+from tests.helpers.transcripts import broken_transcripts, session, transcripts
+
+pytest_plugins = ["tests.helpers.stores"]
 
 # ---------------------------------------------------------------- whatever comes
 
@@ -241,14 +248,150 @@ def test_a_listener_that_fails_harms_nothing():
     assert ours.compress_sync(session(20)).summary_method == "static"
 
 
-def test_a_summary_names_the_recall_tool_and_the_tool_reads_its_originals():
-    """With `recall=True` the frame says how, and every compressed word comes back."""
-    ours = compressor(recall=True)
-    summary = text_of(ours.compress_sync(session(20)).segments[0].rendered)
-    search, read = ours.recall_tools(turn_tokens=None)
-    assert 'read_conversation_archive("s1")' in summary
-    assert "END-2-2" in read("s1.14-20")
-    assert "s1." in search("END-3-1")
-    assert "read_conversation_archive" not in text_of(
-        compressor().compress_sync(session(20)).segments[0].rendered
-    )
+# ---------------------------------------------------------------- what models answer
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        "   ",
+        "I'm sorry, but I can't help with that.",
+        "Error: rate limit exceeded",
+        '{"error": {"message": "boom"}}',
+        "<think>only thoughts</think>",
+        "word " * 5_000,
+    ],
+)
+def test_a_useless_answer_is_never_stored(answer):
+    """Empty, refused, an error text, only reasoning, or far too long: static instead."""
+    result = compressor(Model(answer)).compress_sync(session(20))
+    assert result.summary_method == "static"
+    assert check(result.messages) == []
+    assert "rate limit exceeded" not in text_of(result.segments[0].rendered)
+
+
+def test_a_model_that_is_down_costs_the_turn_nothing():
+    """Errors of a known kind and of no kind: the static summary, and the cause in the event."""
+    for error in (SummarizerUnavailable("401", kind="auth"), RuntimeError("boom")):
+        events = []
+
+        async def down(messages, error=error):
+            raise error
+
+        config = CompressorConfig(**{**vars(SMALL), "summary_max_retries": 0})
+        ours = ContextCompressor(config, summarizer=down, on_event=events.append)
+        assert ours.compress_sync(session(20)).summary_method == "static"
+        names = [event.name for event in events]
+        assert names == ["started", "model_called", "model_answered", "fell_back", "committed"]
+
+
+def test_the_next_model_is_tried_before_the_static_summary():
+    """`fallback_models` in their order."""
+    tried = []
+
+    async def by_name(messages, *, model):
+        tried.append(model)
+        return "" if model == "first" else "## Done\nevery module"
+
+    ours = compressor(by_name, auxiliary_model="first", fallback_models=("second",))
+    assert ours.compress_sync(session(20)).summary_method == "model"
+    assert tried == ["first", "first", "second"]
+
+
+# ---------------------------------------------------------------- threads, tasks, cancelled turns
+
+
+async def test_two_compressors_on_one_store_pay_for_one_summary(store: Store):
+    """A store in memory has leases too: the second takes the first one's segment."""
+    asked = []
+
+    async def slow(messages):
+        asked.append(messages)
+        await asyncio.sleep(0.3)
+        return "## Done\nThe modules up to here are in order; their ports stay as they are."
+
+    both = [ContextCompressor(SMALL, summarizer=slow, store=store) for _ in range(2)]
+    one, two = await asyncio.gather(*(o.compress(session(20), session_id="s") for o in both))
+    assert len(asked) == 1
+    assert (one.messages, one.session_id) == (two.messages, two.session_id)
+
+
+async def test_a_cancelled_turn_cancels_its_summary_and_frees_the_session():
+    """The next turn is not kept waiting by one that is gone."""
+    started = asyncio.Event()
+
+    async def slow(messages):
+        started.set()
+        await asyncio.sleep(3_600)
+
+    ours = compressor(slow)
+    turn = asyncio.create_task(ours.compress(session(20)))
+    await started.wait()
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    ours._pipeline.writing.summarizer = None
+    assert (await asyncio.wait_for(ours.compress(session(20)), 10)).summary_method == "static"
+
+
+def test_reading_only_never_moves_the_tip():
+    """A request that does not extend the transcript gets its view and leaves no trace."""
+    ours = compressor()
+    result = ours.compress_sync(session(20), session_id="s", extends=False)
+    assert result.tokens_after < result.tokens_before
+    assert ours.store.open("default", "s").tip == "s"
+
+
+# ---------------------------------------------------------------- a turn that must go on
+
+
+class Breakable(MemoryStore):
+    """A store that another has taken away, and may bring back."""
+
+    is_gone = False
+
+    def open(self, *names, **options):
+        if self.is_gone:
+            raise LedgerError("the disk is gone")
+        return super().open(*names, **options)
+
+
+@given(broken_transcripts(), st.integers(20, 2_000))
+def test_the_best_view_is_always_there_and_valid(messages, target):
+    """Inside a turn nothing is raised, whatever the host made of the transcript."""
+    before = copy.deepcopy(messages)
+    assert check(ContextCompressor(SMALL).best_view(messages, target_tokens=target)) == []
+    assert messages == before
+
+
+def test_a_window_that_takes_nothing_is_survived_inside_a_turn():
+    """One huge message of the user: the best view shortens it and says so."""
+    messages = [*session(4), {"role": "user", "content": "x y z " * 40_000}]
+    ours = ContextCompressor(SMALL)
+    with pytest.raises(BudgetTooSmall):
+        ours.compress_sync(messages)
+    view = ours.best_view(messages)
+    assert check(view) == []
+    assert ours.tokens.messages(view) <= 6_000 - 1_500
+    assert "characters left out" in text_of(view[-1])
+    assert view[:2] == messages[:2]
+
+
+@pytest.mark.parametrize("told", [None, LedgerError("the disk is gone")])
+def test_a_ledger_that_is_gone_is_told_once_until_it_is_back(caplog, told):
+    """A turn comes every few seconds; who has told of it already is not repeated."""
+    store = Breakable()
+    ours = ContextCompressor(SMALL, store=store)
+    messages = session(30)
+    caplog.set_level(logging.WARNING)
+    for times in (1, 2):
+        store.is_gone = True
+        for _ in range(3):
+            view = ours.best_view(messages, told=told)
+            assert check(view) == []
+            assert ours.tokens.messages(view) < ours.tokens.messages(messages)
+        said = [record for record in caplog.records if "without the ledger" in record.message]
+        assert len(said) == (0 if told else times)
+        store.is_gone = False
+        ours.best_view(messages)

@@ -95,13 +95,6 @@ def test_the_first_step_stays_with_the_task_where_both_fit() -> None:
     assert laid(sketch, head=99).head_end == 2
 
 
-def test_the_head_ends_where_a_summary_begins() -> None:
-    """A recorded summary behind the task is never cut in two by a head that grew."""
-    layout = laid("s10 u20 a30 a500 a500 u30 a40", (2, 5, 90), head=1_000)
-    assert layout.head_end == 2
-    assert [tile.start for tile in layout.tiles if tile.segment] == [2]
-
-
 # ---------------------------------------------------------------- tail
 
 
@@ -113,27 +106,12 @@ def test_the_tail_is_filled_to_the_token() -> None:
     assert _cut(layout, 0, 0) == 5
 
 
-def test_a_turn_start_may_cost_a_fifth_of_the_tail() -> None:
-    """800 of 1,000 tokens kept is little enough to begin with the user's words; 799 is not."""
-    layout = laid("s10 u20 a500 a200 u100 a600 a100")
-    assert _cut(layout, 1_000, 0) == 4
-    dearer = laid("s10 u20 a500 a201 u100 a599 a100")
-    assert _cut(dearer, 1_000, 0) == 3
-
-
 def test_recent_turns_widen_the_tail() -> None:
     """`keep_recent_turns` where the tail asked for is shorter."""
     layout = laid("s10 u20 a2000 u30 a200 u40 a300")
     wide = budget(5_000, 2_000, 1_500, tail=10, recent_turns=2)
     assert found(layout, wide).tail_start == 3
     assert found(layout, replace(wide, recent_turns=1)).tail_start == 5
-
-
-def test_under_a_tight_target_the_tail_takes_a_quarter_at_most() -> None:
-    """What it leaves buys the summary depth."""
-    layout = laid("s10 u20 " + "a500 " * 8 + "a100 " * 20)
-    made = found(layout, budget(1_000, 1_000, 1_000, tail=20_000, exact=True))
-    assert layout.span(made.tail_start, len(layout.tokens)) == 200  # the next step would be 300
 
 
 # ---------------------------------------------------------------- jobs
@@ -187,13 +165,6 @@ def test_summaries_are_folded_from_their_share_on() -> None:
     assert [(job.start, len(job.folds)) for job in above.jobs] == [(2, 2)]
 
 
-def test_a_summary_stands_beside_a_fold_under_a_tight_tail_too() -> None:
-    """The newest tokens give way before what is summarized already is written again."""
-    layout = laid(GROWN + " a600 a200", (2, 6, 300))
-    made = found(layout, budget(9_000, 3_000, 1_000, tail=2_000, fold=250))
-    assert [(job.start, job.end, job.folds) for job in made.jobs] == [(6, 9, ())]
-
-
 def test_one_summary_alone_is_not_written_again_while_there_is_room() -> None:
     """Only under a tight target is it made smaller."""
     sketch = "s10 u20 a5000 a5000 u30 a3000 a40"
@@ -237,10 +208,3 @@ def test_masks_must_free_three_quarters_of_what_is_read_anew_for_them() -> None:
     reached = replace(enough, target=2_170)
     assert found(laid(sketch.format(117)), reached, masks=masks).masks == (4,)
     assert found(laid(sketch.format(117)), replace(reached, target=2_169), masks=masks).jobs
-
-
-def test_without_room_under_the_target_the_limit_is_what_counts() -> None:
-    """A view that cannot come down to the target still has to come under the limit."""
-    layout = laid("s10 u20 a150 u30 a1000 a40", (2, 3, 140))
-    made = found(layout, budget(500, 300, 180))
-    assert 180 < made.expected <= 500
