@@ -152,7 +152,7 @@ def test_masks_do_not_wait_for_a_summary_that_is_written():
     gate = Gate()
     ours = compressor(gate, tool_policies={"bash": "summarize"})
     ours.compress_sync(
-        [m if m["role"] != "tool" else {**m, "content": "short"} for m in session(90)],
+        [m if m["role"] != "tool" else {**m, "content": "short"} for m in session(40)],
         session_id="s",
     )
     assert gate.asked.wait(WAIT)

@@ -8,7 +8,7 @@ import itertools
 import logging
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from praison_compressor import (
@@ -33,6 +33,7 @@ pytest_plugins = ["tests.helpers.stores"]
 # ---------------------------------------------------------------- whatever comes
 
 
+@settings(max_examples=25)
 @given(transcripts(), st.integers(150, 3_000))
 def test_any_view_is_valid_in_budget_and_leads_back_to_the_transcript(messages, target):
     """Whatever the budget: valid, within it, newest words intact, originals whole."""
@@ -51,6 +52,7 @@ def test_any_view_is_valid_in_budget_and_leads_back_to_the_transcript(messages, 
     assert ours.verbatim(result.messages) == messages == before
 
 
+@settings(max_examples=25)
 @given(transcripts(), st.integers(150, 3_000))
 def test_compressing_a_view_gives_the_same_view(messages, target):
     """However often a request passes through us."""
@@ -357,6 +359,7 @@ class Breakable(MemoryStore):
         return super().open(*names, **options)
 
 
+@settings(max_examples=40)
 @given(broken_transcripts(), st.integers(20, 2_000))
 def test_the_best_view_is_always_there_and_valid(messages, target):
     """Inside a turn nothing is raised, whatever the host made of the transcript."""
@@ -383,11 +386,11 @@ def test_a_ledger_that_is_gone_is_told_once_until_it_is_back(caplog, told):
     """A turn comes every few seconds; who has told of it already is not repeated."""
     store = Breakable()
     ours = ContextCompressor(SMALL, store=store)
-    messages = session(30)
+    messages = session(10)
     caplog.set_level(logging.WARNING)
     for times in (1, 2):
         store.is_gone = True
-        for _ in range(3):
+        for _ in range(2):
             view = ours.best_view(messages, told=told)
             assert check(view) == []
             assert ours.tokens.messages(view) < ours.tokens.messages(messages)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import json
 
@@ -12,8 +13,10 @@ from praison_compressor import CompressorConfig, ConfigError, ContextCompressor
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.messages import check, text_of
 from praison_compressor.view.masks import maskable, policy_of
-from tests.helpers.compressing import Model
+from tests.helpers import compressing
 from tests.helpers.transcripts import step
+
+Model = functools.partial(compressing.Model, "## Done\nEvery part that was looked at is in order.")
 
 
 def config(**options) -> CompressorConfig:
