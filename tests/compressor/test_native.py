@@ -43,8 +43,7 @@ def post(provider: LocalProvider, messages: list[Message], **more: Any) -> httpx
     return httpx.post(f"{provider.base_url}/messages", json=body, timeout=30)
 
 
-@pytest.mark.parametrize("model", [None, Model()], ids=["static", "model"])
-@pytest.mark.parametrize("name", SESSIONS)
+@pytest.mark.parametrize(("name", "model"), [*zip(SESSIONS, (Model(), None, Model()), strict=True)])
 def test_every_request_of_a_growing_session_is_answered(
     name: str, model: Model | None, provider: LocalProvider
 ) -> None:

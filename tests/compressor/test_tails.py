@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from praison_compressor import CompressorConfig, ContextCompressor, SummaryReply, Usage
 from praison_compressor.messages import check, text_of
-from tests.benchmarks.tails import TOKENS, WINDOWS, compressed, twice
+from tests.benchmarks.tails import TOKENS, compressed, twice
 from tests.helpers.compressing import requests_of
 from tests.helpers.transcripts import session
 
@@ -19,7 +19,7 @@ CACHED = functools.cache(twice)
 
 
 @pytest.mark.parametrize("by_model", [False, True])
-@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("window", [8_000, 24_000, 64_000])
 def test_the_tail_is_half_of_what_the_head_leaves_and_the_view_fills_its_target(window, by_model):
     """By default, in any window, with a model and without, unless the next step would pass it."""
     kept = compressed(CACHED(window, 60), window, by_model=by_model)
@@ -37,7 +37,7 @@ def test_the_tail_is_half_of_what_the_head_leaves_and_the_view_fills_its_target(
     asked=st.lists(st.integers(0, 25_000), min_size=2, max_size=3, unique=True).map(sorted),
     by_model=st.booleans(),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_more_asked_never_gives_less_kept(window, turns, words, asked, by_model):
     """A larger `protect_last_n_tokens` keeps as much or more, the default as much as any below."""
     messages = session(max(turns, 2 * window // (14 * words)), words=words)
@@ -48,7 +48,7 @@ def test_more_asked_never_gives_less_kept(window, turns, words, asked, by_model)
 
 
 @pytest.mark.parametrize("by_model", [False, True])
-@pytest.mark.parametrize("window", [8_000, 16_000, 32_000])
+@pytest.mark.parametrize("window", [8_000, 16_000])
 def test_the_tail_keeps_its_half_as_a_session_grows(window, by_model):
     """Summaries that stand already give way to it by a fold."""
     kept = compressed(CACHED(window, 60), window, by_model=by_model, grows=True)
@@ -115,9 +115,7 @@ def told() -> tuple[list[dict], list[str]]:
 
 
 @pytest.mark.parametrize("prose", [1, 40])
-@pytest.mark.parametrize(
-    ("window", "grows"), [(8_000, False), (16_000, False), (16_000, True), (32_000, True)]
-)
+@pytest.mark.parametrize(("window", "grows"), [(8_000, False), (16_000, True)])
 def test_with_a_model_no_fewer_of_the_users_words_are_kept_than_without(window, grows, prose):
     """A short text of the model's leaves them the room, and a long one stands beside them."""
 
