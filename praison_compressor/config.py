@@ -179,7 +179,7 @@ class CompressorConfig:
 
     redact_secrets: bool | None = None
     """Mask keys and tokens in what a summary is written from. None: where the auxiliary model is
-    another than the agent's own, or the ledger is on disk. More kinds with the [redact] extra."""
+    another than the agent's own, or the ledger is on disk."""
 
     redact_archive: bool = True
     """Mask keys and tokens in what is written to a ledger on disk: originals and summaries.

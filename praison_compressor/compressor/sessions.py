@@ -67,7 +67,7 @@ class Sessions:
     """
 
     def __init__(self) -> None:
-        self._lock = renewed(threading.Lock())
+        self._lock = renewed(threading.RLock())
         self._known: OrderedDict[Key, Memory] = OrderedDict()
         self._flying: dict[Key, Future[None]] = {}
         renewed(self)
@@ -78,14 +78,11 @@ class Sessions:
     def of(self, key: Key) -> Memory:
         """What is known of the session, which is the newest now."""
         with self._lock:
-            return self._of(key)
-
-    def _of(self, key: Key) -> Memory:
-        found = self._known.setdefault(key, Memory())
-        self._known.move_to_end(key)
-        while len(self._known) > REMEMBERED_SESSIONS:
-            self._known.popitem(last=False)
-        return found
+            found = self._known.setdefault(key, Memory())
+            self._known.move_to_end(key)
+            while len(self._known) > REMEMBERED_SESSIONS:
+                self._known.popitem(last=False)
+            return found
 
     def last_turns(self) -> list[LastTurn]:
         """Those of all sessions that are remembered."""
@@ -95,7 +92,7 @@ class Sessions:
     def is_news(self, key: Key, reason: str, since: str) -> bool:
         """Whether the session has not been told this; from now on it has."""
         with self._lock:
-            told = self._of(key).told
+            told = self.of(key).told
             is_news = told.get(reason) != since
             told[reason] = since
             return is_news
@@ -103,12 +100,12 @@ class Sessions:
     def owe(self, key: Key, usage: Usage) -> None:
         """Have it on the bill of the session's next result."""
         with self._lock:
-            self._of(key).owed += usage
+            self.of(key).owed += usage
 
     def take_owed(self, key: Key) -> Usage:
         """What is owed, once."""
         with self._lock:
-            known = self._of(key)
+            known = self.of(key)
             owed, known.owed = known.owed, Usage()
             return owed
 
