@@ -170,8 +170,9 @@ def test_a_request_that_only_reads_begins_nothing_and_pays_nothing():
     gate = Gate()
     for background in (True, False):
         ours = compressor(gate, background=background)
-        result = ours.compress_sync(session(20), extends=False)
+        result = ours.compress_sync(session(20), session_id="s", extends=False)
         assert result.summary_method == "static"
+        assert ours.store.open("default", "s").tip == "s"
         assert ours.background.wait(WAIT)
         ours.close()
     assert gate.requests == []

@@ -145,18 +145,6 @@ def test_an_edit_summarizes_again_only_what_it_touches():
     assert not any("END-74-0" in request for request in model.requests[calls:])
 
 
-def test_a_fork_shares_the_segments_of_its_parent_and_not_the_other_way_round():
-    """A new session with a parent pointer finds what the parent had summarized."""
-    model = Model()
-    ours = compressor(model)
-    messages = session(20)
-    parent = ours.compress_sync(messages, session_id="parent")
-    fork = ours.compress_sync(messages, session_id="fork", parent_session_id="parent")
-    assert fork.messages == parent.messages
-    assert fork.summary_method == "reused"
-    assert len(model.requests) == 1
-
-
 @pytest.mark.parametrize("recall", [False, True])
 def test_a_view_leads_back_to_its_own_transcript_however_equal_its_summaries(recall):
     """The view of every epoch, also of one long past or forked from, gives its own originals."""
@@ -288,19 +276,6 @@ def test_a_model_that_is_down_costs_the_turn_nothing():
         assert names == ["started", "model_called", "model_answered", "fell_back", "committed"]
 
 
-def test_the_next_model_is_tried_before_the_static_summary():
-    """`fallback_models` in their order."""
-    tried = []
-
-    async def by_name(messages, *, model):
-        tried.append(model)
-        return "" if model == "first" else "## Done\nevery module"
-
-    ours = compressor(by_name, auxiliary_model="first", fallback_models=("second",))
-    assert ours.compress_sync(session(20)).summary_method == "model"
-    assert tried == ["first", "first", "second"]
-
-
 # ---------------------------------------------------------------- threads, tasks, cancelled turns
 
 
@@ -335,14 +310,6 @@ async def test_a_cancelled_turn_cancels_its_summary_and_frees_the_session():
         await turn
     ours._pipeline.writing.summarizer = None
     assert (await asyncio.wait_for(ours.compress(session(20)), 10)).summary_method == "static"
-
-
-def test_reading_only_never_moves_the_tip():
-    """A request that does not extend the transcript gets its view and leaves no trace."""
-    ours = compressor()
-    result = ours.compress_sync(session(20), session_id="s", extends=False)
-    assert result.tokens_after < result.tokens_before
-    assert ours.store.open("default", "s").tip == "s"
 
 
 # ---------------------------------------------------------------- a turn that must go on

@@ -84,19 +84,6 @@ def test_the_newest_fold_is_found_first_and_each_segment_once():
     assert found == [fold]
 
 
-def test_an_edit_stops_exactly_the_segment_that_covers_it():
-    """The segment before and the one after still match."""
-    messages = session(20)
-    parts = [summary_of(messages, a, b) for a, b in ((4, 24), (24, 44), (44, 64))]
-    edited = [*messages]
-    edited[30] = {**edited[30], "content": "changed"}
-    found = [tile.segment for tile in lay_out(edited, parts).tiles if tile.segment]
-    assert found == [parts[0], parts[2]]
-    longer = [messages[0], messages[1], {"role": "assistant", "content": "new"}, *messages[2:]]
-    shifted = [tile.segment for tile in lay_out(longer, parts).tiles if tile.segment]
-    assert shifted == parts
-
-
 def test_a_segment_never_hides_the_task_or_the_newest_words():
     """After a truncation the recorded run may reach the end: then it is not used."""
     messages = session(10)

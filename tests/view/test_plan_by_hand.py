@@ -51,14 +51,6 @@ def test_what_cannot_be_dropped_is_counted_whole() -> None:
     assert found(laid(MIDDLE), budget(300, 300, 300)).expected <= 300
 
 
-def test_a_view_that_cannot_be_made_smaller_is_sent_while_the_provider_takes_it() -> None:
-    """At the limit it is no error; a token above it is."""
-    layout = laid("s10 u20 a159 u30 a40")
-    assert plan(layout, budget(259, 200, 100)) is None
-    with pytest.raises(BudgetTooSmall):
-        plan(layout, budget(258, 200, 100))
-
-
 def test_a_compression_must_free_its_share_of_the_view() -> None:
     """Exactly the share is enough; a token less is not, while the provider takes the whole."""
     layout = laid(MIDDLE)
@@ -117,16 +109,6 @@ def test_recent_turns_widen_the_tail() -> None:
 # ---------------------------------------------------------------- jobs
 
 
-def test_a_summary_may_take_what_the_target_leaves_it() -> None:
-    """Room up to the target, most up to half way to the trigger, prose and facts expected."""
-    layout = laid("s10 u20 a2000 a2000 a2000 u30 a40")
-    made = found(layout, budget(9_000, 6_000, 1_000, facts=50))
-    (job,) = made.jobs
-    assert (job.start, job.end, job.source_tokens) == (2, 5, 6_000)
-    assert (job.room, job.most, job.facts) == (900, (1_000 + 6_000) // 2 - 100, 50)
-    assert made.expected == 100 + 100 + 50
-
-
 @pytest.mark.parametrize(
     ("sizes", "by_model"),
     [((2000, 1000), [True, False]), ((1000, 2000), [False, True]), ((999, 999), [False, True])],
@@ -138,15 +120,6 @@ def test_a_model_is_asked_for_the_largest_stretch_and_of_equal_ones_for_the_newe
     layout = laid("s10 u20 a{} u30 a{} a40".format(*sizes))
     made = found(layout, budget(9_000, 1_900, 1_500))
     assert [job.by_model for job in made.jobs] == by_model
-
-
-def test_a_small_stretch_beside_a_large_one_stays_while_there_is_room() -> None:
-    """It says more by itself than in a frame; under a tight target it goes from a size on."""
-    layout = laid("s10 u20 a9000 u30 a400 a40")
-    roomy = found(layout, budget(20_000, 9_000, 2_000))
-    assert [(job.start, job.end) for job in roomy.jobs] == [(2, 3)]
-    tight = found(layout, budget(400, 400, 400, exact=True))
-    assert [(job.start, job.end) for job in tight.jobs] == [(2, 3), (4, 5)]
 
 
 # ---------------------------------------------------------------- folds
@@ -163,16 +136,6 @@ def test_summaries_are_folded_from_their_share_on() -> None:
     above = found(layout, budget(9_000, 3_000, 2_000, fold=300 - 201))
     assert [(job.start, len(job.folds)) for job in at.jobs] == [(6, 0)]
     assert [(job.start, len(job.folds)) for job in above.jobs] == [(2, 2)]
-
-
-def test_one_summary_alone_is_not_written_again_while_there_is_room() -> None:
-    """Only under a tight target is it made smaller."""
-    sketch = "s10 u20 a5000 a5000 u30 a3000 a40"
-    layout = laid(sketch, (2, 4, 2_000))
-    roomy = found(layout, budget(9_000, 3_000, 2_500, fold=1))
-    assert [(job.start, job.end, job.folds) for job in roomy.jobs] == [(5, 6, ())]
-    tight = found(layout, budget(600, 600, 600, fold=1, exact=True))
-    assert [(job.start, len(job.folds)) for job in tight.jobs] == [(2, 1), (5, 0)]
 
 
 # ---------------------------------------------------------------- masks
