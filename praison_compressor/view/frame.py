@@ -13,11 +13,7 @@ from ..messages import text_of
 
 TAG = "conversation-summary"
 
-_SOURCE = "transcript"
-
-_EARLIER = "earlier-summaries"
-
-_PARTS = "partial-summaries"
+_SOURCE, _EARLIER, _PARTS = "transcript", "earlier-summaries", "partial-summaries"
 
 
 def escape(text: str) -> str:
