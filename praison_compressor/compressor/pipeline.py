@@ -58,10 +58,11 @@ class Pipeline:
         summarizer: Summarizer | None,
         store: Store,
         tokens: TokenCounter,
+        sessions: Sessions,
         emit: Callable[[Event], None],
-        hook: Hook | None = None,
+        hook: Hook | None,
     ) -> None:
-        self.sessions = Sessions()
+        self.sessions = sessions
         self.background = Background()
         self.projector = Projector(store, tokens, recall=bool(config.recall))
         self.writing = Writing(config, summarizer, tokens, emit, on_disk=masks_secrets(store))

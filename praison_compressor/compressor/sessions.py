@@ -61,10 +61,7 @@ class Memory:
 
 
 class Sessions:
-    """What the newest sessions left to their next turns; thread-safe.
-
-    The compressors of one agent may share it: all of it holds for whichever model is next.
-    """
+    """What the newest sessions left to their next turns; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = renewed(threading.RLock())
