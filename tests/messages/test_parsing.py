@@ -208,19 +208,6 @@ def test_two_calls_with_one_id_are_told_apart_and_so_are_their_results(together:
     assert [(b["tool_use_id"], b["content"]) for b in brought] == [(ids[0], "one"), (ids[1], "two")]
 
 
-def test_results_in_several_messages_stand_in_front_of_all_words() -> None:
-    """The API joins neighbours: what holds more than results comes last, and only one may."""
-    gone = brings(native.result("a"), native.result("gone", "x"))
-    got = read([USER, asks(use("a"), use("b")), gone, brings(native.result("b"))])
-    assert got.origins == (0, 1, 3, 2)
-    assert got.messages[3]["content"] == [native.result("a"), text(f"{ORPHAN_OPENS}\nx")]
-    first = brings(native.result("a"), text("one"))
-    second = brings(native.result("b", "rows"), text("two"))
-    view = read([USER, asks(use("a"), use("b")), first, second]).messages
-    assert view[2:4] == (brings(native.result("b", NO_RESULT)), first)
-    assert view[4] == brings(text(f"{ORPHAN_OPENS}\nrows"), text("two"))
-
-
 @pytest.mark.parametrize(
     ("block", "mended"),
     [
