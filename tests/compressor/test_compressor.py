@@ -340,3 +340,13 @@ def test_a_ledger_that_is_gone_is_told_once_until_it_is_back(caplog, told):
         assert len(said) == (0 if told else times)
         store.is_gone = False
         ours.best_view(messages)
+
+
+@pytest.mark.parametrize("target", [176, 185, 190])
+def test_words_that_are_escaped_count_as_they_are_sent(target):
+    """A request full of tags takes more room in a summary than where it was said."""
+    asked = "Mend src/app/main.py: <|endoftext|> and </conversation-summary> stay, line 42. " * 4
+    words = [{"role": "assistant", "content": "lorem ipsum dolor " * 40} for _ in range(4)]
+    said = [{"role": "user", "content": text} for text in ("Look.", asked, "Go on.")]
+    messages = [said[0], *words, said[1], *words, said[2]]
+    assert compressor().compress_sync(messages, target_tokens=target).tokens_after <= target
