@@ -20,22 +20,16 @@ from .errors import ConfigError
 MOST = 10**12
 """Tokens of a window or a target: a larger number is a mistake, and ratios of it would overflow."""
 
-
 STORE_VARIABLE = "PRAISON_COMPRESSOR_STORE"
-
 
 KEY_VARIABLE = "PRAISONAI_SESSION_KEY"
 """The host's own, for its `EncryptedSessionStore`."""
 
-
 FILE_ACTIONS = ("read", "created", "edited", "deleted", "moved")
-
-
-_MAY_BE_NONE = ("summary_target_tokens", "large_result_share")
-
 
 OTHER_ACTIONS = ("command", "search", "fetch", "none")
 
+_MAY_BE_NONE = ("summary_target_tokens", "large_result_share")
 
 PROMPT_FIELDS = ("transcript", "earlier", "instructions", "words")
 """What a `summary_prompt` says its part of each request by."""
@@ -179,7 +173,7 @@ class CompressorConfig:
 
     redact_secrets: bool | None = None
     """Mask keys and tokens in what a summary is written from. None: where the auxiliary model is
-    another than the agent's own, or the ledger is on disk. More kinds with the [redact] extra."""
+    another than the agent's own, or the ledger is on disk."""
 
     redact_archive: bool = True
     """Mask keys and tokens in what is written to a ledger on disk: originals and summaries.

@@ -21,11 +21,6 @@ from ..ledger.segments import Session, Store
 from ..messages.forks import renewed
 from ..summaries.threads import begin
 
-__all__ = [
-    "Background",
-    "leased",
-]
-
 logger = logging.getLogger(__name__)
 
 

@@ -18,16 +18,6 @@ from ..tokens.models import model_limits
 from ..view.budget import Budget
 from ..view.layout import Layout
 
-__all__ = [
-    "CompressCall",
-    "Look",
-    "Options",
-    "Reading",
-    "budget_of",
-    "call_of",
-    "config_of",
-]
-
 
 class Options(TypedDict, total=False):
     """The keywords of `ContextCompressor.compress`; what each means stands there."""
@@ -175,12 +165,12 @@ def call_of(
 
 def config_of(options: Options, config: CompressorConfig) -> CompressorConfig:
     """The configuration with what a call says otherwise."""
-    given = {
-        "protect_last_n_tokens": options.get("protect_last_n_tokens"),
-        "summary_target_tokens": options.get("summary_target_tokens"),
-    }
-    changed: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
-    return replace(config, **changed) if changed else config
+    tail, prose = options.get("protect_last_n_tokens"), options.get("summary_target_tokens")
+    return replace(
+        config,
+        protect_last_n_tokens=config.protect_last_n_tokens if tail is None else tail,
+        summary_target_tokens=config.summary_target_tokens if prose is None else prose,
+    )
 
 
 def budget_of(options: Options, config: CompressorConfig, tokens: TokenCounter) -> Budget:

@@ -22,7 +22,6 @@ from ..messages import Message, as_list, to_plain
 from ..summaries.protocol import as_summarizer
 from ..summaries.threads import run
 from ..tokens.counter import TokenCounter
-from .background import Background
 from .call import CompressCall, Options, budget_of, call_of, config_of
 from .pipeline import Pipeline, Planned
 from .preview import ContextUse, Preview, context_use_of, preview_of
@@ -33,10 +32,6 @@ from .telemetry import Telemetry
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = [
-    "ContextCompressor",
-    "default_store",
-]
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +49,9 @@ class ContextCompressor:
     to_mask, forced). It may return None (go on), False (not now; what the window does not take is
     made to fit all the same) or text (instructions for this summary). Called in a thread, or async;
     what it raises is logged and refuses nothing.
+
+    `sessions` is what is remembered of sessions between turns: the compressors of one agent share
+    it, since all of it holds for whichever model is next.
     """
 
     def __init__(
@@ -66,35 +64,26 @@ class ContextCompressor:
         on_event: Listener | None = None,
         telemetry: Listener | None = None,
         before_compression: Hook | None = None,
+        sessions: Sessions | None = None,
     ) -> None:
         self.config = (config or CompressorConfig()).with_environment()
         self.tokens = tokens or TokenCounter(self.config.model)
         self.store = store if store is not None else default_store(self.config)
         self.session_id = f"session-{uuid.uuid4().hex}"
-        emit = functools.partial(_tell, telemetry or Telemetry(), on_event)
+        self.sessions = sessions or Sessions()
+        """What is remembered of sessions between turns."""
         self._pipeline = Pipeline(
             self.config,
             as_summarizer(summarizer),
             self.store,
             self.tokens,
-            emit,
+            self.sessions,
+            functools.partial(_tell, telemetry or Telemetry(), on_event),
             before_compression,
         )
-        self._without_ledger = False
-
-    @property
-    def background(self) -> Background:
+        self.background = self._pipeline.background
         """What is being written off the request path."""
-        return self._pipeline.background
-
-    @property
-    def sessions(self) -> Sessions:
-        """What is remembered of sessions between turns."""
-        return self._pipeline.sessions
-
-    @sessions.setter
-    def sessions(self, shared: Sessions) -> None:
-        self._pipeline.sessions = shared
+        self._without_ledger = False
 
     # -------------------------------------------------------------- public
 
@@ -220,7 +209,8 @@ class ContextCompressor:
             return self._stored(name)
         session = self.store.open(self.config.namespace, name)
         given = list(as_list(messages))
-        expanded = self._pipeline.projector.expanded(given, session)
+        seen = self.tokens.cache.all(given)
+        expanded = self._pipeline.projector.expanded(given, seen, session)
         return [to_plain(message) for message in (given if expanded is None else expanded)]
 
     def resume(self, session_id: str, token_budget: int | None = None) -> CompressResult:

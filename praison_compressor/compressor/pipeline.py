@@ -32,11 +32,6 @@ from .result import CompressResult, result_of
 from .sessions import Placeholder, Sessions, last_turn_of
 from .writing import Draft, Writing, asked, begun, is_asked_about
 
-__all__ = [
-    "Pipeline",
-    "Planned",
-]
-
 logger = logging.getLogger(__name__)
 
 MOST_CONFLICTS = 8
@@ -63,10 +58,11 @@ class Pipeline:
         summarizer: Summarizer | None,
         store: Store,
         tokens: TokenCounter,
+        sessions: Sessions,
         emit: Callable[[Event], None],
-        hook: Hook | None = None,
+        hook: Hook | None,
     ) -> None:
-        self.sessions = Sessions()
+        self.sessions = sessions
         self.background = Background()
         self.projector = Projector(store, tokens, recall=bool(config.recall))
         self.writing = Writing(config, summarizer, tokens, emit, on_disk=masks_secrets(store))
@@ -346,18 +342,19 @@ class Pipeline:
         pairs = zip(look.reading.own, look.layout.allowed, strict=True)
         kept = [message for message, may_go in pairs if not may_go]
         room = int(call.budget.limit * SHORTENED_SHARE)
-        shorter = dict(zip(map(id, kept), shorten(kept, room, self._size), strict=True))
+        count = self._tokens.messages
+        shorter = dict(zip(map(id, kept), shorten(kept, room, count), strict=True))
         messages = [shorter.get(id(message), message) for message in call.reading.own]
         whole = result_of(call, look, self._tokens)
         try:
             reading = Reading.of(messages, self._tokens.cache)
             fit = self._statically(replace(call, reading=reading), session)
         except BudgetTooSmall:
-            bare = shorten(kept, call.budget.limit, self._size)
+            bare = shorten(kept, call.budget.limit, count)
             fit = replace(
                 whole,
                 messages=bare,
-                tokens_after=self._tokens.messages(bare),
+                tokens_after=count(bare),
                 summary_method=None,
                 segments=(),
                 masked=0,
@@ -374,9 +371,6 @@ class Pipeline:
         if plan is None:
             return result_of(call, look, self._tokens)
         return self.uncommitted(call, look, plan)
-
-    def _size(self, messages: Sequence[Message]) -> int:
-        return sum(self._tokens.each(self._tokens.cache.all(messages)))
 
     # -------------------------------------------------------------- segments
 

@@ -4,9 +4,8 @@ fills the window now.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 
 from ..facts import Domain, Facts, extract
 from ..ledger.segments import Segment
@@ -17,16 +16,6 @@ from ..view.budget import Budget
 from ..view.layout import Layout
 from ..view.plan import Plan
 from .call import CompressCall, Look
-
-__all__ = [
-    "ContextUse",
-    "LargeMessage",
-    "Part",
-    "Preview",
-    "context_use_of",
-    "named",
-    "preview_of",
-]
 
 
 @dataclass(frozen=True)
@@ -201,7 +190,7 @@ def preview_of(
     layout = look.layout
     chosen = plan.masks if plan is not None else ()
     masks = {index: tokens.message(lines[index]) for index in chosen}
-    parts = _of_layout(layout, plan, masks)
+    parts = _parts(layout, plan, masks)
     opening = tokens.messages([])
     return Preview(
         parts=tuple(replace(part, why=_why(part, call.budget, layout)) for part in parts),
@@ -219,64 +208,37 @@ def preview_of(
     )
 
 
-def _of_layout(layout: Layout, plan: Plan | None, masks: Mapping[int, int]) -> list[Part]:
+def _parts(layout: Layout, plan: Plan | None, masks: Mapping[int, int]) -> list[Part]:
     """The parts of the view that a plan would make; `masks` are the tokens of what it masks."""
-    found = {
-        tile.start: Part(
-            "",
-            tile.start,
-            tile.end - tile.start,
-            layout.source(tile.start, tile.end),
-            tile.segment.tokens,
-            segment=tile.segment,
-        )
-        for tile in layout.tiles
-        if tile.segment is not None
-    }
-    for job in plan.jobs if plan is not None else ():
-        size = job.end - job.start
-        found[job.start] = Part("", job.start, size, job.source_tokens, job.room, to_write=True)
+    jobs = plan.jobs if plan is not None else ()
+    replaced = [
+        Part("", job.start, job.end - job.start, job.source_tokens, job.room, to_write=True)
+        for job in jobs
+    ]
+    for tile in layout.tiles:
+        if tile.segment is not None and not any(j.start <= tile.start < j.end for j in jobs):
+            source = layout.source(tile.start, tile.end)
+            size, tokens = tile.end - tile.start, tile.segment.tokens
+            replaced.append(Part("", tile.start, size, source, tokens, segment=tile.segment))
+    replaced.sort(key=lambda part: part.start)
     parts: list[Part] = []
-    at = 0
-    while at < len(layout.tokens):
-        after = masks.get(at, layout.message_tokens(at))
-        masked = int(at in masks or at in layout.replaced)
-        parts.append(found.get(at) or Part("", at, 1, layout.tokens[at], after, masked))
-        at += parts[-1].messages
-    return named(parts)
+    at, names = 0, [f"summary {n}" for n in range(1, len(replaced) + 1)]
+    for number, part in enumerate(replaced):
+        if at < part.start:
+            parts.append(_verbatim("kept" if number else "head", layout, masks, at, part.start))
+        parts.append(replace(part, name=names[number] if len(names) > 1 else "summary"))
+        at = part.start + part.messages
+    if at < len(layout.tokens):
+        name = "tail" if replaced else "all"
+        parts.append(_verbatim(name, layout, masks, at, len(layout.tokens)))
+    return parts
 
 
-def named(parts: Iterable[Part]) -> list[Part]:
-    """The parts with verbatim messages that follow each other as one, and their names."""
-    found = list(_merged(parts))
-    summaries = [i for i, p in enumerate(found) if p.segment is not None or p.to_write]
-    return [replace(part, name=_name(index, summaries)) for index, part in enumerate(found)]
-
-
-def _merged(parts: Iterable[Part]) -> Iterator[Part]:
-    for kept, group in groupby(parts, lambda part: part.segment is None and not part.to_write):
-        if not kept:
-            yield from group
-            continue
-        run = list(group)
-        yield Part(
-            "",
-            run[0].start,
-            sum(part.messages for part in run),
-            sum(part.tokens_before for part in run),
-            sum(part.tokens_after for part in run),
-            sum(part.masked for part in run),
-        )
-
-
-def _name(index: int, summaries: Sequence[int]) -> str:
-    if index in summaries:
-        return "summary" if len(summaries) == 1 else f"summary {summaries.index(index) + 1}"
-    if not summaries:
-        return "all"
-    if index < summaries[0]:
-        return "head"
-    return "tail" if index > summaries[-1] else "kept"
+def _verbatim(name: str, layout: Layout, masks: Mapping[int, int], start: int, end: int) -> Part:
+    run = range(start, end)
+    after = sum(masks.get(index, layout.message_tokens(index)) for index in run)
+    masked = sum(index in masks or index in layout.replaced for index in run)
+    return Part(name, start, end - start, layout.source(start, end), after, masked)
 
 
 def _why(part: Part, budget: Budget, layout: Layout) -> str:

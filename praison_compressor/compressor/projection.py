@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..errors import LedgerError
@@ -20,13 +20,6 @@ from ..view.layout import arrange
 from ..view.masks import LIKE_A_NAME, excerpt, kept_steps, large_results, mask_lines
 from ..view.plan import Plan, plan
 from .call import CompressCall, Look, Reading
-
-__all__ = [
-    "Projector",
-    "outline_of",
-    "renderings",
-]
-
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +45,7 @@ class Projector:
         """The transcript with what the ledger has for it now."""
         session = self.open(call) if session is None else session
         reading = call.reading
-        expanded = self._expanded(reading.own, reading.seen, session)
+        expanded = self.expanded(reading.own, reading.seen, session)
         if expanded is not None:
             reading = Reading.of(expanded, self._cache)
         transcript, seen = reading.transcript, reading.seen
@@ -100,16 +93,13 @@ class Projector:
         tokens = self._tokens.message(segment.rendered)
         return segment if tokens == segment.tokens else replace(segment, tokens=tokens)
 
-    def expanded(self, messages: Sequence[Message], session: Session) -> list[Message] | None:
+    def expanded(
+        self, messages: Sequence[Message], seen: Sequence[Seen], session: Session
+    ) -> list[Message] | None:
         """The messages with every rendering of this session replaced by its originals.
 
         None when there is none among them: they are the transcript itself.
         """
-        return self._expanded(messages, self._cache.all(messages), session)
-
-    def _expanded(
-        self, messages: Sequence[Message], seen: Sequence[Seen], session: Session
-    ) -> list[Message] | None:
         rendered = renderings(session, self._cache)
         if not rendered:
             return None
@@ -119,15 +109,13 @@ class Projector:
             return None
         # Of equal renderings (masks of equal outputs) the newest ones stand in the view.
         waiting = {found: iter(rendered[found][-count:]) for found, count in times.items()}
-        return [
-            original
-            for message, found in zip(messages, digests, strict=True)
-            for original in self._originals(message, next(waiting.get(found, _NONE), None), session)
-        ]
-
-    def _originals(self, message: Message, entry: Entry | None, session: Session) -> list[Message]:
-        originals = self._store.originals(session, entry) if entry is not None else None
-        return [message] if originals is None or DROPPED in originals else originals
+        transcript: list[Message] = []
+        for message, found in zip(messages, digests, strict=True):
+            entry = next(waiting[found], None) if found in waiting else None
+            originals = self._store.originals(session, entry) if entry is not None else None
+            known = originals is not None and DROPPED not in originals
+            transcript += originals if originals and known else [message]
+        return transcript
 
     # -------------------------------------------------------------- the archive's limit
 
@@ -169,6 +157,8 @@ class Projector:
             return look.lines
         layout = look.layout
         found = mask_lines(layout.transcript.messages, layout.tokens, call.config, names)
+        if not found:
+            return found
         # As the store would write them, so that the plan counts what will be sent.
         found = dict(zip(found, self._stored(call, list(found.values())), strict=True))
         if names is None:
@@ -218,9 +208,6 @@ class Projector:
         if not wanted or (look.layout.size() <= trigger and not call.force):
             return {}
         return {index: self._tokens.message(line) for index, line in self.masks(call, look).items()}
-
-
-_NONE: Iterator[Entry] = iter(())
 
 
 def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:

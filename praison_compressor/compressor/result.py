@@ -21,11 +21,6 @@ from ..tokens.models import cached_input_price, input_price
 from ..view.frame import escape
 from .call import CompressCall, Look
 
-__all__ = [
-    "CompressResult",
-    "result_of",
-]
-
 
 @dataclass(frozen=True)
 class Origin:

@@ -26,14 +26,6 @@ from .call import CompressCall, Look
 from .projection import renderings
 from .result import CompressResult
 
-__all__ = [
-    "LastTurn",
-    "Placeholder",
-    "Sessions",
-    "added_to",
-    "last_turn_of",
-]
-
 REMEMBERED_SESSIONS = 64
 
 Key = tuple[str, str]
@@ -69,13 +61,10 @@ class Memory:
 
 
 class Sessions:
-    """What the newest sessions left to their next turns; thread-safe.
-
-    The compressors of one agent may share it: all of it holds for whichever model is next.
-    """
+    """What the newest sessions left to their next turns; thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = renewed(threading.Lock())
+        self._lock = renewed(threading.RLock())
         self._known: OrderedDict[Key, Memory] = OrderedDict()
         self._flying: dict[Key, Future[None]] = {}
         renewed(self)
@@ -86,14 +75,11 @@ class Sessions:
     def of(self, key: Key) -> Memory:
         """What is known of the session, which is the newest now."""
         with self._lock:
-            return self._of(key)
-
-    def _of(self, key: Key) -> Memory:
-        found = self._known.setdefault(key, Memory())
-        self._known.move_to_end(key)
-        while len(self._known) > REMEMBERED_SESSIONS:
-            self._known.popitem(last=False)
-        return found
+            found = self._known.setdefault(key, Memory())
+            self._known.move_to_end(key)
+            while len(self._known) > REMEMBERED_SESSIONS:
+                self._known.popitem(last=False)
+            return found
 
     def last_turns(self) -> list[LastTurn]:
         """Those of all sessions that are remembered."""
@@ -103,7 +89,7 @@ class Sessions:
     def is_news(self, key: Key, reason: str, since: str) -> bool:
         """Whether the session has not been told this; from now on it has."""
         with self._lock:
-            told = self._of(key).told
+            told = self.of(key).told
             is_news = told.get(reason) != since
             told[reason] = since
             return is_news
@@ -111,12 +97,12 @@ class Sessions:
     def owe(self, key: Key, usage: Usage) -> None:
         """Have it on the bill of the session's next result."""
         with self._lock:
-            self._of(key).owed += usage
+            self.of(key).owed += usage
 
     def take_owed(self, key: Key) -> Usage:
         """What is owed, once."""
         with self._lock:
-            known = self._of(key)
+            known = self.of(key)
             owed, known.owed = known.owed, Usage()
             return owed
 

@@ -20,9 +20,6 @@ from ..messages.forks import renewed
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
-__all__ = [
-    "Telemetry",
-]
 
 logger = logging.getLogger(__name__)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import logging
 from collections.abc import Callable, Sequence
@@ -27,16 +28,6 @@ from ..view.frame import unframe
 from ..view.jobs import SMALLEST_SUMMARY, Job, view_tokens
 from ..view.plan import Plan, tail_to_give, with_longer_tail, with_shorter_tail
 from .call import CompressCall, Look
-
-__all__ = [
-    "Draft",
-    "Writing",
-    "asked",
-    "begun",
-    "briefs_for",
-    "default_summarizer",
-    "is_asked_about",
-]
 
 logger = logging.getLogger(__name__)
 
@@ -67,12 +58,17 @@ class Writing:
         """Who writes; None until one is needed, and where none is configured. Never the one that a
         single call names: its model is for that call alone."""
         self.breaker = Breaker()
-        self._windows = LearnedWindows()
-        self._finder = FactFinder(Domain.of(config))
         self._config = config
         self._tokens = tokens
-        self._emit = emit
-        self._on_disk = on_disk
+        self._writer_with = functools.partial(
+            SummaryWriter,
+            config,
+            tokens=tokens,
+            emit=emit,
+            windows=LearnedWindows(),
+            finder=FactFinder(Domain.of(config)),
+            on_disk=on_disk,
+        )
 
     async def write(
         self, call: CompressCall, look: Look, plan: Plan, spent: Sequence[Usage] = ()
@@ -155,16 +151,7 @@ class Writing:
         summarizer = self.summarizer
         if summarizer is None and call.model:
             summarizer = default_summarizer(replace(self._config, auxiliary_model=call.model))
-        return SummaryWriter(
-            self._config,
-            summarizer,
-            self._tokens,
-            self._emit,
-            breaker=self.breaker,
-            windows=self._windows,
-            finder=self._finder,
-            on_disk=self._on_disk,
-        )
+        return self._writer_with(summarizer=summarizer, breaker=self.breaker)
 
 
 ROUNDS = 3

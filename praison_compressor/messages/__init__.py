@@ -7,10 +7,10 @@ Calls and results come beside the content, as in OpenAI's chat completions (`too
 `tool`), or as blocks of it, as in Anthropic's API (`tool_use`, `tool_result`). Both are read, and
 each stays in its shape.
 
-`shapes` reads one message, `digests` tells two apart, `cleaning` mends one message, `pairing`
-brings calls and results together, and `parsing` makes of a whole list a `Transcript`. `responses`
-makes messages of the items of OpenAI's Responses API, and items of messages. `secrets` masks keys
-and passwords, `display` writes a message for a person's eyes, `forks` keeps locks and lazy values
+`shapes` reads one message, `digests` tells two apart, `cleaning` mends one message, and `parsing`
+brings calls and results together and makes of a whole list a `Transcript`. `responses` makes
+messages of the items of OpenAI's Responses API, and items of messages. `secrets` masks keys and
+passwords, `display` writes a message for a person's eyes, `forks` keeps locks and lazy values
 usable in a forked process.
 """
 

@@ -1,16 +1,35 @@
-"""Parse a list of messages as it came into a transcript of steps and turns that may be sent."""
+"""Parse a list of messages as it came into a transcript of steps and turns that may be sent.
+
+Every call is paired with its results, in time linear in the messages. Results are messages of their
+own, or `tool_result` blocks of a user's message, as in Anthropic's API: there they stand in front
+of whatever else the message holds, and the message comes right after the one whose `tool_use`
+blocks they answer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InvalidMessages
-from .cleaning import cleaned
+from .cleaning import AGAIN, cleaned
 from .forks import lazy
-from .pairing import paired
-from .shapes import Message, is_result, is_spoken, is_system, makes_calls, result_blocks
+from .shapes import (
+    ORPHAN_OPENS,
+    Message,
+    ToolCall,
+    calls_beside,
+    is_answer_block,
+    is_result,
+    is_spoken,
+    is_system,
+    makes_calls,
+    result_blocks,
+    text_of,
+    tool_calls_of,
+)
 
 
 @dataclass(frozen=True)
@@ -99,3 +118,145 @@ def steps(messages: Sequence[Mapping[str, Any]]) -> list[range]:
 
 def _is_answer(message: Mapping[str, Any]) -> bool:
     return is_result(message) or bool(result_blocks(message))
+
+
+# -------------------------------------------------------------- calls and their results
+
+
+NO_RESULT = "[no result was recorded for this tool call]"
+
+WHOLE = -1
+
+Place = tuple[int, int]
+"""Where a result stands: a message's index, and that of a part of it or WHOLE."""
+
+Placed = tuple["int | None", Message]
+"""A message and its index in the caller's list; None for a stub that repair put in."""
+
+
+def paired(clean: Sequence[Message]) -> Iterator[Placed]:
+    """Every call followed at once by its results, every other result turned into text."""
+    taken: set[int] = set()
+    for index, message in enumerate(clean):
+        if makes_calls(message):
+            yield from _step(clean, index, taken)
+        elif index in taken:
+            continue
+        elif is_result(message):
+            yield index, _orphan(message)
+        else:
+            yield index, _in_order(message, {}) if result_blocks(message) else message
+
+
+def _step(clean: Sequence[Message], index: int, taken: set[int]) -> Iterator[Placed]:
+    message = clean[index]
+    yield index, message
+    results, calls = _Results(clean, index + 1), tool_calls_of(message)
+    given: dict[int, dict[int, str]] = {}
+    for call in calls:
+        place = results.take(call)
+        if place is not None:
+            given.setdefault(place[0], {})[place[1]] = call.id
+    # In the order they came: a provider asks only that they follow at once.
+    whole = sorted(at for at in given if WHOLE in given[at])
+    brought = _brought(clean, index + 1, {at: given[at] for at in sorted(given.keys() - {*whole})})
+    taken.update(whole, brought)
+    answered = {id for at in (*whole, *brought) for id in given[at].values()}
+    for at in whole:
+        yield at, _with(clean[at], "tool_call_id", given[at][WHOLE])
+    yield from _stubs(message, [call for call in calls if call.id not in answered])
+    for at in brought:
+        yield at, _in_order(clean[at], given[at])
+
+
+class _Results:
+    """The results before the next message that makes calls; each is taken once.
+
+    In a queue for each id, or for each name where they carry no id: a search through all of them
+    for every call would make thousands of parallel calls quadratic.
+    """
+
+    def __init__(self, clean: Sequence[Message], start: int) -> None:
+        self._queues: dict[Hashable, deque[Place]] = {}
+        for index in range(start, len(clean)):
+            message = clean[index]
+            if makes_calls(message):
+                break
+            if is_result(message):
+                given, name = message.get("tool_call_id"), message.get("name")
+                key = str(given) if given else (str(name) if name else None,)
+                self._add(key, (index, WHOLE))
+            elif result_blocks(message):
+                for at, part in enumerate(message["content"]):
+                    if is_answer_block(part):
+                        self._add(str(part.get("tool_use_id") or ""), (index, at))
+
+    def _add(self, key: Hashable, place: Place) -> None:
+        self._queues.setdefault(key, deque()).append(place)
+
+    def take(self, call: ToolCall) -> Place | None:
+        """The place of the first result that can be this call's."""
+        keys = (call.id, call.id.partition(AGAIN)[0], (None,), (call.name,))
+        queues = [queue for queue in map(self._queues.get, keys) if queue]
+        return min(queues, key=lambda queue: queue[0]).popleft() if queues else None
+
+
+def _brought(
+    clean: Sequence[Message], start: int, blocks: Mapping[int, Mapping[int, str]]
+) -> list[int]:
+    """The users' messages that follow the calls with their results, in the order they may.
+
+    Text before a result is refused, so that of those which hold more than results one is taken,
+    and stands last; none whose words would come before others of the user's.
+    """
+    whole = [at for at in blocks if len(blocks[at]) == len(clean[at]["content"])]
+    mixed = [at for at in blocks if len(blocks[at]) < len(clean[at]["content"])][:1]
+    for at in mixed:
+        earlier = (m for m in clean[start:at] if not is_result(m))
+        if is_spoken(clean[at]) and any(map(is_spoken, earlier)):
+            return whole
+    return whole + mixed
+
+
+def _stubs(message: Message, left: Sequence[ToolCall]) -> Iterator[Placed]:
+    """Results that say there is none, each in the shape of its call."""
+    beside = {call.id for call in calls_beside(message)}
+    blocks = []
+    for call in left:
+        if call.id in beside:
+            yield None, {"role": "tool", "tool_call_id": call.id, "content": NO_RESULT}
+        else:
+            blocks.append({"type": "tool_result", "tool_use_id": call.id, "content": NO_RESULT})
+    if blocks:
+        yield None, {"role": "user", "content": blocks}
+
+
+def _with(message: Message, key: str, id: str) -> Message:
+    return message if message.get(key) == id else {**message, key: id}
+
+
+def _orphan(message: Message) -> Message:
+    name = message.get("name")
+    by = f" ({name})" if isinstance(name, str) and name else ""
+    return {"role": "user", "content": f"{ORPHAN_OPENS}{by}\n{text_of(message)}"}
+
+
+def _in_order(message: Message, ids: Mapping[int, str]) -> Message:
+    """The results that answer a call in front, by its id; the others, as text, in their place."""
+    results: list[Any] = []
+    rest: list[Any] = []
+    for at, part in enumerate(message["content"]):
+        if at in ids:
+            results.append(_with(part, "tool_use_id", ids[at]))
+        else:
+            rest += _as_text(part) if is_answer_block(part) else [part]
+    content = [*results, *rest]
+    return message if content == message["content"] else {**message, "content": content}
+
+
+def _as_text(block: Mapping[str, Any]) -> list[Any]:
+    """A result without a call: its words as text, its pictures as they are."""
+    inside = block.get("content")
+    parts = inside if isinstance(inside, list) else ()
+    media = [p for p in parts if isinstance(p, dict) and p.get("type") in ("image", "document")]
+    return [{"type": "text", "text": f"{ORPHAN_OPENS}\n{text_of(block)}"}, *media]

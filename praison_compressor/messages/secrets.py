@@ -1,17 +1,11 @@
-"""Mask keys, tokens and passwords in messages: patterns that need no library, more with the
-[redact] extra.
-
-The same secret has the same mask every time.
-"""
+"""Mask keys, tokens and passwords in messages: the same secret has the same mask every time."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import importlib
-import importlib.util
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..config import CompressorConfig
@@ -57,6 +51,14 @@ _BY_ISSUER = (
     _begins("slack-token", "xox", r"[abposr]-[A-Za-z0-9-]{10,}"),
     _begins("stripe-access-key", "sk_", r"(?:live|test)_[0-9a-zA-Z]{16,}"),
     _begins("stripe-access-key", "rk_", r"(?:live|test)_[0-9a-zA-Z]{16,}"),
+    _begins("sendgrid-api-key", "SG.", r"[\w-]{22}\.[\w-]{43}"),
+    _begins("pypi-token", "pypi-", r"AgE[\w-]{70,}"),
+    _begins("square-oauth-secret", "sq0csp-", r"[\w-]{43}"),
+    _begins("twilio-api-key", "AC", r"[a-z0-9]{32}\b"),
+    _begins("twilio-api-key", "SK", r"[a-z0-9]{32}\b"),
+    Shape("telegram-bot-token", r"(?<!\w)\d{8,10}:[\w-]{35}(?!\w)", ":"),
+    Shape("mailchimp-access-key", r"(?<!\w)[0-9a-z]{32}-us\d{1,2}\b", "-us"),
+    Shape("discord-bot-token", r"(?<!\w)[MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27}", "."),
     Shape("slack-webhook", r"hooks\.slack\.com/(?P<secret>[\w/]{30,})", "hooks.slack.com"),
     *(_begins("api-key", prefix, r"(?=[\w=-]{0,40}\d)[\w+/=-]{24,}") for prefix in _PREFIXES),
 )
@@ -125,17 +127,6 @@ SHAPES = (_PRIVATE_KEY, *_BY_ISSUER, *_BY_NAME)
 """Every shape, the surest first: what one has masked the next ones pass over."""
 
 # -------------------------------------------------------------- redact
-
-_LIBRARY = {
-    "azure_storage_key": "AzureStorageKeyDetector",
-    "discord": "DiscordBotTokenDetector",
-    "mailchimp": "MailchimpDetector",
-    "pypi_token": "PypiTokenDetector",
-    "sendgrid": "SendGridDetector",
-    "square_oauth": "SquareOAuthDetector",
-    "telegram_token": "TelegramBotTokenDetector",
-    "twilio": "TwilioKeyDetector",
-}
 
 _TELLING = re.compile(f"[acepst]{NAMES}$", re.IGNORECASE)
 
@@ -234,15 +225,4 @@ def wants_redaction(
 
 @functools.lru_cache(maxsize=1)
 def _patterns() -> tuple[tuple[str, re.Pattern[str], str], ...]:
-    own = ((kind, re.compile(pattern), hint) for kind, pattern, hint in SHAPES)
-    return (*own, *_library_patterns())
-
-
-def _library_patterns() -> Iterator[tuple[str, re.Pattern[str], str]]:
-    if importlib.util.find_spec("detect_secrets") is None:
-        return
-    for module, name in _LIBRARY.items():
-        plugins: Any = importlib.import_module(f"detect_secrets.plugins.{module}")
-        detector = getattr(plugins, name)
-        for pattern in detector.denylist:
-            yield detector.secret_type.lower().replace(" ", "-"), pattern, ""
+    return tuple((kind, re.compile(pattern), hint) for kind, pattern, hint in SHAPES)

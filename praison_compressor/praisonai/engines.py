@@ -116,17 +116,16 @@ class Engines:
 
     def _make(self, config: CompressorConfig) -> ContextCompressor:
         before = self._made.get(config.model)
-        made = ContextCompressor(
+        return ContextCompressor(
             config,
             summarizer=self._summarizer(),
             store=self.ledger,
             tokens=before.tokens if before is not None else TokenCounter(config.model),
             on_event=self._listener,
             before_compression=self._hook,
+            # What was paid in the background is owed to the agent's next result, whoever gives it.
+            sessions=self._sessions,
         )
-        # What was paid in the background is owed to the agent's next result, whichever gives it.
-        made.sessions = self._sessions
-        return made
 
     @property
     def ledger(self) -> Store:

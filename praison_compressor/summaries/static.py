@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from ..facts import Domain, Facts, Rule, extract, missing, render
 from ..facts.rendering import Line, Section, fitted
 from ..messages import Message
+from ..view.frame import escape
 
 __all__ = [
     "ADDED",
@@ -185,7 +186,7 @@ class RuleList:
             return f"{text or f'## {RULES}'}\n{self._left_out(gone)}" if gone else text
 
         def is_too_long(kept: int) -> bool:
-            return count(made(kept)) > budget_tokens
+            return count(escape(made(kept))) > budget_tokens  # as it will stand in its frame
 
         kept = bisect_left(range(len(lines) + 1), True, key=is_too_long) - 1
         return made(kept) if kept >= 0 else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import ceil
 from typing import Any
@@ -179,37 +179,33 @@ class TokenCounter:
         return self._part(content) if isinstance(content, dict) else self._json(content)
 
     def _part(self, part: Mapping[str, Any]) -> int:
-        kind = part.get("type")
-        read = _PARTS.get(kind) if isinstance(kind, str) else None
-        if read is not None:
-            return read(self, part)
+        kind = str(part.get("type"))
+        if kind in _IMAGES:
+            return self._image_rule.count(*size_and_detail(part))
+        if kind in _MEDIA:
+            return ceil(_longest_text(part) / MEDIA_CHARS_PER_TOKEN)
+        if kind.startswith(_THINKING):
+            return self._thinking(part)
+        if kind == "tool_use":
+            return self._tool_use(part)
+        if kind == "tool_result":
+            return MESSAGE_TOKENS + self._content(part.get("content") or part.get("output"))
         text = part.get("text")
         return self.vocabulary.count(text) if isinstance(text, str) else self._json(part)
 
-    def _image(self, part: Mapping[str, Any]) -> int:
-        return self._image_rule.count(*size_and_detail(part))
-
-    def _media(self, part: Mapping[str, Any]) -> int:
-        return ceil(_longest_text(part) / MEDIA_CHARS_PER_TOKEN)
-
     def _thinking(self, part: Mapping[str, Any]) -> int:
         # A signature proves where the thinking came from; the model does not read it.
-        return self._content(part.get("thinking") or part.get("summary") or part.get("text")) + (
-            self._sealed(part) if not part.get("thinking") else 0
-        )
-
-    def _sealed(self, part: Mapping[str, Any]) -> int:
+        if part.get("thinking"):
+            return self._content(part["thinking"])
         sealed = part.get("encrypted_content") or part.get("data") or ""
-        return ceil(len(str(sealed)) / SEALED_CHARS_PER_TOKEN)
+        told = self._content(part.get("summary") or part.get("text"))
+        return told + ceil(len(str(sealed)) / SEALED_CHARS_PER_TOKEN)
 
     def _tool_use(self, part: Mapping[str, Any]) -> int:
         arguments = part.get("input") or part.get("arguments") or {}
         given = arguments if isinstance(arguments, str) else _dumps(arguments)
         name = str(part.get("name") or "")
         return CALL_TOKENS + self.vocabulary.count(name) + self.vocabulary.count(given)
-
-    def _tool_result(self, part: Mapping[str, Any]) -> int:
-        return MESSAGE_TOKENS + self._content(part.get("content") or part.get("output"))
 
     def _json(self, value: Any) -> int:
         return self.vocabulary.count(_dumps(value))
@@ -265,24 +261,11 @@ _PLAIN_KEYS = frozenset({"role", "content", "name", "tool_calls", "tool_call_id"
 TOOLS_TOKENS = 12
 """Once for all tools of a request."""
 
-_PARTS: dict[str, Callable[[TokenCounter, Mapping[str, Any]], int]] = {
-    "image_url": TokenCounter._image,
-    "input_image": TokenCounter._image,
-    "image": TokenCounter._image,
-    "input_audio": TokenCounter._media,
-    "audio": TokenCounter._media,
-    "file": TokenCounter._media,
-    "input_file": TokenCounter._media,
-    "document": TokenCounter._media,
-    "thinking": TokenCounter._thinking,
-    "redacted_thinking": TokenCounter._thinking,
-    "reasoning": TokenCounter._thinking,
-    "reasoning.encrypted": TokenCounter._thinking,
-    "reasoning.text": TokenCounter._thinking,
-    "reasoning.summary": TokenCounter._thinking,
-    "tool_use": TokenCounter._tool_use,
-    "tool_result": TokenCounter._tool_result,
-}
+_IMAGES = ("image_url", "input_image", "image")
+
+_MEDIA = ("input_audio", "audio", "file", "input_file", "document")
+
+_THINKING = ("thinking", "redacted_thinking", "reasoning")
 
 
 def _stripped(description: Any) -> str:

@@ -7,10 +7,6 @@ from dataclasses import dataclass, replace
 from ..config import CompressorConfig
 from ..errors import BudgetTooSmall
 
-__all__ = [
-    "Budget",
-]
-
 LEAST_FACTS = 3_000
 """Tokens of facts where an eighth of the target allows it: how many files and rules a session has
 does not shrink with the window. Half of `fold_ratio`, so that not every summary is a fold."""

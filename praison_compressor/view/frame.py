@@ -11,23 +11,9 @@ from typing import Any
 from ..ledger.segments import Segment
 from ..messages import text_of
 
-__all__ = [
-    "LEFT_OUT",
-    "READ_ON",
-    "escape",
-    "frame",
-    "is_framed",
-    "unframe",
-    "unreferenced",
-]
-
 TAG = "conversation-summary"
 
-_SOURCE = "transcript"
-
-_EARLIER = "earlier-summaries"
-
-_PARTS = "partial-summaries"
+_SOURCE, _EARLIER, _PARTS = "transcript", "earlier-summaries", "partial-summaries"
 
 
 def escape(text: str) -> str:

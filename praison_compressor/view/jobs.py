@@ -11,15 +11,6 @@ from itertools import groupby
 from ..ledger.segments import Segment
 from .layout import Layout
 
-__all__ = [
-    "SMALLEST_SUMMARY",
-    "Job",
-    "jobs_for",
-    "size_without",
-    "spans_of",
-    "view_tokens",
-]
-
 SMALLEST_SUMMARY = 80
 """Tokens below which a framed summary says nothing."""
 

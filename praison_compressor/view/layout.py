@@ -13,16 +13,6 @@ from ..ledger.segments import Segment
 from ..messages import Message, Transcript, is_result, tool_calls_of
 from ..messages.forks import lazy
 
-__all__ = [
-    "Layout",
-    "Tile",
-    "arrange",
-    "lay",
-    "lay_masks",
-    "shown",
-]
-
-
 # -------------------------------------------------------------- laying
 
 

@@ -32,21 +32,6 @@ from ..messages import (
 from ..messages.display import in_words
 from .frame import LEFT_OUT, READ_ON
 
-__all__ = [
-    "TooLarge",
-    "excerpt",
-    "kept_steps",
-    "large_results",
-    "mask",
-    "mask_lines",
-    "mask_segment",
-    "maskable",
-    "masked_by_policy",
-    "policy_of",
-    "shorten",
-]
-
-
 # -------------------------------------------------------------- static
 
 

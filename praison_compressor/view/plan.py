@@ -24,15 +24,6 @@ from .budget import Budget
 from .jobs import SMALLEST_SUMMARY, Job, jobs_for, size_without, spans_of, view_tokens
 from .layout import Layout, largest_fixed
 
-__all__ = [
-    "SMALLEST_SUMMARY",
-    "Plan",
-    "fixed_tokens",
-    "is_due",
-    "plan",
-    "with_longer_tail",
-]
-
 
 @dataclass(frozen=True)
 class Plan:

@@ -1,15 +1,28 @@
-"""In the background: no turn waits for a model, and no summary outlives whoever wanted it."""
+"""In the background: no turn waits for a model, and no summary outlives whoever wanted it. Leases:
+waited for, renewed, given back, and never waited for without end."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
 import gc
+import logging
+import subprocess
+import sys
 import threading
+import time
 import weakref
+from pathlib import Path
+
+import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore, SummaryReply, Usage
+from praison_compressor.compressor import background as flights
+from praison_compressor.compressor.background import leased
+from praison_compressor.ledger.segments import Session
+from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.messages import check, digest, text_of
+from tests.helpers.talks import NAMESPACE
 from tests.helpers.transcripts import session
 
 WAIT = 30.0  # seconds: a bound on waiting for another thread, not a measure of anything
@@ -87,11 +100,14 @@ def test_a_turn_that_no_window_takes_is_sent_static_and_recorded_nowhere():
 
 
 def test_a_summary_begun_at_the_soft_mark_is_found_at_the_trigger():
-    """Snapshot, summarize, commit: the turn that crosses finds it in the ledger."""
+    """Snapshot, summarize, commit: the turn that crosses finds it in the ledger; no model is paid
+    below that mark."""
     gate = Gate()
     gate.open.set()
     events = []
     ours = compressor(gate, on_event=events.append)
+    ours.compress_sync(up_to(ours, 3_900), session_id="s")
+    assert (ours.background.wait(WAIT), gate.requests) == (True, [])
     early, late = up_to(ours, 4_700), up_to(ours, 5_400)
     assert ours.compress_sync(early, session_id="s").messages == early
     assert ours.background.wait(WAIT)
@@ -131,22 +147,12 @@ def test_what_the_background_cost_is_on_the_bill_of_the_next_result():
     ours.close()
 
 
-def test_below_the_soft_mark_nothing_is_begun():
-    """No model is paid before it is needed."""
-    gate = Gate()
-    ours = compressor(gate)
-    ours.compress_sync(up_to(ours, 3_900))
-    assert ours.background.wait(WAIT)
-    assert gate.requests == []
-    ours.close()
-
-
 def test_masks_do_not_wait_for_a_summary_that_is_written():
     """Nor do they move the tip under it: what is being paid for is not lost to a race."""
     gate = Gate()
     ours = compressor(gate, tool_policies={"bash": "summarize"})
     ours.compress_sync(
-        [m if m["role"] != "tool" else {**m, "content": "short"} for m in session(90)],
+        [m if m["role"] != "tool" else {**m, "content": "short"} for m in session(40)],
         session_id="s",
     )
     assert gate.asked.wait(WAIT)
@@ -164,8 +170,9 @@ def test_a_request_that_only_reads_begins_nothing_and_pays_nothing():
     gate = Gate()
     for background in (True, False):
         ours = compressor(gate, background=background)
-        result = ours.compress_sync(session(20), extends=False)
+        result = ours.compress_sync(session(20), session_id="s", extends=False)
         assert result.summary_method == "static"
+        assert ours.store.open("default", "s").tip == "s"
         assert ours.background.wait(WAIT)
         ours.close()
     assert gate.requests == []
@@ -280,3 +287,84 @@ def test_a_compressor_that_is_dropped_takes_its_thread_along():
         thread.join(WAIT)
     assert gone() is None
     assert not threads[0].is_alive()
+
+
+# ---------------------------------------------------------------- leases
+
+HOLDER = """
+import asyncio, sys
+from praison_compressor.compressor.background import leased
+from praison_compressor.ledger.sql.store import open_store
+
+async def hold():
+    store = open_store(sys.argv[1])
+    async with leased(store, store.open("tests", "s")):
+        print("held", flush=True)
+        await asyncio.sleep(600)
+
+asyncio.run(hold())
+"""
+
+
+async def taken(store: SqlStore) -> bool:
+    """Take the lease and give it back."""
+    async with leased(store, store.open(NAMESPACE, "s")):
+        return True
+
+
+def test_a_killed_process_keeps_its_lease_for_seconds_only(tmp_path: Path) -> None:
+    """While it lives nobody else has the lease, however long; dead, the next one has it soon."""
+    url = str(tmp_path / "ledger.db")
+    command = [sys.executable, "-c", HOLDER, url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        store = open_store(url)
+        session = store.open(NAMESPACE, "s")
+        assert not store.claim(session, "another", flights.LEASE_SECONDS)
+        holder.kill()
+    # Not a measure of time: without an end to the lease this would wait for ever.
+    assert asyncio.run(asyncio.wait_for(taken(store), 10 * flights.LEASE_SECONDS))
+    store.close()
+
+
+def test_a_lease_is_renewed_while_it_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Work that takes longer than a lease lasts is not interrupted by another's, also where it
+    keeps the loop busy."""
+    monkeypatch.setattr(flights, "LEASE_SECONDS", 4.0)
+    store = open_store(tmp_path / "ledger.db")
+    session = store.open(NAMESPACE, "s")
+
+    async def hold() -> bool:
+        async with leased(store, session):
+            time.sleep(5)
+            return store.claim(session, "another", 4.0)
+
+    assert asyncio.run(hold()) is False
+    assert store.claim(session, "another", 4.0)
+    store.close()
+
+
+def test_a_lease_that_never_comes_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A holder that hangs and renews does not stop a session: said once, then on without it."""
+    monkeypatch.setattr(flights, "PATIENCE_SECONDS", 0.3)
+
+    class Taken(MemoryStore):
+        """A store whose lease another holds for good."""
+
+        def claim(self, session: Session, holder: str, seconds: float) -> bool:
+            return False
+
+    store = Taken()
+
+    async def work() -> str:
+        async with leased(store, store.open(NAMESPACE, "s")):
+            return "done"
+
+    with caplog.at_level(logging.WARNING, logger=flights.__name__):
+        assert asyncio.run(asyncio.wait_for(work(), 60)) == "done"
+    assert [r.getMessage() for r in caplog.records] == ["session s: its lease was never given back"]

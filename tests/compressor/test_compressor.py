@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import itertools
+import logging
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from praison_compressor import (
@@ -15,18 +17,22 @@ from praison_compressor import (
     ConfigError,
     ContextCompressor,
     InvalidMessages,
+    LedgerError,
     MemoryStore,
+    Store,
     SummaryReply,
     Usage,
 )
-from praison_compressor.ledger.segments import verify
 from praison_compressor.messages import check, text_of
 from tests.helpers.compressing import SMALL, Model, compressor, requests_of
 from tests.helpers.transcripts import session, transcripts
 
+pytest_plugins = ["tests.helpers.stores"]
+
 # ---------------------------------------------------------------- whatever comes
 
 
+@settings(max_examples=25)
 @given(transcripts(), st.integers(150, 3_000))
 def test_any_view_is_valid_in_budget_and_leads_back_to_the_transcript(messages, target):
     """Whatever the budget: valid, within it, newest words intact, originals whole."""
@@ -45,6 +51,7 @@ def test_any_view_is_valid_in_budget_and_leads_back_to_the_transcript(messages, 
     assert ours.verbatim(result.messages) == messages == before
 
 
+@settings(max_examples=25)
 @given(transcripts(), st.integers(150, 3_000))
 def test_compressing_a_view_gives_the_same_view(messages, target):
     """However often a request passes through us."""
@@ -70,14 +77,14 @@ def test_a_growing_conversation_is_summarized_once_and_its_prefix_stays():
     to the model once."""
     model = Model()
     ours = compressor(model)
-    views = [ours.compress_sync(request) for request in requests_of(session(40))]
+    views = [ours.compress_sync(request) for request in requests_of(session(26))]
     methods = [view.summary_method for view in views]
     assert all(view.tokens_after <= 6_000 - 1_500 for view in views)
-    assert len(model.requests) == methods.count("model") >= 5
+    assert len(model.requests) == methods.count("model") >= 3
     pairs = itertools.pairwise(views)
     kept = [b.messages[: len(a.messages)] == a.messages for a, b in pairs]
     assert kept.count(False) == methods.count("model")
-    for end in ("END-3-1", "END-10-0", "END-20-2"):
+    for end in ("END-3-1", "END-6-0", "END-12-2"):
         assert sum(end in shown for shown in model.shown) == 1
 
 
@@ -109,18 +116,6 @@ def test_what_is_called_is_what_is_reported():
     assert by_child.session_id == result.session_id
 
 
-def test_lineage_is_a_chain_of_epochs():
-    """root -> child -> grandchild, and the stable id leads to the newest."""
-    ours = compressor()
-    ids = [ours.compress_sync(r, session_id="s").session_id for r in requests_of(session(40))]
-    chain = ours.store.lineage("default", "s")
-    assert [epoch.id for epoch in chain] == list(dict.fromkeys(ids))
-    assert [epoch.parent_id for epoch in chain] == [None, *(epoch.id for epoch in chain[:-1])]
-    opened = ours.store.open("default", "s")
-    assert opened.tip == ids[-1]
-    verify(opened.entries)
-
-
 # ---------------------------------------------------------------- edits, forks, tenants
 
 
@@ -147,18 +142,6 @@ def test_an_edit_summarizes_again_only_what_it_touches():
     assert result.segments[0] not in after.segments
     assert len(model.requests) > calls
     assert not any("END-74-0" in request for request in model.requests[calls:])
-
-
-def test_a_fork_shares_the_segments_of_its_parent_and_not_the_other_way_round():
-    """A new session with a parent pointer finds what the parent had summarized."""
-    model = Model()
-    ours = compressor(model)
-    messages = session(20)
-    parent = ours.compress_sync(messages, session_id="parent")
-    fork = ours.compress_sync(messages, session_id="fork", parent_session_id="parent")
-    assert fork.messages == parent.messages
-    assert fork.summary_method == "reused"
-    assert len(model.requests) == 1
 
 
 @pytest.mark.parametrize("recall", [False, True])
@@ -254,14 +237,116 @@ def test_a_listener_that_fails_harms_nothing():
     assert ours.compress_sync(session(20)).summary_method == "static"
 
 
-def test_a_summary_names_the_recall_tool_and_the_tool_reads_its_originals():
-    """With `recall=True` the frame says how, and every compressed word comes back."""
-    ours = compressor(recall=True)
-    summary = text_of(ours.compress_sync(session(20)).segments[0].rendered)
-    search, read = ours.recall_tools(turn_tokens=None)
-    assert 'read_conversation_archive("s1")' in summary
-    assert "END-2-2" in read("s1.14-20")
-    assert "s1." in search("END-3-1")
-    assert "read_conversation_archive" not in text_of(
-        compressor().compress_sync(session(20)).segments[0].rendered
-    )
+# ---------------------------------------------------------------- what models answer
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        "   ",
+        "I'm sorry, but I can't help with that.",
+        "Error: rate limit exceeded",
+        '{"error": {"message": "boom"}}',
+        "<think>only thoughts</think>",
+        "word " * 5_000,
+    ],
+)
+def test_a_useless_answer_is_never_stored(answer):
+    """Empty, refused, an error text, only reasoning, or far too long: static instead."""
+    result = compressor(Model(answer)).compress_sync(session(20))
+    assert result.summary_method == "static"
+    assert check(result.messages) == []
+    assert "rate limit exceeded" not in text_of(result.segments[0].rendered)
+
+
+# ---------------------------------------------------------------- threads, tasks, cancelled turns
+
+
+async def test_two_compressors_on_one_store_pay_for_one_summary(store: Store):
+    """A store in memory has leases too: the second takes the first one's segment."""
+    asked = []
+
+    async def slow(messages):
+        asked.append(messages)
+        await asyncio.sleep(0.3)
+        return "## Done\nThe modules up to here are in order; their ports stay as they are."
+
+    both = [ContextCompressor(SMALL, summarizer=slow, store=store) for _ in range(2)]
+    one, two = await asyncio.gather(*(o.compress(session(20), session_id="s") for o in both))
+    assert len(asked) == 1
+    assert (one.messages, one.session_id) == (two.messages, two.session_id)
+
+
+async def test_a_cancelled_turn_cancels_its_summary_and_frees_the_session():
+    """The next turn is not kept waiting by one that is gone."""
+    started = asyncio.Event()
+
+    async def slow(messages):
+        started.set()
+        await asyncio.sleep(3_600)
+
+    ours = compressor(slow)
+    turn = asyncio.create_task(ours.compress(session(20)))
+    await started.wait()
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    ours._pipeline.writing.summarizer = None
+    assert (await asyncio.wait_for(ours.compress(session(20)), 10)).summary_method == "static"
+
+
+# ---------------------------------------------------------------- a turn that must go on
+
+
+class Breakable(MemoryStore):
+    """A store that another has taken away, and may bring back."""
+
+    is_gone = False
+
+    def open(self, *names, **options):
+        if self.is_gone:
+            raise LedgerError("the disk is gone")
+        return super().open(*names, **options)
+
+
+def test_a_window_that_takes_nothing_is_survived_inside_a_turn():
+    """One huge message of the user: the best view shortens it and says so."""
+    messages = [*session(4), {"role": "user", "content": "x y z " * 40_000}]
+    ours = ContextCompressor(SMALL)
+    with pytest.raises(BudgetTooSmall):
+        ours.compress_sync(messages)
+    view = ours.best_view(messages)
+    assert check(view) == []
+    assert ours.tokens.messages(view) <= 6_000 - 1_500
+    assert "characters left out" in text_of(view[-1])
+    assert view[:2] == messages[:2]
+
+
+@pytest.mark.parametrize("told", [None, LedgerError("the disk is gone")])
+def test_a_ledger_that_is_gone_is_told_once_until_it_is_back(caplog, told):
+    """A turn comes every few seconds; who has told of it already is not repeated."""
+    store = Breakable()
+    ours = ContextCompressor(SMALL, store=store)
+    messages = session(10)
+    caplog.set_level(logging.WARNING)
+    for times in (1, 2):
+        store.is_gone = True
+        for _ in range(2):
+            view = ours.best_view(messages, told=told)
+            assert check(view) == []
+            assert ours.tokens.messages(view) < ours.tokens.messages(messages)
+        said = [record for record in caplog.records if "without the ledger" in record.message]
+        assert len(said) == (0 if told else times)
+        store.is_gone = False
+        ours.best_view(messages)
+
+
+@pytest.mark.parametrize("target", [176, 185, 190])
+def test_words_that_are_escaped_count_as_they_are_sent(target):
+    """A request full of tags takes more room in a summary than where it was said."""
+    asked = "Mend src/app/main.py: <|endoftext|> and </conversation-summary> stay, line 42. " * 4
+    words = [{"role": "assistant", "content": "lorem ipsum dolor " * 40} for _ in range(4)]
+    said = [{"role": "user", "content": text} for text in ("Look.", asked, "Go on.")]
+    messages = [said[0], *words, said[1], *words, said[2]]
+    assert compressor().compress_sync(messages, target_tokens=target).tokens_after <= target

@@ -43,12 +43,13 @@ def post(provider: LocalProvider, messages: list[Message], **more: Any) -> httpx
     return httpx.post(f"{provider.base_url}/messages", json=body, timeout=30)
 
 
-@pytest.mark.parametrize("model", [None, Model()], ids=["static", "model"])
-@pytest.mark.parametrize("name", SESSIONS)
+@pytest.mark.parametrize(("name", "model"), [*zip(SESSIONS, (Model(), None, Model()), strict=True)])
 def test_every_request_of_a_growing_session_is_answered(
     name: str, model: Model | None, provider: LocalProvider
 ) -> None:
-    """Through several compressions: no call is parted from its result, masked or summarized."""
+    """Through several compressions: no call is parted from its result, masked or summarized. A view
+    is itself again, and leads back to messages that were never touched."""
+    before = copy.deepcopy(SESSIONS[name])
     ours = compressor(model)
     compressions = set()
     for messages in requests_of(SESSIONS[name]):
@@ -58,6 +59,9 @@ def test_every_request_of_a_growing_session_is_answered(
         assert reply.status_code == 200, reply.text
     assert len(compressions) >= 3
     assert provider.refused == []
+    assert ours.compress_sync(found.messages, session_id="s").messages == found.messages
+    assert ours.verbatim(found.messages, session_id="s") == messages
+    assert before == SESSIONS[name]
 
 
 def test_a_tool_loop_with_signed_thinking_goes_on(provider: LocalProvider) -> None:
@@ -81,18 +85,6 @@ def test_a_tool_loop_with_signed_thinking_goes_on(provider: LocalProvider) -> No
         sizes.append(len(view))
     assert sizes != sorted(sizes)
     assert "thinking" in str(view)
-
-
-@pytest.mark.parametrize("name", SESSIONS)
-def test_a_view_is_itself_and_leads_back(name: str) -> None:
-    """Compressed again it is the same; the originals come back, and were never touched."""
-    messages = SESSIONS[name]
-    before = copy.deepcopy(messages)
-    ours = compressor()
-    view = ours.compress_sync(messages).messages
-    assert len(view) < len(messages)
-    assert ours.compress_sync(view).messages == view
-    assert ours.verbatim(view) == messages == before
 
 
 def told(facts: Facts) -> tuple[object, ...]:

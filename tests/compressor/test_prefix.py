@@ -166,34 +166,19 @@ class Named:
         return SummaryReply(SUMMARY)
 
 
-def by(function: Any, **options: Any) -> ContextCompressor:
-    """A compressor that asks this function in the agent's own model's name."""
+def test_every_summary_of_a_session_is_asked_on_the_view_before_it() -> None:
+    """By a user's own function that names tools. Folds too, which say that they replace summaries:
+    each request begins as the view did."""
+    asked = Named()
     config = CompressorConfig(
         model="gpt-4o",
+        context_window=6_000,
         protect_last_n_tokens=1_000,
         auxiliary_model="gpt-4o",
         summarize_on_prefix=True,
-        **options,
+        tool_policies={"*": "summarize"},
     )
-    return ContextCompressor(config, summarizer=function)
-
-
-def test_a_function_that_names_tools_is_given_them() -> None:
-    """The messages are the view's own, and one more."""
-    asked = Named()
-    turns = session(24)
-    ours = by(asked, context_window=26_000)
-    ours.compress_sync(turns, force=True, tools=TOOLS)
-    (messages, tools), *more = asked.given
-    assert (tools, more) == (tuple(TOOLS), [])
-    assert messages[:-1] == turns[: len(messages) - 1]
-    assert len(messages) > 4
-
-
-def test_every_summary_of_a_session_is_asked_on_the_view_before_it() -> None:
-    """Folds too, which say that they replace summaries: each request begins as the view did."""
-    asked = Named()
-    ours = by(asked, context_window=6_000, tool_policies={"*": "summarize"})
+    ours = ContextCompressor(config, summarizer=asked)
     messages = session(40)
     view: list[Any] = []
     for end in (n for n, message in enumerate(messages, 1) if message["role"] == "user"):

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, MemoryStore
 from praison_compressor.compressor.projection import Projector
-from praison_compressor.messages import is_result, text_of
+from praison_compressor.messages import text_of
+from tests.helpers.compressing import SMALL, requests_of
 from tests.helpers.transcripts import session, transcripts
-
-SMALL = CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)
 
 
 class Watched:
@@ -56,15 +55,6 @@ class Watched:
 def watched(config=SMALL, **options) -> tuple[ContextCompressor, Watched]:
     ours = ContextCompressor(config, **options)
     return ours, Watched(ours)
-
-
-def requests_of(messages):
-    """The transcript as a host sends it: once for every assistant message to come."""
-    return [messages[:end] for end in range(1, len(messages) + 1) if _asks(messages[end - 1])]
-
-
-def _asks(message):
-    return message["role"] == "user" or is_result(message)
 
 
 # ---------------------------------------------------------------- like anybody else's view

@@ -21,12 +21,16 @@ from praison_compressor import (
 )
 from praison_compressor.ledger.segments import DROPPED
 from praison_compressor.ledger.sql.store import SqlStore
+from praison_compressor.messages import text_of
+from tests.benchmarks.references import cited, leads_back
+from tests.benchmarks.references import compressed as grown
 from tests.helpers.transcripts import session, step
 
 pytest_plugins = ["tests.helpers.stores"]
 
 CONFIG = CompressorConfig(model="gpt-4o", recall=True)
 SESSION = "s"
+TURNS = session(14)
 
 
 @pytest.fixture
@@ -37,7 +41,7 @@ def ours(store: Store) -> ContextCompressor:
 
 def compressed(ours: ContextCompressor, name: str = SESSION) -> CompressResult:
     """A session of which the first turns are compressed."""
-    return ours.compress_sync(session(30), session_id=name, target_tokens=2_500, force=True)
+    return ours.compress_sync(TURNS, session_id=name, target_tokens=1_500, force=True)
 
 
 def test_a_results_tools_find_and_read_what_its_view_lacks(ours: ContextCompressor) -> None:
@@ -79,7 +83,7 @@ def test_each_results_tools_have_a_turns_budget_of_their_own(ours: ContextCompre
     answers = [read("s1", 2_000) for _ in range(40)]
     assert "budget for the archive, 4,000 tokens, is spent" in answers[-1]
     assert sum(map(ours.tokens.text, answers[: -answers.count(answers[-1])])) <= 4_000
-    more = [*session(30), {"role": "user", "content": "Go on."}]
+    more = [*TURNS, {"role": "user", "content": "Go on."}]
     quiet = ours.compress_sync(more, session_id=SESSION)
     assert "s1.1" in quiet.recall_tools[1]("s1")
 
@@ -92,7 +96,7 @@ def test_read_gives_every_message_word_for_word(ours: ContextCompressor) -> None
     assert originals
     read = [ours.read(f"s1.{n}", session_id=SESSION) for n in range(1, len(originals) + 1)]
     pairs = [(m["content"], told) for m, told in zip(originals, read, strict=True) if m["content"]]
-    assert len(pairs) > 30
+    assert len(pairs) > 15
     lost = [said for said, told in pairs if said.replace("\n", "") not in told.replace("\n", "")]
     assert lost == []
     assert "s1.1" in ours.read("s1", session_id=SESSION)
@@ -132,9 +136,9 @@ def test_what_a_limited_archive_has_no_room_for_is_said(store: Store) -> None:
     small = replace(CONFIG, context_window=12_000, archive_limit_mb=0.03)
     small = replace(small, protect_last_n_tokens=1_000)
     ours = ContextCompressor(small, store=store)
-    messages = work(40)
+    messages = work(36)
     pointing: list[str] = []
-    for end in range(3, len(messages) + 1):
+    for end in range(4, len(messages) + 1, 4):
         result = ours.compress_sync(messages[:end], session_id=SESSION)
         written = " ".join(str(text.message["content"]) for text in result.written)
         for reference in re.findall(r"\[(s\d+\.\d+)\]", written):
@@ -165,3 +169,42 @@ def test_memory_is_limited_unless_told_otherwise_and_databases_are_not() -> None
     assert not hasattr(SqlStore, "limit_mb")
     with pytest.raises(ConfigError, match="archive_limit_mb"):
         CompressorConfig(archive_limit_mb=0)
+
+
+# ---------------------------------------------------------------- references
+
+
+@pytest.mark.parametrize("share", [0.1, 0.25])
+def test_every_reference_leads_to_its_words(share: float) -> None:
+    """After three compressions of a growing session; another message would not do."""
+    ours, view = grown(session(24), 3, share)
+    found = list(cited(view))
+    assert len(found) > 15
+    assert [pair for pair in found if not leads_back(ours, *pair)] == []
+    assert sum(leads_back(ours, *pair, away=7) for pair in found) < len(found) / 10
+
+
+def test_a_reference_stays_through_folds_forks_and_restarts(store: Store) -> None:
+    """What a first view named is read in the same words by who comes later."""
+    config = CompressorConfig(model="gpt-4o", recall=True, namespace="n")
+    first = ContextCompressor(config, store=store)
+    messages = session(40)
+    view = first.compress_sync(messages[:60], session_id="s", target_tokens=2_500, force=True)
+    (reference, words), *_ = cited(view.messages)
+    _, read = first.recall_tools("s")
+    told = read(reference)
+    assert words.strip() in told
+    for length in (90, 120, 150):
+        first.compress_sync(messages[:length], session_id="s", target_tokens=2_500, force=True)
+    later = ContextCompressor(config, store=store)
+    later.compress_sync(messages, session_id="f", parent_session_id="s", target_tokens=3_000)
+    for name in ("s", "f"):
+        assert later.recall_tools(name)[1](reference) == told
+
+
+def test_a_view_that_is_recorded_nowhere_names_no_place() -> None:
+    """There is nothing to read yet: a reference would lead to other words once there is."""
+    ours = ContextCompressor(CompressorConfig(model="gpt-4o", recall=True))
+    view = ours.best_view(session(30), target_tokens=3_000)
+    assert "conversation-summary" in str(view)
+    assert re.findall(r"\bs\d+\.\d+", "\n".join(map(text_of, view))) == []

@@ -53,8 +53,11 @@ def compressor(model: Model = None, **options: Any) -> ContextCompressor:
     return ContextCompressor(CompressorConfig(**{**small, **options}), summarizer=model)
 
 
-@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
-@pytest.mark.parametrize("scenario", scenarios()[4:8], ids=lambda each: each.field)
+@pytest.mark.parametrize(
+    ("scenario", "model"),
+    [*zip(scenarios()[4:8], [*MODELS.values(), None], strict=True)],
+    ids=["coding", "retail", "research", "voice"],
+)
 def test_a_rule_of_an_early_turn_stands_in_round_nine(scenario: Any, model: Model) -> None:
     """Without a model, with one that mentions none and one that contradicts: coding, retail,
     research and voice. What was lifted is not told as if it held, and nothing is left out."""

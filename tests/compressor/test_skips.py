@@ -144,7 +144,7 @@ def test_a_verbose_agent_tells_of_both(host: LocalProvider, path: str) -> None:
         made.llm_instance._console = console
     heard: list[Event] = []
     made.context_compressor.subscribe(heard.append)
-    for n in range(24):
+    for n in range(12):
         assert made.chat(turn(n)) is not None
     assert made.chat("What cannot be left out. " * 280) is not None
     assert {"cooldown", "fixed part"} <= set(skipped(heard))

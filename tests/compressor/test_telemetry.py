@@ -97,10 +97,12 @@ def aux(provider: LocalProvider) -> dict[str, Any]:
     }
 
 
-def test_a_compression_is_a_span_with_its_model_calls_below_it(
+def test_a_compression_is_a_span_with_its_model_calls_below_it_and_counted(
     seen: Seen, aux: dict[str, Any]
 ) -> None:
-    """By the conventions' names; the child is a client's call and lies within its parent."""
+    """By the conventions' names; the child is a client's call and lies within its parent. Tokens by
+    kind, time by call, compressions by outcome, tokens removed: the metrics add up. No word of the
+    conversation is in any of it."""
     result = compressor(seen, **aux).compress_sync(transcript(), session_id=SESSION)
     (parent,) = seen.named("compress_context")
     (child,) = seen.named("chat openai/writer")
@@ -123,10 +125,27 @@ def test_a_compression_is_a_span_with_its_model_calls_below_it(
     assert told["gen_ai.operation.name"] == "chat"
     assert told["gen_ai.provider.name"] == "openai"
     assert told["gen_ai.usage.input_tokens"] == result.usage.prompt_tokens
+    points = seen.points("gen_ai.client.token.usage")
+    assert {point.attributes["gen_ai.token.type"]: point.sum for point in points} == {
+        "input": result.usage.prompt_tokens,
+        "output": result.usage.completion_tokens,
+    }
+    (duration,) = seen.points("gen_ai.client.operation.duration")
+    assert (duration.count, duration.explicit_bounds[:3]) == (1, (0.01, 0.02, 0.04))
+    (compressions,) = seen.points("praison_compressor.compressions")
+    assert compressions.value == 1
+    assert compressions.attributes["praison_compressor.method"] == "model"
+    (removed,) = seen.points("praison_compressor.tokens.removed")
+    assert removed.value == pytest.approx(result.tokens_saved, abs=5)
+    exported = str([(s.name, dict(s.attributes or {}), s.events, s.status) for s in seen.spans])
+    assert "LEDGER" not in exported
+    assert "FACT-" not in exported
 
 
-def test_every_gen_ai_name_is_one_of_the_conventions(seen: Seen, aux: dict[str, Any]) -> None:
-    """As the conventions' own package lists them; the other names are ours or general ones."""
+def test_every_name_is_one_of_the_conventions_or_ours_and_documented(
+    seen: Seen, aux: dict[str, Any]
+) -> None:
+    """As the conventions' own package lists them, and in the page on telemetry."""
     compressor(seen, **aux).compress_sync(transcript())
     known = {v for k, v in vars(conventions).items() if k.startswith("GEN_AI") and v != ""}
     used = {name for span in seen.spans for name in span.attributes or {}}
@@ -136,32 +155,13 @@ def test_every_gen_ai_name_is_one_of_the_conventions(seen: Seen, aux: dict[str, 
     assert used - ours
     assert {str(name) for name in used - ours} <= known
     assert all(name.startswith("praison_compressor.") for name in ours)
-    operation = conventions.GenAiOperationNameValues.CHAT.value
-    assert (
-        seen.points("gen_ai.client.operation.duration")[0].attributes["gen_ai.operation.name"]
-        == operation
-    )
-
-
-def test_the_metrics_add_up(seen: Seen, aux: dict[str, Any]) -> None:
-    """Tokens by kind, time by call, compressions by outcome, tokens removed."""
-    result = compressor(seen, **aux).compress_sync(transcript())
-    by_type = {
-        point.attributes["gen_ai.token.type"]: point.sum
-        for point in seen.points("gen_ai.client.token.usage")
-    }
-    assert by_type == {
-        "input": result.usage.prompt_tokens,
-        "output": result.usage.completion_tokens,
-    }
     (duration,) = seen.points("gen_ai.client.operation.duration")
-    assert duration.count == 1
-    assert duration.explicit_bounds[:3] == (0.01, 0.02, 0.04)
-    (compressions,) = seen.points("praison_compressor.compressions")
-    assert compressions.value == 1
-    assert compressions.attributes["praison_compressor.method"] == "model"
-    (removed,) = seen.points("praison_compressor.tokens.removed")
-    assert removed.value == pytest.approx(result.tokens_saved, abs=5)
+    chat = conventions.GenAiOperationNameValues.CHAT.value
+    assert duration.attributes["gen_ai.operation.name"] == chat
+    text, names = DOCS.read_text("utf-8"), {"compress_context", *INSTRUMENTS}
+    names |= {name for span in seen.spans for name in span.attributes or {}}
+    short = {name.removeprefix("praison_compressor") for name in names}
+    assert [name for name in sorted(short) if f"{name}`" not in text] == []
 
 
 def test_a_failed_call_is_an_error_of_its_kind(
@@ -212,14 +212,6 @@ def test_the_applications_span_is_the_parent(seen: Seen) -> None:
     assert inner.parent.span_id == outer.context.span_id
 
 
-def test_no_word_of_a_conversation_is_exported(seen: Seen, aux: dict[str, Any]) -> None:
-    """Numbers, names of models, ids: nothing that anybody said."""
-    compressor(seen, **aux).compress_sync(transcript())
-    exported = str([(s.name, dict(s.attributes or {}), s.events, s.status) for s in seen.spans])
-    assert "LEDGER" not in exported
-    assert "FACT-" not in exported
-
-
 def test_what_breaks_in_it_breaks_nothing(seen: Seen) -> None:
     """An exporter's fault, or an event that it does not know how to read."""
 
@@ -263,18 +255,6 @@ def test_the_documentation_s_example_runs() -> None:
     text = DOCS.read_text("utf-8")
     (block,) = re.findall(r"^```python\n(.*?)^```", text, re.S | re.M)
     subprocess.run([sys.executable, "-W", "error", "-c", block], check=True)
-
-
-def test_every_name_that_is_exported_is_documented(seen: Seen, aux: dict[str, Any]) -> None:
-    """Spans, attributes, instruments: none is missing in the page on telemetry."""
-    compressor(seen, **aux).compress_sync(transcript())
-    text = DOCS.read_text("utf-8")
-    names = {name for span in seen.spans for name in span.attributes or {}}
-    names |= {"compress_context", *INSTRUMENTS}
-    ours = "praison_compressor"
-    short = {name.removeprefix(ours) if name.startswith(ours) else name for name in names}
-    assert [name for name in sorted(short) if f"{name}`" not in text] == []
-    assert all(seen.points(name) for name in INSTRUMENTS if name != "praison_compressor.fallbacks")
 
 
 def test_the_dashboard_asks_for_what_is_exported(

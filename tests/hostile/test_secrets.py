@@ -28,6 +28,12 @@ SECRETS = {
     + "\n-----END RSA PRIVATE KEY-----",
     "stripe-access-key": "sk_" + "live_" + "a1B2c3D4" * 3,
     "sendgrid-api-key": "SG" + "." + "a1B2c3D4e5F" * 2 + "." + "a" * 43,
+    "pypi-token": "pypi" + "-AgEIcHlwaS5vcmc" + "a1B2" * 18,
+    "square-oauth-secret": "sq0" + "csp-" + "a1B2c" * 8 + "xyz",
+    "twilio-api-key": "SK" + "0a1b2c3d" * 4,
+    "telegram-bot-token": "123456789" + ":" + "AAa1B2c" * 5,
+    "mailchimp-access-key": "0a1b2c3d" * 4 + "-us" + "21",
+    "discord-bot-token": "M" + "a1B2" * 6 + ".a1B2c3." + "a1B2c3D4e" * 3,
     "url-password": "hunter2-s3cr3t",
     "assigned-secret": "tr0ub4dor-and-3",
 }

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from praison_compressor.messages import content_digest, digest, to_plain
+from praison_compressor.messages import Message, content_digest, digest, to_plain
 from praison_compressor.messages.digests import SPARE, MessageCache, canonical, is_bare
 from tests.helpers.transcripts import broken_transcripts
 
@@ -47,28 +47,35 @@ def test_what_only_marks_a_message_does_not_change_which_it_is(key: str) -> None
     assert digest({**USER, "other": "x"}) != digest(USER)
 
 
-def test_values_that_say_nothing_do_not_change_which_it_is() -> None:
-    """None, an empty list and an empty mapping are as good as no key; False and 0 are not."""
-    assert {digest({**USER, "audio": nothing}) for nothing in (None, [], {})} == {digest(USER)}
-    others = {digest({**USER, "audio": something}) for something in (False, 0, "")}
-    assert len(others - {digest(USER)}) == 3
+TEXT = {"type": "text", "text": "hello"}
+MARK = {"cache_control": {"type": "ephemeral"}}
 
 
-def test_text_alone_is_the_same_as_one_text_part_and_nothing_else_is() -> None:
-    """Two parts, another key in the part, another type: another message."""
-    text = {"type": "text", "text": "hello"}
-    marked = {**text, "cache_control": {"type": "ephemeral"}}
-    for content in ([text], [marked], (text,)):
-        assert digest({"role": "user", "content": content}) == digest(USER)
-    for content in ([text, text], [{**text, "lang": "en"}], [{**text, "type": "input_text"}], text):
-        assert digest({"role": "user", "content": content}) != digest(USER)
-
-
-def test_cache_marks_are_left_out_at_any_depth() -> None:
-    """They move from turn to turn."""
-    mark = {"cache_control": {"type": "ephemeral"}}
-    marked = {**USER, "x": [{**mark, "y": {**mark, "z": 2}}]}
-    assert digest(marked) == digest({**USER, "x": [{"y": {"z": 2}}]})
+@pytest.mark.parametrize(
+    ("same", "others"),
+    [
+        (
+            [{}, *({"audio": empty} for empty in (None, [], {}))],
+            [{"audio": v} for v in (False, 0, "")],
+        ),
+        (
+            [{}, *({"content": given} for given in ([TEXT], [{**TEXT, **MARK}], (TEXT,)))],
+            [
+                {"content": given}
+                for given in ([TEXT, TEXT], [{**TEXT, "lang": "en"}], [{**TEXT, "type": "x"}], TEXT)
+            ],
+        ),
+        ([{"x": [{**MARK, "y": {**MARK}}]}, {"x": [{"y": {}}]}], [{"x": [{"y": {"z": 2}}]}]),
+    ],
+    ids=["values that say nothing", "text alone as one part", "cache marks at any depth"],
+)
+def test_only_what_a_provider_tells_apart_changes_which_message_it_is(
+    same: list[Message], others: list[Message]
+) -> None:
+    """None is as good as no key, a text as a list with it; another key, part or value is not."""
+    one = {digest({**USER, **each}) for each in same}
+    assert len(one) == 1
+    assert one.isdisjoint(digest({**USER, **each}) for each in others)
 
 
 def test_call_ids_reasoning_and_arguments_are_in_the_digest() -> None:

@@ -84,14 +84,6 @@ def test_a_counted_message_is_not_counted_again() -> None:
     assert counted[51:] == ["edited in its place, to something longer"]
 
 
-def test_the_sum_of_messages_is_the_count_of_the_list() -> None:
-    """What a plan adds up is what the view will be measured by, calibrated or not."""
-    counter = TokenCounter("some-model")
-    for _ in range(2):
-        assert counter.messages(EXAMPLE) == sum(map(counter.message, EXAMPLE)) + REPLY_TOKENS
-        counter.calibrate(EXAMPLE, counter.messages(EXAMPLE) * 13 // 10)
-
-
 # ---------------------------------------------------------------- images
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor
@@ -79,7 +79,7 @@ def test_the_newest_kept_outputs_stay_over_a_long_conversation() -> None:
     given_: dict[str, Any] = {"model": "gpt-4o", "context_window": 32_000}
     options = {"protect_last_n_tokens": 1_000, "tool_policies": "keep_all"}
     ours = ContextCompressor(CompressorConfig(**given_, **options), summarizer=model)
-    messages, after = outputs(200), []
+    messages, after = outputs(120), []
     for end in range(4, len(messages) + 1, 4):
         result = ours.compress_sync(messages[:end], session_id="s")
         whole = [m for m in messages[:end] if m["role"] == "tool"]
@@ -104,6 +104,7 @@ def is_valid(ours: ContextCompressor, messages: list[dict[str, Any]]) -> bool:
     return text_of(result.messages[-1]) == text_of(messages[-1])
 
 
+@settings(max_examples=25)
 @given(transcripts(), st.sampled_from(["bash", "read_file", "*"]))
 def test_a_growing_conversation_stays_whole_and_within_its_window(
     messages: list[dict[str, Any]], kept: str

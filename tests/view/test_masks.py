@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import json
 
@@ -11,20 +12,11 @@ import pytest
 from praison_compressor import CompressorConfig, ConfigError, ContextCompressor
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.messages import check, text_of
-from praison_compressor.view.masks import mask_lines, maskable, policy_of
+from praison_compressor.view.masks import maskable, policy_of
+from tests.helpers import compressing
 from tests.helpers.transcripts import step
 
-
-class Model:
-    """Counts its calls and keeps what it was shown."""
-
-    def __init__(self, answer: str = "## Done\nEvery part that was looked at is in order.") -> None:
-        self.answer = answer
-        self.requests: list[str] = []
-
-    async def __call__(self, messages):
-        self.requests.append("\n".join(map(text_of, messages)))
-        return self.answer
+Model = functools.partial(compressing.Model, "## Done\nEvery part that was looked at is in order.")
 
 
 def config(**options) -> CompressorConfig:
@@ -168,18 +160,6 @@ def test_the_summarizer_reads_originals_not_masks():
     assert ours.verbatim(result.messages) == [*messages, *talk]
 
 
-def test_a_view_is_the_callers_to_edit():
-    """Marks that a host puts on what it sends reach neither the ledger nor the next view."""
-    ours = ContextCompressor(config(), summarizer=Model())
-    messages = outputs(20)
-    view = ours.compress_sync(messages).messages
-    before = copy.deepcopy(view)
-    masks_of(view)[0]["content"] = "edited"
-    view.append({"role": "user", "content": "appended"})
-    assert ours.compress_sync(messages).messages == before
-    assert ours.compress_sync(messages).messages == before
-
-
 @pytest.mark.parametrize("policy", ["mask", "summarize"])
 def test_marks_on_what_was_kept_stay_with_who_set_them(policy):
     """The kept messages of a view are the caller's own, not ours: nothing we know is edited."""
@@ -221,18 +201,6 @@ def test_thresholds_bound_what_is_masked():
     assert result.messages[4:-11] != messages[4:-11]
     assert maskable(messages, [100] * len(messages), config(mask_above_tokens=100)) == {}
     assert len(maskable(messages, [101] * len(messages), config(mask_above_tokens=100))) == 9
-
-
-def test_a_line_belongs_to_its_call():
-    """The same words from two calls have two lines; each names its place in the archive."""
-    messages = [{"role": "user", "content": "Look at both."}]
-    for path in ("a.py", "b.py"):
-        messages += step("call_1", "lorem ipsum " * 300, path=path)
-    found = mask_lines(messages, [1_000] * 5, config(), {2: "s7.1", 4: "s8.1"})
-    assert list(found) == [2, 4]
-    lines = list(map(text_of, found.values()))
-    assert ["a.py" in lines[0], "b.py" in lines[1]] == [True, True]
-    assert ["s7.1 in" in lines[0], "s8.1 in" in lines[1]] == [True, True]
 
 
 @pytest.mark.parametrize(

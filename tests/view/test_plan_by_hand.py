@@ -1,4 +1,5 @@
-"""When a plan is made, and where head and tail end: borders by hand, to the token."""
+"""When a plan is made, where head and tail end, what is summarized, folded and masked: borders by
+hand, to the token."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from praison_compressor import BudgetTooSmall
-from praison_compressor.view.plan import SMALLEST_SUMMARY, _cut, plan
+from praison_compressor.view.jobs import SMALLEST_SUMMARY
+from praison_compressor.view.plan import _cut, plan
 from tests.helpers.sketches import budget, found, laid
 
 # ---------------------------------------------------------------- when
@@ -49,14 +51,6 @@ def test_what_cannot_be_dropped_is_counted_whole() -> None:
     assert found(laid(MIDDLE), budget(300, 300, 300)).expected <= 300
 
 
-def test_a_view_that_cannot_be_made_smaller_is_sent_while_the_provider_takes_it() -> None:
-    """At the limit it is no error; a token above it is."""
-    layout = laid("s10 u20 a159 u30 a40")
-    assert plan(layout, budget(259, 200, 100)) is None
-    with pytest.raises(BudgetTooSmall):
-        plan(layout, budget(258, 200, 100))
-
-
 def test_a_compression_must_free_its_share_of_the_view() -> None:
     """Exactly the share is enough; a token less is not, while the provider takes the whole."""
     layout = laid(MIDDLE)
@@ -93,18 +87,6 @@ def test_the_first_step_stays_with_the_task_where_both_fit() -> None:
     assert laid(sketch, head=99).head_end == 2
 
 
-def test_the_head_ends_where_a_summary_begins() -> None:
-    """A recorded summary behind the task is never cut in two by a head that grew."""
-    layout = laid("s10 u20 a30 a500 a500 u30 a40", (2, 5, 90), head=1_000)
-    assert layout.head_end == 2
-    assert [tile.start for tile in layout.tiles if tile.segment] == [2]
-
-
-def test_without_a_task_there_is_no_first_exchange() -> None:
-    """A transcript that is not a user's has only its system messages for a head."""
-    assert laid("s10 a30 a500 a500", head=1_000).head_end == 1
-
-
 # ---------------------------------------------------------------- tail
 
 
@@ -116,14 +98,6 @@ def test_the_tail_is_filled_to_the_token() -> None:
     assert _cut(layout, 0, 0) == 5
 
 
-def test_a_turn_start_may_cost_a_fifth_of_the_tail() -> None:
-    """800 of 1,000 tokens kept is little enough to begin with the user's words; 799 is not."""
-    layout = laid("s10 u20 a500 a200 u100 a600 a100")
-    assert _cut(layout, 1_000, 0) == 4
-    dearer = laid("s10 u20 a500 a201 u100 a599 a100")
-    assert _cut(dearer, 1_000, 0) == 3
-
-
 def test_recent_turns_widen_the_tail() -> None:
     """`keep_recent_turns` where the tail asked for is shorter."""
     layout = laid("s10 u20 a2000 u30 a200 u40 a300")
@@ -132,16 +106,68 @@ def test_recent_turns_widen_the_tail() -> None:
     assert found(layout, replace(wide, recent_turns=1)).tail_start == 5
 
 
-def test_under_a_tight_target_the_tail_takes_a_quarter_at_most() -> None:
-    """What it leaves buys the summary depth."""
-    layout = laid("s10 u20 " + "a500 " * 8 + "a100 " * 20)
-    made = found(layout, budget(1_000, 1_000, 1_000, tail=20_000, exact=True))
-    assert layout.span(made.tail_start, len(layout.tokens)) == 200  # the next step would be 300
+# ---------------------------------------------------------------- jobs
 
 
-def test_under_a_tight_target_a_turn_start_must_not_cost_the_tail_its_quarter() -> None:
-    """10 tokens below it are too many already."""
-    layout = laid("s10 u20 " + "a500 " * 8 + "a10 u40 a100 a100")
-    made = found(layout, budget(1_000, 1_000, 1_000, tail=20_000, exact=True))
-    assert layout.span(made.tail_start, len(layout.tokens)) == 250
-    assert _cut(layout, 250, 0) == made.tail_start + 1
+@pytest.mark.parametrize(
+    ("sizes", "by_model"),
+    [((2000, 1000), [True, False]), ((1000, 2000), [False, True]), ((999, 999), [False, True])],
+)
+def test_a_model_is_asked_for_the_largest_stretch_and_of_equal_ones_for_the_newest(
+    sizes: tuple[int, int], by_model: list[bool]
+) -> None:
+    """A compression is one call: what else is replaced is told without a model."""
+    layout = laid("s10 u20 a{} u30 a{} a40".format(*sizes))
+    made = found(layout, budget(9_000, 1_900, 1_500))
+    assert [job.by_model for job in made.jobs] == by_model
+
+
+# ---------------------------------------------------------------- folds
+
+
+GROWN = "s10 u20 a5000 a5000 a5000 a5000 a3000 a40"
+
+
+def test_summaries_are_folded_from_their_share_on() -> None:
+    """Those that are there: one new summary, at its longest, above the share beside each other,
+    above that in one."""
+    layout = laid(GROWN, (2, 4, 150), (4, 6, 150))
+    at = found(layout, budget(9_000, 3_000, 2_000, fold=300 - 200))
+    above = found(layout, budget(9_000, 3_000, 2_000, fold=300 - 201))
+    assert [(job.start, len(job.folds)) for job in at.jobs] == [(6, 0)]
+    assert [(job.start, len(job.folds)) for job in above.jobs] == [(2, 2)]
+
+
+# ---------------------------------------------------------------- masks
+
+
+OUTPUTS = "s10 u20 c10 r1000 c10 r1000 c10 r1000 u30 a40"
+
+
+def test_masks_are_taken_where_they_are_enough_and_nothing_is_summarized() -> None:
+    """Every old output at once; the view afterwards is what the lines leave."""
+    made = found(laid(OUTPUTS), budget(9_000, 3_000, 1_000), masks={3: 50, 5: 60, 7: 70})
+    assert (made.jobs, made.masks) == ((), (3, 5, 7))
+    assert made.expected == 10 + 20 + 3 * 10 + 50 + 60 + 70 + 30 + 40
+
+
+def test_masks_that_are_not_enough_give_way_to_a_summary() -> None:
+    """Half way between target and trigger is enough; a token more is not."""
+    masks = {3: 1_000 - 600, 5: 1_000 - 600, 7: 1_000 - 600}
+    after = 130 + 3 * 400
+    assert found(laid(OUTPUTS), budget(9_000, 2 * after - 1_000, 1_000), masks=masks).masks
+    assert found(laid(OUTPUTS), budget(9_000, 2 * after - 1_002, 1_000), masks=masks).jobs
+
+
+def test_masks_must_free_three_quarters_of_what_is_read_anew_for_them() -> None:
+    """The provider's cache ends at the first mask; what stands before it costs nothing again."""
+    sketch = "u20 a2000 a10 c10 r{0} a40 u30 a40"
+    enough, masks = budget(9_000, 2_200, 2_150, mask_recent=100), {4: 20}
+    # Read anew: the masked result and what follows it, 20 + 40 + 30 + 40.
+    assert found(laid(sketch.format(118)), enough, masks=masks).masks == (4,)
+    assert found(laid(sketch.format(117)), enough, masks=masks).jobs
+    # Asked for, it is done whatever it costs.
+    # Down to the target they suffice, whatever is read anew: no model is asked.
+    reached = replace(enough, target=2_170)
+    assert found(laid(sketch.format(117)), reached, masks=masks).masks == (4,)
+    assert found(laid(sketch.format(117)), replace(reached, target=2_169), masks=masks).jobs

@@ -21,7 +21,7 @@ from praison_compressor.messages import (
     text_of,
     tool_calls_of,
 )
-from praison_compressor.messages.pairing import NO_RESULT
+from praison_compressor.messages.parsing import NO_RESULT
 from praison_compressor.testing import Refusal, Rules, check_messages
 from tests.helpers import native
 from tests.helpers.native import Block, asks, brings, text, use
@@ -206,19 +206,6 @@ def test_two_calls_with_one_id_are_told_apart_and_so_are_their_results(together:
     brought = [block for message in got[2:] for block in message["content"]]
     assert len(set(ids)) == 2
     assert [(b["tool_use_id"], b["content"]) for b in brought] == [(ids[0], "one"), (ids[1], "two")]
-
-
-def test_results_in_several_messages_stand_in_front_of_all_words() -> None:
-    """The API joins neighbours: what holds more than results comes last, and only one may."""
-    gone = brings(native.result("a"), native.result("gone", "x"))
-    got = read([USER, asks(use("a"), use("b")), gone, brings(native.result("b"))])
-    assert got.origins == (0, 1, 3, 2)
-    assert got.messages[3]["content"] == [native.result("a"), text(f"{ORPHAN_OPENS}\nx")]
-    first = brings(native.result("a"), text("one"))
-    second = brings(native.result("b", "rows"), text("two"))
-    view = read([USER, asks(use("a"), use("b")), first, second]).messages
-    assert view[2:4] == (brings(native.result("b", NO_RESULT)), first)
-    assert view[4] == brings(text(f"{ORPHAN_OPENS}\nrows"), text("two"))
 
 
 @pytest.mark.parametrize(
