@@ -91,6 +91,11 @@ class Brief:
     rules: RuleList = field(default_factory=RuleList)
     """What binds of all that the view leaves out: it stands verbatim at the end of the text."""
 
+    @property
+    def longest(self) -> int:
+        """Tokens that a model's text may have, framed: less than its messages."""
+        return min(self.most + self.spare, self.tokens)
+
 
 class Doubt(NamedTuple):
     """A claim of a summary that the originals contradict or do not bear out."""

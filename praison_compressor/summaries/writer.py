@@ -62,7 +62,8 @@ class SummaryWriter:
             self.emit(Event("redacted", session_id, {"secrets": secrets}))
         facts = await asyncio.to_thread(self._facts, brief)
         order = Order(session_id, MOST_CALLS)
-        for name in self._models(model) if brief.by_model else []:
+        asks = brief.by_model and await asyncio.to_thread(self._has_room_for_prose, brief)
+        for name in self._models(model) if asks else []:
             if not order.calls:
                 break  # the model before has told why
             if not force and not self.breaker.allows(session_id, name, brief.tokens):
@@ -79,6 +80,11 @@ class SummaryWriter:
             self.breaker.succeeded(session_id, name)
             return written
         return await asyncio.to_thread(self.static, brief, facts, order.usage)
+
+    def _has_room_for_prose(self, brief: Brief) -> bool:
+        """Whether a model's text could be taken: what is refused in any case is not paid for."""
+        frame = self._framed(brief, "", "model", self._rules(brief, "model"))
+        return brief.longest - self.tokens.message(frame) >= LEAST_PROSE_TOKENS
 
     def _models(self, model: str | None) -> list[str | None]:
         if self.summarizer is None:
@@ -203,7 +209,7 @@ class SummaryWriter:
         shown = marked(text, doubts)
         rules = self._rules(brief, "model")
         size = self.tokens.message(self._framed(brief, shown, "model", rules))
-        most = min(brief.most + brief.spare, brief.tokens)
+        most = brief.longest
         if size > most:
             raise SummaryRejected("not smaller", f"{size} tokens, there is room for {most}")
         message = self._repaired(brief, facts, shown, rules, size)
@@ -263,3 +269,7 @@ class SummaryWriter:
             text, count=count, method=method, reference=brief.reference, recall=brief.recall
         )
         return {"role": "user", "content": content}
+
+
+LEAST_PROSE_TOKENS = 100
+"""The fifty words that are asked of a model at least, with their marks."""
