@@ -378,20 +378,6 @@ def test_the_context_is_told_by_part(host: LocalProvider, mode: str) -> None:
     assert asked.prompt_tokens == use.used + counted
 
 
-def test_pruning_counts_no_output_that_a_summary_stands_for(host: LocalProvider) -> None:
-    """As many as stood in full in the last view before its newest turn."""
-    host.answer_with(Worker(1, parallel=2, tool="look_up", arguments=numbered, answer="Noted."))
-    asked = context(host, mask_above_tokens=50, llm_summarize=False, auxiliary_model=None)
-    made = agent(host, OPENAI, asked, tools=[look_up])
-    MODES["iter_stream"](made, [turn(n) for n in range(16)])
-    assert made.context_compressor.context_status == "summarized"
-    roles = [m["role"] for m in of_agent(host)[-1].messages]
-    newest = len(roles) - roles[::-1].index("user") - 1
-    in_full = roles[:newest].count("tool")
-    assert 0 < in_full < 30
-    assert made.chat("/prune") == f"Masked {in_full} tool outputs"
-
-
 @pytest.mark.parametrize("mode", ["chat", "achat"])
 def test_compacting_by_masks_alone_is_told(host: LocalProvider, mode: str) -> None:
     """Where masks are enough `/compact` says what they brought, and nothing the second time."""
