@@ -165,12 +165,12 @@ def test_a_plain_agent_is_compressed_where_the_plugin_is_on(
 ) -> None:
     """No option, no `context=`: a conversation of 180,000 tokens goes on in a window of 128,000."""
     provider.answer_with(Worker(answer="Noted."))
-    script = TALK + 'talk("plain", 5_600, 4)'
+    script = TALK + 'talk("plain", 3_750, 6)'
     ran(elsewhere, script, PRAISONAI_PLUGINS=NAME, OPENAI_BASE_URL=provider.base_url)
     assert provider.refused == []
     last = last_of(provider, "plain")
     assert "Turn 0" in last.text
-    assert "Turn 3" in last.text
+    assert "Turn 5" in last.text
     assert 30_000 < last.prompt_tokens < 100_000
 
 
