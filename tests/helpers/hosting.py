@@ -89,7 +89,7 @@ def turn(number: int, words: int = 28) -> str:
     return f"Turn {number}: look after ledger L-{number:03d}. " + WORDS * words
 
 
-OUTGROWING = tuple(turn(number, words=84) for number in range(7))
+OUTGROWING = tuple(turn(number, words=73) for number in range(7))
 """Prompts of a conversation that is compressed at its fifth and no longer fits at its seventh."""
 
 
