@@ -59,12 +59,9 @@ def found_by_search(provider: LocalProvider) -> list[str]:
     return [m["content"] for m in sent if m.get("tool_call_id") == "call_of_the_search"]
 
 
-ONE_MODE_EACH = pytest.mark.parametrize(
+@pytest.mark.parametrize(
     ("path", "mode"), [*zip(EVERY_PATH, ("stream", "chat", "achat", "stream"), strict=True)]
 )
-
-
-@ONE_MODE_EACH
 def test_a_detail_of_turn_3_is_found_in_turn_60(host: LocalProvider, path: str, mode: str) -> None:
     """Without an option said, word for word, and no request is refused."""
     host.answer_with(Searcher("Turn 59:", "L-003"))
@@ -112,7 +109,9 @@ def asks_for_the_middle(asked: Any) -> Reply:
     return Reply("Read: " + results[2])
 
 
-@ONE_MODE_EACH
+@pytest.mark.parametrize(
+    ("path", "mode"), [*zip(EVERY_PATH, ("chat", "achat", "chat", "achat"), strict=True)]
+)
 def test_one_giant_result_costs_no_conversation(host: LocalProvider, path: str, mode: str) -> None:
     """200,000 tokens for a window of 32,000: archived at once, a line of its middle is found and
     read in the same turn, and no model writes anything."""
