@@ -20,7 +20,7 @@ from tests.helpers import host_faults
 from tests.helpers.provider import strict_provider
 
 # What these helpers assert is told in full too; pytest can only do that before anyone imports them.
-pytest.register_assert_rewrite("tests.helpers.stores", "tests.helpers.kept_sessions")
+pytest.register_assert_rewrite("tests.helpers.stores")
 
 # Time is no property of ours: a busy machine must not turn a promise red.
 settings.register_profile(

@@ -25,7 +25,7 @@ from ..messages import Message
 from ..messages.forks import renewed
 from ..summaries.threads import run
 from ..tokens.models import overflow_of
-from .engines import Engines, bill, prune
+from .engines import Engines, bill
 from .notices import Notices, Status, status_of
 from .options import NO_LIMIT, RequestedContext, as_it_is, takes_whole_results
 from .recall import RecallTools, drop_copied, wants_recall
@@ -357,14 +357,6 @@ class AgentCompressor:
     def compress(self, focus: str | None = None) -> CompressResult:
         """The same from anywhere."""
         return run(self.acompress(focus))
-
-    def mask(self) -> int:
-        """Turn the large tool outputs before the newest turn into one line each; returns how many.
-
-        Raises:
-            LedgerError: the store cannot be read or written.
-        """
-        return prune(self.engine(), self._now().messages, self.session_id)
 
     def undo(self) -> tuple[Segment, ...]:
         """Take the last compression of this conversation back, as `ContextCompressor.undo`.

@@ -1,6 +1,5 @@
-"""Turns of an agent: `/status`, `/context`, `/compact [focus]`, `/undo`, `/prune`, `/new` and
-`/resume ID` are answered without a request; every other prompt begins a turn that is known as that
-agent's.
+"""Turns of an agent: `/status`, `/context`, `/compact [focus]`, `/undo`, `/new` and `/resume ID`
+are answered without a request; every other prompt begins a turn that is known as that agent's.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from .agent_compressor import AgentCompressor
 from .agents import Agents, Argument, each_step_in_turn, turn_of
 from .notices import compacted, filled, undone
 
-COMMANDS = ("status", "context", "compact", "undo", "prune", "new", "resume")
+COMMANDS = ("status", "context", "compact", "undo", "new", "resume")
 
 
 class Command(NamedTuple):
@@ -62,8 +61,6 @@ def _at_once(compressor: AgentCompressor, command: Command) -> str:
         return filled(compressor.context_use())
     if command.name == "undo":
         return undone(compressor.undo())
-    if command.name == "prune":
-        return f"Masked {compressor.mask()} tool outputs"
     if command.name == "new":
         return f"New session {compressor.new_session()}"
     if not command.argument:

@@ -16,14 +16,12 @@ from typing import Any
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.sessions import Sessions
 from ..config import CompressorConfig, Hook, Listener
-from ..ledger.segments import Store, Usage, in_force
-from ..messages import Message, digest, read, to_plain
+from ..ledger.segments import Store, Usage
+from ..messages import Message
 from ..messages.forks import renewed
 from ..summaries.protocol import Summarizer
 from ..tokens.counter import TokenCounter
 from ..tokens.models import Overflow, model_limits
-from ..view.layout import lay
-from ..view.masks import mask_lines, mask_segment
 from .requests import HostRequest, same_model
 from .sessions import ledger_of
 
@@ -192,50 +190,6 @@ class Engines:
             self._learned[name] = window, reserve
             self._made[name] = self._make(self._config_for(name))
             return window
-
-
-def prune(engine: ContextCompressor, messages: Sequence[Any], session_id: str) -> int:
-    """Record a mask for every large output before the newest turn; returns how many.
-
-    Raises:
-        LedgerError: the store cannot be read or written.
-    """
-    session = engine.store.open(engine.config.namespace, session_id)
-    segments = in_force(session.entries)
-    known = {segment.run[0] for segment in segments if segment.kind == "mask"}
-    transcript = read(messages).messages
-    digests, count = list(map(digest, transcript)), engine.tokens.message
-    tokens = [count(message) for message in transcript]
-    newest = max((i for i, m in enumerate(transcript) if m["role"] == "user"), default=0)
-    tiles = lay(digests, segments, [True] * len(digests))
-    summarized = {i for t in tiles if t.segment is not None for i in range(t.start, t.end)}
-    lines = mask_lines(transcript, tokens, engine.config)
-    smaller = [
-        index
-        for index, line in lines.items()
-        if index < newest
-        and index not in summarized
-        and digests[index] not in known
-        and count(line) < tokens[index]
-    ]
-    names = {index: f"s{n}.1" for n, index in enumerate(smaller, len(segments) + 1)}
-    found = [
-        (
-            mask_segment(
-                digests[index],
-                line,
-                tokens=count(line),
-                source_tokens=tokens[index],
-                transcript_length=len(messages),
-            ),
-            [to_plain(transcript[index])],
-        )
-        for index, line in mask_lines(transcript, tokens, engine.config, names).items()
-    ]
-    if found:
-        engine.store.commit(session, found)
-        engine.save(messages, session_id=session_id)
-    return len(found)
 
 
 def bill(agent: Any, usage: Usage) -> None:

@@ -46,6 +46,8 @@ def at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Any, provider: LocalProvi
     # Every client would read all certificates of this machine, for a provider without any.
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
+    # Hosts before 1.7.17 use a client on many event loops: each request fails once, and waits.
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
     provider.set_window(WINDOW)
     provider.set_window(128_000, "aux")
     install()
@@ -108,6 +110,10 @@ def context(provider: LocalProvider, **options: Any) -> CompressorContext:
 def turn(number: int, words: int = 28) -> str:
     """A user's words, each turn's own."""
     return f"Turn {number}: look after ledger L-{number:03d}. " + WORDS * words
+
+
+OUTGROWING = tuple(turn(number, words=73) for number in range(7))
+"""Prompts of a conversation that is compressed at its fifth and no longer fits at its seventh."""
 
 
 def look_up(topic: str, part: int) -> str:

@@ -18,9 +18,11 @@ from tests.helpers.hosting import (
     EVERY_PATH,
     MODES,
     OPENAI,
+    OUTGROWING,
     PATHS,
     WORDS,
     agent,
+    chat,
     context,
     look_up,
     turn,
@@ -36,7 +38,7 @@ def test_a_failing_summarizer(host: LocalProvider, mode: str, behaviour: str) ->
     """Every turn is answered and nothing is refused; the summary is static."""
     host.route("aux", Misbehaving(behaviour))
     made = agent(host, PATHS[0], context(host, summary_max_retries=0))
-    answers = MODES[mode](made, [turn(n) for n in range(14)])
+    answers = MODES[mode](made, OUTGROWING)
     assert None not in answers
     assert host.refused == []
     assert made.context_compressor.context_status == "summarized"
@@ -105,14 +107,13 @@ def test_no_agent_is_kept_alive(host: LocalProvider) -> None:
 def test_a_manual_agent_is_compressed_only_when_told(host: LocalProvider) -> None:
     """`auto_compact=False`: nothing at the trigger, only what would be refused is made to fit."""
     made = agent(host, OPENAI, context(host, auto_compact=False))
-    for n in range(24):
-        assert made.chat(turn(n)) is not None
+    assert None not in chat(made, OUTGROWING)
     assert host.for_model("aux") == []
     assert host.refused == []
     assert max(r.prompt_tokens for r in host.requests) > 0.8 * (6_000 - 1_500)
     made.context_compressor.compress()
     assert len(host.for_model("aux")) == 1
-    made.chat(turn(24))
+    made.chat(turn(8))
     assert host.requests[-1].prompt_tokens < 0.8 * (6_000 - 1_500)
 
 
@@ -123,10 +124,9 @@ def test_a_manual_agent_is_compressed_only_when_told(host: LocalProvider) -> Non
 def test_the_agents_own_model_at_its_own_endpoint(host: LocalProvider, path: str) -> None:
     """Without an auxiliary model every request goes where the agent's go, with its key."""
     made = agent(host, path, context(host, auxiliary_model=None, auxiliary_api_base=None))
-    for n in range(14):
-        assert made.chat(turn(n)) is not None
+    assert None not in chat(made, OUTGROWING)
     assert made.context_compressor.last_result.segments[0].method == "model"
-    assert len(host.requests) > 14
+    assert len(host.requests) > len(OUTGROWING)
     assert len({record.model for record in host.requests}) == 1
     keys = {r.headers.get("Authorization") or r.headers.get("x-api-key") for r in host.requests}
     assert {key.removeprefix("Bearer ") for key in keys} == {KEYS.get(path, "sk-litellm")}
@@ -139,8 +139,7 @@ def test_no_model_where_the_user_wrote_so(host: LocalProvider, spelling: Any) ->
         strategy=OptimizerStrategy.SUMMARIZE, context_window=6_000, llm_summarize=False
     )
     made = agent(host, OPENAI, asked)
-    for n in range(14):
-        made.chat(turn(n))
+    chat(made, OUTGROWING)
     assert all("You keep the books." in r.messages[0]["content"] for r in host.requests)
     assert made.context_compressor.last_result.segments[0].method == "static"
 
@@ -162,8 +161,8 @@ def test_the_loop_is_never_held_up(host: LocalProvider) -> None:
 
     async def run() -> None:
         beating = asyncio.create_task(heart())
-        for n in range(12):
-            assert await made.achat(turn(n)) is not None
+        for prompt in OUTGROWING:
+            assert await made.achat(prompt) is not None
         beating.cancel()
 
     asyncio.run(run())
@@ -178,13 +177,13 @@ def test_cancelling_the_turn_cancels_the_summary(host: LocalProvider, path: str)
     made = agent(host, path, context(host))
 
     async def until_a_summary_is_asked_for() -> asyncio.Task[Any]:
-        for n in range(40):
-            asking = asyncio.create_task(made.achat(turn(n)))
+        for prompt in OUTGROWING:
+            asking = asyncio.create_task(made.achat(prompt))
             while not asking.done():
                 await asyncio.sleep(0.005)
                 if host.for_model("aux"):
                     return asking
-        raise AssertionError("no summary was asked for in 40 turns")
+        raise AssertionError("no summary was asked for")
 
     async def run() -> None:
         asking = await until_a_summary_is_asked_for()

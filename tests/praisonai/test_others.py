@@ -11,15 +11,23 @@ from praisonaiagents.workflows import Workflow
 from praisonaiagents.workflows.workflows import loop, parallel, repeat, route
 from praisonaiagents.workflows.yaml_parser import YAMLWorkflowParser
 
-from praison_compressor import uninstall
 from praison_compressor.testing import LocalProvider, Worker
-from tests.helpers.hosting import OPENAI, PATHS, agent, context, look_up, of_agent, turn
+from tests.helpers.hosting import (
+    OPENAI,
+    OUTGROWING,
+    PATHS,
+    agent,
+    chat,
+    context,
+    look_up,
+    of_agent,
+    turn,
+)
 
 
 def outgrows_its_window(made: Agent, host: LocalProvider) -> None:
     """The agent goes on past its window, and its summaries are its own."""
-    for n in range(16):
-        assert made.chat(turn(n)) is not None
+    assert None not in chat(made, OUTGROWING)
     assert made.context_compressor.context_status == "summarized"
     assert host.refused == []
 
@@ -145,23 +153,3 @@ def test_a_teams_context_reaches_who_says_nothing(host: LocalProvider) -> None:
     assert clone.context_compressor.config.trigger_ratio == 0.7
     outgrows_its_window(members["Ann"], host)
     outgrows_its_window(members["Ben"], host)
-
-
-@pytest.mark.parametrize("path", PATHS)
-def test_the_recall_tools(host: LocalProvider, path: str) -> None:
-    """With `recall=True` the agent can look up what was compressed, word for word."""
-    made = agent(host, path, context(host, recall=True), tools=[look_up])
-    for n in range(14):
-        made.chat(turn(n))
-    assert made.context_compressor.context_status == "summarized"
-    asks = {"query": "L-003", "limit": 3}
-    host.answer_with(
-        Worker(1, tool="search_conversation_archive", arguments=lambda tool, nth: asks)
-    )
-    assert made.chat("Which ledger was it?") == "Done."
-    (found,) = [m for m in of_agent(host)[-1].messages if m["role"] == "tool"]
-    assert "look after ledger L-003" in found["content"]
-    names = [tool.__name__ for tool in made.tools]
-    assert names == ["look_up", "search_conversation_archive", "read_conversation_archive"]
-    uninstall()
-    assert made.tools == [look_up]

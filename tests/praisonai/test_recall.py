@@ -15,8 +15,10 @@ from tests.helpers.hosting import (
     EVERY_PATH,
     MODES,
     OPENAI,
+    OUTGROWING,
     PATHS,
     agent,
+    chat,
     context,
     look_up,
     numbered,
@@ -33,8 +35,8 @@ class Searcher(Worker):
     Twice at most: the host sends a request after a tool twice on one path, and keeps one answer.
     """
 
-    def __init__(self, when: str, query: str, calls: int = 0) -> None:
-        super().__init__(calls, arguments=numbered, tool="look_up", answer="Noted. " * 12)
+    def __init__(self, when: str, query: str, calls: int = 0, parallel: int = 1) -> None:
+        super().__init__(calls, parallel=parallel, arguments=numbered, tool="look_up")
         self.when, self.query, self.searches = when, query, 0
 
     def __call__(self, asked: Any) -> Any:
@@ -57,8 +59,9 @@ def found_by_search(provider: LocalProvider) -> list[str]:
     return [m["content"] for m in sent if m.get("tool_call_id") == "call_of_the_search"]
 
 
-@pytest.mark.parametrize("mode", ["chat", "achat", "stream"])
-@pytest.mark.parametrize("path", EVERY_PATH)
+@pytest.mark.parametrize(
+    ("path", "mode"), [*zip(EVERY_PATH, ("stream", "chat", "achat", "stream"), strict=True)]
+)
 def test_a_detail_of_turn_3_is_found_in_turn_60(host: LocalProvider, path: str, mode: str) -> None:
     """Without an option said, word for word, and no request is refused."""
     host.answer_with(Searcher("Turn 59:", "L-003"))
@@ -74,7 +77,7 @@ def test_a_loop_that_is_compressed_can_look_back_at_once(
     host: LocalProvider, path: str, mode: str
 ) -> None:
     """The host listed the tools before the turn began: its requests get ours on their way out."""
-    host.answer_with(Searcher("Turn 0:", "END-1", calls=24))
+    host.answer_with(Searcher("Turn 0:", "END-1", calls=6, parallel=4))
     made = agent(host, path, context(host), tools=[look_up], execution=LONG)
     MODES[mode](made, [turn(0)])
     assert "keeps its order END-1" in found_by_search(host)[0]
@@ -106,8 +109,9 @@ def asks_for_the_middle(asked: Any) -> Reply:
     return Reply("Read: " + results[2])
 
 
-@pytest.mark.parametrize("mode", ["chat", "achat"])
-@pytest.mark.parametrize("path", EVERY_PATH)
+@pytest.mark.parametrize(
+    ("path", "mode"), [*zip(EVERY_PATH, ("chat", "achat", "chat", "achat"), strict=True)]
+)
 def test_one_giant_result_costs_no_conversation(host: LocalProvider, path: str, mode: str) -> None:
     """200,000 tokens for a window of 32,000: archived at once, a line of its middle is found and
     read in the same turn, and no model writes anything."""
@@ -132,10 +136,8 @@ def test_the_tools_come_with_the_first_compression_and_never_twice(
     host: LocalProvider, path: str
 ) -> None:
     """Before it a request has the agent's own alone; then both, once each; none after it left."""
-    host.answer_with(Worker(20, arguments=numbered, tool="look_up"))
-    made = agent(host, path, context(host), tools=[look_up], execution=LONG)
-    for n in range(3):
-        made.chat(turn(n))
+    made = agent(host, path, context(host), tools=[look_up])
+    chat(made, OUTGROWING)
     names = offered(host)
     first = next(n for n, each in enumerate(names) if SEARCH in each)
     assert first > 0
@@ -152,64 +154,49 @@ def test_who_has_no_tools_or_wants_none_is_not_told_of_them(
     """No summary names a tool that is not there."""
     asked = context(host, recall=None if tools is None else False)
     made = agent(host, OPENAI, asked, tools=tools)
-    for n in range(14):
-        made.chat(turn(n))
+    chat(made, OUTGROWING)
     assert made.context_compressor.context_status == "summarized"
     assert SEARCH not in str(offered(host))
     assert READ not in str([record.messages for record in of_agent(host)])
 
 
+def search_conversation_archive(query: str) -> str:
+    """The user's own.
+
+    Args:
+        query: what to look for
+    """
+    return "mine: " + query
+
+
+def read_conversation_archive(reference: str) -> str:
+    """The user's own."""
+    return reference
+
+
+@pytest.mark.parametrize(
+    ("own", "given"),
+    [
+        ([search_conversation_archive], [READ]),
+        ([search_conversation_archive, read_conversation_archive], []),
+    ],
+    ids=["of one", "of both"],
+)
 def test_an_agents_own_tool_of_that_name_stays(
-    host: LocalProvider, caplog: pytest.LogCaptureFixture
+    host: LocalProvider, caplog: pytest.LogCaptureFixture, own: list[Any], given: list[str]
 ) -> None:
-    """It is the user's; the other of ours is given, and it is said."""
-
-    def search_conversation_archive(query: str) -> str:
-        """The user's own.
-
-        Args:
-            query: what to look for
-        """
-        return "mine: " + query
-
-    host.answer_with(Worker(20, arguments=numbered, tool="look_up"))
-    own = search_conversation_archive
-    made = agent(host, OPENAI, context(host), tools=[look_up, own], execution=LONG)
-    for n in range(3):
-        made.chat(turn(n))
-    assert [tool.__name__ for tool in made.tools] == ["look_up", SEARCH, READ]
-    assert made.tools[1] is own
-    assert caplog.text.count("its own tool search_conversation_archive is kept") == 1
-
-
-def test_an_agent_with_own_tools_of_both_names_is_told_once(
-    host: LocalProvider, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Not at every request."""
-
-    def search_conversation_archive(query: str) -> str:
-        """The user's own."""
-        return query
-
-    def read_conversation_archive(reference: str) -> str:
-        """The user's own."""
-        return reference
-
-    own = [look_up, search_conversation_archive, read_conversation_archive]
-    host.answer_with(Worker(20, arguments=numbered, tool="look_up"))
-    made = agent(host, OPENAI, context(host), tools=list(own), execution=LONG)
-    for n in range(3):
-        made.chat(turn(n))
-    assert made.tools == own
-    assert caplog.text.count("is kept") == 2
+    """It is the user's; what is left of ours is given, and each is said once."""
+    made = agent(host, OPENAI, context(host), tools=[look_up, *own])
+    chat(made, OUTGROWING)
+    assert made.tools[: 1 + len(own)] == [look_up, *own]
+    assert [tool.__name__ for tool in made.tools[1 + len(own) :]] == given
+    assert caplog.text.count("is kept, in the place of the recall tool") == len(own)
 
 
 def test_the_host_describes_each_argument_whole(host: LocalProvider) -> None:
     """Its own schemas, from the second turn on, say what ours said in the first."""
-    host.answer_with(Worker(20, arguments=numbered, tool="look_up"))
-    made = agent(host, OPENAI, context(host), tools=[look_up], execution=LONG)
-    for n in range(3):
-        made.chat(turn(n))
+    made = agent(host, OPENAI, context(host), tools=[look_up])
+    chat(made, OUTGROWING)
     last = {t["function"]["name"]: t["function"] for t in of_agent(host)[-1].tools}
     for schema in SCHEMAS:
         ours = schema["function"]
@@ -222,8 +209,7 @@ def test_a_resumed_session_has_the_tools_at_once(host: LocalProvider, tmp_path: 
     """Another agent that goes on with it finds what the first one was told."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     first = agent(host, OPENAI, context(host, store_url=url), tools=[look_up])
-    for n in range(14):
-        first.chat(turn(n))
+    chat(first, OUTGROWING)
     second = agent(host, OPENAI, context(host, store_url=url), tools=[look_up])
     second.context_compressor.resume(first.context_compressor.session_id)
     before = len(of_agent(host))
@@ -236,8 +222,7 @@ def test_a_resumed_session_has_the_tools_at_once(host: LocalProvider, tmp_path: 
 def test_a_clone_reads_its_own_session_alone(host: LocalProvider) -> None:
     """What was copied with the list of tools would read the conversation of another channel."""
     made = agent(host, OPENAI, context(host), tools=[look_up])
-    for n in range(14):
-        made.chat(turn(n))
+    chat(made, OUTGROWING)
     assert len(made.tools) == 3
     clone = made.clone_for_channel()
     host.answer_with(Searcher("Anything", "L-003"))

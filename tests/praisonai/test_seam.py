@@ -36,7 +36,7 @@ from tests.helpers.provider import strict_provider
 ROOT = Path(__file__).parents[2]
 UPSTREAM = ROOT / "praison_compressor" / "docs" / "upstream"
 RELEASE = "1.7.17"
-TURNS, CALLS = 10, 4
+TURNS, CALLS = 6, 2
 SHOWN = ("chat", "achat", "stream")
 
 of_that_release = pytest.mark.skipif(
@@ -180,7 +180,7 @@ def cell(path: str, mode: str, window: int = WINDOW) -> dict[str, Any]:
         provider.set_window(window)
         asked = hosting.context(provider)
         made = hosting.agent(provider, path, asked, tools=[hosting.look_up], execution=execution)
-        said = MODES[mode](made, [hosting.turn(n) for n in range(TURNS)])
+        said = MODES[mode](made, [hosting.turn(n, words=64) for n in range(TURNS)])
         sent = hosting.of_agent(provider)
         offered = [SEARCH in json.dumps(record.body.get("tools")) for record in sent]
         first = sent[offered.index(True)] if True in offered else None

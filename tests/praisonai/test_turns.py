@@ -17,6 +17,7 @@ from praison_compressor.testing import LocalProvider, Worker
 from tests.helpers import hosting
 from tests.helpers.hosting import (
     LITELLM,
+    OUTGROWING,
     PATHS,
     WINDOW,
     agent,
@@ -27,7 +28,7 @@ from tests.helpers.hosting import (
     turn,
 )
 
-LONG = 40  # messages of a conversation that nobody compressed
+LONG = 14  # messages of a conversation that nobody compressed
 
 
 def asked_by(provider: LocalProvider, name: str) -> list[Any]:
@@ -63,8 +64,8 @@ def test_an_agent_inside_a_tool_is_itself(host: LocalProvider, path: str) -> Non
             answer="Noted. " * 12,
         )
     )
-    for n in range(10):
-        assert outer.chat(turn(n)) is not None
+    for prompt in OUTGROWING:
+        assert outer.chat(prompt) is not None
     assert outer.context_compressor.context_status == "summarized"
     assert len(inner.chat_history) >= LONG / 2
     longest = asked_by(host, "Inner")[-1].messages
@@ -89,8 +90,8 @@ def test_threads_do_not_meet(host: LocalProvider, path: str) -> None:
     ]
 
     def talk(one: Agent) -> None:
-        for n in range(20):
-            one.chat(turn(n))
+        for prompt in OUTGROWING:
+            one.chat(prompt)
 
     threads = [threading.Thread(target=talk, args=(one,)) for one in made]
     for thread in threads:
@@ -107,8 +108,8 @@ def test_interleaved_streams_do_not_meet(host: LocalProvider, path: str) -> None
     one = named(host, path, "Ann", context(host, context_window=3_000))
     other = named(host, path, "Ben")
     seen = set()
-    for n in range(20):
-        streams = [one.iter_stream(turn(n)), other.iter_stream(turn(n))]
+    for prompt in OUTGROWING:
+        streams = [one.iter_stream(prompt), other.iter_stream(prompt)]
         while streams:
             for stream in list(streams):
                 if next(stream, None) is None:
@@ -142,17 +143,17 @@ def test_a_turn_after_a_tool_loop_begins_with_all_that_the_host_sends_again(
     for byte, and all but the answer and the new question is in the provider's cache."""
     host.answer_with(Worker(3, arguments=numbered, answer="Noted."))
     made = agent(host, path, context(host), tools=[look_up])
-    for n in range(20):
-        assert made.chat(turn(n)) == "Noted."
+    for n in range(10):
+        assert made.chat(turn(n, words=64)) == "Noted."
     requests = list(host.requests)
     shares = hosting.prefix_shares(requests)
     assert shares == [1] * len(shares)
-    assert len(shares) > 60
+    assert len(shares) > 30
     pairs = itertools.pairwise(of_agent(host))
     begun = [after for before, after in pairs if hosting.is_dropped(before, after)]
     new = [record.prompt_tokens - record.cached_tokens for record in begun]
-    assert len(new) == 19
-    large = [tokens for tokens in new if tokens > 400]
+    assert len(new) == 9
+    large = [tokens for tokens in new if tokens > 800]
     assert len(large) <= len(host.for_model("aux"))
 
 

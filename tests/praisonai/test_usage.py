@@ -18,6 +18,7 @@ from tests.helpers.hosting import (
     LITELLM,
     MODES,
     OPENAI,
+    OUTGROWING,
     PATHS,
     achat,
     agent,
@@ -149,7 +150,7 @@ def test_what_summaries_cost_is_in_the_agents_cost_summary(host: LocalProvider, 
     host.route("gpt-4o", lambda asked: Reply(summary))
     host.set_window(128_000, "gpt-4o")
     made = agent(host, OPENAI, context(host, auxiliary_model="gpt-4o"))
-    mode(made, turns(12))
+    mode(made, OUTGROWING)
     assert host.for_model("gpt-4o")
     told = made.cost_summary
     prices = {"gpt-4o": (2.5e-6, 1e-5), "gpt-4o-mini": (1.5e-7, 6e-7)}
@@ -167,7 +168,7 @@ def test_a_failing_summarizer_prints_nothing(
     monkeypatch.setattr(litellm, "suppress_debug_info", False)
     host.route("aux", lambda asked: Failure(500, "down for maintenance"))
     made = agent(host, OPENAI, context(host, summary_max_retries=0))
-    chat(made, turns(12))
+    chat(made, OUTGROWING)
     assert host.for_model("aux")
     assert made.context_compressor.context_status == "summarized"
     assert "LiteLLM" not in capfd.readouterr().out
@@ -179,7 +180,7 @@ def test_an_endpoint_of_openais_protocol_gets_no_marks_whatever_its_model_is_cal
 ) -> None:
     """It would refuse the key, and the agent would have no answer from its first turn on."""
     made = agent(host, OPENAI, context(host), llm=llm)
-    assert None not in chat(made, turns(12))
+    assert None not in chat(made, OUTGROWING)
     assert made.context_compressor.context_status == "summarized"
     assert not host.refused
 
@@ -187,7 +188,7 @@ def test_an_endpoint_of_openais_protocol_gets_no_marks_whatever_its_model_is_cal
 def test_claude_requests_carry_marks_where_its_provider_caches(host: LocalProvider) -> None:
     """At most four, and every request is taken."""
     host.answer_with(Worker(answer="The ledger is in order. " * 20))
-    chat(agent(host, ANTHROPIC, context(host)), turns(24))
+    chat(agent(host, ANTHROPIC, context(host)), OUTGROWING)
     bodies = [json.dumps(r.body) for r in host.requests if r.model != "aux"]
     assert not host.refused
     marks = [body.count('"cache_control"') for body in bodies]
