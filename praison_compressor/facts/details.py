@@ -26,6 +26,7 @@ FILLINGS = 2
 """What the clauses cost is known only when all are printed: so often is what is left spent."""
 HEADING = "## Details (> call, = result)\n"
 
+
 def details(
     facts: Facts,
     budget_tokens: int,
@@ -88,8 +89,6 @@ def excerpts_text(
             out.append(f"{at(item.index)}{'… ' if posing else mark}{text}")
         last = here
     return "\n".join(out)
-
-
 
 
 # -------------------------------------------------------------- choosing

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..messages import Message, ToolCall
-from .commands import attempt, call_outcome, command_fact, resolved, with_failing
+from .commands import attempt, call_outcome, command_fact, with_failing
 from .corrections import said, sentences
 from .files import Trail, effects_of, worked
 from .identifiers import Classifier, excerpts_of, weighed
@@ -48,7 +48,7 @@ def extract(messages: Sequence[Message], *, domain: Domain = GENERAL) -> Facts:
         user=user,
         files=reader.files.facts(),
         commands=with_failing(reader.commands.values()),
-        attempts=resolved(reader.attempts),
+        attempts=tuple(reader.attempts),
         errors=tuple(reader.errors.values()),
         decisions=tuple(reader.decisions.values()),
         open_work=tuple(reader.open.values()),
