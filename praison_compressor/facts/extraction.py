@@ -40,8 +40,9 @@ def extract(messages: Sequence[Message], *, domain: Domain = GENERAL) -> Facts:
         reader.read(passage)
     user = said(spoken)
     names = (
-        _identifier(name, kind, reader.named[name], reader.places[name])
+        Identifier(name, kind, reader.named[name], at[0], at[-1], len(at))
         for name, kind in reader.kinds.items()
+        if (at := reader.places[name])
     )
     return Facts(
         messages=len(messages),
@@ -61,15 +62,6 @@ def extract(messages: Sequence[Message], *, domain: Domain = GENERAL) -> Facts:
 
 
 SHORT_ARGUMENT = 200
-Place = tuple[int, str, int]
-"""Of a name: the position and the source of a passage, and how many names that has."""
-
-
-def _identifier(name: str, kind: str, named: int, places: Sequence[Place]) -> Identifier:
-    at, sources, crowds = zip(*places, strict=True)
-    return Identifier(
-        name, kind, named, at[0], at[-1], len(places), min(crowds), frozenset(sources)
-    )
 
 
 class _Reader:
@@ -80,7 +72,8 @@ class _Reader:
         self.classifier = Classifier(domain.patterns)
         self.kinds: dict[str, str] = {}
         self.named: Counter[str] = Counter()
-        self.places: defaultdict[str, list[Place]] = defaultdict(list)
+        self.places: defaultdict[str, list[int]] = defaultdict(list)
+        """Of a name the messages of the passages that have it."""
         self.excerpts: dict[str, Excerpt] = {}
         self.files = Trail()
         self.todos = TodoList()
@@ -109,7 +102,7 @@ class _Reader:
             self.excerpts[excerpt.text] = excerpt
         for name, kind in found.items():
             self.kinds.setdefault(name, kind)
-            self.places[name].append((passage.at, passage.source, len(found)))
+            self.places[name].append(passage.at)
         self.named.update(self._named(passage) & found.keys())
 
     def _named(self, passage: Passage) -> set[str]:
