@@ -40,9 +40,11 @@ def extract(messages: Sequence[Message], *, domain: Domain = GENERAL) -> Facts:
         reader.read(passage)
     user = said(spoken)
     names = (
-        Identifier(name, kind, reader.named[name], at[0], at[-1], len(at))
+        Identifier(
+            name, kind, reader.named[name], at[0], at[-1], len(at), min(crowd), frozenset(by)
+        )
         for name, kind in reader.kinds.items()
-        if (at := reader.places[name])
+        for at, by, crowd in [zip(*reader.places[name], strict=True)]
     )
     return Facts(
         messages=len(messages),
@@ -62,6 +64,8 @@ def extract(messages: Sequence[Message], *, domain: Domain = GENERAL) -> Facts:
 
 
 SHORT_ARGUMENT = 200
+Place = tuple[int, str, int]
+"""Of a name: the position and the source of a passage, and how many names that has."""
 
 
 class _Reader:
@@ -72,8 +76,7 @@ class _Reader:
         self.classifier = Classifier(domain.patterns)
         self.kinds: dict[str, str] = {}
         self.named: Counter[str] = Counter()
-        self.places: defaultdict[str, list[int]] = defaultdict(list)
-        """Of a name the messages of the passages that have it."""
+        self.places: defaultdict[str, list[Place]] = defaultdict(list)
         self.excerpts: dict[str, Excerpt] = {}
         self.files = Trail()
         self.todos = TodoList()
@@ -102,7 +105,7 @@ class _Reader:
             self.excerpts[excerpt.text] = excerpt
         for name, kind in found.items():
             self.kinds.setdefault(name, kind)
-            self.places[name].append(passage.at)
+            self.places[name].append((passage.at, passage.source, len(found)))
         self.named.update(self._named(passage) & found.keys())
 
     def _named(self, passage: Passage) -> set[str]:

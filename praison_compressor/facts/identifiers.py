@@ -248,14 +248,17 @@ KINDS = {
 }
 NAMED, NAMED_AGAIN = 1.1, 0.85
 """A call names it in a short argument, and per logarithm of how many do."""
-SPREAD, LENGTH = 0.1, 0.2
-"""Per logarithm of the passages that have it, and of its characters."""
+ONLY_SHOWN, SAID = -0.3, 0.15
+"""Nobody used it: it stood in outputs; the assistant wrote it."""
+CROWD, SPREAD, LENGTH = -0.12, 0.1, 0.2
+"""Per logarithm of those beside it, of the passages that have it, of its characters."""
 FOUNDATION = 0.55
 """It was there from the beginning: it is what the session is about."""
 CURRENT, ASKED = 0.7, 0.3
 """Per share of its words that the newest calls name, and that the user wrote: an agent that calls
 `read checkpoint_store.go` next needs `SaveCheckpoint`, which it saw once among five hundred."""
 NEWEST_NAMES = 15
+_SHOWING = {"result", "host"}
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -273,7 +276,8 @@ def weighed(
         score = BASE + KINDS.get(item.kind, 0.0) + LENGTH * math.log(len(item.text))
         if item.named:
             score += NAMED + NAMED_AGAIN * math.log1p(item.named)
-        score += SPREAD * math.log1p(item.spread)
+        score += SAID * ("assistant" in item.sources) + ONLY_SHOWN * (item.sources <= _SHOWING)
+        score += CROWD * math.log(item.crowd) + SPREAD * math.log1p(item.spread)
         score += FOUNDATION * (messages - item.first) / max(1, messages)
         if words := words_of(item.text):
             score += (CURRENT * len(words & calls) + ASKED * len(words & asked)) / len(words)

@@ -110,6 +110,10 @@ class Identifier:
     """The messages that had it first and last."""
     spread: int = 1
     """In how many passages it occurs."""
+    crowd: int = 1
+    """The fewest identifiers that share one passage with it."""
+    sources: frozenset[str] = frozenset()
+    """Whose passages have it: see `Excerpt.source`."""
     worth: float = 0.0
     """0 to 1."""
 
