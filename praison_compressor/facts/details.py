@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -25,6 +26,8 @@ AGAIN = 0.15
 FILLINGS = 2
 """What the clauses cost is known only when all are printed: so often is what is left spent."""
 HEADING = "## Details (> call, = result)\n"
+ROOT_PAYS_TOKENS = 600
+"""Below it the note on what is left out of paths costs more than it saves."""
 
 
 def details(
@@ -47,9 +50,13 @@ def details(
         if not (covered and item.text in covered)
     }
     pool = sorted((*assistant, *others), key=lambda item: item.index)
-    room = budget_tokens - count(HEADING)
+    root = shared_root(item.text for item in pool) if budget_tokens >= ROOT_PAYS_TOKENS else ""
+    heading = HEADING.replace(")", f"; left out of paths: {root})") if root else HEADING
+    room = budget_tokens - count(heading)
     if room < 20:
         return ""
+    if root:
+        pool = [replace(item, text=item.text.replace(root, "")) for item in pool]
     chooser = Chooser(pool, weights, count, Classifier(facts.patterns))
     body = ""
     for _ in range(FILLINGS):
@@ -58,7 +65,7 @@ def details(
     while body and (over := count(body) - room) > 0:
         chooser.give_back(over)
         body = excerpts_text(chooser.chosen(), stale.marked, facts.at)
-    return f"{HEADING}{body}\n" if body else ""
+    return f"{heading}{body}\n" if body else ""
 
 
 MARKS = {"call": "> ", "result": "= ", "assistant": "", "user": "user: ", "host": "host: "}
@@ -89,6 +96,21 @@ def excerpts_text(
             out.append(f"{at(item.index)}{'… ' if posing else mark}{text}")
         last = here
     return "\n".join(out)
+
+
+_FOLDER = re.compile(r"(?<![\w./~:])/(?:[\w.@+-]+/){2,}(?=[\w.@+-]+/)")
+LEAST_USES = 4
+
+
+def shared_root(texts: Iterable[str]) -> str:
+    """The absolute folder that paths keep repeating, two parts of each path left; "" if none."""
+    saved: Counter[str] = Counter()
+    for folder in (found for text in texts for found in _FOLDER.findall(text)):
+        parts = folder.split("/")[:-1]
+        for root in ("/".join(parts[:depth]) + "/" for depth in range(2, len(parts) + 1)):
+            saved[root] += len(root)
+    worth = {root: chars for root, chars in saved.items() if chars >= LEAST_USES * len(root)}
+    return max(worth, key=lambda root: (worth[root], root), default="")
 
 
 # -------------------------------------------------------------- choosing

@@ -281,14 +281,16 @@ class _Reader:
 
     def _idle(self, text: str, said: Words, verb: str) -> Found | None:
         """Nothing that was done or said since fits it."""
+        named = code_names(text)
         if verb in wording.CHANGED:
-            named = code_names(text)
             known = not named or named & self.touched
             return None if known else ("unwitnessed", "no call changed it", None)
         if any(stem(verb) in map(stem, words(row.text)) for row in self.facts.attempts):
             return None
         least = 0.2 if verb in ("done", "completed", "finished") else 0.4
         for share, line in self.lines.nearest(said.content - {stem(verb)}):
+            if line.source in ("call", "result") and named & line.words:
+                return None
             is_told = line.source in _SPOKEN and wording.COMPLETED.search(line.text)
             if share >= least and is_told and not wording.NOT_YET.search(line.text):
                 return None
