@@ -68,7 +68,7 @@ def call_outcome(call: ToolCall | None, result: str) -> Outcome:
     if not piped or call is None or outcome.status != "ok" or PASSED.search(result[-4_000:]):
         return outcome
     ran = (run.program for text in command_texts(arguments_of(call)) for run in _runs_of(text))
-    checks = any(not _CHECKS.isdisjoint(program) for program in ran)
+    checks = any(not _KIND_OF.keys().isdisjoint(program) for program in ran)
     return Outcome("unknown", outcome.detail) if checks else outcome
 
 
@@ -148,7 +148,7 @@ def attempt(
 
 _RUNS_ANOTHER = frozenset(
     "pnpm npm yarn bun python python3 make cargo go dotnet mvn gradle docker compose kubectl "
-    "terraform".split()
+    "terraform mise just task rake nx turbo hatch pdm composer".split()
 )
 """What the next word tells is run: `cargo test` and `cargo doc` are two programs."""
 _CHECK_KINDS = {
@@ -157,14 +157,14 @@ _CHECK_KINDS = {
     "build": "build compile tsc vet check typecheck make",
 }
 _KIND_OF = {word: kind for kind, all_of in _CHECK_KINDS.items() for word in all_of.split()}
-_RUNS_TASKS = _RUNS_ANOTHER | frozenset("mise just task rake nx turbo hatch pdm composer".split())
+"""Of a check it matters on what it was run; that another file can be listed says nothing new."""
 
 
 def _checks(tool: str, lines: Sequence[str]) -> tuple[str, ...]:
     """What a call checks, by the programs that it runs; by its name where it runs no command."""
     found: list[str | None] = []
     for words in (words for line in lines for words in programs(line)):
-        told = words[:4] if words[0] in _RUNS_TASKS else words[:1]
+        told = words[:4] if words[0] in _RUNS_ANOTHER else words[:1]
         parts = (part for word in told for part in re.split(r"[^a-z0-9]", word.rpartition("/")[2]))
         found += [_KIND_OF.get(part) for part in parts]
     if not lines:
@@ -172,39 +172,19 @@ def _checks(tool: str, lines: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, found)))
 
 
-def resolved(attempts: Sequence[Attempt]) -> tuple[Attempt, ...]:
-    """The table, with those marked that came to nothing and of which a later run did."""
-    out: list[Attempt] = []
-    worked: set[str] = set()
-    runs: list[Run] = []
-    for item in reversed(attempts):
-        keys = set(item.paths) if item.changes else {item.text}
-        if item.status == "ok":
-            worked |= keys
-            runs += _runs_of(item.text) if not item.changes else []
-        elif item.status in BAD:
-            again = keys <= worked or any(map(_runs_of(item.text)[-1].is_within, runs))
-            item = replace(item, resolved=again)
-        out.append(item)
-    return tuple(reversed(out))
-
-
 # -------------------------------------------------------------- what still fails
 
 
-STILL_FAILING = 2
-"""So many are told, the newest."""
-
-
 def with_failing(commands: Iterable[CommandFact]) -> tuple[CommandFact, ...]:
-    """The commands, those marked that failed when they last ran if none like them worked since."""
+    """The commands, those marked that failed when they last ran if none like them worked since: of
+    two programs at most, the newest."""
     out: list[CommandFact] = []
     worked: list[Run] = []
     failed: set[tuple[str, ...]] = set()
     for item in reversed(list(commands)):
         if item.kind == "command" and item.outcome not in BAD:
             worked += _runs_of(item.text)
-        elif item.kind == "command" and item.detail and len(failed) < STILL_FAILING:
+        elif item.kind == "command" and item.detail and len(failed) < 2:
             run = _runs_of(item.text)[-1]
             fails = run.program not in failed and not any(map(run.is_within, worked))
             failed |= {run.program} if fails else set()
@@ -213,11 +193,6 @@ def with_failing(commands: Iterable[CommandFact]) -> tuple[CommandFact, ...]:
     return tuple(reversed(out))
 
 
-_CHECKS = frozenset(
-    "pytest unittest jest vitest mocha playwright tsc eslint rspec phpunit ctest mypy ruff "
-    "tox nox test build check vet lint clippy typecheck".split()
-)
-"""Of them it matters on what they were run; that another file can be listed says nothing new."""
 _CODE = re.compile(r"(?:import|from|print|def) ?[\w(]|[\w.]+\(|[\w.\[\]]+ = ")
 """A cell of a notebook: the next one that works is the next try."""
 
@@ -230,7 +205,7 @@ class Run(NamedTuple):
 
     def is_within(self, wider: Run) -> bool:
         """Whether the other run has done at least this: `pytest` does `pytest tests/a.py`."""
-        if self.program != wider.program or _CHECKS.isdisjoint(self.program):
+        if self.program != wider.program or _KIND_OF.keys().isdisjoint(self.program):
             return self.program == wider.program
         return all(
             any(word.startswith(whole.rstrip("/")) for word in self.on) for whole in wider.on

@@ -178,8 +178,6 @@ class _Held:
     claim: Claim
     matter: frozenset[str]
     gone: dict[str, Claim] = field(default_factory=dict)
-    thread: list[_Held] = field(default_factory=list)
-    """All claims that replaced one another, this one among them."""
 
     def current(self) -> dict[str, str]:
         """The values that hold, with their kinds."""
@@ -214,16 +212,11 @@ def _marked(record: Said, held: _Held | None) -> Said:
 def _heard(later: Claim, recent: deque[_Held]) -> _Held:
     """Take in one claim: what it replaces is gone, what it sets in that matter holds again."""
     known = _Held(later, later.topic)
-    known.thread.append(known)
     for one, old in _taken_back(recent, later):
         one.gone.update(dict.fromkeys(old, later))
         known.matter |= one.matter
-        if one.thread is not known.thread:
-            known.thread += one.thread
-            for other in known.thread:
-                other.thread = known.thread
-    for one in known.thread:
-        for value in later.values:
+    for one in recent:
+        for value in later.values if one.matter & known.matter else ():
             one.gone.pop(value, None)
     recent.append(known)
     return known
@@ -234,17 +227,13 @@ def _taken_back(recent: Iterable[_Held], later: Claim) -> list[tuple[_Held, tupl
     earlier = [one for one in recent if one.claim.message < later.message]
     if not (later.corrects or later.changes):
         # Without a word of correction only the very same sentence sets the same thing anew.
-        return _of_the_best([one for one in earlier if _sets_the_same(one, later)], later, earlier)
+        same = [one for one in earlier if one.claim.sets and one.claim.frame == later.frame]
+        return _of_the_best(same if later.sets and later.frame else [], later, earlier)
     if later.drops:
         # "Use 9090 instead of 8080" says itself what no longer holds, wherever it was said.
         named = [(one, old) for one in earlier if (old := _named(one, later))]
         most = max((_nearness(one, later) for one, _ in named), default=0)
-        best = [one for one, _ in named if _nearness(one, later) == most]
-        return [
-            (one, old)
-            for one, old in named
-            if one in best or not any(_are_two(one.claim, other.claim) for other in best)
-        ]
+        return [(one, old) for one, old in named if _nearness(one, later) == most]
     return _of_the_best([one for one in earlier if _same_matter(one, later)], later, earlier)
 
 
@@ -255,12 +244,8 @@ def _of_the_best(
     for one in sorted(fitting, key=lambda one: (_nearness(one, later), one.claim.message))[::-1]:
         old = _outdated(one, later)
         if old:
-            again = [
-                (other, tuple(value for value in old if value in other.current()))
-                for other in earlier
-                if other is not one and _says_the_same(other, one, old)
-            ]
-            return [(one, old), *(pair for pair in again if pair[1])]
+            again = [o for o in earlier if o is not one and _says_the_same(o, one, old)]
+            return [(o, tuple(v for v in old if v in o.current())) for o in (one, *again)]
     return []
 
 
@@ -302,17 +287,11 @@ def _same_matter(one: _Held, later: Claim) -> bool:
     return brief and (later.corrects or bool(one.claim.sets and not later.topic))
 
 
-def _sets_the_same(one: _Held, later: Claim) -> bool:
-    if not (later.sets and later.frame):
-        return False
-    return any(other.claim.sets and other.claim.frame == later.frame for other in one.thread)
-
-
 def _says_the_same(other: _Held, one: _Held, old: Iterable[str]) -> bool:
     """Whether another claim holds one of the values for the same thing."""
     if not other.current().keys() & set(old) or _are_two(other.claim, one.claim):
         return False
-    return other.thread is one.thread or bool(other.matter & one.matter)
+    return bool(other.matter & one.matter)
 
 
 def _are_two(one: Claim, other: Claim) -> bool:

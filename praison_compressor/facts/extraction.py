@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..messages import Message, ToolCall
-from .commands import attempt, call_outcome, command_fact, resolved, with_failing
+from .commands import attempt, call_outcome, command_fact, with_failing
 from .corrections import said, sentences
 from .files import Trail, effects_of, worked
 from .identifiers import Classifier, excerpts_of, weighed
@@ -40,15 +40,18 @@ def extract(messages: Sequence[Message], *, domain: Domain = GENERAL) -> Facts:
         reader.read(passage)
     user = said(spoken)
     names = (
-        _identifier(name, kind, reader.named[name], reader.places[name])
+        Identifier(
+            name, kind, reader.named[name], at[0], at[-1], len(at), min(crowd), frozenset(by)
+        )
         for name, kind in reader.kinds.items()
+        for at, by, crowd in [zip(*reader.places[name], strict=True)]
     )
     return Facts(
         messages=len(messages),
         user=user,
         files=reader.files.facts(),
         commands=with_failing(reader.commands.values()),
-        attempts=resolved(reader.attempts),
+        attempts=tuple(reader.attempts),
         errors=tuple(reader.errors.values()),
         decisions=tuple(reader.decisions.values()),
         open_work=tuple(reader.open.values()),
@@ -63,13 +66,6 @@ def extract(messages: Sequence[Message], *, domain: Domain = GENERAL) -> Facts:
 SHORT_ARGUMENT = 200
 Place = tuple[int, str, int]
 """Of a name: the position and the source of a passage, and how many names that has."""
-
-
-def _identifier(name: str, kind: str, named: int, places: Sequence[Place]) -> Identifier:
-    at, sources, crowds = zip(*places, strict=True)
-    return Identifier(
-        name, kind, named, at[0], at[-1], len(places), min(crowds), frozenset(sources)
-    )
 
 
 class _Reader:

@@ -78,8 +78,6 @@ class Attempt:
     index: int
     checks: tuple[str, ...] = ()
     """What it checks: `test`, `lint`, `build`."""
-    resolved: bool = False
-    """It did not come about, and a later run of the same did."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ room; details fill what is left.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from .corrections import Stale
@@ -249,20 +250,11 @@ def decisions_section(facts: Facts, stale: Stale, told: str = "") -> Section:
     return Section("Decisions", tuple(lines))
 
 
-def files_section(facts: Facts, stale: Stale, told: str = "") -> Section:
+def files_section(facts: Facts, stale: Stale, told: str = "", *, read: bool = False) -> Section:
     """What became of the files, newest first: the last thing done to each and the call that did it.
 
-    Files that were only read have a section of their own: in a long session they are the many.
+    `read`: those that were only read, which in a long session are the many.
     """
-    return _files(facts, "Files", read=False)
-
-
-def read_section(facts: Facts, stale: Stale, told: str = "") -> Section:
-    """The files that were read and left as they were, newest first."""
-    return _files(facts, "Files read", read=True)
-
-
-def _files(facts: Facts, title: str, *, read: bool) -> Section:
     moves = {(item.index, item.target) for item in facts.files if item.action == "moved"}
     chosen = [
         item
@@ -275,7 +267,7 @@ def _files(facts: Facts, title: str, *, read: bool) -> Section:
         Line(groups.index(_done(item)), _file(facts, item), _done(item), f"{_done(item)}: ")
         for item in ordered
     )
-    return Section(title, tuple(lines), ", ")
+    return Section("Files read" if read else "Files", tuple(lines), ", ")
 
 
 def _done(item: FileFact) -> str:
@@ -325,5 +317,12 @@ def errors_section(facts: Facts, stale: Stale, told: str = "") -> Section:
     return Section("Errors reported by tools", tuple(lines))
 
 
-TRAIL = (decisions_section, files_section, read_section, errors_section, commands_section)
+_read_section = partial(files_section, read=True)
+TRAIL: tuple[Callable[[Facts, Stale, str], Section], ...] = (
+    decisions_section,
+    files_section,
+    _read_section,
+    errors_section,
+    commands_section,
+)
 """Behind how things stand and the user's words, each given what is told above it."""

@@ -253,11 +253,10 @@ class _Book:
         if REPORTED.search(sentence):
             return
         lifted = self._lifted(sentence, kind) if LIFTS.search(sentence) else []
-        about = set(_matter(sentence))
         if lifted:
             self._end(lifted, sentence, at)
             told = {word for entry in lifted for word in entry.matter}
-            sets = kind in ("must", "preference", "must not", "fact") and about - told
+            sets = kind not in (None, "approval", "ask first") and {*_matter(sentence)} - told
             if not (sets and CORRECTS.search(sentence)):
                 return
         elif LIFTS.search(sentence) and kind not in ("must not", "approval", "preference"):
@@ -295,8 +294,7 @@ class _Book:
         if not about:
             return mine[-1:] if _THAT.search(sentence) else []
         permits = bool(APPROVES.search(sentence)) and not _FOR_GOOD.search(sentence)
-        parts = _CLAUSE.split(sentence)
-        parts = [*parts, sentence] if permits else [parts[0], sentence]
+        parts = (*_CLAUSE.split(sentence), sentence)
         found = (_meant(held, set(_matter(part)), permits) for part in parts)
         return next(filter(None, found), [])
 
@@ -306,29 +304,23 @@ class _Book:
         """The rules of the same matter that a new one of the user's takes the place of."""
         if new.kind == "approval":
             return []
-        about = _matter(new.text)
-        corrects = bool(
-            CORRECTS.search(new.text) or ALTERS.search(new.text) or _NOW.search(new.text)
-        )
+        about, words = _matter(new.text), set(_matter(new.text))
+        corrects = any(pattern.search(new.text) for pattern in (CORRECTS, ALTERS, _NOW))
         corrects = corrects and not ADDS.search(new.text)
         said = _INSTEAD.search(new.text)
         dropped = set(_matter(said[1])) if said else set[str]()
         found: list[_Entry] = []
         for entry in self._held():
-            old = entry.rule
-            shared = set(about) & set(entry.matter)
-            every = set(about) | set(entry.matter)
-            if not shared or old.kind == "approval" or old.since == new.since:
+            old, theirs = entry.rule, set(entry.matter)
+            if not words & theirs or old.kind == "approval" or old.since == new.since:
                 continue
-            turned = _forbids(old) != _forbids(new) and "ask first" not in (old.kind, new.kind)
-            if (turned and len(shared) >= MOSTLY * len(every)) or (
-                not turned
-                and (
-                    _is_other_value(entry.matter, about, old.text, new.text)
-                    or (corrects and _is_same_matter(entry.matter, about, new.kind, new.text))
-                    or (dropped and dropped <= set(entry.matter) and entry.share(about) >= MOSTLY)
+            if _forbids(old) != _forbids(new) and "ask first" not in (old.kind, new.kind):
+                is_meant = len(words & theirs) >= MOSTLY * len(words | theirs)
+            else:
+                is_meant = (corrects and _is_same_matter(entry.matter, about, new)) or (
+                    bool(dropped) and dropped <= theirs and entry.share(about) >= MOSTLY
                 )
-            ):
+            if is_meant:
                 found.append(entry)
         return found
 
@@ -365,12 +357,6 @@ _INSTEAD = re.compile(
     r"em vez de) ([\w .-]{2,40})",
     re.I,
 )
-_SINGLE = re.compile(
-    r"\b(?:call me|address me|answer|reply|respond|write|speak|talk|antworte|nenn|réponds|"
-    r"répondez|responde|responda)\b|回答|で(?:答|返)|叫我|と呼んで",
-    re.I,
-)
-"""Orders of which one holds at a time."""
 _WORD = re.compile(rf"[^\W_{UNSPACED}]+|(?=([{UNSPACED}]{{2}}))")
 _NEGATIVE = re.compile(
     r"\b(?:not?|never|nothing|avoid|stop|without)\b|n['’]t\b|\b(?:nicht|kein\w*|nie|niemals|ne|"
@@ -416,21 +402,10 @@ def _tells(stem: str) -> bool:
     return len(stem) >= 3 or stem[:1].isdigit()
 
 
-def _is_other_value(one: Sequence[str], other: Sequence[str], old: str, new: str) -> bool:
-    """Whether two orders differ in their last word only, where one of the kind holds at a time."""
-    if len(one) != len(other) or len(one) < 2 or one[:-1] != other[:-1]:
-        return False
-    return bool(_SINGLE.search(old) and _SINGLE.search(new))
-
-
-def _is_same_matter(one: Sequence[str], other: Sequence[str], kind: str, text: str) -> bool:
+def _is_same_matter(old: Sequence[str], about: Sequence[str], new: Rule) -> bool:
     """Whether a correction speaks of an earlier rule: the same verb, and half of its words."""
-    shared = set(one) & set(other)
-    is_plain = CORRECTS.search(text) is not None
-    is_same = one[:1] == other[:1] or (is_plain and one[-1:] == other[-1:])
+    is_plain = CORRECTS.search(new.text) is not None
+    is_same = old[:1] == about[:1] or (is_plain and old[-1:] == about[-1:])
     # Prohibitions add up: "from now on never edit tests either".
-    return (
-        is_same
-        and len(shared) * 2 >= max(len(one), len(other))
-        and (is_plain or kind != "must not")
-    )
+    adds_up = new.kind == "must not" and not is_plain
+    return is_same and not adds_up and 2 * len({*old} & {*about}) >= max(len(old), len(about))

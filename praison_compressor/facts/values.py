@@ -60,18 +60,13 @@ TO = any_of(
     other="->|→|=>|改成|改为|改到|换成|变成|到|を|から|→",
 )
 """Words between what is changed and what it is changed to."""
-SETS = any_of(
-    r"use|using|set|sets|is|are|be|make(?! an?| sure)|default|defaults|call (?:it|them)|name|pick|"
-    r"choose",
-    r"nimm|nutze|verwende|setze?|ist|sei|nenne|heißt|utilise[rz]?|mets|usa|pon|sea",
-    other="=|用|设为|设置为|叫做|に設定|を使|にして",
+_SETTERS = (
+    r"use|using|set|sets|is|are|be|make(?! an?| sure)|defaults?|call (?:it|them)|name|pick|choose|"
+    r"nimm|nutze|verwende|setze?|ist|sei|nenne|heißt|utilise[rz]?|mets|usa|pon|sea"
 )
-SETTER_ENDS = any_of(
-    r"use|using|set|sets|is|are|be|make(?! an?| sure)|default|call (?:it|them)|name|pick|choose|to",
-    r"nimm|nutze|verwende|setze?|auf|ist|sei|nenne|heißt|utilise[rz]?|mets|usa|pon|sea|"
-    r"à|par|a|por",
-    other="=|用|设为|设置为|叫做",
-)
+SETS = any_of(_SETTERS, other="=|用|设为|设置为|叫做|に設定|を使|にして")
+SETTER_ENDS = any_of(_SETTERS, r"to|auf|à|par|a|por", other="=|用|设为|设置为|叫做")
+"""Behind the last of them stands the value that is set."""
 PLACES = any_of(
     r"in|with|about|on|at|for|of|from|like",
     r"für|bei|von|mit|dans|sur|pour|avec|en|em|para|con|sobre",

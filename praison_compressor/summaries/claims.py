@@ -284,8 +284,8 @@ class _Reader:
 
     def _idle(self, text: str, said: Words, verb: str) -> Found | None:
         """Nothing that was done or said since fits it."""
+        named = code_names(text)
         if verb in wording.CHANGED:
-            named = code_names(text)
             known = not (named and self.touched) or bool(named & self.touched)
             known = known or any(map(self._told_before, named))
             return None if known else ("unwitnessed", "no call changed it", None)
@@ -293,6 +293,8 @@ class _Reader:
             return None
         least = 0.2 if verb in ("done", "completed", "finished") else 0.4
         for share, line in self.lines.nearest(said.content - {stem(verb)}):
+            if line.source in ("call", "result") and named & line.words:
+                return None
             is_told = line.source in _SPOKEN and wording.COMPLETED.search(line.text)
             if share >= least and is_told and not wording.NOT_YET.search(line.text):
                 return None

@@ -1,17 +1,16 @@
 """How many false claims of a summary are found, and how many true ones are marked for nothing.
 
-    python -m tests.benchmarks.claims [--corpus ../shared/corpus] [--part tuning|score] [--show]
+    python -m tests.benchmarks.claims [--corpus ../shared/corpus] [--show]
 
 True summaries are those that a model wrote on record of real sessions
 (`recorded_compactions.jsonl`). A program with a fixed seed makes one claim of one of them false,
 and the summary is checked as a compression checks it: the claim must be contradicted or marked.
 The sessions are split by a hash of their id: rules were tuned on one part, the other is scored.
-Where the corpus is absent, a session of `tests.helpers` with a summary of its files is used.
 
 A swapped file and a dropped negation need not make a claim false (the other file may have been
-edited too; the session may never have said either). In the sum are those that are false by the
+edited too; the session may never have said either). Only those are made that are false by the
 session: the file never stands with a name in the claim, or the session denies the two words and
-never has them undenied. The others are shown below it.
+never has them undenied.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ from __future__ import annotations
 import hashlib
 import random
 import re
-import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -28,18 +26,16 @@ from typing import NamedTuple
 from praison_compressor.facts import Facts, extract
 from praison_compressor.facts.coverage import STOP, stem, words
 from praison_compressor.facts.passages import passages
+from praison_compressor.facts.wording import DENIES
 from praison_compressor.messages import Message
 from praison_compressor.summaries.claims import claims_of, unverified
 from praison_compressor.summaries.prompts import rendering
 from praison_compressor.summaries.protocol import Brief, Doubt
 from tests.benchmarks.common import options, recorded, show
-from tests.helpers.transcripts import session
 
 SEED = 20261123
 PER_KIND = 24
 """Mutations of one kind in one summary at most."""
-KINDS = ("outcome", "number", "file", "name", "negation", "approval", "done")
-UNSURE = ("file, any", "negation, any")
 
 
 class Case(NamedTuple):
@@ -64,14 +60,8 @@ _AROUND = re.compile(
 
 
 def cases(corpus: Path) -> list[Case]:
-    path = corpus / "recorded_compactions.jsonl"
-    if path.is_file():
-        return [
-            Case(row["id"], row["pre"], _AROUND.sub("", row["summary"])) for row in recorded(path)
-        ]
-    messages = session(60)
-    files = "\n".join(f"- Read {item.path}." for item in extract(messages).files)
-    return [Case("made-0", messages, f"## Done\n{files}\n- All modules so far are in order.")]
+    rows = recorded(corpus / "recorded_compactions.jsonl")
+    return [Case(row["id"], row["pre"], _AROUND.sub("", row["summary"])) for row in rows]
 
 
 def brief_of(messages: list[Message]) -> Brief:
@@ -82,11 +72,6 @@ def brief_of(messages: list[Message]) -> Brief:
 # ---------------------------------------------------------------- mutations
 
 Change = Callable[[str, "Session", random.Random], "str | None"]
-
-
-_NOT = frozenset(
-    "not no never without cannot nor don doesn didn isn aren wasn weren won hasn haven".split()
-)
 
 
 class Session:
@@ -107,7 +92,7 @@ class Session:
         signs = []
         for line in self.lines if len(pair) == 2 else ():
             at = [n for n, one in enumerate(line) if one == pair[0] and pair[1] in line[n : n + 6]]
-            signs += [any(one in _NOT for one in line[max(0, n - 3) : n]) for n in at]
+            signs += [any(one in DENIES for one in line[max(0, n - 3) : n]) for n in at]
         return bool(signs) and all(signs)
 
     def together(self, *names: str) -> bool:
@@ -165,22 +150,11 @@ def number(claim: str, session: Session, chance: random.Random) -> str | None:
 
 
 _FILE = re.compile(r"[\w-][\w.-]*\.(?:go|py|ts|tsx|js|sh|md|json|jsonl|yaml|yml|toml|txt|lock)")
-
-
 _PATH = re.compile(rf"(?:[\w.-]+/)*({_FILE.pattern})")
 
 
 def file(claim: str, session: Session, chance: random.Random) -> str | None:
     """A file swapped for another of the session, with which a name in the claim never stands."""
-    return _swapped(claim, session, chance, is_sure=True)
-
-
-def any_file(claim: str, session: Session, chance: random.Random) -> str | None:
-    """A file swapped for whatever other one."""
-    return _swapped(claim, session, chance, is_sure=False)
-
-
-def _swapped(claim: str, session: Session, chance: random.Random, *, is_sure: bool) -> str | None:
     found = [one for one in _PATH.finditer(claim) if one[1] in session.paths]
     if not found:
         return None
@@ -191,7 +165,7 @@ def _swapped(claim: str, session: Session, chance: random.Random, *, is_sure: bo
         other
         for other in session.paths
         if other.endswith("." + kind) and other not in claim
-        if not is_sure or any(not session.together(name, other) for name in names)
+        if any(not session.together(name, other) for name in names)
     )
     if not others:
         return None
@@ -226,18 +200,9 @@ _NEGATED = (
 
 def negation(claim: str, session: Session, chance: random.Random) -> str | None:
     """A negation dropped that the session states of the same two words, and never without it."""
-    return _undenied(claim, session.denies)
-
-
-def any_negation(claim: str, session: Session, chance: random.Random) -> str | None:
-    """A negation dropped, whatever the session says."""
-    return _undenied(claim, lambda pair: True)
-
-
-def _undenied(claim: str, is_sure: Callable[[list[str]], bool]) -> str | None:
     for old, new in _NEGATED:
         found = re.search(old, claim)
-        if found and is_sure(_content(claim[found.end() :])[:2]):
+        if found and session.denies(_content(claim[found.end() :])[:2]):
             return claim[: found.start()] + found.expand(new) + claim[found.end() :]
     return None
 
@@ -291,29 +256,20 @@ def done(claim: str, session: Session, chance: random.Random) -> str | None:
 CHANGES: dict[str, Change] = {
     "outcome": outcome, "number": number, "file": file, "name": name,
     "negation": negation, "approval": approval, "done": done,
-    "file, any": any_file, "negation, any": any_negation,
 }  # fmt: skip
 
 
-class Mutation(NamedTuple):
-    kind: str
-    line: int
-    old: str
-    new: str
-
-
-def mutations(case: Case, session: Session, marked: set[int]) -> Iterator[Mutation]:
-    """Those of one summary, of each kind the same whatever is made of the others."""
+def mutations(case: Case, session: Session, marked: set[int]) -> Iterator[tuple[str, int, str]]:
+    """(kind, line, what it becomes): of each kind the same whatever is made of the others."""
     lines = case.summary.split("\n")
+    told = [n for n in claiming(case.summary) if n not in marked]
+    pending = set(open_lines(lines))
     for kind, change in CHANGES.items():
         chance = random.Random(f"{SEED}/{case.name}/{kind}")
-        told = [n for n, _ in numbered(case.summary) if n not in marked]
-        if kind == "done":
-            told = [n for n in told if n in set(open_lines(lines))]
-        chance.shuffle(told)
-        made = ((n, change(lines[n], session, chance)) for n in told)
-        kept = [Mutation(kind, n, lines[n], new) for n, new in made if new and new != lines[n]]
-        yield from kept[:PER_KIND]
+        chosen = [n for n in told if kind != "done" or n in pending]
+        chance.shuffle(chosen)
+        made = ((n, change(lines[n], session, chance)) for n in chosen)
+        yield from [(kind, n, new) for n, new in made if new and new != lines[n]][:PER_KIND]
 
 
 def open_lines(lines: list[str]) -> Iterator[int]:
@@ -326,69 +282,44 @@ def open_lines(lines: list[str]) -> Iterator[int]:
             yield n
 
 
-def numbered(summary: str) -> Iterator[tuple[int, str]]:
-    """Each line that makes a claim, with its number."""
-    seen = set()
-    for claim in claims_of(summary):
-        line = summary.count("\n", 0, claim.end)
-        if line not in seen:
-            seen.add(line)
-            yield line, summary.split("\n")[line]
+def claiming(summary: str) -> list[int]:
+    """The numbers of the lines that make a claim."""
+    return list(dict.fromkeys(summary.count("\n", 0, one.end) for one in claims_of(summary)))
 
 
 # ---------------------------------------------------------------- the score
 
 
-def marked_lines(text: str, doubts: list[Doubt]) -> dict[int, Doubt]:
-    return {text.count("\n", 0, doubt.at): doubt for doubt in doubts}
+def doubted(text: str, brief: Brief, facts: Facts) -> dict[int, Doubt]:
+    """The lines in doubt, by their numbers."""
+    return {text.count("\n", 0, doubt.at): doubt for doubt in unverified(text, brief, facts)}
 
 
-class Score:
-    def __init__(self) -> None:
-        self.true, self.marked = 0, Counter[str]()
-        self.made, self.found = Counter[str](), Counter[str]()
-        self.by: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self.seconds: list[float] = []
-
-    def add(self, case: Case, verbose: bool) -> None:
+def score(found: list[Case], verbose: bool) -> Iterator[tuple[object, ...]]:
+    """A row for each kind of mutation, their sum, and the true claims."""
+    true, marked = 0, 0
+    made, came = Counter[str](), Counter[tuple[str, str]]()
+    for case in found:
         session, brief = Session(case.messages), brief_of(case.messages)
-        begun = time.process_time()
-        doubts = unverified(case.summary, brief, session.facts)
-        self.seconds.append(time.process_time() - begun)
-        marked = marked_lines(case.summary, doubts)
         lines = case.summary.split("\n")
-        self.true += len(list(claims_of(case.summary)))
-        for n, doubt in marked.items():
-            self.marked[doubt.kind] += 1
-            if verbose:
-                print(
-                    f"MARKED {case.name} {doubt.verdict} {doubt.kind}: "
-                    f"{lines[n].strip()}\n    {doubt.reason}"
-                )
-        for one in mutations(case, session, set(marked)):
-            text = "\n".join((*lines[: one.line], one.new, *lines[one.line + 1 :]))
-            found = marked_lines(text, unverified(text, brief, session.facts))
-            self.made[one.kind] += 1
-            if one.line in found:
-                self.found[one.kind] += 1
-                self.by[one.kind][found[one.line].verdict] += 1
-            elif verbose:
-                print(
-                    f"MISSED {one.kind} {case.name}:\n    was {one.old.strip()}\n"
-                    f"    now {one.new.strip()}"
-                )
-
-    def rows(self) -> Iterator[tuple[object, ...]]:
-        yield from map(self._row, KINDS)
-        made, found = (sum(of[kind] for kind in KINDS) for of in (self.made, self.found))
-        yield "all of these", made, found, _share(found, made), "", ""
-        yield from map(self._row, UNSURE)
-        marked = sum(self.marked.values())
-        yield "true claims", self.true, marked, _share(marked, self.true), "", ""
-
-    def _row(self, kind: str) -> tuple[object, ...]:
-        made, found, by = self.made[kind], self.found[kind], self.by[kind]
-        return kind, made, found, _share(found, made), by["contradicted"], by["unwitnessed"]
+        already = doubted(case.summary, brief, session.facts)
+        true += len(list(claims_of(case.summary)))
+        marked += len(already)
+        for n, doubt in already.items() if verbose else ():
+            print(f"MARKED {case.name} {doubt.kind}: {lines[n].strip()}\n    {doubt.mark}")
+        for kind, n, new in mutations(case, session, set(already)):
+            text = "\n".join((*lines[:n], new, *lines[n + 1 :]))
+            doubt = doubted(text, brief, session.facts).get(n)
+            made[kind] += 1
+            came[kind, doubt.verdict if doubt else "missed"] += 1
+            if verbose and not doubt:
+                print(f"MISSED {kind} {case.name}:\n    {lines[n].strip()}\n    {new.strip()}")
+    for kind in CHANGES:
+        verdicts = came[kind, "contradicted"], came[kind, "unwitnessed"]
+        yield kind, made[kind], sum(verdicts), _share(sum(verdicts), made[kind]), *verdicts
+    caught = sum(n for (_, verdict), n in came.items() if verdict != "missed")
+    yield "all of these", made.total(), caught, _share(caught, made.total()), "", ""
+    yield "true claims", true, marked, _share(marked, true), "", ""
 
 
 def _share(part: int, whole: int) -> str:
@@ -396,22 +327,12 @@ def _share(part: int, whole: int) -> str:
 
 
 def main() -> None:
-    given = options(
-        __doc__, corpus="../shared/corpus", part=("tuning", "score", "both"), show=False
-    )
+    given = options(__doc__, corpus="../shared/corpus", show=False)
     found = cases(Path(given.corpus))
-    for part in ("tuning", "score") if given.part in (None, "both") else (given.part,):
-        score = Score()
-        for case in found:
-            if case.part == part:
-                score.add(case, given.show)
+    for part in ("tuning", "score"):
         columns = ("mutation", "made", "found", "share", "contradicted", "marked")
-        show(f"Claims: {part} part", columns, score.rows())
-        worst = max(score.seconds, default=0)
-        print(
-            f"check of one summary: at most {1000 * worst:.0f} ms of processor time; "
-            f"true claims marked: {dict(score.marked)}"
-        )
+        rows = score([case for case in found if case.part == part], given.show)
+        show(f"Claims: {part} part", columns, rows)
 
 
 if __name__ == "__main__":

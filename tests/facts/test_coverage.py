@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.facts import (
     CommandFact,
     Excerpt,
@@ -105,26 +104,11 @@ def conversation() -> list[Message]:
     return [*found, {"role": "assistant", "content": f"Left to do: {paths(0, 150)}"}]
 
 
-def test_what_stands_verbatim_in_the_view_is_held() -> None:
-    """A name of the newest messages is not lost for standing in no summary; others are."""
-    config = CompressorConfig(context_window=128_000, protect_last_n_tokens=4_000)
-    result = ContextCompressor(config).compress_sync(
-        conversation(), target_tokens=4_500, summary_target_tokens=100, force=True
-    )
-    [new] = result.written
-    assert new.method == "static"
-    assert new.after is not None
-    assert 0 < new.after.covered < new.after.total
-    held = result.coverage_in_view(new)
-    assert held is not None
-    assert held.total == new.after.total
-    assert new.after.covered + 100 < held.covered < held.total
-
-
 def test_the_command_says_what_the_view_holds(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """In the table, kind by kind below it, and as JSON."""
+    """In the table, kind by kind below it, and as JSON: a name of the newest messages is not lost
+    for standing in no summary."""
     file = tmp_path / "transcript.json"
     file.write_text(json.dumps(conversation()))
     run = runner(monkeypatch, capfd)

@@ -29,12 +29,7 @@ RULES = [
     ({"obliterate": "deleted"}, "obliterate", {"path": "a/b.py"}, ("a/b.py", "deleted")),
     ({"sheet_*": "edited:sheet"}, "sheet_fill", {"sheet": "Q3 costs"}, ("Q3 costs", "edited")),
     ({"peek": "read:docs"}, "peek", {"docs": ["a.md", "b.md"]}, ("b.md", "read")),
-    (
-        {"shift": "moved:what"},
-        "shift",
-        {"what": "in/a.txt", "to": "out/a.txt"},
-        ("in/a.txt", "moved"),
-    ),
+    ({"go": "moved:what"}, "go", {"what": "in/a.txt", "to": "b/a.txt"}, ("in/a.txt", "moved")),
     ({"sandbox": "command:line"}, "sandbox", {"line": "rm a/b.py"}, ("a/b.py", "deleted")),
 ]
 
@@ -104,8 +99,6 @@ BAD = [
     {"fact_tools": ["x"]},
     {"fact_patterns": {"order": "("}},
     {"fact_patterns": {"order": "x*"}},
-    {"fact_patterns": "ORD"},
-    {"host_prefixes": "[memo]"},
     {"host_prefixes": [""]},
 ]
 

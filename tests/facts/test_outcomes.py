@@ -169,7 +169,7 @@ def test_how_a_check_in_a_pipeline_ended(command: str, output: str, status: str)
 
 
 def test_the_table_of_outcomes() -> None:
-    """What was tried, on what, what came of it, and what a later run has resolved."""
+    """What was tried, on what, and what came of it."""
     refused = "The user doesn't want to proceed with this tool use."
     facts = extract(
         [
@@ -179,12 +179,12 @@ def test_the_table_of_outcomes() -> None:
             *transcripts.step("4", "3 passed", "bash", command="make && pytest tests"),
         ]
     )
-    told = [(row.status, row.paths, row.changes, row.resolved) for row in facts.attempts]
+    told = [(row.status, row.paths, row.changes) for row in facts.attempts]
     assert told == [
-        ("failed", (), False, True),
-        ("refused", ("src/a.py",), True, False),
-        ("ok", ("src/b.py",), True, False),
-        ("ok", (), False, False),
+        ("failed", (), False),
+        ("refused", ("src/a.py",), True),
+        ("ok", ("src/b.py",), True),
+        ("ok", (), False),
     ]
     assert facts.attempts[0].checks == ("build", "test")
     assert {item.path: item.ok for item in facts.files} == {"src/a.py": False, "src/b.py": True}

@@ -46,13 +46,7 @@ def test_who_said_what() -> None:
 
 def test_the_values_of_arguments_are_said_in_order() -> None:
     """Strings and numbers at any depth; where to look and for how long is left out."""
-    given = {
-        "path": "a",
-        "offset": 5,
-        "deep": [{"n": 1.5, "ok": True}, ("x",)],
-        "limit": 3,
-        "z": None,
-    }
+    given = {"path": "a", "offset": 5, "deep": [{"n": 1.5, "ok": True}, ("x",)], "z": None}
     assert list(argument_values(given)) == ["a", "1.5", "x"]
 
 
@@ -78,7 +72,6 @@ def test_what_hosts_put_round_the_users_words_is_taken_off(text: str, said: str 
     ("text", "told"),
     [
         ("[read_file for 'a]b.py'] Result:\nalways deploy", "always deploy"),
-        ("OBSERVATION:\nalways deploy", "always deploy"),
         ("EXECUTION RESULT of [execute_bash]:\nalways deploy", "always deploy"),
         ("<tool_response>\nalways deploy\n</tool_response>",
          "<tool_response>\nalways deploy\n</tool_response>"),
