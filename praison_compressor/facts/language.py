@@ -66,8 +66,10 @@ _RULES = (
 _FINE = r"(?:ok|okay|fine|alright|allowed|permitted)"
 
 NO_RULE = re.compile(
-    r"\b(?:you|it|this|that|there|he|she|they|which|i|we) must (?:have (?:been|had|got|gone|"
-    r"\w+ed)\b|be (?:kidding|joking|mad|crazy|wrong|an? |some|because|missing|nice|hard|tired|"
+    r"\bmust (?:not )?have (?:been|had|got|gone|lost|read|\w+ed)\b|\bnoch nie\b|\bn['’](?:ai|as|a|"
+    r"avons|avez|ont|avais|avait) (?:jamais|pas)\b|\bnunca (?:hab\w+|he|ha|ia|vi)\b|"
+    r"\bc['’]est toujours\b|\bquise decir\b.*|"
+    r"\b(?:you|it|this|that|there|he|she|they|which|i|we) must (?:be (?:kidding|joking|mad|crazy|wrong|an? |some|because|missing|nice|hard|tired|"
     r"fun|confus|difficult|frustrat))\w*|\bI must (?:say|admit|confess)\b|\bmust see\b|"
     r"\bmust be \w+ because\b|\b(?:maybe|perhaps|probably)\b.*|\bneedless to say\b|"
     r"\byou (?:don['’]?t|do not)\b|\bi (?:suppose|guess|wonder)\b.*|\bi[’']ll\b.*|\bdo(?:n'?t|"

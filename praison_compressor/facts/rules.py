@@ -161,7 +161,7 @@ def kind_of(sentence: str, *, written: bool = False) -> str | None:
     >>> kind_of("Ask me before you delete anything."), kind_of("You must be kidding.")
     ('ask first', None)
     """
-    if _NO_SENTENCE.match(sentence) or not _matter(sentence):
+    if _NO_SENTENCE.match(sentence):
         return None
     least = LEAST_CHARS if sentence.isascii() or " " in sentence else LEAST_UNSPACED
     if not least <= len(sentence) <= MOST_CHARS or (sentence.isascii() and " " not in sentence):
@@ -169,9 +169,16 @@ def kind_of(sentence: str, *, written: bool = False) -> str | None:
     asks = sentence.endswith(("?", "？"))
     if asks and not _POLITE.search(sentence):
         return None
-    text = _LEADS.sub("", NO_RULE.sub("", sentence))
-    if not written and REPORTED.search(text):
+    if not _told(_LEADS.sub("", sentence), asks, written):
         return None
+    # Most sentences are no rule by any word in them: turns of speech are looked for in the others.
+    text = _LEADS.sub("", NO_RULE.sub("", sentence))
+    if (not written and REPORTED.search(text)) or not _matter(sentence):
+        return None
+    return _told(text, asks, written)
+
+
+def _told(text: str, asks: bool, written: bool) -> str | None:
     for kind, pattern in _PATTERNS:
         if pattern.search(text):
             return kind
@@ -250,16 +257,16 @@ class _Book:
             self._hear(sentence, kind, passage.at)
 
     def _hear(self, sentence: str, kind: str | None, at: int) -> None:
-        if REPORTED.search(sentence):
+        if not (kind or self.entries) or REPORTED.search(sentence):
             return
-        lifted = self._lifted(sentence, kind) if LIFTS.search(sentence) else []
-        if lifted:
+        lifts = LIFTS.search(sentence) is not None
+        if lifts and (lifted := self._lifted(sentence, kind)):
             self._end(lifted, sentence, at)
             told = {word for entry in lifted for word in entry.matter}
             sets = kind not in (None, "approval", "ask first") and {*_matter(sentence)} - told
             if not (sets and CORRECTS.search(sentence)):
                 return
-        elif LIFTS.search(sentence) and kind not in ("must not", "approval", "preference"):
+        elif lifts and kind not in ("must not", "approval", "preference"):
             return
         if kind is None or self._known(sentence):
             return
