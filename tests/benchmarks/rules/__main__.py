@@ -16,17 +16,20 @@ import logging
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from praisonaiagents.context.compressor import ContextCompressor as HostCompressor
 
 from praison_compressor import CompressorConfig, CompressResult, ContextCompressor
+from praison_compressor.facts import rules_in
 from praison_compressor.messages import result_text
 from praison_compressor.praisonai.realtime.memory import memory_options
 from praison_compressor.summaries.static import RULES
 from praison_compressor.tokens.counter import TokenCounter
 from tests.benchmarks.common import show
-from tests.benchmarks.rules.attacks import attacks, stands_as_the_users
+from tests.benchmarks.rules.attacks import attacks, stands_as_the_users, user
+from tests.benchmarks.rules.scenarios import RULES as SAID
 from tests.benchmarks.rules.scenarios import Scenario, scenarios
 
 Message = dict[str, Any]
@@ -183,10 +186,28 @@ def _shown(counts: list[int]) -> tuple[str, str]:
     return f"{have}/{of} ({have / of:.1%})", f"{held}/{lifted}"
 
 
+def unseen() -> Iterator[tuple[str, str]]:
+    """Sentences by somebody who had not seen our tables of words, 200 that bind, 200 in passing."""
+    binding, passing = (
+        (Path(__file__).with_name(f"{kind}.txt").read_text(encoding="utf-8").splitlines())
+        for kind in ("binding", "passing")
+    )
+    for name, texts in (("that bind", binding), ("in passing", passing)):
+        found = sum(bool(rules_in([user(text)])) for text in texts)
+        yield f"{name}, taken for rules", f"{found}/{len(texts)}"
+    have = of = 0
+    for scenario in scenarios(dict.fromkeys(SAID, binding)):
+        own = [rule for rule in scenario.binding if rule in binding]
+        text = flat(play(scenario, silent).messages)
+        have, of = have + sum(rule in text for rule in own), of + len(own)
+    yield "that bind, verbatim in the last view", f"{have}/{of} ({have / of:.1%})"
+
+
 def main() -> None:
     logging.disable(logging.WARNING)
     started = time.perf_counter()
     show("rules in the last view", ("who", "binding, verbatim", "lifted, as if held"), rows())
+    show("sentences that were not known before", ("", ""), unseen())
     every = attacks()
     won = [attack.name for attack in every if stands_as_the_users(attack)]
     print(f"attacks: {len(every)}, became binding or the user's words: {len(won)} {won or ''}")

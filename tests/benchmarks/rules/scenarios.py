@@ -4,6 +4,7 @@ long tool work between. Made by a program with a fixed seed."""
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -144,17 +145,21 @@ class Scenario:
         return opening + [message for turn in self.turns[:turns] for message in turn]
 
 
-def scenarios() -> list[Scenario]:
+def scenarios(rules: Mapping[str, Sequence[str]] = RULES) -> list[Scenario]:
     """All of them, the same in every run."""
     chance = random.Random(SEED)
-    return [_scenario(list(RULES)[n % 4], (5, 9)[n // 4 % 2], chance) for n in range(SCENARIOS)]
+    fields = list(RULES)
+    return [
+        _scenario(fields[n % 4], (5, 9)[n // 4 % 2], rules[fields[n % 4]], chance)
+        for n in range(SCENARIOS)
+    ]
 
 
-def _scenario(of: str, rounds: int, chance: random.Random) -> Scenario:
+def _scenario(of: str, rounds: int, rules: Sequence[str], chance: random.Random) -> Scenario:
     found = Scenario(of, rounds)
     last = min(8, rounds - 1)
     said: dict[int, list[str]] = {turn: [] for turn in range(1, rounds + 1)}
-    for text in chance.sample(RULES[of], 6):
+    for text in chance.sample(rules, 6):
         said[chance.randint(1, last)].append(text)
         found.binding.append(text)
     for rule, lifting, instead in chance.sample(LIFTED[of], 2):
