@@ -226,10 +226,14 @@ def user_section(facts: Facts, hidden: str = "") -> Section:
 def _rank(
     item: Said, replacing: Container[str | None], long: bool, first: Mapping[int, str]
 ) -> int:
-    """What replaced something comes with what it replaced: else only the old value is told."""
+    """What replaced something comes with what it replaced: else only the old value is told.
+
+    What the user states comes before questions: those were answered, and it may bind.
+    """
     if item.superseded_by or item.text in replacing:
         return 0
-    return 1 + max(item.pasted, item.quoted, long and item.text != first[item.index])
+    asks = item.text.endswith(("?", "？"))
+    return 1 + max(item.pasted, item.quoted, asks, long and item.text != first[item.index])
 
 
 def _said(item: Said) -> str:
