@@ -23,21 +23,6 @@ from .prompts import INSTRUCTIONS, without_summaries
 from .protocol import Brief, Doubt, SummaryReply
 from .static import ADDED, RULES
 
-__all__ = [
-    "MARK",
-    "NOT_THERE",
-    "Claim",
-    "accept",
-    "claims_of",
-    "is_about",
-    "marked",
-    "marks_of",
-    "ungrounded",
-    "unmarked",
-    "unreserved",
-]
-
-
 # -------------------------------------------------------------- texts that are no summary
 
 _LONGEST = 1_000_000  # characters: more than any model writes, and not worth the time to read

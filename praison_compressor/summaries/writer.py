@@ -271,5 +271,5 @@ class SummaryWriter:
         return {"role": "user", "content": content}
 
 
-LEAST_PROSE_TOKENS = 100
-"""The fifty words that are asked of a model at least, with their marks."""
+LEAST_PROSE_TOKENS = 60
+"""Of the fifty words that are asked of a model at least: fewer say next to nothing."""
