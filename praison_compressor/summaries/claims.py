@@ -171,17 +171,18 @@ class _Reader:
         if found := self._literal(text):
             return found
         rest = {one for one in said.content if not one.isdigit()}
-        for one in (one for one in _VALUE.findall(text) if int(one) > SMALL):
+        numbers = [one for one in _VALUE.findall(text) if int(one) > SMALL]
+        for one in numbers:
             having = self.lines.having(one)
             own = max((self.lines.cover(rest, at.words) for at in having), default=-1.0)
-            score, line = next(
-                (pair for pair in self.lines.nearest(rest)[:60] if one not in pair[1].words),
-                (0.0, None),
-            )
             near = said.near(one)
-            is_other = line is not None and not any(near & at.words for at in having)
-            if line and is_other and score > max(0.5, 2 * own) and beside(near, line.text):
-                return "contradicted", _quoted(line.text), line
+            if len(numbers) <= MOST_NUMBERS and not any(near & at.words for at in having):
+                for share, line in self.lines.nearest(rest):
+                    if share <= max(0.35, own):
+                        break
+                    is_other = one not in line.words and line.source != "call"
+                    if is_other and beside(near, line.text):
+                        return "contradicted", _quoted(line.text), line
             if own < 0 and not wording.COUNTED.search(text):
                 return "unwitnessed", f"the originals do not have {one}", None
         return None
@@ -388,6 +389,8 @@ _OF_ASKING = frozenset(map(stem, wording.OF_ASKING))
 _ACTS = frozenset(map(stem, wording.IRREVERSIBLE))
 SMALL = 2
 """Numbers that a writer uses as words; larger ones are looked for."""
+MOST_NUMBERS = 4
+"""A claim of more is a table: which of them stands beside what is not told by its words."""
 _SPOKEN = ("assistant", "user", "summary")
 _PROSE = (*_SPOKEN, "visible")
 _DENYING = frozenset(map(stem, wording.DENIES))
