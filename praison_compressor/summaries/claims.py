@@ -176,13 +176,14 @@ class _Reader:
             having = self.lines.having(one)
             own = max((self.lines.cover(rest, at.words) for at in having), default=-1.0)
             near = said.near(one)
-            if len(numbers) <= MOST_NUMBERS and not any(near & at.words for at in having):
-                for share, line in self.lines.nearest(rest):
-                    if share <= max(0.35, own):
-                        break
-                    is_other = one not in line.words and line.source != "call"
-                    if is_other and beside(near, line.text):
-                        return "contradicted", _quoted(line.text), line
+            told = max((self.lines.cover(near, at.words) for at in having), default=0.0)
+            for share, line in self.lines.nearest(rest) if len(numbers) <= MOST_NUMBERS else ():
+                if share <= max(0.35, own):
+                    break
+                is_other = one not in line.words and line.source != "call"
+                like = self.lines.cover(near, line.words)
+                if is_other and like >= max(0.5, 1.5 * told) and beside(near, line.text):
+                    return "contradicted", _quoted(line.text), line
             if own < 0 and not wording.COUNTED.search(text):
                 return "unwitnessed", f"the originals do not have {one}", None
         return None
