@@ -189,7 +189,9 @@ def views(messages: list[Message], judge: Judge) -> Iterator[tuple[str, str]]:
     async def summary(ignored: list[Message]) -> str:
         return judge.text(whole, SUMMARIZE)
 
-    options = CompressorConfig(model="gpt-4o", context_window=2_000, protect_last_n_tokens=300, token_floor=0)
+    options = CompressorConfig(
+        model="gpt-4o", context_window=2_000, protect_last_n_tokens=300, token_floor=0
+    )
     ours = ContextCompressor(options).compress_sync(messages).messages
     yield "ours, static", shown(ours)
     room = COUNTER.messages(ours)
