@@ -86,6 +86,8 @@ def _written(
     out: str | None, messages: Sequence[Message], *, source: str, **told: Any
 ) -> Answer | None:
     """Write the messages; None where standard output has them and nothing else."""
+    if not messages:
+        raise Unusable(f"nothing is left of {told['session']}: its messages were forgotten")
     write(out or "-", messages, source=source)
     if out in (None, "-"):
         return None

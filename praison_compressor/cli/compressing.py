@@ -14,12 +14,12 @@ from ..ledger.memory import MemoryStore
 from ..messages import Transcript, read, text_of, tool_calls_of
 from ..messages.display import excerpt, kind_in_words, one_line
 from ..tokens.counter import TokenCounter
-from ..view.frame import unframe
+from ..view.frame import is_framed, unframe
 from ..view.masks import mask as masked_message
 from ..view.masks import maskable
 from .options import Conversation, File, OfFile, Out, Reading, command, flag
 from .terminal import Answer, Panel, Piece, Table, money, number
-from .transcripts import read_one, write
+from .transcripts import read_one, writable, write
 
 # ---------------------------------------------------------------- compress
 
@@ -39,13 +39,16 @@ def compress(
     $ praison-compressor compress talk.jsonl --window 32k --out view.jsonl
     """
     messages = read_one(given.file, given.conversation)
+    if out is not None:
+        writable(out, source=given.file)
     failures: list[str] = []
 
     def hear(event: Event) -> None:
         if event.name == "fell_back":
             failures.append(one_line(str(event.data.get("reason", ""))))
 
-    compressor = ContextCompressor(given.configured(config), on_event=hear)
+    config = given.configured(config)
+    compressor = ContextCompressor(config, on_event=hear)
     result = compressor.compress_sync(messages, **given.call)
     # What it has just become: nothing is asked or written for that.
     seen = compressor.preview(messages, session_id=given.session)
@@ -74,6 +77,12 @@ def compress(
         yield _parts_table(seen, what, len(result.messages))
         yield from _method(result, given, config.auxiliary_model)
         yield from (f"  {failure}" for failure in failures)
+        yield from _kept(given.session, result.session_id, config.store_url)
+        if config.store_url is None and any(map(is_framed, messages)):
+            yield (
+                "It holds a summary already: without the store of that (--store) it is text like "
+                "any other, and the rules in it bind no more."
+            )
         for part, facts in zip(seen.parts, held, strict=True):
             if facts is not None and facts.total:
                 kinds = (f"{kind_in_words(k)} {a:,}/{b:,}" for k, (a, b) in facts.by_kind.items())
@@ -84,6 +93,14 @@ def compress(
             yield f"Written to {out}"
 
     return Answer(value, shown(), on_stderr=out == "-")
+
+
+def _kept(session: str | None, epoch: str, store: str | None) -> Iterator[str]:
+    """Under which name the session is found again."""
+    if store is not None and session is None:
+        yield f"Kept as session {epoch}; --session names it yourself."
+    elif store is None and session is not None:
+        yield f"Session {session} is kept nowhere; --store names a place for it."
 
 
 def _held(part: Part, result: CompressResult) -> Coverage | None:

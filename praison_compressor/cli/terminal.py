@@ -109,8 +109,12 @@ def show(pieces: Iterable[Piece], file: IO[str]) -> None:
     if not console.is_terminal:
         console.width = PIPED_WIDTH
     for piece in pieces:
-        if isinstance(piece, Table):
-            console.print(_drawn(piece, boxed=console.is_terminal))
+        if isinstance(piece, Table) and console.is_terminal:
+            console.print(_drawn(piece, boxed=True))
+        elif isinstance(piece, Table):
+            with console.capture() as drawn:
+                console.print(_drawn(piece, boxed=False))
+            file.writelines(f"{line.rstrip()}\n" for line in drawn.get().splitlines())
         elif isinstance(piece, Panel) and console.is_terminal:
             title, text = Text(clean(piece.title)), Text(clean(piece.text))
             console.print(RichPanel(text, title=title, title_align="left", style=piece.style))

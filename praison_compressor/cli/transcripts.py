@@ -123,14 +123,24 @@ def write(path: str, messages: Sequence[Any], *, source: str) -> None:
 
 def put(path: str, text: str, *, source: str = "-") -> None:
     """Write a file, but neither over the transcript that it was made from nor over a ledger."""
+    writable(path, source=source)
+    try:
+        Path(path).write_bytes(text.encode("utf-8"))
+    except (OSError, ValueError) as error:
+        raise Unusable(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def writable(path: str, *, source: str = "-") -> None:
+    """Refuse a place that cannot be written to before anything is done for it."""
     target = Path(path)
     try:
+        if path != "-" and not target.absolute().parent.is_dir():
+            raise Unusable(f"{path}: there is no folder {target.parent}")
         if source != "-" and target.exists() and target.samefile(source):
             raise Unusable(f"{path}: is the transcript itself; its originals would be lost")
         if target.is_file():
             with target.open("rb") as file:
                 if file.read(15) == b"SQLite format 3":
                     raise Unusable(f"{path}: is a database; the sessions in it would be lost")
-        target.write_bytes(text.encode("utf-8"))
     except (OSError, ValueError) as error:
         raise Unusable(f"{path}: {getattr(error, 'strerror', None) or error}") from error

@@ -312,7 +312,9 @@ class _Book:
         if new.kind == "approval":
             return []
         about, words = _matter(new.text), set(_matter(new.text))
-        corrects = any(pattern.search(new.text) for pattern in (CORRECTS, ALTERS, _NOW))
+        # "From now on" alone changes nothing but what there is one of at a time.
+        bare = new.text if _SINGLE.search(new.text) else _NOW.sub("", new.text)
+        corrects = any(pattern.search(bare) for pattern in (CORRECTS, ALTERS))
         corrects = corrects and not ADDS.search(new.text)
         said = _INSTEAD.search(new.text)
         dropped = set(_matter(said[1])) if said else set[str]()
@@ -354,9 +356,13 @@ _FOR_GOOD = re.compile(
     r"de nouveau|de nuevo|de novo|ya)\b",
     re.I,
 )
-_NOW = re.compile(
-    r"\b(?:from now on|now|ab (?:jetzt|sofort)|désormais|a partir de ahora)\b|从现在|今後", re.I
+_NOW = re.compile(r"\bfrom now on\b", re.I)
+_SINGLE = re.compile(
+    r"\b(?:(?:call|address) (?:me|us)|answer|reply|respond|write|speak|talk|antworte|nenn|réponds|"
+    r"répondez|responde|responda)\b|回答|で(?:答|返)|叫我|と呼んで",
+    re.I,
 )
+"""Orders of which one holds at a time."""
 _ASKING = re.compile(r"\b(?:ask|fragen|demander|preguntar|perguntar)\b|问|聞", re.I)
 _THAT = re.compile(r"\b(?:scratch|forget|drop|never ?mind|take) (?:that|it)\b|忘掉|取り消", re.I)
 _INSTEAD = re.compile(

@@ -60,7 +60,7 @@ def _at_once(compressor: AgentCompressor, command: Command) -> str:
     if command.name == "context":
         return filled(compressor.context_use())
     if command.name == "undo":
-        return undone(compressor.undo())
+        return undone(compressor.undo(), compressor.context_use())
     if command.name == "new":
         return f"New session {compressor.new_session()}"
     if not command.argument:

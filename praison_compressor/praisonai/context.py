@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 
-from ..config import CompressorConfig
+from ..config import CompressorConfig, no_such
+from ..errors import ConfigError
 from .install import install
 from .options import options_in
 
@@ -30,6 +32,8 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     """False: no summary by the agent's own model; it is static unless `auxiliary_model` is named.
     The host's own default is False, and there it says nothing."""
     context_window: int | None = None
+    trigger_ratio: float | None = None
+    """As the host's `compact_threshold`; it counts where both are given."""
     target_ratio: float = CompressorConfig.target_ratio
     token_floor: int = CompressorConfig.token_floor
     protect_last_n_tokens: int = CompressorConfig.protect_last_n_tokens
@@ -65,6 +69,14 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     redact_archive: bool = CompressorConfig.redact_archive
     archive_limit_mb: float | None = None
     namespace: str = CompressorConfig.namespace
+
+    def __new__(cls, *args: Any, **given: Any) -> CompressorContext:
+        """Raises: ConfigError: an option that there is none of, with the nearest right one."""
+        known = {item.name for item in fields(cls)}
+        for name in given.keys() - known:
+            raise ConfigError(no_such("option", name, known))
+        made: CompressorContext = super().__new__(cls)
+        return made
 
     def __post_init__(self) -> None:
         CompressorConfig.from_mapping(options_in(self))

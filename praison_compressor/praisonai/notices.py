@@ -135,7 +135,7 @@ def compacted(result: CompressResult) -> str:
     return f"{', '.join(done)}; {kept} messages kept verbatim. /undo takes it back."
 
 
-def undone(segments: Sequence[Segment]) -> str:
+def undone(segments: Sequence[Segment], use: ContextUse) -> str:
     """What `/undo` says of what it has taken back."""
     if not segments:
         return "Nothing to take back."
@@ -143,9 +143,14 @@ def undone(segments: Sequence[Segment]) -> str:
     tokens = sum(segment.source_tokens for segment in segments)
     return (
         f"Taken back: {messages} messages ({short(tokens)}) are sent again in the place of "
-        f"{short(sum(segment.tokens for segment in segments))}. Nothing is compressed by itself "
-        "until the window is full; /compact does it at once."
+        f"{short(sum(segment.tokens for segment in segments))}. {_next(use)}"
     )
+
+
+def _next(use: ContextUse) -> str:
+    if use.parts["free"] < 0:
+        return "They do not fit the window: the next message is answered from a compressed view."
+    return "Nothing is compressed by itself until the window is full; /compact does it at once."
 
 
 def short(tokens: int) -> str:

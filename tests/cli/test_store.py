@@ -119,6 +119,8 @@ def test_no_command_writes_over_a_ledger(run: Run, view: Path) -> None:
     assert run("verify", SESSION).code == 0
     assert run("report", "transcript.json", "--out", "transcript.json").code == 2
     assert run("report", "transcript.json", "--out", "page.html").code == 0
+    for out in ("transcript.json", "no/such/folder.json"):
+        assert run("compress", "transcript.json", "--window", "8k", "--out", out).code == 2
     assert [info["id"] for info in run("sessions", "--json").json] == [SESSION]
     assert json.loads(Path("transcript.json").read_text()) == transcript()
 
@@ -161,6 +163,8 @@ def test_what_is_forgotten_is_gone_and_the_chain_still_verifies(
     assert "forgotten" in run("show", SESSION).out
     assert run("sessions", "--json").json == []
     assert SESSION not in run("sessions").out
+    for command in ("restore", "resume"):
+        assert "forgotten" in run(command, SESSION).err
 
 
 def test_pages_that_a_reader_kept_are_cleared_later(

@@ -15,6 +15,7 @@ from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 
 from praison_compressor import CompressorConfig, ConfigError, install, uninstall
 from praison_compressor.praisonai import CompressorContext
+from praison_compressor.praisonai.options import options_in
 from praison_compressor.testing import LocalProvider
 from tests.helpers.hosting import OPENAI, agent, chat, context, turn
 
@@ -163,6 +164,9 @@ def test_what_cannot_work_is_an_error_at_once_and_no_key_is_shown() -> None:
     """Our context is checked where it is made, and is printed in logs."""
     with pytest.raises(ConfigError, match="target_ratio"):
         CompressorContext(target_ratio=7)
+    with pytest.raises(ConfigError, match="context_window"):
+        CompressorContext(contxt_window=8_000)
+    assert options_in(CompressorContext(trigger_ratio=0.7)) == {"trigger_ratio": 0.7}
     assert "sk-secret" not in repr(CompressorContext(auxiliary_api_key="sk-secret"))
     uninstall()
 
