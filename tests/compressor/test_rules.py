@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -136,3 +139,39 @@ def test_a_quiet_turn_has_the_rules_of_its_own_messages_too() -> None:
         "Always lint before a commit.",
         2,
     )
+
+
+def test_rules_go_with_a_session_into_forks_and_other_processes(tmp_path: Path) -> None:
+    """A fork and a resumed session have them, listed and in the text; what a fork lifts holds in
+    the other."""
+    store = f"sqlite:///{tmp_path / 'ledger.db'}"
+    said = ["Never push to main.", "Look at the second part.", "Look at the third part of it."]
+    with closing(compressor(store_url=store)) as first:
+        first.compress_sync(transcript(*said), session_id="root")
+    lifts = [*said, "You may push to main after all.", "Look at the last part."]
+    for session, words, held in (("fork", lifts, False), ("root", [*said, "Go on so."], True)):
+        with closing(compressor(store_url=store)) as later:
+            result = later.compress_sync(
+                transcript(*words), session_id=session, parent_session_id="root", force=True
+            )
+        (rule,) = (rule for rule in result.rules if rule.text == said[0])
+        assert rule.holds is held
+        told = listed(result.messages)
+        assert f'"{said[0]}"' in told if not held else f"user: {said[0]}" in told
+    with closing(compressor(store_url=store)) as again:
+        assert f"user: {said[0]}" in listed(again.resume("root", token_budget=7_000).messages)
+
+
+async def test_rules_stand_in_what_the_background_writes() -> None:
+    """In the text that is sent while the model writes, and in the model's own."""
+    ours = compressor(MODELS["silent"], background=True)
+    messages = transcript("Never push to main.", *(f"Look at part {n}." for n in range(4)))
+    sent = written = await ours.compress(messages, session_id="s")
+    for _ in range(200):
+        await asyncio.sleep(0.05)
+        written = await ours.compress(messages, session_id="s")
+        if [each.method for each in written.segments] == ["model"]:
+            break
+    assert "user: Never push to main." in listed(sent.messages)
+    assert "user: Never push to main." in listed(written.messages)
+    assert written.segments[-1].method == "model"
