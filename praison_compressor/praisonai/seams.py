@@ -168,7 +168,11 @@ def probe(rows: Sequence[Replaced] = REPLACED) -> tuple[list[Place], dict[str, s
     """
     places = [_place(row) for row in rows]
     lacking: dict[str, str] = {}
+    # What a host with selectors does itself needs no place of ours.
+    by_host = {CLONES, TEAMS, FLOWS} - {row.without for row in rows}
     for part, seam, wanted in (*_misfits(places), *_unread()):
+        if part in by_host:
+            continue
         if not part:
             raise HostMoved(f"praisonaiagents.{seam.replace(':', '.')}", wanted)
         lacking.setdefault(part, f"no {wanted} at {seam.replace(':', '.')}")

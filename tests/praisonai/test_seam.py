@@ -88,6 +88,7 @@ def test_no_name_is_replaced(report: Any, patched: Path) -> None:
     """One name is added, for users; `uninstall` takes it and the registration away."""
     assert report["host"].startswith(str(patched))
     assert report["replaced"] == []
+    assert report["lacking"] == {}
     assert report["added"] == ["praisonaiagents.agent.agent.Agent.context_compressor"]
     assert report["left"] == [[], []]
 
@@ -206,7 +207,7 @@ def changed_by_install() -> dict[str, Any]:
     ):
         before = names()
         with hosting.at_home(patch, Path(folder), provider):
-            during = names()
+            during, lacking = names(), dict(installed().lacking)
             told = list(_warned(hosting.agent(provider, hosting.OPENAI, "summarize")))
         after = names()
     uninstall()
@@ -216,6 +217,7 @@ def changed_by_install() -> dict[str, Any]:
         "host": praisonaiagents.__file__,
         "replaced": [key for key in before if during[key] is not before[key]],
         "added": added,
+        "lacking": lacking,
         "left": [[key for key in added if key in after], host._resolvers],
         "command": told,
         "installed": installed() is not None,
