@@ -133,7 +133,7 @@ class AgentCompressor:
         self._recall.take_back(agent)
         if agent.execution is self._uncompacted:
             agent.execution = self._execution
-        if agent.tool_output_limit == NO_LIMIT:
+        if getattr(agent, "tool_output_limit", None) == NO_LIMIT:
             agent.tool_output_limit = DEFAULT_TOOL_OUTPUT_LIMIT
         vars(agent).pop("_truncate_tool_output", None)
 

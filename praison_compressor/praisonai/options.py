@@ -21,8 +21,6 @@ from .agents import Agents, Argument
 log = logging.getLogger(__name__)
 
 SUMMARIZE = OptimizerStrategy.SUMMARIZE
-UNNAMED = ContextConfig().strategy
-"""What the host takes where no strategy is named."""
 STRATEGY_VARIABLE = "PRAISONAI_CONTEXT_STRATEGY"
 """The host's own, for agents that name no strategy."""
 OURS = frozenset(CompressorConfig.names()) - {"model"}
@@ -67,7 +65,9 @@ def asked_by(agent: Any, by_default: bool = False) -> RequestedContext | None:
         return asked
     if manager is None:  # the host makes none of nothing, nor of a dictionary with a key of ours
         return asked if param is None or isinstance(param, Mapping) else None
-    if silent and type(manager) is ContextManager and manager.config.strategy is UNNAMED:
+    # What the host takes where no strategy is named.
+    unnamed = ContextConfig().strategy
+    if silent and type(manager) is ContextManager and manager.config.strategy is unnamed:
         return asked
     by_manager = read(manager)
     return (asked or by_manager) if by_manager is not None else None
@@ -127,7 +127,8 @@ def _asked(
         context = replace(context, strategy=SUMMARIZE)
     options = options_in(context, more)
     # Where the default is False, as in the host's own configuration, False says nothing.
-    own_model = own_model and (context.llm_summarize or not type(context).llm_summarize)
+    by_default = getattr(type(context), "llm_summarize", False)
+    own_model = own_model and (not by_default or context.llm_summarize)
     return RequestedContext(context, options, bool(context.auto_compact), own_model)
 
 
@@ -151,7 +152,7 @@ def takes_whole_results(agent: Any, asked: RequestedContext, config: CompressorC
         asked.automatic
         and config.large_result_share is not None
         and all(getattr(host, name) == getattr(plain, name) for name in limits)
-        and agent.tool_output_limit in (DEFAULT_TOOL_OUTPUT_LIMIT, NO_LIMIT)
+        and getattr(agent, "tool_output_limit", None) in (DEFAULT_TOOL_OUTPUT_LIMIT, NO_LIMIT)
         and getattr(agent, "_artifact_store", None) is None
     )
 
