@@ -405,7 +405,11 @@ _QUOTE = re.compile(r"[\"“]([^\"“”]{12,})[\"”]")
 _CLAUSE = re.compile(r"[,;]\s|\s[-–—]\s|\bbut\b")
 _PLACE = re.compile(r"\.\w+:\d")
 """A line of a file: another place in it is no contradiction."""
-_ASKS_THE_USER = re.compile(r"ask|question|plan_?mode|confirm|follow_?up", re.I)
-"""Tools whose results are the user's own answers."""
+_ASKS_THE_USER = re.compile(
+    r"(?:^|[._])ask_?(?:the_?)?(?:user|human|follow_?up|question)|^exit_?plan_?mode$|"
+    r"^request_user_input$",
+    re.I,
+)
+"""Tools whose results are the user's own answers: by the whole word, a `Task` is none."""
 _HAS_AGREED = re.compile(r"\W*(?:the )?user (?:has )?(?:approved|agreed|confirmed|accepted)", re.I)
 _WRITES = re.compile(r"edit|write|patch|replace|create|insert|update", re.I)

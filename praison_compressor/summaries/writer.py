@@ -62,8 +62,7 @@ class SummaryWriter:
             self.emit(Event("redacted", session_id, {"secrets": secrets}))
         facts = await asyncio.to_thread(self._facts, brief)
         order = Order(session_id, MOST_CALLS)
-        asks = brief.by_model and await asyncio.to_thread(self._has_room_for_prose, brief)
-        for name in self._models(model) if asks else []:
+        for name in await asyncio.to_thread(self._models, brief, model):
             if not order.calls:
                 break  # the model before has told why
             if not force and not self.breaker.allows(session_id, name, brief.tokens):
@@ -81,13 +80,12 @@ class SummaryWriter:
             return written
         return await asyncio.to_thread(self.static, brief, facts, order.usage)
 
-    def _has_room_for_prose(self, brief: Brief) -> bool:
-        """Whether a model's text could be taken: what is refused in any case is not paid for."""
+    def _models(self, brief: Brief, model: str | None) -> list[str | None]:
+        """The models to ask in order; none where no text of theirs could be taken."""
+        if self.summarizer is None or not brief.by_model:
+            return []
         frame = self._framed(brief, "", "model", self._rules(brief, "model"))
-        return brief.longest - self.tokens.message(frame) >= LEAST_PROSE_TOKENS
-
-    def _models(self, model: str | None) -> list[str | None]:
-        if self.summarizer is None:
+        if brief.longest - self.tokens.message(frame) < LEAST_PROSE_TOKENS:
             return []
         return [model or self.config.auxiliary_model, *self.config.fallback_models]
 

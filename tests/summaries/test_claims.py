@@ -315,3 +315,22 @@ def test_any_text_is_checked(messages: list[Message]) -> None:
     given = brief(messages)
     found = checked(text, given)
     assert checked(text, given) == found
+
+
+@pytest.mark.parametrize(
+    ("tool", "kinds"),
+    [
+        ("AskUserQuestion", []),
+        ("ask_followup_question", []),
+        ("Task", ["approval"]),
+        ("create_task", ["approval"]),
+        ("search_questions", ["approval"]),
+        ("confirm_release", ["approval"]),
+    ],
+)
+def test_only_what_a_tool_asks_the_user_is_the_users(tool: str, kinds: list[str]) -> None:
+    """A subagent's result, or that of a tool whose name has such a word in it, is no answer."""
+    said = "The user approved publishing release 4.2 to production."
+    words = "Yes, publish release 4.2 to production."
+    told = [{"role": "user", "content": "Look at the release notes."}, *step("c", words, tool)]
+    assert [d.kind for d in unverified(said, brief(told), extract(told))] == kinds
