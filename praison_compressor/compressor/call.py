@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
 from ..config import CompressorConfig, whole
-from ..facts import GENERAL, Domain, Rule, rules_in
+from ..facts import GENERAL, Domain, Rule, RuleReader
 from ..ledger.segments import Session
 from ..messages import Message, Transcript, as_list, read
 from ..messages.digests import MessageCache, Originals, Seen
@@ -85,6 +85,8 @@ class CompressCall:
     """Whether a model is there to be paid for a summary."""
     tools: tuple[Mapping[str, Any], ...] | None = None
     """The schemas sent along; None: not told, so that nothing can be asked on the prefix."""
+    rules: RuleReader = field(default_factory=RuleReader)
+    """Of the session: it reads only what is new in a transcript."""
 
     def after_excerpts(self) -> CompressCall:
         """The call once its large results are dealt with."""
@@ -114,11 +116,12 @@ class Look:
     dropped: frozenset[int] = frozenset()
     """Places in the list as it came of messages that the archive had no room for."""
     domain: Domain = GENERAL
+    reader: RuleReader = field(default_factory=RuleReader)
 
     @lazy
     def rules(self) -> tuple[Rule, ...]:
         """The rules of the transcript: masks and every text that is written ask for them."""
-        return rules_in(self.layout.transcript.messages, domain=self.domain)
+        return self.reader.rules(self.layout.transcript.messages, self.domain)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -139,8 +142,10 @@ def call_of(
     *,
     session_id: str,
     has_model: bool,
+    rules: RuleReader,
 ) -> CompressCall:
-    """The call that these messages and keywords make; `session_id` is taken where they name none.
+    """The call that these messages and keywords make; `session_id` is taken where they name none,
+    and `rules` reads those of a request that extends the session.
 
     Raises:
         ConfigError: an option has a value that cannot work.
@@ -149,6 +154,7 @@ def call_of(
     """
     config = config_of(options, config)
     model, tools = options.get("auxiliary_model"), options.get("tools")
+    extends = options.get("extends", True)
     return CompressCall(
         reading=Reading.of(list(as_list(messages)), tokens.cache),
         config=config,
@@ -157,9 +163,10 @@ def call_of(
         parent_id=options.get("parent_session_id"),
         model=model,
         force=options.get("force", False),
-        extends=options.get("extends", True),
+        extends=extends,
         pays=has_model or bool(model or config.auxiliary_model),
         tools=None if tools is None else tuple(tools),
+        rules=rules if extends else RuleReader(),
     )
 
 

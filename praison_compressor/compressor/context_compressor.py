@@ -382,6 +382,7 @@ class ContextCompressor:
             self.tokens,
             session_id=self.session_id,
             has_model=self._pipeline.writing.summarizer is not None,
+            rules=self.sessions.of(self._key(options)).rules,
         )
 
     def _billed(self, result: CompressResult, options: Options) -> CompressResult:

@@ -60,7 +60,7 @@ class Projector:
             call.budget.head,
             kept_steps(transcript.messages, transcript.steps, call.config),
         )
-        return Look(session, reading, layout, domain=Domain.of(call.config))
+        return Look(session, reading, layout, domain=Domain.of(call.config), reader=call.rules)
 
     def plan(self, call: CompressCall, look: Look) -> Plan | None:
         """What to do about it; None while it fits, or nothing would be gained.

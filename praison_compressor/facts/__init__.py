@@ -12,7 +12,7 @@ In the order in which data passes them:
   still fail
 - `values`, `corrections`: the user's words, and which of their values no longer hold
 - `identifiers`: names that nobody could guess, the clauses that bind them, what each is worth
-- `rules`: `rules_in`, what binds the agent, who said it, and what was lifted since
+- `rules`: `rules_in`, `RuleReader`, what binds the agent, who said it, and what was lifted since
 - `extraction`: `extract`, one pass over a segment; notes and todo lists
 - `coverage`: `coverage` and `missing`, what a text holds of the facts and what it lacks; lines that
   bear it out
@@ -36,7 +36,7 @@ from .model import (
     Todo,
 )
 from .rendering import render
-from .rules import Rule, rules_in
+from .rules import Rule, RuleReader, rules_in
 
 __all__ = [
     "GENERAL",
@@ -50,6 +50,7 @@ __all__ = [
     "Identifier",
     "Note",
     "Rule",
+    "RuleReader",
     "Said",
     "Todo",
     "coverage",

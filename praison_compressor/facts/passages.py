@@ -44,10 +44,20 @@ class Passage(NamedTuple):
 LEAD_CHARS = 80
 
 
-def passages(messages: Sequence[Message], host_prefixes: tuple[str, ...] = ()) -> Iterator[Passage]:
-    """Every text in order; calls as `name argument argument`, results with the call they answer."""
-    calls: dict[str, ToolCall] = {}
-    for index, message in enumerate(messages):
+def passages(
+    messages: Sequence[Message],
+    host_prefixes: tuple[str, ...] = (),
+    *,
+    start: int = 0,
+    calls: dict[str, ToolCall] | None = None,
+) -> Iterator[Passage]:
+    """Every text in order; calls as `name argument argument`, results with the call they answer.
+
+    To go on where one has stopped: `start`, and the dictionary of `calls` that it was given.
+    """
+    calls = {} if calls is None else calls
+    for index in range(start, len(messages)):
+        message = messages[index]
         text = result_text(message)
         if is_result(message):
             key = message.get("tool_call_id") or message.get("name") or ""

@@ -9,11 +9,14 @@ the project's own (`AGENTS.md`). Everything else that a tool returns is data, wh
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from operator import is_
 
-from ..messages import Message
+from ..messages import Message, ToolCall
+from ..messages.forks import renewed
 from .corrections import (
     BANS_BELOW,
     MATERIAL,
@@ -75,39 +78,71 @@ def rules_in(messages: Sequence[Message], *, domain: Domain = GENERAL) -> tuple[
     >>> [rule.kind for rule in rules_in([{"role": "user", "content": "Never push to main."}])]
     ['must not']
     """
-    book = _Book()
-    for passage, source in _binding(messages, domain):
-        book.read(passage, source)
-    return book.rules()
+    return RuleReader().rules(messages, domain)
 
 
-# -------------------------------------------------------------- who may bind
+class RuleReader:
+    """Reads the rules of a transcript that grows: what it has read it does not read again.
 
+    Thread-safe. Messages are known again as objects: whoever edits one in place needs a new reader.
+    """
 
-def _binding(messages: Sequence[Message], domain: Domain) -> Iterator[tuple[Passage, str]]:
-    """Each text that may bind, with its source; results are among them where they are documents."""
-    documents = Documents(domain)
-    leading = next((n for n, m in enumerate(messages) if m.get("role") not in _SYSTEM), 0)
-    answer = -1
-    for passage in passages(messages, domain.host_prefixes):
-        if passage.source == "result":
-            answer = passage.at
-            source = passage.call and documents.source(passage.call)
-            if source and outcome_of(passage.text).status != "failed":
-                yield passage, source
-        elif passage.source == "call" and passage.call:
-            documents.called(passage.call)
-        elif passage.source == "user":
-            documents.hear(MATERIAL.sub("", passage.text))
-            yield passage, "user"
-        elif passage.source == "host" and passage.at != answer:
-            # What a tool prints may look like a host's note: none of those stands in a result.
-            is_system = messages[passage.at].get("role") in _SYSTEM
-            source = "system" if is_system else _note_of(passage.text)
-            if is_system or source:
-                documents.hear(passage.text)
-            if source and not (is_system and passage.at < leading):
-                yield passage._replace(text=_WRAPPING.sub("", passage.text)), source
+    def __init__(self) -> None:
+        self._lock = renewed(threading.Lock())
+        self._read: list[Message] = []
+        self._leading = 0
+        self._begin((), GENERAL)
+
+    def rules(self, messages: Sequence[Message], domain: Domain = GENERAL) -> tuple[Rule, ...]:
+        """As `rules_in`."""
+        with self._lock:
+            read, before = self._read, len(self._read)
+            goes_on = before > self._leading and len(messages) >= before
+            if not (goes_on and domain == self._domain and all(map(is_, messages, read))):
+                self._begin(messages, domain)
+                before = 0
+            self._read = []  # whoever is interrupted here begins again
+            for passage, source in self._binding(messages, before):
+                self._book.read(passage, source)
+            self._read = list(messages)
+            return self._book.rules()
+
+    def _begin(self, messages: Sequence[Message], domain: Domain) -> None:
+        self._domain = domain
+        self._book = _Book()
+        self._documents = Documents(domain)
+        self._calls: dict[str, ToolCall] = {}
+        self._read = []
+        roles = (message.get("role") for message in messages)
+        other = (n for n, role in enumerate(roles) if role not in _SYSTEM)
+        self._leading = next(other, len(messages))
+
+    # ---------------------------------------------------------- who may bind
+
+    def _binding(self, messages: Sequence[Message], start: int) -> Iterator[tuple[Passage, str]]:
+        """Each text from there on that may bind, with its source; results are among them where
+        they are documents."""
+        documents, prefixes = self._documents, self._domain.host_prefixes
+        answer = -1
+        for passage in passages(messages, prefixes, start=start, calls=self._calls):
+            if passage.source == "result":
+                answer = passage.at
+                source = passage.call and documents.source(passage.call)
+                if source and outcome_of(passage.text).status != "failed":
+                    yield passage, source
+            elif passage.source == "call" and passage.call:
+                documents.called(passage.call)
+            elif passage.source == "user":
+                documents.hear(MATERIAL.sub("", passage.text))
+                yield passage, "user"
+            elif passage.source == "host" and passage.at != answer:
+                # What a tool prints may look like a host's note: none of those stands in a result.
+                is_system = messages[passage.at].get("role") in _SYSTEM
+                source = "system" if is_system else _note_of(passage.text)
+                if is_system or source:
+                    documents.hear(passage.text)
+                if source and not (is_system and passage.at < self._leading):
+                    yield passage._replace(text=_WRAPPING.sub("", passage.text)), source
 
 
 _SYSTEM = ("system", "developer")
@@ -238,9 +273,11 @@ class _Book:
     said: list[Said] = field(default_factory=list)
 
     def rules(self) -> tuple[Rule, ...]:
-        """All of them, those lifted whose values the user corrected."""
-        self._correct()
-        return tuple(entry.rule for entry in sorted(self.entries, key=lambda e: e.rule.since))
+        """All of them, those lifted whose values the user corrected; the book may be read on."""
+        told = _Book([replace(entry) for entry in self.entries], self.said)
+        if told.entries:
+            told._correct()
+        return tuple(entry.rule for entry in sorted(told.entries, key=lambda e: e.rule.since))
 
     def read(self, passage: Passage, source: str) -> None:
         """Take in one text."""
