@@ -278,16 +278,19 @@ def _open_request(messages: Sequence[Message], rules: Sequence[Rule]) -> tuple[s
 
     A message of nothing but rules asks for nothing.
     """
-    said = [passage for passage in passages(messages) if passage.source == "user"]
-    for passage in reversed(said):
+    is_newest = True
+    users = (n for n in reversed(range(len(messages))) if messages[n].get("role") == "user")
+    for at, passage in ((n, p) for n in users for p in reversed([*passages([messages[n]])])):
+        if passage.source != "user":
+            continue
         asked = text = " ".join(passage.text.split())
         for rule in rules:
             asked = asked.replace(rule.text, "").replace(rule.lifted_by or rule.text, "")
         if len(asked.split()) > GO_ON_WORDS or (
             not asked.isascii() and len(asked) > UNSPACED_CHARS
         ):
-            is_newest = passage is said[-1] or len(text) > REQUEST_CHARS
-            return ("", 0) if is_newest else (text, passage.at)
+            return ("", 0) if is_newest or len(text) > REQUEST_CHARS else (text, at)
+        is_newest = False
     return "", 0
 
 

@@ -19,6 +19,7 @@ from typing import Any
 from unittest.mock import patch
 
 from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter
+from praison_compressor.facts import RuleReader
 from praison_compressor.messages import Message
 from praison_compressor.summaries import retries, static, writer
 from tests.benchmarks.common import best, options, published, show, transcript
@@ -26,6 +27,7 @@ from tests.benchmarks.common import best, options, published, show, transcript
 MODEL = "gpt-4o"
 WINDOW = 128_000
 FACTS = (
+    (RuleReader, "rules"),
     (static, "extract"),
     (writer, "coverage"),
     (writer, "repair"),
