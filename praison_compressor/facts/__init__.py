@@ -12,7 +12,8 @@ In the order in which data passes them:
   still fail
 - `values`, `corrections`: the user's words, and which of their values no longer hold
 - `identifiers`: names that nobody could guess, the clauses that bind them, what each is worth
-- `rules`: `rules_in`, `RuleReader`, what binds the agent, who said it, and what was lifted since
+- `rules`: which sentences are rules, and of what kind
+- `rulebook`: `rules_in`, `RuleReader`, what binds the agent, who said it, and what was lifted since
 - `extraction`: `extract`, one pass over a segment; notes and todo lists
 - `coverage`: `coverage` and `missing`, what a text holds of the facts and what it lacks; lines that
   bear it out
@@ -36,7 +37,8 @@ from .model import (
     Todo,
 )
 from .rendering import render
-from .rules import Rule, RuleReader, rules_in
+from .rulebook import RuleReader, rules_in
+from .rules import Rule
 
 __all__ = [
     "GENERAL",

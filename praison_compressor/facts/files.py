@@ -283,6 +283,12 @@ class Documents:
         self._told: list[str] = []
         self._foreign: list[str] = []
 
+    def copy(self) -> Documents:
+        """The same, to go on alone."""
+        other = Documents(self._domain)
+        other._told, other._foreign = [*self._told], [*self._foreign]
+        return other
+
     def hear(self, text: str) -> None:
         """Note what user, system and host say of documents."""
         self._told += [

@@ -223,11 +223,11 @@ STOCK: tuple[list[Message], ...] = (
 @given(st.data())
 def test_a_reader_that_goes_on_finds_what_one_finds_that_begins(data: st.DataObject) -> None:
     """However the transcript grows, is cut, is edited or gets another head between two looks."""
-    part = st.sampled_from(STOCK).map(lambda part: [dict(message) for message in part])
+    parts = st.lists(st.sampled_from(STOCK), min_size=1, max_size=9)
     reader, messages = RuleReader(), list[Message]()
     for _ in range(6):
         change = data.draw(st.sampled_from(("grow", "grow", "cut", "edit", "head")))
-        new = data.draw(part)
+        new = [dict(message) for part in data.draw(parts) for message in part]
         at = data.draw(st.integers(0, len(messages)))
         if change == "grow":
             # A look may fall between a call and its result.
