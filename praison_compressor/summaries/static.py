@@ -210,8 +210,8 @@ class RuleList:
         if rule.until is not None:
             by = f'"{rule.lifted_by}" {self._at(rule.until)}'.strip()
             return Line(order, f'"{rule.text}"', f"until {order}", f"no longer holds since {by}: ")
-        once = " allowed this, once" if rule.kind == "approval" else ""
-        label = f"{self._at(rule.since)}{rule.source}{once}: "
+        does = {"approval": " allowed this, once", "fact": " states"}.get(rule.kind, "")
+        label = f"{self._at(rule.since)}{rule.source}{does}: "
         return Line(order, rule.text, label, label)
 
     def _at(self, index: int) -> str:
