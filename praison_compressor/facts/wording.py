@@ -24,7 +24,7 @@ WENT_WRONG = re.compile(
 )
 UNDONE = re.compile(
     r"\b(?:could not|couldn't|did not|didn't|failed to|unable to) "
-    r"(?:be )?(fix\w*|resolve\w*|solve\w*|implement\w*|create\w*|update\w*|add\w*|work|run|build|"
+    r"(?:be )?(fix\w*|resolve\w*|solve\w*|implement\w*|create\w*|update\w*|add\w*|work|build|"
     r"compile|complete\w*)\b",
     re.I,
 )

@@ -152,17 +152,21 @@ class _Reader:
             return None
         if said.denied or text.endswith(":") or wording.ORDERS.match(text):
             return None
+        if _SUPPOSED.search(text):
+            return None
+        parts = (said, Words(_ASIDE.sub("", text)))
+        known = any(self._is_told(part, bool(approves)) for part in parts)
+        return None if known else ("unwitnessed", "no message of the user says so", None)
+
+    def _is_told(self, said: Words, approves: bool) -> bool:
+        """Whether the user said or agreed to what these words name."""
         content = said.content - _OF_ASKING
-        names = {one for one in content if not one.isalpha()} | code_names(text)
+        names = {one for one in content if not one.isalpha()} | code_names(said.text)
         acts = said.content & _ACTS
         if not approves and not acts:
-            known = len(content) < 2 or self.lines.cover(content, self.wishes) >= 0.2
-        else:
-            least, told = (0.5, self.agreed) if approves else (0.2, self.asked)
-            known = any(
-                names | acts <= one and self.lines.cover(content, one) >= least for one in told
-            )
-        return None if known else ("unwitnessed", "no message of the user says so", None)
+            return len(content) < 2 or self.lines.cover(content, self.wishes) >= 0.2
+        least, told = (0.5, self.agreed) if approves else (0.2, self.asked)
+        return any(names | acts <= one and self.lines.cover(content, one) >= least for one in told)
 
     # ---------------------------------------------------------- numbers
 
@@ -171,9 +175,12 @@ class _Reader:
         if found := self._literal(text):
             return found
         rest = {one for one in said.content if not one.isdigit()}
-        numbers = [one for one in _VALUE.findall(text) if int(one) > SMALL]
+        values = (one.replace(",", "") for one in _VALUE.findall(text))
+        numbers = [one for one in values if int(one) > SMALL]
         for one in numbers:
             having = self.lines.having(one)
+            if having and int(one) >= LARGE:
+                continue
             own = max((self.lines.cover(rest, at.words) for at in having), default=-1.0)
             near = said.near(one)
             told = max((self.lines.cover(near, at.words) for at in having), default=0.0)
@@ -181,6 +188,7 @@ class _Reader:
                 if share <= max(0.35, own):
                     break
                 is_other = one not in line.words and line.source != "call"
+                is_other = is_other and len(_VALUE.findall(line.text)) <= MOST_NUMBERS
                 like = self.lines.cover(near, line.words)
                 if is_other and like >= max(0.5, 1.5 * told) and beside(near, line.text):
                     return "contradicted", _quoted(line.text), line
@@ -189,7 +197,7 @@ class _Reader:
         return None
 
     def _literal(self, text: str) -> Found | None:
-        for span in CODE.findall(text):
+        for span in (*CODE.findall(text), *_QUOTED.findall(text)):
             parts = sorted(re.split(r"\d+", span), key=len)
             if len(parts) < 2 or len(parts[-1]) < 4 or _PLACE.search(span) or self.lines.has(span):
                 continue
@@ -291,7 +299,10 @@ class _Reader:
             known = not (named and self.touched) or bool(named & self.touched)
             known = known or any(map(self._told_before, named))
             return None if known else ("unwitnessed", "no call changed it", None)
-        if any(stem(verb) in map(stem, words(row.text)) for row in self.facts.attempts):
+        tried = [row.text for row in self.facts.attempts]
+        if any(stem(verb) in map(stem, words(row)) for row in tried):
+            return None
+        if any(command in row for command in CODE.findall(text) for row in tried):
             return None
         least = 0.2 if verb in ("done", "completed", "finished") else 0.4
         for share, line in self.lines.nearest(said.content - {stem(verb)}):
@@ -390,8 +401,10 @@ _OF_ASKING = frozenset(map(stem, wording.OF_ASKING))
 _ACTS = frozenset(map(stem, wording.IRREVERSIBLE))
 SMALL = 2
 """Numbers that a writer uses as words; larger ones are looked for."""
+LARGE = 100
+"""A number from which on it is no accident that the originals have it."""
 MOST_NUMBERS = 4
-"""A claim of more is a table: which of them stands beside what is not told by its words."""
+"""What has more is a table: which of them stands beside what is not told by its words."""
 _SPOKEN = ("assistant", "user", "summary")
 _PROSE = (*_SPOKEN, "visible")
 _DENYING = frozenset(map(stem, wording.DENIES))
@@ -399,10 +412,13 @@ _LABEL = "asks teps tep ptions ption about around Phase".split()
 """Ends of words with which a number is a name, or no more than about right."""
 _VALUE = re.compile(
     rf"(?<![\w.#/~≈:-]){''.join(f'(?<!{word} )' for word in _LABEL)}(?<!\d[,.])(?<!` )(?<!` \()"
-    r"\d{1,9}(?![\w]|[.,:–-]\d|\. [a-z])"
+    r"(?:\d{1,3}(?:,\d{3})+|\d{1,9})(?![\w]|[.,:–-]\d|\. [a-z])"
 )
 _QUOTE = re.compile(r"[\"“]([^\"“”]{12,})[\"”]")
+_QUOTED = re.compile(r"(?<!\w)[\"“]([^\"“”]{5,120}?)[.,]?[\"”]")
 _CLAUSE = re.compile(r"[,;]\s|\s[-–—]\s|\bbut\b")
+_ASIDE = re.compile(r" ?\([^()]*\)")
+_SUPPOSED = re.compile(r"\b(?:on|upon|after|once|until|pending) (?:the )?(?:user|customer)\b", re.I)
 _PLACE = re.compile(r"\.\w+:\d")
 """A line of a file: another place in it is no contradiction."""
 _ASKS_THE_USER = re.compile(

@@ -15,6 +15,7 @@ from itertools import chain, pairwise
 from typing import NamedTuple
 
 from ..errors import SummaryRejected
+from ..facts.coverage import ungrouped
 from ..facts.identifiers import Classifier
 from ..facts.language import UNSPACED
 from ..messages import Message, text_of, tool_calls_of
@@ -301,14 +302,13 @@ def ungrounded(text: str, brief: Brief, patterns: Mapping[str, str] | None = Non
     for source, doubts in _sources(brief):
         plain = source.casefold()
         left = [n for n in left if n.casefold() in doubts or not _stand(n.casefold(), plain)]
-    words = {name for name in left if found[name] in ("symbol", "id")}
-    for source, doubts in _sources(brief) if words else ():
-        plain = _run_together(source)  # `maxRetries` may be "max retries" there
-        left = [
-            n
-            for n in left
-            if n not in words or n.casefold() in doubts or _run_together(n) not in plain
-        ]
+    for of_kinds, change in _SPELLINGS:
+        some = {name for name in left if found[name] in of_kinds}
+        for source, doubts in _sources(brief) if some else ():
+            plain = change(source)
+            left = [
+                n for n in left if n not in some or n.casefold() in doubts or change(n) not in plain
+            ]
     made: list[str] = []
     for name in sorted(left, key=lambda name: kinds.index(found[name])):
         # Another spelling, or a part, of what is doubted already is no second doubt.
@@ -344,6 +344,10 @@ def _stands(name: str, text: str) -> bool:
 
 def _run_together(text: str) -> str:
     return re.sub(r"[\W_]+", "", text.casefold())
+
+
+_SPELLINGS = ((("symbol", "id"), _run_together), (("number",), ungrouped))
+"""`maxRetries` may be "max retries" there, and 2787 "2,787"."""
 
 
 def _sources(brief: Brief) -> Iterator[tuple[str, set[str]]]:

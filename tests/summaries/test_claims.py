@@ -220,7 +220,12 @@ WORK: list[Message] = [
     *ran("ruff check src", "All checks passed!", "l1"),
     *ran("go build ./... 2>&1 | head -20", "main.go:3: declared", "b1"),
     {"role": "assistant", "content": "The cache is not invalidated on writes to the price table."},
-]
+    *ran("mise run audit", "3 advisories, 41 packages, $2,787 refunded to the gift card", "a1"),
+    {"role": "assistant", "content": "There are LX-12 at noon and LX-40 in the morning."},
+    {"role": "user", "content": "Take the morning flight then."},
+    *step("p1", '{"paid": 340, "card": 280, "visa": 60, "seats": 3, "bags": 2, "stops": 4}',
+          "book", seat="economy"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -244,6 +249,10 @@ WORK: list[Message] = [
          '"I will round in tax.py and retry 5 times in client.py."'),
         ("The cache is invalidated on writes to the price table.", "contradicted", "negation",
          '"The cache is not invalidated on writes to the price table."'),
+        ("Refunded $5,787 to the gift card.", "contradicted", "number",
+         '"3 advisories, 41 packages, $2,787 refunded to the gift card"'),
+        ('The audit said "7 advisories, 41 packages".', "contradicted", "number",
+         '"3 advisories, 41 packages, $2,787 refunded to the gift card"'),
         ("Could not update src/tax.py.", "contradicted", "outcome",
          "`edit_file src/tax.py` ok"),
     ],
@@ -267,6 +276,12 @@ def test_a_claim_that_is_not_borne_out(claim: str, verdict: str, kind: str, reas
         "The cache is not invalidated on writes to the price table.",
         "The work went on in several steps and a pleasant mood.",
         "Next: run the tests again until they pass.",
+        "Ran `mise run audit` after the edit.",
+        "Audited: $2787 refunded, 3 advisories.",
+        "The seats are economy and 41 bags, a card of 280.",
+        "The user chose the morning flight (cheaper were `LX-12` and `LX-40`).",
+        "On the user's confirmation, push the price table.",
+        "The audit failed, so the migration did not run.",
     ],
 )
 def test_a_claim_that_has_its_witness(claim: str) -> None:
