@@ -229,6 +229,7 @@ class CompressorConfig:
         ):
             self._require(name, "a whole number, 0 or more", _is_whole)
         _check_prompt(self.summary_prompt)
+        self._require("store_url", STORES, os.fspath)
         self._require("namespace", "a name that is not empty", lambda v: bool(v.strip()))
 
     def _require(self, name: str, wanted: str, holds: Any) -> None:
@@ -403,6 +404,20 @@ def _check_prompt(given: Any) -> None:
     raise ConfigError(
         f"summary_prompt: {wrong[0]}; it must have {fields}, braces of its own doubled"
     )
+
+
+STORES = "sqlite:///path, postgresql://user@host/database, or a path"
+
+
+def check_store(url: str | None) -> None:
+    """Pass the place of a store that there is a database for, or None.
+
+    Raises:
+        ConfigError: another kind. The place may hold a password, and is not repeated.
+    """
+    kind, named, _ = str(url or "").partition("://")
+    if named and kind.partition("+")[0] not in ("sqlite", "postgres", "postgresql"):
+        raise ConfigError(f"store_url: a store of the kind {kind!r}; expected {STORES}")
 
 
 def _texts(name: str, given: Any) -> tuple[str, ...]:

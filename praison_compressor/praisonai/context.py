@@ -8,7 +8,7 @@ from typing import Any
 
 from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 
-from ..config import CompressorConfig, no_such
+from ..config import CompressorConfig, check_store, no_such
 from ..errors import ConfigError
 from .install import install
 from .options import options_in
@@ -80,4 +80,5 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
 
     def __post_init__(self) -> None:
         CompressorConfig.from_mapping(options_in(self))
+        check_store(self.store_url)
         install()

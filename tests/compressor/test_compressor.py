@@ -227,6 +227,12 @@ def test_what_is_no_number_of_tokens_is_refused(wrong):
         CompressorConfig(context_window=wrong)
 
 
+@pytest.mark.parametrize("wrong", [5, "", b"", ["a.db"]], ids=repr)
+def test_what_is_no_place_of_a_store_is_refused(wrong):
+    with pytest.raises(ConfigError, match=r"^store_url=.{1,20}: expected sqlite:///path"):
+        CompressorConfig(store_url=wrong)
+
+
 def test_a_listener_that_fails_harms_nothing():
     """Watching is not taking part."""
 

@@ -95,7 +95,8 @@ def codec_of(key: str) -> Codec:
         from cryptography.fernet import Fernet
     except ImportError as error:
         raise ConfigError(
-            "an encrypted store needs the cryptography package: pip install cryptography"
+            "an encrypted store needs the cryptography package: "
+            "pip install 'praison-compressor[encryption]'"
         ) from error
     try:
         return Fernet(key.strip())
