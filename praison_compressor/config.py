@@ -171,6 +171,11 @@ class CompressorConfig:
     focus of `/compact` and what a hook adds. {words}: how many to write at most. Braces of your own
     are doubled."""
 
+    verify_with: str | None = None
+    """Who judges what a summary claims, beside the rules. "model": the model that wrote it is asked
+    once more which claims that no rule doubts are false; a line that stands in the originals
+    corrects them. That request is about as long as the summary's own. None: rules alone."""
+
     redact_secrets: bool | None = None
     """Mask keys and tokens in what a summary is written from. None: where the auxiliary model is
     another than the agent's own, or the ledger is on disk."""
@@ -228,6 +233,7 @@ class CompressorConfig:
             "mask_keep_recent_tokens",
         ):
             self._require(name, "a whole number, 0 or more", _is_whole)
+        self._require("verify_with", '"model" or None', lambda v: v == "model")
         _check_prompt(self.summary_prompt)
         self._require("store_url", STORES, os.fspath)
         self._require("namespace", "a name that is not empty", lambda v: bool(v.strip()))

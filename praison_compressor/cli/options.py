@@ -190,7 +190,7 @@ MASKING = ("tool_policies", "mask_above_tokens", "mask_keep_recent_tokens", "lar
 
 ASKING = (
     *("auxiliary_api_base", "fallback_models", "shown_message_tokens", "summary_instructions"),
-    *("summary_prompt", "summary_max_retries", "timeout_seconds"),
+    *("summary_prompt", "verify_with", "summary_max_retries", "timeout_seconds"),
 )
 """Options of requests to the auxiliary model."""
 

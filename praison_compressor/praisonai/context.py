@@ -61,6 +61,7 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     shown_message_tokens: int = CompressorConfig.shown_message_tokens
     summary_instructions: str | None = None
     summary_prompt: str | None = None
+    verify_with: str | None = None
     summary_max_retries: int = CompressorConfig.summary_max_retries
     timeout_seconds: float = CompressorConfig.timeout_seconds
     store_url: str | None = None

@@ -1,7 +1,8 @@
 """Write the one message that stands for a segment, and judge it. In the order of its way:
 
 - `protocol`: the values: `Brief` (what a summary is written from), `Summarizer`, `Written`
-- `writer`: carry out a brief; on a failure (timeout, refusal) the next model, then static
+- `writer`: carry out a brief; on a failure (timeout, refusal) the next model, then static; have
+  the model judge its text, where `verify_with` says so
 - `drafting`: fit a brief to the model's window: whole, or in parts that are merged
 - `prompts`: the requests' words, and messages rendered as text
 - `retries`: ask until one text is accepted; circuit breaker; windows learned from refusals

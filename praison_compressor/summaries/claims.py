@@ -32,7 +32,7 @@ from ..facts.passages import dialogue, passages
 from .protocol import Brief, Doubt
 from .validation import MARK, NOT_THERE, Claim, claims_of, ungrounded
 
-__all__ = ["unverified"]
+__all__ = ["WITNESS_CHARS", "quoted", "unverified"]
 
 MOST_CLAIMS, LONGEST_CLAIM = 600, 600
 """Claims of a text, and characters of one, that are looked at: a long summary makes 150."""
@@ -191,7 +191,7 @@ class _Reader:
                 is_other = is_other and len(_VALUE.findall(line.text)) <= MOST_NUMBERS
                 like = self.lines.cover(near, line.words)
                 if is_other and like >= max(0.5, 1.5 * told) and beside(near, line.text):
-                    return "contradicted", _quoted(line.text), line
+                    return "contradicted", quoted(line.text), line
             if own < 0 and not wording.COUNTED.search(text):
                 return "unwitnessed", f"the originals do not have {one}", None
         return None
@@ -203,7 +203,7 @@ class _Reader:
                 continue
             line = self.lines.find(parts[-1], re.compile(re.sub(r"\d+", r"\\d+", re.escape(span))))
             if line is not None:
-                return "contradicted", _quoted(line.text), line
+                return "contradicted", quoted(line.text), line
         return None
 
     # ---------------------------------------------------------- outcomes
@@ -233,7 +233,7 @@ class _Reader:
             elif line is None and other.search(at.text):
                 score, line = share, at
         if line is not None and len(rest) > 1 and own < 0.6 * score and score > 0.3:
-            return "contradicted", _quoted(line.text), line
+            return "contradicted", quoted(line.text), line
         return self._of_runs(text, own) if good else None
 
     def _of_runs(self, text: str, own: float) -> Found | None:
@@ -319,13 +319,13 @@ class _Reader:
         """What the originals deny and the claim does not."""
         if len(said.content) < LEAST_WORDS:
             return None
-        quoted = map(self._misquoted, map(Words, _QUOTE.findall(text)))
+        told = map(self._misquoted, map(Words, _QUOTE.findall(text)))
         order = [one for one in said.stems if one not in STOP and not one.isdigit()]
         pairs = ((one, two) for at, one in enumerate(order) for two in order[at + 1 : at + 3])
-        line = next(filter(None, quoted), None) or next(
+        line = next(filter(None, told), None) or next(
             filter(None, (self._denied(one, two, said) for one, two in pairs)), None
         )
-        return ("contradicted", _quoted(line.text), line) if line else None
+        return ("contradicted", quoted(line.text), line) if line else None
 
     def _misquoted(self, said: Words) -> Line | None:
         """A line that has almost these words, and denies one that they do not."""
@@ -381,7 +381,8 @@ def _names(row: Attempt) -> set[str]:
     return set(map(_base, row.paths))
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """A witness in quotation marks, on one line."""
     flat = " ".join(text.split())
     return f'"{flat if len(flat) <= WITNESS_CHARS else flat[: WITNESS_CHARS - 1] + "…"}"'
 

@@ -153,6 +153,26 @@ class Drafter:
         most = _affordable(order.calls, (room - order.most) // brief.prose)
         return brief, make, packed(groups, tokens.texts, longest=longest, space=space, most=most)
 
+    def in_one(
+        self, brief: Brief, order: Order, make: SummaryRequest
+    ) -> tuple[list[Message], bool]:
+        """One request that shows all messages, cut to what the model's window takes; and whether
+        they are shown in it as they are to one who summarizes.
+
+        Raises:
+            SummarizerUnavailable: there is no room for them.
+        """
+        tokens, window = self._counter(order), self.asker.window(order)
+        groups, longest = _by_step(brief.shown, tokens), self.asker.config.shown_message_tokens
+        [whole] = packed(groups, tokens.texts, longest=longest)
+        space = math.inf if window is None else _room(window, make, tokens) - order.most
+        if window is None or sum(piece.tokens for piece in whole) <= space:
+            return make(whole), True
+        if space < window * LEAST_SPACE:
+            raise SummarizerUnavailable(f"no room in {window} tokens", kind="context")
+        [part] = packed(groups, tokens.texts, longest=longest, space=int(space))
+        return make(part), False
+
     def _request(self, brief: Brief, earlier: Sequence[str]) -> SummaryRequest:
         rolled, wish = bool(earlier and brief.folded), self._wish(brief)
         return lambda part: request(

@@ -125,6 +125,17 @@ class Asker:
                 await asyncio.sleep(wait)
 
     async def _once(self, messages: list[Message], order: Order, tools: Tools | None) -> str:
+        reply = await self.answer(messages, order, tools)
+        return await asyncio.to_thread(_accepted, reply, messages)
+
+    async def answer(
+        self, messages: list[Message], order: Order, tools: Tools | None = None
+    ) -> SummaryReply:
+        """One answer as it comes, on the order's bill; not asked for again.
+
+        Raises:
+            SummaryError: there is none.
+        """
         if order.calls <= 0:
             raise SummarizerUnavailable(
                 f"the requests that one compression may make ({MOST_CALLS}) are spent; name an "
@@ -134,7 +145,7 @@ class Asker:
         order.calls -= 1
         reply = await self._reply(messages, order, tools)
         order.usage, order.answered_by = order.usage + reply.usage, reply.model or order.answered_by
-        return await asyncio.to_thread(_accepted, reply, messages)
+        return reply
 
     async def _reply(
         self, messages: list[Message], order: Order, tools: Tools | None

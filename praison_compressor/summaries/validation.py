@@ -74,7 +74,7 @@ def accept(reply: SummaryReply, asked: Sequence[Message]) -> str:
         raise SummaryRejected(_STOPPED[reply.finish_reason], f"it ended by {reply.finish_reason}")
     if len(reply.text or "") > _LONGEST:
         raise SummaryRejected("too long", f"{len(reply.text)} characters")
-    text = _strip_reasoning(_encodable(reply.text or ""))
+    text = strip_reasoning(_encodable(reply.text or ""))
     if not re.search(r"\w", text):
         raise SummaryRejected("empty")
     if len(text) <= _SHORT and _REFUSAL.match(text):
@@ -146,7 +146,7 @@ _ENDED = re.compile(r"<\|(?:end|return|call)\|>")
 _FENCE = re.compile(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
 
 
-def _strip_reasoning(text: str) -> str:
+def strip_reasoning(text: str) -> str:
     """The text without reasoning blocks, closed, unclosed or half open, and without a fence."""
     text = _final_channel(text.strip())
     kept: list[str] = []

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from ..config import CompressorConfig, Event
 from ..errors import SummarizerUnavailable, SummaryError, SummaryRejected
@@ -15,14 +17,15 @@ from ..ledger.segments import Usage
 from ..messages import Message
 from ..messages.secrets import Redactor, wants_redaction
 from ..tokens.counter import TokenCounter
-from ..view.frame import frame, unframe
+from ..view.frame import escape, frame, unframe
 from ..view.masks import MASK, masked_by_policy
-from .claims import unverified
-from .drafting import Drafter
-from .protocol import Brief, Summarizer, Written
+from .claims import WITNESS_CHARS, quoted, unverified
+from .drafting import Drafter, Piece
+from .prompts import judge_request, rendering
+from .protocol import Brief, Doubt, Summarizer, SummaryReply, Written
 from .retries import MOST_CALLS, Asker, Breaker, LearnedWindows, Order
 from .static import FactFinder, repair, static_summary
-from .validation import marked, unmarked, unreserved
+from .validation import Claim, claims_of, marked, strip_reasoning, unmarked, unreserved
 
 __all__ = ["SummaryWriter"]
 
@@ -135,7 +138,8 @@ class SummaryWriter:
         if written.method == "static":
             return self.static(brief)
         facts = self._facts(brief)
-        rewritten = self._finish(brief, facts, written.prose)
+        doubts = [doubt for doubt in written.unverified if doubt.kind == JUDGED]
+        rewritten = self._finish(brief, facts, written.prose, doubts)
         return replace(rewritten, model=written.model, parts=written.parts)
 
     # -------------------------------------------------------------- without a model
@@ -176,9 +180,16 @@ class SummaryWriter:
             SummaryError: it writes none that can be used.
         """
         asker = Asker(self.config, self.summarizer, self.emit, self.windows)
-        masked = await asyncio.to_thread(self._masked, brief)
-        text = unreserved(await Drafter(asker, self.tokens).draft(masked, order))
+        masked, drafter = await asyncio.to_thread(self._masked, brief), Drafter(asker, self.tokens)
+        text = unreserved(await drafter.draft(masked, order))
         written = await asyncio.to_thread(self._finish, brief, facts, text)
+        if self.config.verify_with == "model" and (
+            doubts := await judged(written, masked, order, drafter)
+        ):
+            try:
+                written = await asyncio.to_thread(self._finish, brief, facts, text, doubts)
+            except SummaryRejected as error:  # the text alone had room
+                logger.warning("the model's doubts of its summary are left out: %s", error)
         return replace(
             written, model=order.answered_by, usage=order.usage, parts=tuple(order.parts)
         )
@@ -196,14 +207,24 @@ class SummaryWriter:
         has_them = brief.prefix and any(message in brief.prefix.messages for message in whole)
         return replace(brief, shown=shown, prefix=None if has_them else brief.prefix)
 
-    def _finish(self, brief: Brief, facts: Facts, text: str) -> Written:
+    def _finish(
+        self, brief: Brief, facts: Facts, text: str, judged: Sequence[Doubt] = ()
+    ) -> Written:
         """The model's text, audited, repaired within the room, and framed; without its price.
+
+        `judged` are a model's own doubts of it; where a rule has one too, the rule's counts.
 
         Raises:
             SummaryRejected: the text does not fit, or is no smaller than its messages.
         """
         text = unmarked(text)
         doubts = unverified(text, brief, facts)
+        by_rules, known = {doubt.at for doubt in doubts}, {*brief.references}
+        doubts += [
+            doubt if doubt.source in known else doubt._replace(source="")
+            for doubt in judged
+            if doubt.at not in by_rules
+        ]
         shown = marked(text, doubts)
         rules = self._rules(brief, "model")
         size = self.tokens.message(self._framed(brief, shown, "model", rules))
@@ -217,7 +238,7 @@ class SummaryWriter:
             prose=text,
             before=coverage(facts, text),
             after=coverage(facts, unframe(message)),
-            unverified=tuple(doubts),
+            unverified=tuple(sorted(doubts, key=lambda doubt: doubt.at)),
             facts=facts,
         )
 
@@ -271,3 +292,105 @@ class SummaryWriter:
 
 LEAST_PROSE_TOKENS = 60
 """Of the fifty words that are asked of a model at least: fewer say next to nothing."""
+
+
+# -------------------------------------------------------------- a model's own judgement
+
+# It may err, fail, or be misled by what it reads: a claim is corrected only by a line that stands
+# in the originals, and whatever comes of the question, the summary stays.
+
+JUDGED = "judged"
+"""The kind of a model's doubts."""
+
+MOST_CLAIMS = 100
+"""Asked about: a long summary makes 150, and the gravest of them rules have checked."""
+
+ANSWER_TOKENS, ANSWER_CHARS = 800, 20_000
+"""Of an answer at most: twenty lines of the transcript, and of what is read."""
+
+LEAST_QUOTED = 8
+"""Characters: what is shorter stands in every transcript."""
+
+FEW = 3
+"""Claims that may be without support in any text. A model that finds none for more, and for more
+than half of them, has not read the transcript."""
+
+
+async def judged(written: Written, brief: Brief, order: Order, drafter: Drafter) -> list[Doubt]:
+    """The model's doubts of claims that no rule doubts; none where it fails. One request, which is
+    on the order's bill. The brief shows what the model may see."""
+    doubted = {doubt.at for doubt in written.unverified}
+    left = (claim for claim in claims_of(written.prose) if claim.end not in doubted)
+    claims = list(islice(left, MOST_CLAIMS))
+    if not claims or not brief.shown:
+        return []
+    order.most = ANSWER_TOKENS
+    earlier, texts = (*brief.folded, *brief.earlier), [claim.text for claim in claims]
+
+    def request(part: Sequence[Piece]) -> list[Message]:
+        return judge_request([piece.text for piece in part], texts, earlier)
+
+    try:
+        asked, is_whole = await asyncio.to_thread(drafter.in_one, brief, order, request)
+        reply = await drafter.asker.answer(asked, order)
+    except SummaryError as error:
+        logger.warning("session %s: nobody judged its summary: %s", order.session_id, error)
+        return []
+    doubts = await asyncio.to_thread(lambda: list(_doubts(reply, claims, brief)))
+    unsupported = [doubt for doubt in doubts if doubt.verdict == "unwitnessed"]
+    # Who wrote on the live prefix knew more than the transcript of this request.
+    if is_whole and brief.prefix is None and len(unsupported) <= max(FEW, len(claims) // 2):
+        return doubts
+    return [doubt for doubt in doubts if doubt.verdict == "contradicted"]
+
+
+_VERDICT = re.compile(
+    r"^[^\w\n]{0,20}(\d{1,3})[^\w\n]{1,20}(?:contradicted[ :,*–—-]+(\S.*)|unsupported[^\w\n]*)$",
+    re.I | re.M,
+)
+
+_QUOTED = re.compile(r"[\"“”`«](.+)[\"“”`»]")
+
+
+def _doubts(reply: SummaryReply, claims: Sequence[Claim], brief: Brief) -> Iterator[Doubt]:
+    """What an answer says of the claims, as far as it can be believed."""
+    text = reply.text[:ANSWER_CHARS] if isinstance(reply.text, str) else ""
+    verdicts = {int(one[1]): one[2] for one in _VERDICT.finditer(strip_reasoning(text))}
+    sources = list(map(_lines, rendering(brief.messages))) if verdicts else []
+    for number, said in sorted(verdicts.items()):
+        if not 0 < number <= len(claims):
+            continue
+        claim = claims[number - 1]
+        if said is None:
+            reason = "a model finds nothing in the originals that shows it"
+            yield Doubt(claim.text, "unwitnessed", JUDGED, reason, at=claim.end)
+        elif found := _witness(said, claim, sources):
+            at, line = found
+            source = brief.references[at] if brief.references else ""
+            reason = f"{quoted(line)}, as a model judges"
+            yield Doubt(claim.text, "contradicted", JUDGED, reason, source, claim.end)
+
+
+def _lines(text: str) -> list[str]:
+    """A message's lines as they were shown, without the first, which says whose it is."""
+    return list(filter(None, map(_flat, escape(text).split("\n")[1:])))
+
+
+def _witness(said: str, claim: Claim, sources: Sequence[list[str]]) -> tuple[int, str] | None:
+    """The newest message in which a quoted line stands, and the line: the whole of it where it is
+    short, so that no "not" is left out."""
+    inner = _QUOTED.search(said)  # else all that is said is the quotation
+    for quote in (_flat(inner[1] if inner else ""), _flat(said)):
+        if len(quote) < LEAST_QUOTED or quote.casefold() in _flat(claim.text).casefold():
+            continue
+        stands = re.compile(rf"(?<![A-Za-z0-9_]){re.escape(quote)}(?![A-Za-z0-9_])")
+        for at in reversed(range(len(sources))):
+            text = " ".join(sources[at])
+            if quote in text and stands.search(text):
+                line = next(filter(stands.search, sources[at]), quote)
+                return at, line if len(line) <= WITNESS_CHARS else quote
+    return None
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())

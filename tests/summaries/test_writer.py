@@ -72,10 +72,10 @@ def brief(messages, room=2_000, **changes) -> Brief:
     return Brief(**{**values, **changes})
 
 
-def write(summarizer, given):
-    """What a writer of its own makes of a brief."""
-    config = CompressorConfig(summary_max_retries=0)
-    writer = SummaryWriter(
+def writing(summarizer, **options) -> SummaryWriter:
+    """A writer of its own."""
+    config = CompressorConfig(summary_max_retries=0, **options)
+    return SummaryWriter(
         config,
         as_summarizer(summarizer),
         TokenCounter("gpt-4o"),
@@ -85,6 +85,11 @@ def write(summarizer, given):
         finder=FactFinder(Domain.of(config)),
         on_disk=False,
     )
+
+
+def write(summarizer, given, **options):
+    """What a writer of its own makes of a brief."""
+    writer = writing(summarizer, **options)
     return asyncio.run(writer.write(given, model=None, session_id="s"))
 
 
