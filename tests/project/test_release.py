@@ -79,7 +79,7 @@ def test_an_index_would_take_both(built: tuple[Path, Path]) -> None:
     assert f"## [{metadata['Version']}]" in (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert metadata["Requires-Python"] == ">=3.10"
     extras = set(metadata.get_all("Provides-Extra") or ())
-    assert extras == {"otel", "postgres", "realtime", "test"}
+    assert extras == {"encryption", "otel", "postgres", "realtime", "test"}
 
 
 TRY = """
