@@ -25,7 +25,7 @@ AGAIN = 0.15
 """Share of its weight that an identifier keeps once it is bound: a second mention says more."""
 FILLINGS = 2
 """What the clauses cost is known only when all are printed: so often is what is left spent."""
-HEADING = "## Details (> call, = result; … is text left out)\n"
+HEADING = "## Details (fragments, … is text left out; > call, = result)\n"
 ROOT_PAYS_TOKENS = 600
 """Below it the note on what is left out of paths costs more than it saves."""
 
