@@ -383,7 +383,9 @@ def _witness(said: str, claim: Claim, sources: Sequence[list[str]]) -> tuple[int
     for quote in (_flat(inner[1] if inner else ""), _flat(said)):
         if len(quote) < LEAST_QUOTED or quote.casefold() in _flat(claim.text).casefold():
             continue
-        stands = re.compile(rf"(?<![A-Za-z0-9_]){re.escape(quote)}(?![A-Za-z0-9_])")
+        # Arguments are JSON: a line of a file that was written may begin behind its "\t".
+        opens = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nt]))"
+        stands = re.compile(rf"{opens}{re.escape(quote)}(?![A-Za-z0-9_])")
         for at in reversed(range(len(sources))):
             text = " ".join(sources[at])
             if quote in text and stands.search(text):

@@ -1,6 +1,6 @@
 """Who sends requests through the host: each part of it, run past a window of 6,000 tokens.
 
-    python -m tests.benchmarks.host_users [--only NAME]
+    python -m tests.benchmarks.host_users [--only NAME]        # the MCP row needs `mcp<2`
 
 One real run each, against the strict provider: requests sent, refused, over the window, calls and
 results without each other; which agents were compressed, and the summarizer's calls. The host

@@ -166,7 +166,7 @@ def test_what_cannot_work_is_an_error_at_once_and_no_key_is_shown() -> None:
         CompressorContext(target_ratio=7)
     with pytest.raises(ConfigError, match="context_window"):
         CompressorContext(contxt_window=8_000)
-    with pytest.raises(ConfigError, match="^store_url: a store of the kind 'mysql'") as refused:
+    with pytest.raises(ConfigError, match=r"^store_url: a store of the kind 'mysql'") as refused:
         CompressorContext(store_url="mysql://ada:sk-secret@host/ledger")
     assert "sk-secret" not in str(refused.value)
     assert options_in(CompressorContext(trigger_ratio=0.7)) == {"trigger_ratio": 0.7}

@@ -91,6 +91,17 @@ def test_a_line_is_found_however_it_is_quoted(answer: str) -> None:
     assert LINE in prose(result)
 
 
+def test_a_line_of_a_file_that_was_written_is_found() -> None:
+    """In a call's arguments it stands behind the characters of an escaped tab."""
+    line = "if imported == 42 {"
+    messages = talk()
+    at = next(n for n, one in enumerate(messages) if LINE in str(one.get("content")))
+    messages[at:at] = step("w", "written", "write_file", path="a.go", content=f"\n\t{line}\n\t}}")
+    model = Paid(SUMMARY, f'2: contradicted: "{line}"')
+    result = compressor(model, verify_with="model").compress_sync(messages)
+    assert found(result) == [(FALSE, "contradicted", "judged")]
+
+
 UNBELIEVED = [
     '2: contradicted: "The nightly import stopped because the power was cut."',
     f'2: contradicted: "{FALSE}"',
