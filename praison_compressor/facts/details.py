@@ -87,7 +87,7 @@ def excerpts_text(
     last: tuple[int, str] | None = None
     for item in chosen:
         here = (item.index, item.source)
-        text = marked(item.text, item.index)
+        text = marked(" ".join(item.text.split()), item.index)
         if here == last:
             out[-1] += f" … {text}"
         else:
@@ -280,17 +280,20 @@ def _window(text: str, plain: Iterable[Span], first: int, last: int) -> Span:
     return _whole(text, start, end)
 
 
+LINE_CHARS = 60
+
+
 def _whole(text: str, start: int, end: int) -> Span:
-    """The span widened to whitespace where that is near, so that no word is cut."""
-    left = text.rfind(" ", max(0, start - WIDENED_CHARS), start) + 1
-    if left or start <= WIDENED_CHARS:
-        start = left
-    right = text.find(" ", end, end + WIDENED_CHARS)
-    if right >= 0:
-        end = right
-    elif len(text) - end <= WIDENED_CHARS:
-        end = len(text)
-    return start, end
+    """The span widened to the ends of its line where they are near, else to whitespace."""
+    left = text.rfind("\n", 0, start) + 1
+    if start - left > LINE_CHARS:
+        left = text.rfind(" ", max(0, start - WIDENED_CHARS), start) + 1 or start
+    right = text.find("\n", end)
+    right = len(text) if right < 0 else right
+    if right - end > LINE_CHARS:
+        found = text.find(" ", end, end + WIDENED_CHARS)
+        right = found if found >= 0 else end
+    return left, right
 
 
 def joined(text: str, spans: Iterable[Span]) -> str:

@@ -189,7 +189,7 @@ def clauses(passage: Passage) -> Iterator[str]:
         if not flat:
             continue
         if len(run) + len(flat) < CLAUSE_CHARS:
-            run = f"{run} {flat}" if run else flat
+            run = f"{run}\n{flat}" if run else flat
             continue
         if run:
             yield run
