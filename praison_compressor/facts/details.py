@@ -281,6 +281,7 @@ def _window(text: str, plain: Iterable[Span], first: int, last: int) -> Span:
 
 
 LINE_CHARS = 60
+"""A line that goes on for no more is shown to its end: what decides often stands there."""
 
 
 def _whole(text: str, start: int, end: int) -> Span:
