@@ -206,11 +206,10 @@ class CompressorConfig:
     """Keeps tenants apart: nothing is ever looked up across namespaces."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "fallback_models", tuple(self.fallback_models))
         object.__setattr__(self, "tool_policies", _policies(self.tool_policies))
         object.__setattr__(self, "fact_tools", _fact_tools(self.fact_tools))
         object.__setattr__(self, "fact_patterns", _fact_patterns(self.fact_patterns))
-        for name in ("host_prefixes", "rule_sources"):
+        for name in ("fallback_models", "host_prefixes", "rule_sources"):
             object.__setattr__(self, name, _texts(name, getattr(self, name)))
         ratios = "trigger_ratio target_ratio fold_ratio soft_ratio large_result_share"
         for name in ratios.split():
@@ -233,6 +232,19 @@ class CompressorConfig:
             "mask_keep_recent_tokens",
         ):
             self._require(name, "a whole number, 0 or more", _is_whole)
+        for name in (
+            "model",
+            "auxiliary_model",
+            "auxiliary_api_base",
+            "auxiliary_api_key",
+            "summary_instructions",
+            "store_key",
+        ):
+            self._require(name, "a text", lambda v: isinstance(v, str))
+        for name in _SWITCHES:
+            value = getattr(self, name)
+            if value is not True and value is not False and (value, name) not in _UNDECIDED:
+                raise ConfigError(f"{name}={_shown(value)}: expected True or False")
         self._require("verify_with", '"model" or None', lambda v: v == "model")
         _check_prompt(self.summary_prompt)
         self._require("store_url", STORES, os.fspath)
@@ -308,6 +320,10 @@ Listener = Callable[[Event], None]
 Hook = Callable[[Event], Any]
 """Asked before a compression, with its "started" event, which nobody has heard yet: False refuses
 it, a text is added to the request for the summary, None lets it be. It may be async."""
+
+
+_SWITCHES = ("recall", "background", "summarize_on_prefix", "redact_secrets", "redact_archive")
+_UNDECIDED = ((None, "recall"), (None, "redact_secrets"))
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

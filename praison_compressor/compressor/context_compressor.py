@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..config import CompressorConfig, Event, Hook, Listener, whole
-from ..errors import CompressorError, LedgerError
+from ..errors import CompressorError, ConfigError, LedgerError
 from ..facts import Domain
 from ..ledger.memory import MemoryStore
 from ..ledger.recall import Recall
@@ -66,6 +66,7 @@ class ContextCompressor:
         before_compression: Hook | None = None,
         sessions: Sessions | None = None,
     ) -> None:
+        _check(config, store, on_event, telemetry, before_compression)
         self.config = (config or CompressorConfig()).with_environment()
         self.tokens = tokens or TokenCounter(self.config.model)
         self.store = store if store is not None else default_store(self.config)
@@ -388,7 +389,7 @@ class ContextCompressor:
     def _billed(self, result: CompressResult, options: Options) -> CompressResult:
         """The result with what the background has cost since the one before, and the tools that
         reach what the view leaves out."""
-        if result.segments or result.masked:
+        if result.segments or result.masked or self.config.recall:
             tools = tuple(self.recall_tools(self._key(options)[1]))
             result = replace(result, recall_tools=tools)
         if not options.get("extends", True):
@@ -398,6 +399,23 @@ class ContextCompressor:
 
     def _key(self, options: Options) -> tuple[str, str]:
         return self.config.namespace, options.get("session_id") or self.session_id
+
+
+def _check(config: Any, store: Any, *functions: Any) -> None:
+    """Pass what a compressor can be made of.
+
+    Raises:
+        ConfigError: anything else.
+    """
+    if config is not None and not isinstance(config, CompressorConfig):
+        wanted = "a CompressorConfig; CompressorConfig.from_mapping takes a dictionary"
+        raise ConfigError(f"config: a {type(config).__name__}; expected {wanted}")
+    if store is not None and not hasattr(store, "open"):
+        wanted = "a store; a URL belongs in CompressorConfig(store_url=...)"
+        raise ConfigError(f"store: a {type(store).__name__}; expected {wanted}")
+    wrong = next((given for given in functions if given is not None and not callable(given)), None)
+    if wrong is not None:
+        raise ConfigError(f"a listener or hook is a {type(wrong).__name__}; expected a function")
 
 
 def default_store(config: CompressorConfig) -> Store:

@@ -92,7 +92,7 @@ NO_RULE = re.compile(
 REPORTED = re.compile(
     r"\b(?:says?|said|wrote|writes|claims?|claimed|reads|read|tells?|told|asks?|asked|prints?|"
     r"printed|shows?|saying|stating|mentions?|error|message|title|subject|sagt|schreibt|dit|dice|"
-    r"diz)\b.{0,20}[\"“«'`]|(?:说|写|写着|言って|書いて).{0,6}[“「『]",
+    r"diz)\b.{0,20}(?:[\"“«`]|(?<!\w)')|(?:说|写|写着|言って|書いて).{0,6}[“「『]",
     re.I,
 )
 """Words that hand on what another says, in quotation marks."""

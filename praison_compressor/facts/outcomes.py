@@ -34,8 +34,14 @@ _ERROR = re.compile(
     r"|^(?:\w+\.)+[A-Z]\w+: ",
     re.I,
 )
+_NO_NOUN = (
+    r"(?! (?!to\b|with\b|while\b|when\b|in\b|on\b|at\b|from\b|for\b|code\b|error\b|occurred\b|"
+    r"\w+ing\b|\w+:)[a-z])"
+)
 _FAILURE_FIRST = re.compile(
-    r"^\W{0,3}(?:\w*error\b(?!\W{1,4}(?:null|none|false|0)\b)|failed|fatal|traceback|panic|"
+    # "Failed logins by country" is a heading.
+    rf"^\W{{0,3}}(?:\w*error\b(?!\W{{1,4}}(?:null|none|false|0)\b){_NO_NOUN}|failed{_NO_NOUN}|"
+    rf"fatal{_NO_NOUN}|traceback|panic{_NO_NOUN}|"
     r"exit code [1-9]|command failed|<tool_use_error|permission denied|no such file|"
     r"no (?:replacement|edit|change)s? |(?:\w+ ){0,3}timed out|err_\w+|npm err)"
     # How a program complains: `cat: x: No such file or directory`.
@@ -71,7 +77,9 @@ PASSED = re.compile(
 )
 # Failing tests; a compiler's `x.c:3:5: error: ...`, `x.ts(3,5): error TS2322: ...`.
 _FAILING = re.compile(
-    r"--- FAIL|\bFAILED\b|\b[1-9]\d* (?:failed|failures?)\b|Failures?: +[1-9]|^ ?FAIL\b"
+    r"--- FAIL|\bFAILED\b|Failures?: +[1-9]|^ ?FAIL\b"
+    # "2 failed payments" are no tests.
+    r"|\b[1-9]\d* (?:failed|failures?)\b(?! (?!in\b|out\b|of\b|and\b|tests?\b)[a-z])"
     r"|^(?:[A-Z]:)?[^\s:(]+[:(]\d+(?:[:,]\d+)?\)?:? (?:- )?(?:fatal )?error(?: \w+)?: ",
     re.M,
 )

@@ -113,6 +113,8 @@ class Recall:
             return self._nearest(session, query)
         wanted = terms(query)
         matches, older = _apart(_ranked(found, wanted))
+        if not matches:
+            return self._nearest(session, query)
         shown = matches[:limit]
         held = {n: self._originals(session, n) for n in {match.segment for match in shown}}
         lines = [_told(match, held[match.segment], wanted) for match in shown]

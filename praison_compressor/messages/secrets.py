@@ -113,7 +113,7 @@ _BY_NAME = (
     Shape(
         "assigned-secret",
         rf"[pP](?i:(?<=p)(?:ass(?:wo?r?d|phrase)?|wd)){_QUOTE}\s{{0,4}}[:=]\s{{0,4}}{_QUOTE}"
-        rf"(?P<secret>(?![/~]){_HAS_DIGIT}{_VALUE}{{8,200}})",
+        rf"(?P<secret>(?![/~]){_HAS_DIGIT}{_VALUE}{{6,200}})",
     ),
     # JSON within JSON escapes its quotes.
     Shape(

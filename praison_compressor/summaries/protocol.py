@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
+from ..errors import ConfigError
 from ..facts import Coverage, Facts
 from ..ledger.segments import Usage
 from ..messages import Message
@@ -196,8 +197,14 @@ class Summarizer(Protocol):
 
 def as_summarizer(given: Any) -> Summarizer | None:
     """A summarizer of our protocol, or a callable that takes messages and returns text."""
-    if given is None or hasattr(given, "summarize"):
+    if given is None or inspect.iscoroutinefunction(getattr(given, "summarize", None)):
         return given  # type: ignore[no-any-return]  # duck-typed by our protocol
+    if not callable(given):
+        raise ConfigError(
+            f"summarizer: a {type(given).__name__}; expected an object with an async method "
+            "`summarize`, or a callable that takes messages and returns text; the name of a model "
+            "belongs in CompressorConfig(auxiliary_model=...)"
+        )
     return _Callable(given)
 
 

@@ -162,6 +162,9 @@ class Asker:
             reply = await _in_time(ask, seconds)
             if not isinstance(reply, SummaryReply):
                 raise SummarizerUnavailable(f"it gave {type(reply).__name__}, not a SummaryReply")
+            if not isinstance(reply.usage, Usage):
+                wrong = f"its usage is a {type(reply.usage).__name__}, not a Usage"
+                raise SummarizerUnavailable(wrong)
             told |= {**asdict(reply.usage), "model": reply.model or told["model"]}
             return reply
         except BaseException as error:

@@ -306,9 +306,9 @@ def ungrounded(text: str, brief: Brief, patterns: Mapping[str, str] | None = Non
         some = {name for name in left if found[name] in of_kinds}
         for source, doubts in _sources(brief) if some else ():
             plain = change(source)
-            left = [
-                n for n in left if n not in some or n.casefold() in doubts or change(n) not in plain
-            ]
+            doubted = {n for n in some if n.casefold() in doubts}
+            known = {n for n in some - doubted if _stands(change(n), plain, parted=False)}
+            left = [n for n in left if n not in known]
     made: list[str] = []
     for name in sorted(left, key=lambda name: kinds.index(found[name])):
         # Another spelling, or a part, of what is doubted already is no second doubt.
@@ -334,12 +334,18 @@ def _stand(name: str, text: str) -> bool:
     )
 
 
-def _stands(name: str, text: str) -> bool:
-    """Whether the text has the name, and not as the end of a longer one."""
+def _stands(name: str, text: str, *, parted: bool = True) -> bool:
+    """Whether the text has the name: not as the end of a longer one where its words are parted,
+    nor a number as the beginning of one."""
     at = text.find(name)
-    while at > 0 and text[at - 1].isalnum() and text[max(0, at - 2)] != "\\":  # as in "\\nname"
+    while at >= 0:
+        end = at + len(name)
+        # As in "\\nname".
+        within = parted and at > 0 and text[at - 1].isalnum() and text[max(0, at - 2)] != "\\"
+        if not within and not (name[-1:].isdigit() and text[end : end + 1].isdigit()):
+            return True
         at = text.find(name, at + 1)
-    return at >= 0
+    return False
 
 
 def _run_together(text: str) -> str:
@@ -375,7 +381,11 @@ class Claim(NamedTuple):
 
 
 _FENCED = re.compile(r"^[ \t]*```.*?(?:^[ \t]*```|\Z)", re.S | re.M)
-_SENTENCE = re.compile(r"(?<=[^\d\s][.!?])[\"'`*)]*\s+(?=[A-Z`\"*(])|(?<=[。！？])")
+# "3." may number an item, "SH-999." ends a sentence.
+_SENTENCE = re.compile(
+    r"(?:(?<=[^\d\s][.!?])|(?<=[A-Za-z$#-]\d[.!?])|(?<=\d{3}[.!?]))[\"'`*)]*\s+(?=[A-Z`\"*(])"
+    r"|(?<=[。！？])"
+)
 _BULLET = re.compile(r"\s*(?:[-*•] |\d+[.)] )?\s*")
 
 

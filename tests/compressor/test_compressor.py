@@ -227,6 +227,50 @@ def test_what_is_no_number_of_tokens_is_refused(wrong):
         CompressorConfig(context_window=wrong)
 
 
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("recall", "no"), ("background", "false"), ("redact_archive", 0), ("redact_secrets", "yes"),
+        ("summarize_on_prefix", None), ("model", 5), ("auxiliary_model", ["gpt-4o"]),
+        ("store_key", b"key"), ("fallback_models", "gpt-4o"), ("fallback_models", [""]),
+    ],
+)  # fmt: skip
+def test_an_option_of_another_type_is_refused(name, wrong):
+    """ "no" is no switch that is off, and a text is no list of letters."""
+    with pytest.raises(ConfigError, match=rf"^{name}=.{{1,20}}: expected"):
+        CompressorConfig.from_mapping({name: wrong})
+
+
+class NotAsync:
+    def summarize(self, messages, **given):
+        return SummaryReply("Done.")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"config": {"context_window": 8_000}}, {"summarizer": "gpt-4o"}, {"summarizer": object()},
+        {"summarizer": NotAsync()}, {"store": "sqlite:///a.db"}, {"on_event": "x"},
+        {"before_compression": "x"},
+    ],
+    ids=lambda given: "-".join(map(str, given)),
+)  # fmt: skip
+def test_what_a_compressor_cannot_be_made_of_is_refused_at_once(wrong):
+    with pytest.raises(ConfigError, match="expected"):
+        ContextCompressor(**wrong)
+
+
+@pytest.mark.parametrize("usage", [None, {"prompt_tokens": 3}], ids=repr)
+def test_a_bill_that_is_none_costs_the_answer_not_the_turn(usage, caplog):
+    class Careless:
+        async def summarize(self, messages, **given):
+            return SummaryReply("The modules are in order.", usage=usage)
+
+    result = compressor(Careless()).compress_sync(session(20))
+    assert result.summary_method == "static"
+    assert "not a Usage" in caplog.text
+
+
 @pytest.mark.parametrize("wrong", [5, "", b"", ["a.db"]], ids=repr)
 def test_what_is_no_place_of_a_store_is_refused(wrong):
     with pytest.raises(ConfigError, match=r"^store_url=.{1,20}: expected sqlite:///path"):

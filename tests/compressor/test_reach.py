@@ -58,13 +58,19 @@ def test_a_results_tools_find_and_read_what_its_view_lacks(ours: ContextCompress
     assert "END-3-1" in read(**{next(iter(described[1]["parameters"]["properties"])): reference})
 
 
-def test_where_nothing_is_left_out_there_are_no_tools(ours: ContextCompressor) -> None:
-    """Nor schemas; and what a caller does to the schemas is not done to the next."""
-    whole = ours.compress_sync(session(2), session_id="short")
-    assert (whole.recall_tools, whole.recall_schemas) == ((), [])
-    result = compressed(ours)
+def test_tools_are_there_from_the_first_request_where_that_is_asked(
+    ours: ContextCompressor,
+) -> None:
+    """Else where something is left out; what is done to the schemas is not done to the next."""
+    result = ours.compress_sync(session(2), session_id="short")
+    assert [len(result.recall_tools), len(result.recall_schemas)] == [2, 2]
+    assert "Nothing of this conversation" in result.recall_tools[0]("END-1-1")
     result.recall_schemas[0]["function"].clear()
     assert result.recall_schemas[0]["function"]["name"] == "search_conversation_archive"
+    unasked = ContextCompressor(replace(CONFIG, recall=None), store=ours.store)
+    whole = unasked.compress_sync(session(2), session_id="short")
+    assert (whole.recall_tools, whole.recall_schemas) == ((), [])
+    assert len(compressed(unasked).recall_tools) == 2
 
 
 def test_a_result_can_be_handed_to_another_process(ours: ContextCompressor) -> None:

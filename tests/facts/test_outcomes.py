@@ -35,6 +35,11 @@ def call(name: str, /, **arguments: Any) -> ToolCall:
         ("bash: line 1: frob: command not found", "failed", None),
         ("a.txt\nls: x: No such file or directory", "ok", None),
         ("the file: it was not found here, I said", "ok", None),
+        ("Failed logins by country\nde 5", "ok", None),
+        ("Error budgets explained\nA budget is", "ok", None),
+        ("Invoice 7: 2 failed payments last month. Total 900", "ok", None),
+        ("Failed to open x", "failed", None),
+        ("Error executing tool x", "failed", None),
         (
             "x.c:3:5: error: expected ';'\n1 error generated.",
             "failed",

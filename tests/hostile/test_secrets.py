@@ -61,6 +61,7 @@ LEAKS = [
     f"AWS_SECRET_ACCESS_KEY={MIXED[:40]}",
     f'{{"SecretAccessKey": "{MIXED[:40]}"}}',
     "DB_PASSWORD=s3cr3t!9",
+    "pwd: hunter2",
     f"passphrase: {MIXED[:20]}",
     f"SECRET_KEY = 'django-insecure-{MIXED[:50]}'",
     f"JWT_SIGNING_KEY={MIXED[:48]}",

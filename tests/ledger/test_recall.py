@@ -66,6 +66,14 @@ def test_a_detail_is_found_and_read(store: Store) -> None:
     assert "(before: s1.1, next: s1.4)" in read("s1.2-3")
 
 
+def test_half_a_name_is_not_found_and_the_whole_one_told() -> None:
+    """Rather than a heading with nothing below it."""
+    search, _ = holding([{"role": "user", "content": "Book ORD-4102, then ORD-4103."}])
+    said = search("ORD-41")
+    assert "Nothing archived of this conversation matches" in said
+    assert "Words that do occur: ord" in said
+
+
 def test_an_agent_sees_its_own_session_only(store: Store) -> None:
     """Another session's words are not found, by search or by reference; a fork's parent's are, and
     a message that was folded again where it stands now."""

@@ -136,10 +136,14 @@ def test_a_key_opens_what_is_encrypted_and_leaves_plain_what_is_plain(store_url:
     assert "hunter2" not in str(error.value)
 
 
-def test_a_plain_store_stays_plain(sql_store: SqlStore, store_url: str) -> None:
-    """A key leaves it and its index as they are; a codec, of encrypted sessions, is refused."""
+def test_a_plain_store_stays_plain(
+    sql_store: SqlStore, store_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A key leaves it and its index as they are, which the log says; a codec is refused."""
     committed(sql_store, "s", talk(3))
+    assert "is not encrypted" not in caplog.text
     committed(open_store(store_url, key=Fernet.generate_key().decode()), "t", talk(6, "other"))
+    assert caplog.text.count("is not encrypted and stays so: the key is not used") == 1
     assert sql_store.search(NAMESPACE, "other number3")[0].session_id == "t"
     assert sql_store.verify() == []
     with pytest.raises(StoreUnavailable, match="is not encrypted"):

@@ -49,6 +49,7 @@ def briefed(**changes: object) -> Brief:
         "https://billing.example/api/v2/pulls/31",
         "billing@example.org",
         "ORD-4471",
+        "ORD-441",
         "totals.py",
         "voice.py",
         "9443",
@@ -296,6 +297,13 @@ def test_the_witness_is_named_where_it_can_be_read() -> None:
     [doubt] = unverified("All tests pass.", brief(WORK, references=names), facts)
     assert doubt.source == "s2.11"
     assert doubt.mark.startswith("[contradicted by s2.11: `pytest -q tests` failed: FAILED")
+
+
+def test_a_mark_stands_behind_its_own_sentence() -> None:
+    """Also where that ends in a number; "3." may number an item."""
+    text = "The audit came to ORD-999. Updated src/tax.py to round.\n3. Linting passes."
+    [doubt] = unverified(text, brief(WORK), extract(WORK))
+    assert (doubt.claim, text[: doubt.at]) == ("The audit came to ORD-999.",) * 2
 
 
 def test_what_the_view_keeps_is_not_quoted() -> None:

@@ -261,7 +261,10 @@ class Database:
                 f"{self.place} was written by another version, and its layout is unknown here "
                 f"(expected {LAYOUT.decode()}); use the version that wrote it, or another store"
             )
-        return packer_of(known["pepper"], self._codec, self.place, plain_too=self._plain_too)
+        packer = packer_of(known["pepper"], self._codec, self.place, plain_too=self._plain_too)
+        if self._codec is not None and not packer.encrypts:
+            logger.warning("%s is not encrypted and stays so: the key is not used", self.place)
+        return packer
 
 
 def _about(connection: Connection) -> dict[str, bytes]:
