@@ -159,7 +159,8 @@ def forget(
 
     There is no way back. The chain keeps a tombstone and still verifies. The child sessions by
     which the host shows its compressions go too; what is left there is said. Without TARGET only
-    the pages are cleared that an earlier run had to leave.
+    the pages are cleared that an earlier run had to leave. What a fork inherited goes with the
+    session that it was forked from.
 
     $ praison-compressor forget audit --yes --store ledger.db
     """
@@ -168,7 +169,9 @@ def forget(
             cleared = store.clear_pages()
         said = "No freed page holds old bytes." if cleared else Line(_PAGES_LEFT, "yellow")
         return Answer({"pages_cleared": cleared}, [said])
-    if not yes and not typer.confirm(f"Erase {one_line(target)} for good?", err=True):
+    if not yes and not typer.confirm(
+        f"Erase {one_line(target)} for good, and with it what its forks inherited?", err=True
+    ):
         raise Unusable("nothing was erased")
     from ..praisonai.sessions import default_host
     from ..praisonai.sessions import forget as forget_there_too
@@ -186,7 +189,8 @@ def _erased(found: Forgotten) -> Iterator[Piece]:
     done = found.erased
     yield f"Forgotten: {number(done.messages)} messages, {number(done.segments)} segments."
     for name in done.still_in:
-        yield Line(f"Some of it is still in session {name}.", "yellow")
+        said = "holds some of the same messages itself, or was forked from it and lacks them now"
+        yield Line(f"Session {name} {said}.", "yellow")
     for name in found.mirrored:
         yield f"The host's session {name} is gone too."
     for sentence in found.left:
