@@ -93,7 +93,7 @@ def excerpts_text(
         else:
             mark = MARKS.get(item.source, "")
             posing = not mark and _POSES.match(text)
-            out.append(f"{at(item.index)}{'… ' if posing else mark}{text}")
+            out.append(f"{at(item.index)}{'assistant: ' if posing else mark}{text}")
         last = here
     return "\n".join(out)
 

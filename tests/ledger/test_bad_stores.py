@@ -137,10 +137,12 @@ def test_an_agents_turns_go_on(host: LocalProvider, caplog: pytest.LogCaptureFix
 
 
 def test_a_store_that_can_never_be_opened_costs_no_compression(
-    host: LocalProvider, caplog: pytest.LogCaptureFixture
+    host: LocalProvider, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The ledger is in memory, and `status` says so."""
-    made = agent(host, OPENAI, context(host, store_url=WRONG))
+    """Named in the environment, where nobody can refuse it at once: the ledger is in memory, and
+    `status` says so."""
+    monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", WRONG)
+    made = agent(host, OPENAI, context(host))
     talked(host, made, range(TURNS))
     compressor = made.context_compressor
     assert compressor.context_status == "summarized"
