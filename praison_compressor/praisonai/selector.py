@@ -17,7 +17,7 @@ from . import commands, options
 from .agent_compressor import AgentCompressor
 from .agents import Agents
 from .requests import CHAT, LITELLM_CHAT, RESPONSES, HostRequest
-from .wire import is_in_vain, prompt_tokens
+from .wire import prompt_tokens
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +108,7 @@ class Selector:
             again = shape.write(offered, view, self.compressor.refused(request))
             before = _Sent(budget, request, view, again)
             self._sent.append(before)
-        # Without another view the same goes back: the host then raises the refusal.
+        # Without another view the same goes back: the provider's error then goes on.
         written = params if before is None else before.written
         budget.tools[:], budget.instructions = written["tools"], written.get("instructions")
         return list(written["input" if flat else "messages"])
@@ -116,11 +116,10 @@ class Selector:
     async def _view(
         self, budget: Any, request: HostRequest, before: _Sent | None
     ) -> Sequence[Message] | None:
-        """What to send; None after a refusal that says nothing of what to change."""
+        """What to send; None where the provider finds it too long and nothing shorter is known."""
         if before is not None:
             other = await self.compressor.aother_view(request, before.view, budget.error)
-            ends = other is None or is_in_vain(budget.error, budget.attempt, before.view, other)
-            return None if ends else other
+            return None if other == before.view else other
         command = commands.read(budget.agent, text_of(request.messages[-1]))
         if command is not None:
             log.warning(
