@@ -352,6 +352,11 @@ class ContextCompressor:
         unknown = sorted(set(options) - set(Options.__annotations__))
         if unknown:
             raise TypeError(f"compress() got an unexpected keyword argument {unknown[0]!r}")
+        for name in ("session_id", "parent_session_id"):
+            value = options.get(name)
+            # "" would be one session of all conversations that have no name.
+            if value is not None and not (isinstance(value, str) and value):
+                raise ConfigError(f"{name}={value!r}: expected a name that is not empty, or None")
 
     def _quiet(self, messages: Sequence[Any], options: Options) -> CompressResult | None:
         """The result of a turn that only adds to the last one, and still fits; None: any other."""

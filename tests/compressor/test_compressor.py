@@ -241,6 +241,14 @@ def test_an_option_of_another_type_is_refused(name, wrong):
         CompressorConfig.from_mapping({name: wrong})
 
 
+@pytest.mark.parametrize("name", ["session_id", "parent_session_id"])
+@pytest.mark.parametrize("wrong", ["", 5])
+def test_a_session_without_a_name_is_no_session(name, wrong):
+    """Two conversations without one would share it, and each other's archive."""
+    with pytest.raises(ConfigError, match=rf"^{name}=.{{1,5}}: expected a name"):
+        compressor().compress_sync(session(2), **{name: wrong})
+
+
 class NotAsync:
     def summarize(self, messages, **given):
         return SummaryReply("Done.")
