@@ -245,7 +245,10 @@ class ContextCompressor:
     def _stored(self, session_id: str) -> list[Message]:
         namespace = self.config.namespace
         self.store.lineage(namespace, session_id)  # opening a name that nobody has is no error
-        return self.store.transcript(self.store.open(namespace, session_id))
+        session = self.store.open(namespace, session_id)
+        if gone := sum(entry.forgotten for entry in session.entries):
+            logger.warning("session %s: %d segments of it were forgotten", session_id, gone)
+        return self.store.transcript(session)
 
     def save(self, messages: Sequence[Any], *, session_id: str | None = None) -> bool:
         """Record the transcript as it is now, for `resume` and `verbatim`; compresses nothing.

@@ -225,6 +225,24 @@ def test_what_was_forgotten_does_not_come_back_when_a_compressor_is_closed(
     elsewhere.close()
 
 
+def test_a_fork_lacks_what_its_parent_was_made_to_forget_and_says_so(
+    sql_store: SqlStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What it has of its own comes back, and the log tells that there was more."""
+    grown(over(sql_store), 8)
+    longer = coding_session(16)
+    sql_store.open(NAMESPACE, "f", "s")
+    assert over(sql_store).save(longer, session_id="f")
+    assert over(sql_store).verbatim(session_id="f") == longer
+    assert "were forgotten" not in caplog.text
+    sql_store.forget(NAMESPACE, "s")
+    left = over(sql_store).resume("f", 100_000).messages
+    assert longer[-1] in left
+    assert len(left) < len(longer)
+    assert "session f: " in caplog.text
+    assert "segments of it were forgotten" in caplog.text
+
+
 def test_a_message_of_the_tail_can_be_forgotten(sql_store: SqlStore) -> None:
     """By its digest, wherever it stands: in a fork too; the rest stays in its order."""
     grown(over(sql_store), 8)
