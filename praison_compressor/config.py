@@ -242,21 +242,19 @@ class CompressorConfig:
         ):
             self._require(name, "a text", lambda v: isinstance(v, str))
         for name in _SWITCHES:
-            value = getattr(self, name)
-            if value is not True and value is not False and (value, name) not in _UNDECIDED:
-                raise ConfigError(f"{name}={_shown(value)}: expected True or False")
+            self._require(name, "True or False", lambda v: True, switch=True)
         self._require("verify_with", '"model" or None', lambda v: v == "model")
         _check_prompt(self.summary_prompt)
         self._require("store_url", STORES, os.fspath)
         self._require("namespace", "a name that is not empty", lambda v: bool(v.strip()))
 
-    def _require(self, name: str, wanted: str, holds: Any) -> None:
+    def _require(self, name: str, wanted: str, holds: Any, *, switch: bool = False) -> None:
         value = getattr(self, name)
         default = type(self).__dataclass_fields__[name].default
         if value is None and (default is None or name in _MAY_BE_NONE):
             return
         try:
-            sound = not isinstance(value, bool) and holds(value)
+            sound = isinstance(value, bool) is switch and holds(value)
         except (TypeError, ValueError, OverflowError, AttributeError):
             sound = False
         if not sound:
@@ -323,7 +321,6 @@ it, a text is added to the request for the summary, None lets it be. It may be a
 
 
 _SWITCHES = ("recall", "background", "summarize_on_prefix", "redact_secrets", "redact_archive")
-_UNDECIDED = ((None, "recall"), (None, "redact_secrets"))
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -429,6 +426,8 @@ def _check_prompt(given: Any) -> None:
 
 
 STORES = "sqlite:///path, postgresql://user@host/database, or a path"
+STORE_KINDS = ("sqlite", "sqlite+pysqlite", "postgres", "postgresql", "postgresql+psycopg")
+"""How a store's URL may begin, before its `://`."""
 
 
 def check_store(url: str | None) -> None:
@@ -438,7 +437,7 @@ def check_store(url: str | None) -> None:
         ConfigError: another kind. The place may hold a password, and is not repeated.
     """
     kind, named, _ = str(url or "").partition("://")
-    if named and kind.partition("+")[0] not in ("sqlite", "postgres", "postgresql"):
+    if named and kind not in STORE_KINDS:
         raise ConfigError(f"store_url: a store of the kind {kind!r}; expected {STORES}")
 
 

@@ -150,9 +150,8 @@ class _Reader:
         approves = wording.TELLS_APPROVAL.search(text)
         if not approves and not wording.TELLS_REQUEST.search(text):
             return None
-        if said.denied or text.endswith(":") or wording.ORDERS.match(text):
-            return None
-        if _SUPPOSED.search(text):
+        is_plan = wording.ORDERS.match(text) or _SUPPOSED.search(text)
+        if said.denied or is_plan or text.endswith(":"):
             return None
         parts = (said, Words(_ASIDE.sub("", text)))
         known = any(self._is_told(part, bool(approves)) for part in parts)

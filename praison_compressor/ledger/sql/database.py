@@ -27,6 +27,7 @@ from sqlalchemy import (
     text,
 )
 
+from ...config import STORE_KINDS
 from ...errors import StoreUnavailable
 from ...messages.forks import renewed, undivided
 from .archive import Archive, Codec, Packer, new_pepper, packer_of
@@ -67,11 +68,11 @@ def parse(url: str | os.PathLike[str] | None) -> URL:
     except (exc.ArgumentError, ValueError) as error:
         # The text itself may hold a password: not a word of it is repeated.
         raise StoreUnavailable(f"the store's URL cannot be read; {_EXPECTED}") from error
-    if parsed.drivername in ("postgres", "postgresql", "postgresql+psycopg"):
-        return parsed.set(drivername="postgresql+psycopg")
-    if parsed.drivername not in ("sqlite", "sqlite+pysqlite"):
-        kind = parsed.drivername
+    kind = parsed.drivername
+    if kind not in STORE_KINDS:
         raise StoreUnavailable(f"a store of the kind {kind!r} is not supported; {_EXPECTED}")
+    if kind.startswith("postgres"):
+        return parsed.set(drivername="postgresql+psycopg")
     path = given.partition(":///")[2]
     if not path or path == ":memory:":
         raise StoreUnavailable("sqlite:// names no file; expected sqlite:///path/to/ledger.db")
