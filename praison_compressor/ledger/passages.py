@@ -25,6 +25,7 @@ LONG_LINE, WRAPPED = 400, 200
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _IDENTIFIER = re.compile(r"\d|[^\W_][._/:#@\\-]+[^\W_]|[a-z][A-Z]|[^\W_]_|_[^\W_]|^[~./\\]")
+_EMPTY = re.compile(r"\s*(?:\d+\s*[→|:]?)?\s*")
 _EDGES = "\"'`()[]{}<>,;!?*"
 
 
@@ -95,7 +96,17 @@ def passages(
         elif beside is not None and beside.last - beside.first < LONGEST:
             wider = Passage(min(first, beside.first), max(last, beside.last), beside.score)
             taken[taken.index(beside)] = wider
-    return taken
+    return [_trimmed(passage, lines) for passage in taken]
+
+
+def _trimmed(passage: Passage, lines: Sequence[str]) -> Passage:
+    """Without empty lines at its ends, numbered ones (`105→`) too."""
+    first, last = passage.first, passage.last
+    while first < last and _EMPTY.fullmatch(lines[first - 1]):
+        first += 1
+    while last > first and _EMPTY.fullmatch(lines[last - 1]):
+        last -= 1
+    return Passage(first, last, passage.score)
 
 
 def lines_of(text: str) -> list[str]:

@@ -117,7 +117,9 @@ class Recall:
             return self._nearest(session, query)
         shown = matches[:limit]
         held = {n: self._originals(session, n) for n in {match.segment for match in shown}}
-        lines = [_told(match, held[match.segment], wanted) for match in shown]
+        lines: list[str] = []
+        for match in shown:
+            lines += _told(match, held[match.segment], wanted, lines)
         if older:
             named = ", ".join(str(match.where) for match in older[:limit])
             lines.append(f"({len(older)} older, much like these: {named})")
@@ -303,13 +305,20 @@ class _Match:
         return "\n".join(self.lines[self.passage.first - 1 : self.passage.last])
 
 
-def _told(match: _Match, originals: Sequence[Message], wanted: Sequence[Term]) -> str:
-    """A match as it is listed: reference, who said it, in answer to what, the lines."""
+def _told(
+    match: _Match, originals: Sequence[Message], wanted: Sequence[Term], above: Sequence[str]
+) -> list[str]:
+    """A match as it is listed: reference, who said it, in answer to what, the lines; without what
+    stands `above`, and nothing where all of it does."""
+    if any(match.text in each for each in above):
+        return []
     role, where = originals[match.ordinal].get("role"), match.where
+    if any(each.startswith(f"[{where.of_message(match.ordinal + 1)}:") for each in above):
+        return [f"[{where}]\n{match.text}"]
     of = f" (of {len(match.lines)} lines)" if where.line is not None else ""
     called = _called(match.segment, originals, match.ordinal)
-    came = _results(match.segment, originals, match.ordinal, wanted)
-    return "\n".join([f"[{where}]{of} {role}{called}", match.text, *came])
+    came = _results(match, originals, wanted, above)
+    return ["\n".join([f"[{where}]{of} {role}{called}", match.text, *came])]
 
 
 def _ranked(found: Sequence[tuple[int, Hit]], wanted: Sequence[Term]) -> list[_Match]:
@@ -368,23 +377,24 @@ def _called(segment: int, originals: Sequence[Message], ordinal: int) -> str:
 
 
 def _results(
-    segment: int, originals: Sequence[Message], ordinal: int, wanted: Sequence[Term]
+    match: _Match, originals: Sequence[Message], wanted: Sequence[Term], above: Sequence[str]
 ) -> list[str]:
     """For each result of a message's calls its lines on what is wanted, else its ends."""
-    if not tool_calls_of(originals[ordinal]):
+    if not tool_calls_of(originals[match.ordinal]):
         return []
     told = []
-    for after in range(ordinal + 1, len(originals)):
+    for after in range(match.ordinal + 1, len(originals)):
         if not is_result(originals[after]):
             break
-        where, text = Reference(segment, after + 1), in_words(originals[after])
+        where, text = Reference(match.segment, after + 1), in_words(originals[after])
         lines = lines_of(text)
         found = next(iter(passages(lines, wanted, 1)), None)
-        if found is None or len(text) <= RESULT_CHARS:
-            told.append(f"=> [{where}] {_ends(one_line(text), RESULT_CHARS)}")
-        else:
+        shown = _ends(one_line(text), RESULT_CHARS)
+        if len(text) > RESULT_CHARS and found and found.score >= WORTH * match.passage.score:
+            where = where.lines(found.first, found.last)
             shown = "\n".join(lines[found.first - 1 : found.last])
-            told.append(f"=> [{where.lines(found.first, found.last)}] {shown}")
+        if not any(shown in each for each in above):
+            told.append(f"=> [{where}] {shown}")
     return told[:RESULTS] + ([f"=> {len(told) - RESULTS} more"] if len(told) > RESULTS else [])
 
 

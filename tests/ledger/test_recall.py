@@ -183,7 +183,20 @@ def test_a_call_is_found_with_its_result() -> None:
         [{"role": "user", "content": "Look."}, *step("c1", rows, path="src/gauge.py")]
     )
     found = search("src/gauge.py row 77")
-    assert re.search(r"=> \[s1\.3:\d+-\d+\] .*\n.*row 77: 5929", found)
+    assert re.search(r"\[s1\.3:\d+-\d+\].* of \[s1\.2\] read_file\((.*\n)+row 77: 5929", found)
+
+
+def test_nothing_is_said_twice_in_an_answer() -> None:
+    """A result that is listed does not stand below its call again, and of a message with several
+    passages it is told once who said it; empty lines at a passage's ends are left out."""
+    gap = "\n  3→\n" + "\n".join(f"  {n}→filler" for n in range(4, 20)) + "\n"
+    page = f"  1→\n  2→the gauge of the pier{gap}  20→the gauge of the pier again\n  21→\n"
+    search, _ = holding([{"role": "user", "content": "Look."}, *step("c1", page, path="gauge.md")])
+    found = search("the gauge of the pier")
+    assert "[s1.3:19-20] (of 22 lines) tool, of [s1.2]" in found
+    assert "[s1.3:2-5]\n  2→the gauge of the pier\n" in found
+    assert found.count("20→the gauge") == 1
+    assert not re.search(r"^\s*(1|21)→$", found, re.M)
 
 
 def test_no_answer_exceeds_what_was_asked_for() -> None:
