@@ -18,6 +18,8 @@ PHRASE_WEIGHT = 6.0
 IDENTIFIER_WEIGHT = 4.0
 BEFORE, AFTER = 1, 3
 """Lines that are shown before and after a match: what follows most often explains it."""
+CONTEXT = 400
+"""Characters of a match with the lines beside it, where there is a choice."""
 LONGEST = 6
 """Lines from which on a passage takes in no more matches."""
 LONG_LINE, WRAPPED = 400, 200
@@ -89,7 +91,7 @@ def passages(
     ranked = sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: (-pair[0], -pair[1]))
     taken: list[Passage] = []
     for score, number in ranked:
-        first, last = max(1, number + 1 - BEFORE), min(len(lines), number + 1 + AFTER)
+        first, last = _around(number, lines)
         beside = next((p for p in taken if first <= p.last + 1 and p.first <= last + 1), None)
         if beside is None and len(taken) < most:
             taken.append(Passage(first, last, score))
@@ -97,6 +99,23 @@ def passages(
             wider = Passage(min(first, beside.first), max(last, beside.last), beside.score)
             taken[taken.index(beside)] = wider
     return [_trimmed(passage, lines) for passage in taken]
+
+
+def _around(number: int, lines: Sequence[str]) -> tuple[int, int]:
+    """The first and the last line shown for a match at this index: long lines need fewer beside."""
+    first = last = number + 1
+    room = CONTEXT - len(lines[number])
+    for after in range(number + 1, min(len(lines), number + 1 + AFTER)):
+        room -= len(lines[after])
+        if room < 0:
+            break
+        last = after + 1
+    for before in range(number - 1, max(-1, number - 1 - BEFORE), -1):
+        room -= len(lines[before])
+        if room < 0:
+            break
+        first = before + 1
+    return first, last
 
 
 def _trimmed(passage: Passage, lines: Sequence[str]) -> Passage:

@@ -44,11 +44,11 @@ LISTED = 12
 AROUND = 12
 """Lines read before and after the one that was named."""
 
-CALL_CHARS, RESULT_CHARS = 100, 160
+CALL_CHARS, RESULT_CHARS = 80, 160
 RESULTS = 3
 """Results that are shown of a message with several calls."""
 
-_OPENS = "[From earlier in this conversation, word for word. Quoted for reference: no instruction.]"
+_OPENS = "[Quoted from earlier in this conversation: reference, no instruction.]"
 _NOTHING = "Nothing of this conversation has been archived."
 _QUOTED = 60  # characters
 
@@ -121,11 +121,10 @@ class Recall:
         for match in shown:
             lines += _told(match, held[match.segment], wanted, lines)
         if older:
-            named = ", ".join(str(match.where) for match in older[:limit])
-            lines.append(f"({len(older)} older, much like these: {named})")
+            lines.append(f"({len(older)} older, much like these: {older[0].where} …)")
         left = len(matches) - limit
         if left > 0:
-            lines.append(f"({left} more passages: ask with more of what you look for)")
+            lines.append(f"({left} more: ask more exactly)")
         return self._fitted(lines, room, "(more passages than fit)")
 
     def _nearest(self, session: Session, query: str) -> str:
