@@ -16,6 +16,8 @@ __all__ = ["Passage", "Term", "lines_of", "passages", "terms", "wanted_in"]
 
 PHRASE_WEIGHT = 6.0
 IDENTIFIER_WEIGHT = 4.0
+OTHER_CASE = 0.8
+"""Of an identifier's weight, where it stands in other letters than asked for."""
 BEFORE, AFTER = 1, 3
 """Lines that are shown before and after a match: what follows most often explains it."""
 CONTEXT = 400
@@ -40,6 +42,8 @@ class Term:
     weight: float
     parts: tuple[str, ...] = ()
     """The words of an identifier or a phrase, which count where the whole is not found."""
+    written: str = ""
+    """As it was asked for: `initSession` is another name than `InitSession`."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ def terms(query: str) -> list[Term]:
     for chunk in filter(None, chunks):
         if _IDENTIFIER.search(chunk):
             parts = tuple(dict.fromkeys(words(_CAMEL.sub(" ", chunk))))
-            found[chunk.casefold()] = Term(chunk.casefold(), IDENTIFIER_WEIGHT, parts)
+            found[chunk.casefold()] = Term(chunk.casefold(), IDENTIFIER_WEIGHT, parts, chunk)
         else:
             for word in words(chunk):
                 found.setdefault(word, Term(word, 1.0))
@@ -151,7 +155,7 @@ def _score(line: str, wanted: Iterable[Term], rarity: Mapping[str, float]) -> fl
     for term in wanted:
         weight = term.weight * rarity.get(term.text, 1.0)
         if _has(folded, term.text):
-            total += weight
+            total += weight if term.written in line else weight * OTHER_CASE
         elif term.parts:
             held = sum(_has(folded, part) for part in term.parts)
             total += weight / 2 * held / len(term.parts) if held * 2 > len(term.parts) else 0.0

@@ -78,7 +78,8 @@ SCHEMAS = (
     ),
     _schema(
         READ,
-        "Read earlier messages of this conversation word for word.",
+        "Read earlier messages of this conversation word for word: best only the lines that a "
+        "search or an outline names.",
         reference=(
             "string",
             "s2.14 for a message, s2.14:900-940 for lines of it, s2.14:922 for the lines around "

@@ -186,6 +186,18 @@ def test_a_call_is_found_with_its_result() -> None:
     assert re.search(r"\[s1\.3:\d+-\d+\].* of \[s1\.2\] read_file\((.*\n)+row 77: 5929", found)
 
 
+def test_a_name_in_the_letters_asked_for_comes_first() -> None:
+    """`initSession` and `InitSession` are two names."""
+    search, _ = holding(
+        [
+            {"role": "user", "content": "where is initSession called?"},
+            {"role": "assistant", "content": "InitSession is called by the hooks."},
+        ]
+    )
+    for name, place in (("initSession(", "s1.1"), ("InitSession(", "s1.2")):
+        assert re.findall(r"^\[(s1\.\d)\]", search(name), re.M)[0] == place
+
+
 def test_nothing_is_said_twice_in_an_answer() -> None:
     """A result that is listed does not stand below its call again, and of a message with several
     passages it is told once who said it; empty lines at a passage's ends are left out."""
