@@ -1,4 +1,4 @@
-"""`compress`, `inspect` and `mask`: what the library does with a transcript in a file."""
+"""`compress` and `inspect`: what the library does with a transcript in a file."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from typing import Annotated, Any
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Part, Preview
 from ..compressor.result import CompressResult
-from ..config import CompressorConfig, Event
+from ..config import Event
 from ..facts import Coverage, coverage
 from ..ledger.memory import MemoryStore
-from ..messages import Transcript, read, text_of, tool_calls_of
+from ..messages import text_of, tool_calls_of
 from ..messages.display import excerpt, kind_in_words, one_line
-from ..tokens.counter import TokenCounter
 from ..view.frame import is_framed, unframe
-from ..view.masks import mask as masked_message
-from ..view.masks import maskable
-from .options import Conversation, File, OfFile, Out, Reading, command, flag
+from .options import OfFile, Out, Reading, command, flag
 from .terminal import Answer, Panel, Piece, Table, money, number
 from .transcripts import read_one, writable, write
 
@@ -34,7 +31,8 @@ def compress(
     """Compress a transcript: head and tail stay verbatim, the middle becomes a summary.
 
     Reads a JSON list of chat messages, {"messages": [...]}, or JSON Lines with one message a line
-    or one conversation a line. The file itself is never changed.
+    or one conversation a line. The file itself is never changed. `--tool-policies keep_none` turns
+    old tool outputs into one line each, and asks for no summary while that is enough for --target.
 
     $ praison-compressor compress talk.jsonl --window 32k --out view.jsonl
     """
@@ -135,7 +133,9 @@ def _parts_table(seen: Preview, what: Sequence[str], view_messages: int) -> Tabl
 def _method(result: CompressResult, given: Reading, model: str | None) -> Iterator[str]:
     """How the view came about and what it saves, in sentences."""
     used = result.usage
-    if result.summary_method is None:
+    if result.summary_method is None and result.context_status == "masked":
+        yield "Method: masks; no summary was needed, no model was asked."
+    elif result.summary_method is None:
         asked = given.force or given.target_tokens is not None
         tried = "nothing to gain" if asked else "it fits, so nothing was compressed"
         yield f"Method: none; {tried}. --target or --window ask for less, --force for it anyway."
@@ -261,60 +261,3 @@ def _verdict(seen: Preview) -> str:
         return f"Masking alone is enough: {seen.new_masks} tool outputs, no model call."
     jobs = seen.would_write
     return f"{jobs} {'summary' if jobs == 1 else 'summaries'} would be written."
-
-
-# ---------------------------------------------------------------- mask
-
-
-@command
-def mask(
-    file: File,
-    config: Annotated[
-        CompressorConfig, ("model", "protect_last_n_tokens", "mask_above_tokens", "tool_policies")
-    ],
-    out: Out = None,
-    conversation: Conversation = None,
-) -> Answer:
-    """Replace old tool outputs by one line each: what was called, its outcome, its size.
-
-    The newest tokens stay as they are. Asks no model; the file itself is never changed.
-
-    $ praison-compressor mask talk.jsonl --keep-tokens 2k --out masked.jsonl
-    """
-    transcript = read(read_one(file, conversation))
-    tokens = TokenCounter(config.model)
-    messages = list(transcript.messages)
-    counts = list(map(tokens.message, messages))
-    end = _tail_start(transcript, counts, config.protect_last_n_tokens)
-    view = messages.copy()
-    rows: list[tuple[str | int, ...]] = []
-    for index, calls in maskable(messages, counts, config).items():
-        if index < end:
-            view[index] = masked_message(calls, messages[index])
-            tools = ", ".join(call.name for call in calls.values())
-            now = excerpt(text_of(view[index]), 60)
-            rows.append((index, tools, counts[index], tokens.message(view[index]), now))
-    if out is not None:
-        write(out, view, source=file)
-    before, after = tokens.messages(messages), tokens.messages(view)
-    value = {
-        "file": file,
-        "masked": [row[0] for row in rows],
-        "tokens_before": before,
-        "tokens_after": after,
-        "messages": None if out else view,
-    }
-    rows.append(("all", "", before, after, f"{len(rows)} outputs masked"))
-    columns = ("index#", "tool", "tokens before#", "tokens after#", "now")
-    return Answer(value, [Table(columns, rows)], on_stderr=out == "-")
-
-
-def _tail_start(transcript: Transcript, counts: Sequence[int], keep_tokens: int) -> int:
-    """Where the newest steps begin that fit into `keep_tokens`; the newest one always stays."""
-    start, room = len(counts), keep_tokens
-    for step in reversed(transcript.steps):
-        room -= sum(counts[index] for index in step)
-        if room < 0 and start < len(counts):
-            break
-        start = step.start
-    return start

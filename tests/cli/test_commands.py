@@ -106,7 +106,6 @@ def test_odd_numbers_names_and_paths_are_one_line(file: Path, view: Path, run: R
         (2, ("inspect", file, "--target", "9" * 400)),
         (2, ("report", file, "--window", "9" * 400)),
         (2, ("compress", file, "--window", 8_000, "--out", "x" * 300)),
-        (2, ("mask", file, "--out", "x" * 300)),
         (3, ("compress", file, "--target", 50)),  # with the numbers
         (4, ("report", "x" * 300)),
         (4, ("report", "half \udcff")),
