@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any
 
 from ..compressor.context_compressor import ContextCompressor
@@ -15,7 +15,7 @@ from ..messages import text_of, tool_calls_of
 from ..messages.display import excerpt, kind_in_words, one_line
 from ..view.frame import is_framed, unframe
 from .options import OfFile, Out, Reading, command, flag
-from .terminal import Answer, Panel, Piece, Table, money, number
+from .terminal import Answer, Piece, Table, money, number, titled
 from .transcripts import read_one, writable, write
 
 # ---------------------------------------------------------------- compress
@@ -39,39 +39,30 @@ def compress(
     messages = read_one(given.file, given.conversation)
     if out is not None:
         writable(out, source=given.file)
-    failures: list[str] = []
-
-    def hear(event: Event) -> None:
-        if event.name == "fell_back":
-            failures.append(one_line(str(event.data.get("reason", ""))))
-
+    failures, hear = listener()
     config = given.configured(config)
     compressor = ContextCompressor(config, on_event=hear)
     result = compressor.compress_sync(messages, **given.call)
     # What it has just become: nothing is asked or written for that.
     seen = compressor.preview(messages, session_id=given.session)
-    held = [_held(part, result) for part in seen.parts]
-    what = [_what(part, facts) for part, facts in zip(seen.parts, held, strict=True)]
+    parts = [(part, _held(part, result)) for part in seen.parts]
     if out is not None:
         write(out, result.messages, source=given.file)
     names = (
         "session_id parent_session_id context_status summary_method tokens_before tokens_after "
         "tokens_saved masked_secrets cost_saved cost_saved_cached usage"
     )
-    parts = [
-        {**_part_json(part), "facts": _facts_json(facts)}
-        for part, facts in zip(seen.parts, held, strict=True)
-    ]
     value = {
         "file": given.file,
         **{name: getattr(result, name) for name in names.split()},
         "unverified": [doubt._asdict() for doubt in result.unverified],
         "failures": failures,
-        "parts": parts,
+        "parts": [{**_part_json(part), "facts": _facts_json(held)} for part, held in parts],
         "messages": None if out else result.messages,
     }
 
     def shown() -> Iterator[Piece]:
+        what = [_what(part, held) for part, held in parts]
         yield _parts_table(seen, what, len(result.messages))
         yield from _method(result, given, config.auxiliary_model)
         yield from (f"  {failure}" for failure in failures)
@@ -81,16 +72,28 @@ def compress(
                 "It holds a summary already: without the store of that (--store) it is text like "
                 "any other, and the rules in it bind no more."
             )
-        for part, facts in zip(seen.parts, held, strict=True):
-            if facts is not None and facts.total:
-                kinds = (f"{kind_in_words(k)} {a:,}/{b:,}" for k, (a, b) in facts.by_kind.items())
+        for part, held in parts:
+            if held is not None and held.total:
+                kinds = (f"{kind_in_words(k)} {a:,}/{b:,}" for k, (a, b) in held.by_kind.items())
                 yield f"Of {part.name} the view holds: {', '.join(kinds)}."
         for segment in result.segments if show else ():
-            yield Panel("summary", unframe(segment.rendered), "yellow")
+            yield from titled("summary", unframe(segment.rendered))
         if out not in (None, "-"):
             yield f"Written to {out}"
 
     return Answer(value, shown(), on_stderr=out == "-")
+
+
+def listener() -> tuple[list[str], Callable[[Event], None]]:
+    """What a compressor's `on_event` hears of a model whose text was not taken: a list of reasons,
+    and the function that fills it."""
+    failures: list[str] = []
+
+    def hear(event: Event) -> None:
+        if event.name == "fell_back":
+            failures.append(one_line(str(event.data.get("reason", ""))))
+
+    return failures, hear
 
 
 def _kept(session: str | None, epoch: str, store: str | None) -> Iterator[str]:

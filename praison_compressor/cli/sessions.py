@@ -21,7 +21,7 @@ from ..messages.display import excerpt, in_words, one_line, when
 from ..summaries.prompts import rendering
 from ..view.frame import unframe
 from .options import STORED_WHEN, Conversation, Place, SessionId, command, flag, option
-from .terminal import Answer, Line, Panel, Piece, Table, Unusable, number
+from .terminal import Answer, Line, Piece, Table, Unusable, number, titled
 from .transcripts import read_one
 
 if TYPE_CHECKING:
@@ -189,10 +189,10 @@ def _segment(n: int, entry: Entry, messages: Sequence[Any] | None) -> Answer:
         return Answer(value, [f"Segment s{n} was forgotten; only its link in the chain is left."])
     found = entry.segment
     title = f"s{n}: {number(len(found.run))} messages, {found.model or found.method}"
-    shown = [Panel(title, text_of(found.rendered), "yellow")]
+    shown = [*titled(title, text_of(found.rendered))]
     if messages is not None:
         originals = "\n\n".join(rendering(messages))
-        shown.append(Panel(f"the {number(len(messages))} originals", originals))
+        shown += titled(f"the {number(len(messages))} originals", originals)
     return Answer(value, shown)
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from praison_compressor.cli.terminal import Panel, Table, show
+from praison_compressor.cli.terminal import Table, show, titled
 from praison_compressor.messages.display import clean, one_line
 from tests.helpers.command import Run
 
@@ -58,7 +58,7 @@ def test_markup_is_text() -> None:
     """Square brackets of a transcript are neither colours nor errors."""
     out = io.StringIO()
     table = Table(["[a]", "b#"], [["[link=http://evil]x[/link]", 1]])
-    show(["[bold red]x[/bold red] [/nope] :smile:", table, Panel("[title]", "[/]")], out)
+    show(["[bold red]x[/bold red] [/nope] :smile:", table, *titled("[title]", "[/]")], out)
     for text in ("[bold red]x[/bold red] [/nope] :smile:", "[link=http://evil]x", "[title]", "[/]"):
         assert text in out.getvalue()
 
