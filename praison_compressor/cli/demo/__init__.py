@@ -1,4 +1,4 @@
-"""`demo`: what a real agent sent before and after each compression, as tables in a terminal.
+"""`demo`: what a real agent was about to send and what it sent, as tables in a terminal.
 
 `agent` holds the conversation; this module is the command and how it is shown.
 """
@@ -89,24 +89,17 @@ def _shown(turns: Iterator[Outcome]) -> Iterator[Piece]:
     from .agent import MODEL, WINDOW
 
     yield f"A model that takes {number(WINDOW)} tokens, on this machine. Starting ..."
-    tokens = TokenCounter(MODEL)
     outcomes: list[Outcome] = []
-    pictured: set[str | None] = {None}
     for outcome in turns:
         outcomes.append(outcome)
         yield ""
         yield Line(f"You: {outcome.user}", "bold")
         yield _requests(outcome.sent)
-        for one in outcome.sent:
-            if one.compressed not in pictured:
-                pictured.add(one.compressed)
-                yield Line(f"Request {one.number}, the first that is {one.compressed}:", "bold")
-                yield from picture(one, tokens)
         yield Line(f"Agent: {excerpt(outcome.answer, 100)}", "green")
     last = outcomes[-1].sent[0]
     yield ""
     yield Line(f"The last question was asked with request {last.number}:", "bold")
-    yield from picture(last, tokens)
+    yield from picture(last, TokenCounter(MODEL))
     for summary in filter(is_framed, last.view):
         yield from titled("its summary", unframe(summary))
     yield from _closing(outcomes)
