@@ -4,8 +4,8 @@ Its modules, from the command line inwards:
 
 - `app`: the list of commands, and the entry point
 - `options`: options that commands share; the decorator that makes a command of a function
-- `compressing`: compress, inspect, mask
-- `sessions`: sessions, lineage, show, status, search, rules
+- `compressing`: compress, inspect
+- `sessions`: sessions, lineage, show, search, rules
 - `archives`: restore, resume, new, verify, forget, export, import
 - `report`: report: a session's life as one page of HTML
 - `evaluating`: eval

@@ -13,19 +13,19 @@ from typing import Annotated, Any
 import typer
 
 from .archives import export, forget, import_, new, restore, resume, verify
-from .compressing import compress, inspect, mask
+from .compressing import compress, inspect
 from .demo import demo
 from .doctor import doctor
 from .evaluating import eval_
 from .report import report
-from .sessions import lineage, rules, search, sessions, show, status
+from .sessions import lineage, rules, search, sessions, show
 from .terminal import BAD_INPUT, DOES_NOT_FIT, LEDGER, complain
 
 NAME = "praison-compressor"
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    *(compress, inspect, mask, report, eval_, demo, doctor),
-    *(sessions, lineage, show, status, search, rules),
+    *(compress, inspect, report, eval_, demo, doctor),
+    *(sessions, lineage, show, search, rules),
     *(restore, resume, new, verify, forget, export, import_),
 )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +15,7 @@ from ..config import CompressorConfig
 from ..errors import SessionNotFound
 from ..messages import Message
 from ..messages.display import one_line
-from .options import WRITING, Out, Place, SessionId, command, flag, option, with_window, without
+from .options import WRITING, Place, SessionId, ToFile, command, flag, option, with_window, without
 from .terminal import FOUND_FAULT, Answer, Line, Piece, Unusable, number
 from .transcripts import put, read_json, read_one, write
 
@@ -36,7 +35,7 @@ def restore(
     archive: Annotated[
         bool, flag("--archive", "All that was ever compressed, once: also what was edited away.")
     ] = False,
-    out: Out = "-",
+    out: ToFile = "-",
 ) -> Answer | None:
     """Write a session's messages back, exactly as they came.
 
@@ -66,7 +65,7 @@ def resume(
     target_tokens: Annotated[
         int | None, option("--budget", "TOKENS", "At most so many; else what the model takes.")
     ] = None,
-    out: Out = "-",
+    out: ToFile = "-",
 ) -> Answer | None:
     """Write the messages to go on from: the whole session where it fits, else its view.
 
@@ -82,14 +81,12 @@ def resume(
     return _written(out, found.messages, source="-", session=session, **numbers)
 
 
-def _written(
-    out: str | None, messages: Sequence[Message], *, source: str, **told: Any
-) -> Answer | None:
+def _written(out: str, messages: Sequence[Message], *, source: str, **told: Any) -> Answer | None:
     """Write the messages; None where standard output has them and nothing else."""
     if not messages:
         raise Unusable(f"nothing is left of {told['session']}: its messages were forgotten")
-    write(out or "-", messages, source=source)
-    if out in (None, "-"):
+    write(out, messages, source=source)
+    if out == "-":
         return None
     value = {**told, "messages": len(messages), "out": out}
     return Answer(value, [f"{number(len(messages))} messages written to {out}"])
@@ -203,7 +200,7 @@ def _erased(found: Forgotten) -> Iterator[Piece]:
 
 
 @command
-def export(session: SessionId, place: Place, out: Out = "-") -> Answer | None:
+def export(session: SessionId, place: Place, out: ToFile = "-") -> Answer | None:
     """Write a session with its archive and its chain as one JSON file.
 
     $ praison-compressor export audit --store ledger.db --out audit.json
@@ -211,10 +208,9 @@ def export(session: SessionId, place: Place, out: Out = "-") -> Answer | None:
     with place.open() as store:
         found = store.export(place.namespace, session)
     text = json.dumps(found, indent=1) + "\n"
-    if out in (None, "-"):
-        sys.stdout.write(text)
+    put(out, text)
+    if out == "-":
         return None
-    put(str(out), text)
     value = {"session": session, "out": out, "bytes": len(text)}
     return Answer(value, [f"{session} written to {out}"])
 

@@ -1,24 +1,21 @@
-"""`compress`, `inspect` and `mask`: what the library does with a transcript in a file."""
+"""`compress` and `inspect`: what the library does with a transcript in a file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Part, Preview
 from ..compressor.result import CompressResult
-from ..config import CompressorConfig, Event
+from ..config import Event
 from ..facts import Coverage, coverage
 from ..ledger.memory import MemoryStore
-from ..messages import Transcript, read, text_of, tool_calls_of
+from ..messages import text_of, tool_calls_of
 from ..messages.display import excerpt, kind_in_words, one_line
-from ..tokens.counter import TokenCounter
 from ..view.frame import is_framed, unframe
-from ..view.masks import mask as masked_message
-from ..view.masks import maskable
-from .options import Conversation, File, OfFile, Out, Reading, command, flag
-from .terminal import Answer, Panel, Piece, Table, money, number
+from .options import OfFile, Out, Reading, command, flag
+from .terminal import Answer, Piece, Table, money, number, titled
 from .transcripts import read_one, writable, write
 
 # ---------------------------------------------------------------- compress
@@ -34,46 +31,38 @@ def compress(
     """Compress a transcript: head and tail stay verbatim, the middle becomes a summary.
 
     Reads a JSON list of chat messages, {"messages": [...]}, or JSON Lines with one message a line
-    or one conversation a line. The file itself is never changed.
+    or one conversation a line. The file itself is never changed. `--tool-policies keep_none` turns
+    old tool outputs into one line each, and asks for no summary while that is enough for --target.
 
     $ praison-compressor compress talk.jsonl --window 32k --out view.jsonl
     """
     messages = read_one(given.file, given.conversation)
     if out is not None:
         writable(out, source=given.file)
-    failures: list[str] = []
-
-    def hear(event: Event) -> None:
-        if event.name == "fell_back":
-            failures.append(one_line(str(event.data.get("reason", ""))))
-
+    failures, hear = listener()
     config = given.configured(config)
     compressor = ContextCompressor(config, on_event=hear)
     result = compressor.compress_sync(messages, **given.call)
     # What it has just become: nothing is asked or written for that.
     seen = compressor.preview(messages, session_id=given.session)
-    held = [_held(part, result) for part in seen.parts]
-    what = [_what(part, facts) for part, facts in zip(seen.parts, held, strict=True)]
+    parts = [(part, _held(part, result)) for part in seen.parts]
     if out is not None:
         write(out, result.messages, source=given.file)
     names = (
         "session_id parent_session_id context_status summary_method tokens_before tokens_after "
         "tokens_saved masked_secrets cost_saved cost_saved_cached usage"
     )
-    parts = [
-        {**_part_json(part), "facts": _facts_json(facts)}
-        for part, facts in zip(seen.parts, held, strict=True)
-    ]
     value = {
         "file": given.file,
         **{name: getattr(result, name) for name in names.split()},
         "unverified": [doubt._asdict() for doubt in result.unverified],
         "failures": failures,
-        "parts": parts,
+        "parts": [{**_part_json(part), "facts": _facts_json(held)} for part, held in parts],
         "messages": None if out else result.messages,
     }
 
     def shown() -> Iterator[Piece]:
+        what = [_what(part, held) for part, held in parts]
         yield _parts_table(seen, what, len(result.messages))
         yield from _method(result, given, config.auxiliary_model)
         yield from (f"  {failure}" for failure in failures)
@@ -83,16 +72,28 @@ def compress(
                 "It holds a summary already: without the store of that (--store) it is text like "
                 "any other, and the rules in it bind no more."
             )
-        for part, facts in zip(seen.parts, held, strict=True):
-            if facts is not None and facts.total:
-                kinds = (f"{kind_in_words(k)} {a:,}/{b:,}" for k, (a, b) in facts.by_kind.items())
+        for part, held in parts:
+            if held is not None and held.total:
+                kinds = (f"{kind_in_words(k)} {a:,}/{b:,}" for k, (a, b) in held.by_kind.items())
                 yield f"Of {part.name} the view holds: {', '.join(kinds)}."
         for segment in result.segments if show else ():
-            yield Panel("summary", unframe(segment.rendered), "yellow")
+            yield from titled("summary", unframe(segment.rendered))
         if out not in (None, "-"):
             yield f"Written to {out}"
 
     return Answer(value, shown(), on_stderr=out == "-")
+
+
+def listener() -> tuple[list[str], Callable[[Event], None]]:
+    """What a compressor's `on_event` hears of a model whose text was not taken: a list of reasons,
+    and the function that fills it."""
+    failures: list[str] = []
+
+    def hear(event: Event) -> None:
+        if event.name == "fell_back":
+            failures.append(one_line(str(event.data.get("reason", ""))))
+
+    return failures, hear
 
 
 def _kept(session: str | None, epoch: str, store: str | None) -> Iterator[str]:
@@ -135,7 +136,9 @@ def _parts_table(seen: Preview, what: Sequence[str], view_messages: int) -> Tabl
 def _method(result: CompressResult, given: Reading, model: str | None) -> Iterator[str]:
     """How the view came about and what it saves, in sentences."""
     used = result.usage
-    if result.summary_method is None:
+    if result.summary_method is None and result.context_status == "masked":
+        yield "Method: masks; no summary was needed, no model was asked."
+    elif result.summary_method is None:
         asked = given.force or given.target_tokens is not None
         tried = "nothing to gain" if asked else "it fits, so nothing was compressed"
         yield f"Method: none; {tried}. --target or --window ask for less, --force for it anyway."
@@ -261,60 +264,3 @@ def _verdict(seen: Preview) -> str:
         return f"Masking alone is enough: {seen.new_masks} tool outputs, no model call."
     jobs = seen.would_write
     return f"{jobs} {'summary' if jobs == 1 else 'summaries'} would be written."
-
-
-# ---------------------------------------------------------------- mask
-
-
-@command
-def mask(
-    file: File,
-    config: Annotated[
-        CompressorConfig, ("model", "protect_last_n_tokens", "mask_above_tokens", "tool_policies")
-    ],
-    out: Out = None,
-    conversation: Conversation = None,
-) -> Answer:
-    """Replace old tool outputs by one line each: what was called, its outcome, its size.
-
-    The newest tokens stay as they are. Asks no model; the file itself is never changed.
-
-    $ praison-compressor mask talk.jsonl --keep-tokens 2k --out masked.jsonl
-    """
-    transcript = read(read_one(file, conversation))
-    tokens = TokenCounter(config.model)
-    messages = list(transcript.messages)
-    counts = list(map(tokens.message, messages))
-    end = _tail_start(transcript, counts, config.protect_last_n_tokens)
-    view = messages.copy()
-    rows: list[tuple[str | int, ...]] = []
-    for index, calls in maskable(messages, counts, config).items():
-        if index < end:
-            view[index] = masked_message(calls, messages[index])
-            tools = ", ".join(call.name for call in calls.values())
-            now = excerpt(text_of(view[index]), 60)
-            rows.append((index, tools, counts[index], tokens.message(view[index]), now))
-    if out is not None:
-        write(out, view, source=file)
-    before, after = tokens.messages(messages), tokens.messages(view)
-    value = {
-        "file": file,
-        "masked": [row[0] for row in rows],
-        "tokens_before": before,
-        "tokens_after": after,
-        "messages": None if out else view,
-    }
-    rows.append(("all", "", before, after, f"{len(rows)} outputs masked"))
-    columns = ("index#", "tool", "tokens before#", "tokens after#", "now")
-    return Answer(value, [Table(columns, rows)], on_stderr=out == "-")
-
-
-def _tail_start(transcript: Transcript, counts: Sequence[int], keep_tokens: int) -> int:
-    """Where the newest steps begin that fit into `keep_tokens`; the newest one always stays."""
-    start, room = len(counts), keep_tokens
-    for step in reversed(transcript.steps):
-        room -= sum(counts[index] for index in step)
-        if room < 0 and start < len(counts):
-            break
-        start = step.start
-    return start

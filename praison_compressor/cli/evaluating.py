@@ -13,12 +13,13 @@ import typer
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
 from ..compressor.writing import default_summarizer
-from ..config import CompressorConfig, Event
+from ..config import CompressorConfig
 from ..errors import CompressorError
 from ..facts import Domain
 from ..ledger.memory import MemoryStore
 from ..ledger.segments import Usage
 from ..tokens.counter import TokenCounter
+from .compressing import listener
 from .options import BUDGET, MASKING, command, flag, option, without
 from .terminal import Answer, Line, Piece, Table, Unusable, complain, money, number, unlogged
 from .transcripts import read_all
@@ -108,26 +109,21 @@ def _measured(
         try:
             size = tokens.messages(messages)
             if size >= SMALLEST_TOKENS:
-                yield _measure(name, messages, config, int(size * share), tokens, probes)
+                yield _measure(name, messages, config, int(size * share), probes)
         except CompressorError as error:
             complain(f"{name}: left out: {error}", kind="note: ")
 
 
 def _measure(
-    name: str,
-    messages: list[Any],
-    config: CompressorConfig,
-    target: int,
-    tokens: TokenCounter,
-    probes: bool,
+    name: str, messages: list[Any], config: CompressorConfig, target: int, probes: bool
 ) -> Measure:
     alone = replace(config, auxiliary_model=None, fallback_models=())
-    static = _compressed(messages, alone, target, tokens, [])
-    done, failures = static, list[str]()
+    static, failures = _compressed(messages, alone, target)
+    done = static
     if config.auxiliary_model:
-        done = _compressed(messages, config, target, tokens, failures)
+        done, failures = _compressed(messages, config, target)
     by_model = [text.before for text in done.written if text.before is not None]
-    return Measure(
+    found = Measure(
         name=name,
         tokens_before=done.tokens_before,
         tokens_after=done.tokens_after,
@@ -139,38 +135,32 @@ def _measure(
         unverified=tuple(doubt.told() for doubt in done.unverified),
         usage=done.usage,
         failure=failures[-1] if failures else "",
-        **(_probed(messages, done.messages, config) if probes else {}),
     )
+    return _probed(found, messages, done.messages, config) if probes else found
 
 
 def _probed(
-    messages: list[Any], view: list[Any], config: CompressorConfig
-) -> dict[str, tuple[Probe, ...]]:
+    found: Measure, messages: list[Any], view: list[Any], config: CompressorConfig
+) -> Measure:
     from ..praisonai.evaluation import answers_from, probe  # the host: only when asked
 
     domain = Domain.of(config)
-    found = {"probes": tuple(probe(messages, view, domain=domain))}
-    if config.auxiliary_model:
-        said = asyncio.run(answers_from(default_summarizer(config), view, config))
-        found["answers"] = tuple(probe(messages, view, said, domain=domain))
-    return found
+    found = replace(found, probes=tuple(probe(messages, view, domain=domain)))
+    if not config.auxiliary_model:
+        return found
+    said = asyncio.run(answers_from(default_summarizer(config), view, config))
+    return replace(found, answers=tuple(probe(messages, view, said, domain=domain)))
 
 
 def _compressed(
-    messages: list[Any],
-    config: CompressorConfig,
-    target: int,
-    tokens: TokenCounter,
-    failures: list[str],
-) -> CompressResult:
-    def hear(event: Event) -> None:
-        if event.name == "fell_back":
-            failures.append(str(event.data.get("reason", "")))
-
+    messages: list[Any], config: CompressorConfig, target: int
+) -> tuple[CompressResult, list[str]]:
+    """The result, and why a model's text was not taken."""
     # A mask is not what is measured here: every tool's output is left to the summary.
     everything = replace(config, tool_policies={"*": "summarize"}, background=False)
-    compressor = ContextCompressor(everything, store=MemoryStore(), tokens=tokens, on_event=hear)
-    return asyncio.run(compressor.compress(messages, target_tokens=target, force=True))
+    failures, hear = listener()
+    compressor = ContextCompressor(everything, store=MemoryStore(), on_event=hear)
+    return compressor.compress_sync(messages, target_tokens=target, force=True), failures
 
 
 def _held(result: CompressResult) -> int:

@@ -132,10 +132,9 @@ Conversation = Annotated[
     int | None, option("--conversation", "N", "Which conversation, where the file holds several.")
 ]
 File = Annotated[str, typer.Argument(metavar="FILE", help="The transcript; - is standard input.")]
-Out = Annotated[
-    str | None,
-    option("--out", "FILE", "Write there (.jsonl: a message a line); - is standard output."),
-]
+_OUT = option("--out", "FILE", "Write there (.jsonl: a message a line); - is standard output.")
+Out = Annotated[str | None, _OUT]
+ToFile = Annotated[str, _OUT]
 
 # ---------------------------------------------------------------- options of the configuration
 

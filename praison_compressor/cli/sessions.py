@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
@@ -15,15 +14,14 @@ from ..config import CompressorConfig
 from ..facts import Domain, rules_in
 from ..ledger.passages import lines_of, passages, terms
 from ..ledger.references import HOW, Reference, parse
-from ..ledger.segments import FORGOTTEN, Entry, Epoch, Segment, Session, Usage, in_force
+from ..ledger.segments import Entry, Epoch, Session, in_force
 from ..ledger.words import Hit
 from ..messages import read, text_of
 from ..messages.display import excerpt, in_words, one_line, when
 from ..summaries.prompts import rendering
-from ..tokens.models import input_price
 from ..view.frame import unframe
 from .options import STORED_WHEN, Conversation, Place, SessionId, command, flag, option
-from .terminal import Answer, Line, Panel, Piece, Table, Unusable, money, number
+from .terminal import Answer, Line, Piece, Table, Unusable, number, titled
 from .transcripts import read_one
 
 if TYPE_CHECKING:
@@ -191,67 +189,14 @@ def _segment(n: int, entry: Entry, messages: Sequence[Any] | None) -> Answer:
         return Answer(value, [f"Segment s{n} was forgotten; only its link in the chain is left."])
     found = entry.segment
     title = f"s{n}: {number(len(found.run))} messages, {found.model or found.method}"
-    shown = [Panel(title, text_of(found.rendered), "yellow")]
+    shown = [*titled(title, text_of(found.rendered))]
     if messages is not None:
         originals = "\n\n".join(rendering(messages))
-        shown.append(Panel(f"the {number(len(messages))} originals", originals))
+        shown += titled(f"the {number(len(messages))} originals", originals)
     return Answer(value, shown)
 
 
-# ---------------------------------------------------------------- status, search
-
-
-@command
-def status(
-    session: SessionId, place: Place, config: Annotated[CompressorConfig, ("model",)]
-) -> Answer:
-    """Show where a stored session stands: its epoch, what was represented, what that cost.
-
-    With --model also what each later request costs less, at that model's listed input price.
-
-    $ praison-compressor status audit --store ledger.db
-    """
-    with place.open() as store:
-        found = existing(store, place.namespace, session)
-        archived = len(store.archived(place.namespace, session))
-        epochs = store.lineage(place.namespace, found.id)
-    taken_back = sum(epoch.undoes for epoch in epochs)
-    own = {epoch.id for epoch in epochs if epoch.session_id == found.id}
-    paid = (entry.segment.usage for entry in found.entries if entry.epoch in own)
-    usage = sum(paid, Usage())
-    segments = [each for each in in_force(found.entries) if each.kind != FORGOTTEN.kind]
-    stand = itertools.compress(segments, standing(segments))
-    saved = sum(segment.source_tokens - segment.tokens for segment in stand)
-    price = input_price(config.model)
-    numbers: dict[str, Any] = {
-        "session": found.id,
-        "epoch": found.tip,
-        "parent": found.parent,
-        "compressions": len(epochs) - 1 - taken_back,
-        "taken_back": taken_back,
-        "summaries": sum(segment.kind == "summary" for segment in segments),
-        "masks": sum(segment.kind != "summary" for segment in segments),
-        "archived_messages": archived,
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.completion_tokens,
-        "cost": usage.cost,
-        "tokens_saved_per_request": saved,
-        "cost_saved_per_request": None if price is None else saved * price,
-    }
-    told = {name: money(v) if name.startswith("cost") else v for name, v in numbers.items()}
-    rows = [(name.replace("_", " "), value) for name, value in told.items()]
-    return Answer(numbers, [Table(("", ""), rows)])
-
-
-def standing(segments: Sequence[Segment]) -> list[bool]:
-    """Of each segment whether it is in the view: no later one has taken over all its messages."""
-    later: list[frozenset[str]] = []
-    found = []
-    for segment in reversed(segments):
-        run = frozenset(segment.run)
-        found.append(not any(run <= other for other in later))
-        later.append(run)
-    return found[::-1]
+# ---------------------------------------------------------------- search
 
 
 @command

@@ -1,4 +1,4 @@
-"""What a command prints: lines, tables and panels for a person, JSON for a program, one for errors.
+"""What a command prints: lines and tables for a person, JSON for a program, one for errors.
 
 Every text from a transcript passes `clean`, and no text is read as markup. Output is coloured in a
 terminal and plain when piped. An error of the library is one line on stderr and an exit code; a
@@ -20,7 +20,6 @@ from typing import IO, Any
 import typer
 from rich import box
 from rich.console import Console
-from rich.panel import Panel as RichPanel
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -48,16 +47,7 @@ class Table:
     """Of the rows, in their order."""
 
 
-@dataclass(frozen=True)
-class Panel:
-    """A text with a title, in a frame where a person is watching."""
-
-    title: str
-    text: str
-    style: str = ""
-
-
-Piece = str | Line | Table | Panel
+Piece = str | Line | Table
 
 
 @dataclass(frozen=True)
@@ -115,14 +105,15 @@ def show(pieces: Iterable[Piece], file: IO[str]) -> None:
             with console.capture() as drawn:
                 console.print(_drawn(piece, boxed=False))
             file.writelines(f"{line.rstrip()}\n" for line in drawn.get().splitlines())
-        elif isinstance(piece, Panel) and console.is_terminal:
-            title, text = Text(clean(piece.title)), Text(clean(piece.text))
-            console.print(RichPanel(text, title=title, title_align="left", style=piece.style))
         else:
-            if isinstance(piece, Panel):
-                piece = f"--- {piece.title}\n{piece.text}"
             line = piece if isinstance(piece, Line) else Line(piece)
             console.print(Text(clean(line.text), line.style), soft_wrap=not console.is_terminal)
+
+
+def titled(title: str, text: str) -> Iterator[Line]:
+    """A text of several lines under its title."""
+    yield Line(f"--- {title}", "bold")
+    yield Line(text, "yellow")
 
 
 def _drawn(table: Table, *, boxed: bool) -> RichTable:

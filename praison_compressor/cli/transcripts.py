@@ -114,15 +114,14 @@ def write(path: str, messages: Sequence[Any], *, source: str) -> None:
     by_line = path.endswith(".jsonl")
     values, indent = (messages, None) if by_line else ([messages], 2)
     lines = [json.dumps(value, ensure_ascii=False, indent=indent) for value in values]
-    text = "".join(f"{escaped(line)}\n" for line in lines)
-    if path == "-":
-        sys.stdout.write(text)
-    else:
-        put(path, text, source=source)
+    put(path, "".join(f"{escaped(line)}\n" for line in lines), source=source)
 
 
 def put(path: str, text: str, *, source: str = "-") -> None:
-    """Write a file, but neither over the transcript that it was made from nor over a ledger."""
+    """Write a file (`-`: stdout), neither over the transcript it was made from nor a ledger."""
+    if path == "-":
+        sys.stdout.write(text)
+        return
     writable(path, source=source)
     try:
         Path(path).write_bytes(text.encode("utf-8"))
@@ -134,7 +133,7 @@ def writable(path: str, *, source: str = "-") -> None:
     """Refuse a place that cannot be written to before anything is done for it."""
     target = Path(path)
     try:
-        if path != "-" and not target.absolute().parent.is_dir():
+        if not target.absolute().parent.is_dir():
             raise Unusable(f"{path}: there is no folder {target.parent}")
         if source != "-" and target.exists() and target.samefile(source):
             raise Unusable(f"{path}: is the transcript itself; its originals would be lost")

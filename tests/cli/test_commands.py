@@ -11,6 +11,7 @@ from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.messages import check
 from praison_compressor.testing import Failure, LocalProvider
 from tests.helpers.command import Run
+from tests.helpers.transcripts import step
 
 Message = dict[str, Any]
 Writer = Callable[..., tuple[str, ...]]
@@ -23,12 +24,9 @@ def transcript(turns: int = 30) -> list[Message]:
         {"role": "user", "content": "Audit the ledgers; never change LEDGER-7."},
     ]
     for number in range(turns):
-        call = {"id": f"call_{number}", "type": "function"}
-        function = {"name": "read_ledger", "arguments": json.dumps({"ledger": number})}
         rows = "\n".join(f"row {row}: {number * row} cents" for row in range(30))
         messages += [
-            {"role": "assistant", "content": None, "tool_calls": [{**call, "function": function}]},
-            {"role": "tool", "tool_call_id": f"call_{number}", "content": f"FACT-{number}\n{rows}"},
+            *step(f"call_{number}", f"FACT-{number}\n{rows}", "read_ledger", ledger=number),
             {"role": "assistant", "content": f"Ledger {number} balances."},
             {"role": "user", "content": f"Good. Go on with ledger {number + 1}."},
         ]
@@ -106,7 +104,6 @@ def test_odd_numbers_names_and_paths_are_one_line(file: Path, view: Path, run: R
         (2, ("inspect", file, "--target", "9" * 400)),
         (2, ("report", file, "--window", "9" * 400)),
         (2, ("compress", file, "--window", 8_000, "--out", "x" * 300)),
-        (2, ("mask", file, "--out", "x" * 300)),
         (3, ("compress", file, "--target", 50)),  # with the numbers
         (4, ("report", "x" * 300)),
         (4, ("report", "half \udcff")),

@@ -47,9 +47,9 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_the_demo_needs_no_network_and_refuses_nothing(run: Run, no_network: list[str]) -> None:
     """The agent goes on past its window, and finds in its archive what no request holds any more:
-    the answer to the last question is the line of the log. With a model it is README's picture."""
+    the answer to the last question is the line of the log."""
     before = dict(os.environ)
-    done = run("demo", "--static", "--json")
+    done = run("demo", "--json")
     assert done.code == 0, done.err
     turns = done.json["turns"]
     requests = [request for turn in turns for request in turn["requests"]]
@@ -67,8 +67,8 @@ def test_the_demo_needs_no_network_and_refuses_nothing(run: Run, no_network: lis
         "found_by": "search_conversation_archive",
         "right": True,
     }
-    assert (done.json["summary_requests"], done.json["totals"]["cost"]) == (0, 0)
-    assert done.json["totals"]["cost_saved"] > 0
+    assert done.json["totals"]["summary_requests"] > 0
+    assert done.json["totals"]["cost_saved"] > done.json["totals"]["cost"] > 0
     assert done.json["totals"]["cached_tokens"] > done.json["totals"]["sent_tokens"] / 2
     assert TokenCounter(MODEL).exact  # its figures are counts
     assert no_network == []

@@ -175,6 +175,8 @@ def test_the_command_writes_a_transcripts_and_a_sessions_page(tmp_path: Path, ru
     assert done.code == 0, done.err
     assert done.json["compressions"] >= 1
     assert "transcript.json" in Page(page.read_text("utf-8")).text
+    printed = run("report", path, *options, "--out", "-")
+    assert (printed.code, printed.out[:15]) == (0, "<!doctype html>")
     stored = run("report", SESSION, "--out", page)
     assert stored.code == 0, stored.err
     assert SESSION in Page(page.read_text("utf-8")).text

@@ -18,7 +18,7 @@ import typer.main
 from praison_compressor import CompressorConfig, TokenCounter
 from praison_compressor.cli import build
 from praison_compressor.cli.demo import picture
-from praison_compressor.cli.demo.agent import Demo
+from praison_compressor.cli.demo.agent import MODEL, turns
 from praison_compressor.cli.terminal import EXIT_CODES
 from praison_compressor.praisonai.seams import NEW, READ, REPLACED
 
@@ -181,9 +181,8 @@ PICTURE = re.compile(r"(\n[^\n]*`praison-compressor demo`, [^`]*```\n)(.*?)(?=``
 
 def with_picture(text: str) -> str:
     """The README's text with the picture of the last question that the demo asks."""
-    playing = Demo()
-    *_, last = playing.turns()
-    lines = picture(last.sent[0], TokenCounter(playing.model))
+    *_, last = turns()
+    lines = picture(last.sent[0], TokenCounter(MODEL))
     return PICTURE.sub(lambda found: found[1] + "".join(f"{line}\n" for line in lines), text)
 
 

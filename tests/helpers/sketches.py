@@ -7,6 +7,7 @@ from praison_compressor.messages import Message, digest, read
 from praison_compressor.view.budget import Budget
 from praison_compressor.view.layout import Layout, arrange
 from praison_compressor.view.plan import Plan, plan
+from tests.helpers.transcripts import call
 
 
 def written(sketch: str) -> tuple[list[Message], list[int]]:
@@ -15,8 +16,7 @@ def written(sketch: str) -> tuple[list[Message], list[int]]:
     for number, word in enumerate(sketch.split()):
         kind = word[0]
         if kind == "c":
-            function = {"name": "run", "arguments": "{}"}
-            calls = [{"id": f"c{number}", "type": "function", "function": function}]
+            calls = [call(f"c{number}", "run")]
             messages.append({"role": "assistant", "content": None, "tool_calls": calls})
         elif kind == "r":
             messages.append({"role": "tool", "tool_call_id": f"c{number - 1}", "content": "done"})

@@ -1,4 +1,4 @@
-"""`demo`: what a real agent sent before and after each compression, as tables in a terminal.
+"""`demo`: what a real agent was about to send and what it sent, as tables in a terminal.
 
 `agent` holds the conversation; this module is the command and how it is shown.
 """
@@ -8,19 +8,19 @@ from __future__ import annotations
 import itertools
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ...messages import Message, text_of, tool_calls_of
 from ...messages.display import excerpt
 from ...tokens.counter import TokenCounter
 from ...tokens.models import input_price
 from ...view.frame import is_framed, unframe
-from ..options import command, flag
-from ..terminal import Answer, Line, Panel, Piece, Table, money, number
+from ..options import command
+from ..terminal import Answer, Line, Piece, Table, money, number, titled
 
 if TYPE_CHECKING:
-    from .agent import Demo, Outcome, Sent
+    from .agent import Outcome, Sent
 
 WIDTH = 38
 """Of each half of a picture."""
@@ -29,60 +29,92 @@ STYLES = {"masked": "bold cyan", "summarized": "bold yellow"}
 
 
 @command
-def demo(static: Annotated[bool, flag("--static", "Summaries without a model.")] = False) -> Answer:
+def demo() -> Answer:
     """Watch a real agent outgrow its window and go on: no key, no network.
 
     A praisonaiagents Agent reads a harbour's logs with its tools. Its model is a local server with
     scripted answers, as strict as a real provider: it refuses a request over its window, and tells
     of what it is asked last only what it is shown.
 
-    $ praison-compressor demo --static
+    $ praison-compressor demo
     """
     # It needs the host and a server: the other commands do not wait for them.
-    from .agent import Demo
+    from .agent import turns
 
-    playing = Demo(static=static)
-    return Answer(lambda: _value(playing), _shown(playing))
+    return Answer(lambda: _value([*turns()]), _shown(turns()))
 
 
-def _shown(playing: Demo) -> Iterator[Piece]:
-    yield f"A model that takes {number(playing.window)} tokens, on this machine. Starting ..."
-    tokens = TokenCounter(playing.model)
-    sent: list[Sent] = []
-    pictured: set[str | None] = {None}
-    for outcome in playing.turns():
+def _value(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    names = "number transcript_tokens sent_tokens cached_tokens compressed refused view".split()
+    told = [
+        {
+            "user": outcome.user,
+            "answer": outcome.answer,
+            "requests": [{name: getattr(one, name) for name in names} for one in outcome.sent],
+        }
+        for outcome in outcomes
+    ]
+    return {"turns": told, "check": outcomes[-1].check, "totals": _totals(outcomes)}
+
+
+def _totals(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """The wait in seconds, the tokens, and the cost in dollars of all requests."""
+    from .agent import MODEL, WINDOW
+
+    sent = [one for outcome in outcomes for one in outcome.sent]
+    paid = [one.compression for one in sent if one.compression]
+    left_out = sum(one.transcript_tokens - one.sent_tokens for one in sent)
+    return {
+        "requests": len(sent),
+        "refused": sum(one.refused is not None for one in sent),
+        "would_be_refused": sum(one.transcript_tokens > WINDOW for one in sent),
+        "masked": sum(one.compressed == "masked" for one in sent),
+        "summarized": sum(one.compressed == "summarized" for one in sent),
+        "summary_requests": sum(outcome.summary_requests for outcome in outcomes),
+        "window": WINDOW,
+        "largest_tokens": max(one.sent_tokens for one in sent),
+        "seconds": sum(each["seconds"] for each in paid),
+        "sent_tokens": sum(one.sent_tokens for one in sent),
+        "cached_tokens": sum(one.cached_tokens for one in sent),
+        "model": MODEL,
+        "cost": sum(each["cost"] or 0.0 for each in paid),
+        "cost_saved": left_out * (input_price(MODEL) or 0.0),
+    }
+
+
+# ---------------------------------------------------------------- for a person
+
+
+def _shown(turns: Iterator[Outcome]) -> Iterator[Piece]:
+    from .agent import MODEL, WINDOW
+
+    yield f"A model that takes {number(WINDOW)} tokens, on this machine. Starting ..."
+    outcomes: list[Outcome] = []
+    for outcome in turns:
+        outcomes.append(outcome)
         yield ""
         yield Line(f"You: {outcome.user}", "bold")
-        yield _requests(outcome, playing.window)
-        for one in outcome.sent:
-            if one.done not in pictured:
-                pictured.add(one.done)
-                yield Line(f"Request {one.number}, the first that is {one.done}:", "bold")
-                yield from picture(one, tokens)
+        yield _requests(outcome.sent)
         yield Line(f"Agent: {excerpt(outcome.answer, 100)}", "green")
-        sent += outcome.sent
+    last = outcomes[-1].sent[0]
     yield ""
-    yield Line(f"The last question was asked with request {outcome.sent[0].number}:", "bold")
-    yield from picture(outcome.sent[0], tokens)
-    yield from (
-        Panel("its summary", unframe(message), "yellow")
-        for message in outcome.sent[0].view
-        if is_framed(message)
-    )
-    yield _checked(outcome.check)
-    yield from _closing(sent, playing)
+    yield Line(f"The last question was asked with request {last.number}:", "bold")
+    yield from picture(last, TokenCounter(MODEL))
+    for summary in filter(is_framed, last.view):
+        yield from titled("its summary", unframe(summary))
+    yield from _closing(outcomes)
 
 
-def _requests(outcome: Outcome, window: int) -> Table:
+def _requests(sent: Sequence[Sent]) -> Table:
     rows: list[tuple[str | int, ...]] = []
-    for one in outcome.sent:
-        waited = f"{one.done} in {one.compression['seconds']:.2f} s" if one.compression else None
-        remarks = [waited, "would not fit whole" if one.tokens_whole > window else None]
-        if one.refused:
-            remarks = [f"refused: {excerpt(one.refused, 60)}"]
-        rows.append((*one.numbers.values(), "; ".join(filter(None, remarks))))
-    columns = ("request#", "transcript#", "tokens#", "sent#", "tokens#", "cached#", "")
-    return Table(columns, rows, [STYLES.get(one.done or "", "") for one in outcome.sent])
+    for one in sent:
+        remark = f"refused: {excerpt(one.refused, 60)}" if one.refused else ""
+        if one.compression:
+            remark = f"{one.compressed} in {one.compression['seconds']:.2f} s"
+        counts = (one.transcript_tokens, one.sent_tokens, one.cached_tokens)
+        rows.append((one.number, *counts, remark))
+    columns = ("request#", "transcript, tokens#", "sent#", "cached#", "")
+    return Table(columns, rows, [STYLES.get(one.compressed or "", "") for one in sent])
 
 
 # ---------------------------------------------------------------- a request as a picture
@@ -90,7 +122,7 @@ def _requests(outcome: Outcome, window: int) -> Table:
 
 def picture(one: Sent, tokens: TokenCounter) -> Iterator[str]:
     """The whole transcript beside what was sent of it, line by line."""
-    halves = (("whole", one.whole, one.tokens_whole), ("sent", one.view, one.tokens))
+    halves = (("whole", one.whole, one.transcript_tokens), ("sent", one.view, one.sent_tokens))
     left, right = (
         [
             f"{name}: {len(messages)} messages, {number(size)} tokens",
@@ -131,71 +163,28 @@ FIRST, LAST = 4, 2
 # ---------------------------------------------------------------- what it came to
 
 
-def _checked(found: Mapping[str, Any]) -> Line:
-    """What the last question shows: where the answer was, and whether it is the log's."""
+def _closing(outcomes: Sequence[Outcome]) -> Iterator[Piece]:
+    check, totals = outcomes[-1].check, _totals(outcomes)
+    told = {name: number(n) if isinstance(n, int) else n for name, n in totals.items()}
     where = "what was sent still held it"
-    if not found["in_view"]:
-        where = f"what was sent no longer held it, the agent found it with {found['found_by']}"
-    right = "that is what the log says" if found["right"] else "the log says otherwise"
-    return Line(f"The answer: {where}; {right}.", "green" if found["right"] else "red")
-
-
-def _closing(sent: Sequence[Sent], playing: Demo) -> Iterator[str]:
-    done = [one.done for one in sent]
-    refused = sum(one.refused is not None for one in sent)
-    over = sum(one.tokens_whole > playing.window for one in sent)
-    whole, largest = max(one.tokens_whole for one in sent), max(one.tokens for one in sent)
-    calls = playing.summary_requests
-    asked = f"{calls} calls to the summarizer's model" if calls else "static: no model was asked"
+    if not check["in_view"]:
+        where = f"what was sent no longer held it, the agent found it with {check['found_by']}"
+    right = "that is what the log says" if check["right"] else "the log says otherwise"
+    yield Line(f"The answer: {where}; {right}.", "green" if check["right"] else "red")
     yield ""
     yield (
-        f"{len(sent)} requests, {refused} refused. Compressed {len(done) - done.count(None)} times:"
-        f" {done.count('masked')} by masking old tool outputs, {done.count('summarized')} by a "
-        f"summary ({asked})."
-    )
-    yield (
-        f"The transcript grew to {number(whole)} tokens; the largest request had {number(largest)} "
-        f"of {number(playing.window)}. Without compression {over} requests would have been refused."
-    )
-    totals = _totals(sent, playing)
+        "{requests} requests, {refused} refused; {would_be_refused} would have been without "
+        "compression. Compressed {masked} times by masking old tool outputs, {summarized} times by "
+        "a summary ({summary_requests} calls to the summarizer's model). The largest request had "
+        "{largest_tokens} of {window} tokens."
+    ).format(**told)
     yield (
         f"Wait: {totals['seconds']:.2f} s for all compressions. Prefix kept: "
-        f"{number(totals['cached_tokens'])} of the {number(totals['sent_tokens'])} tokens sent "
-        "began an earlier request too: a provider's cache serves them."
+        f"{told['cached_tokens']} of the {told['sent_tokens']} tokens sent began an earlier "
+        "request too: a provider's cache serves them."
     )
     yield (
-        f"Cost: the summaries {money(totals['cost'])} at the listed price of {playing.model}; what "
-        f"was not sent would have been {money(totals['cost_saved'])}."
+        f"Cost: the summaries {money(totals['cost'])} at the listed price of {totals['model']}; "
+        f"what was not sent would have been {money(totals['cost_saved'])}."
     )
     yield "Next: praison-compressor compress FILE, or Agent(context=CompressorContext())."
-
-
-def _totals(sent: Sequence[Sent], playing: Demo) -> dict[str, Any]:
-    """The wait in seconds, the tokens, and the cost in dollars of all requests."""
-    paid = [one.compression for one in sent if one.compression]
-    left_out = sum(one.tokens_whole - one.tokens for one in sent)
-    return {
-        "seconds": sum(each["seconds"] for each in paid),
-        "sent_tokens": sum(one.tokens for one in sent),
-        "cached_tokens": sum(one.cached for one in sent),
-        "cost": sum(each["cost"] or 0.0 for each in paid),
-        "cost_saved": left_out * (input_price(playing.model) or 0.0),
-    }
-
-
-def _value(playing: Demo) -> dict[str, Any]:
-    turns, sent = [], list[Any]()
-    for outcome in playing.turns():
-        requests = [
-            {**one.numbers, "compressed": one.done, "refused": one.refused, "view": one.view}
-            for one in outcome.sent
-        ]
-        sent += outcome.sent
-        turns.append({"user": outcome.user, "answer": outcome.answer, "requests": requests})
-    return {
-        "window": playing.window,
-        "summary_requests": playing.summary_requests,
-        "turns": turns,
-        "check": outcome.check,
-        "totals": _totals(sent, playing),
-    }

@@ -6,6 +6,7 @@ it is shown, the summarizer's takes notes. No key, no network.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,11 +38,8 @@ FACT = "01-23 Marigold, 14 crates of tea: mast broken, towed in by the Otter"
 """A line of one log; what the last question asks for."""
 
 
-def log_of(name: str) -> list[str]:
+def log_of(pier: int) -> list[str]:
     """The lines of a log: the same everywhere, so that the demonstration's figures are too."""
-    if name not in ("pier-1", "pier-2", "pier-3"):
-        return [f"FileNotFoundError: no log {name!r}"]
-    pier = int(name[-1])
     lines = []
     for n in range(LINES * len(MONTHS)):
         late = f", {n % 5 + 1} h late" if n % 29 == 0 else ""
@@ -53,7 +51,27 @@ def log_of(name: str) -> list[str]:
     return lines
 
 
-# ---------------------------------------------------------------- the conversation
+def search(pier: int, word: str) -> str:
+    """Search the log of a pier for a word.
+
+    Args:
+        pier: 1 to 3
+        word: what to look for
+    """
+    return "\n".join(line for line in log_of(pier) if word in line)
+
+
+def read_month(pier: int, month: int) -> str:
+    """Read a month in the log of a pier.
+
+    Args:
+        pier: 1 to 3
+        month: 1 to 10
+    """
+    return "\n".join(log_of(pier)[LINES * (month - 1) : LINES * month])
+
+
+# ---------------------------------------------------------------- the two models
 
 
 @dataclass(frozen=True)
@@ -61,44 +79,37 @@ class Turn:
     """What the user says, the tool calls it takes, and what the scripted model answers."""
 
     user: str
-    calls: tuple[tuple[str, Mapping[str, Any]], ...] = ()
-    answer: str = ""
-    wanted: str = ""
-    """Words of a line: the model tells it, where it is shown it, else looks into the archive."""
+    calls: tuple[tuple[str, Mapping[str, Any]], ...]
+    answer: str
 
 
-def _reading(log: str, months: int) -> tuple[tuple[str, Mapping[str, Any]], ...]:
-    """A search and some reads, as an agent goes about it."""
-    reads = (("read_month", {"log": log, "month": month}) for month in range(1, months + 1))
-    return (("search", {"log": log, "word": "late"}), *reads)
+def _reading(pier: int, *months: int) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+    return tuple(("read_month", {"pier": pier, "month": month}) for month in months)
 
 
 def _question(number: int, month: str) -> Turn:
     """A question that is answered with what one read gives."""
-    entries = log_of("pier-3")[LINES * (number - 1) : LINES * number]
-    return Turn(
-        f"What came to pier-3 in {month}?",
-        (("read_month", {"log": "pier-3", "month": number}),),
-        "\n- ".join([f"Pier-3 in {month}: {len(entries)} ships.", *entries]),
-    )
+    told = read_month(3, number).replace("\n", "\n- ")
+    answer = f"Pier-3 in {month}: {LINES} ships.\n- {told}"
+    return Turn(f"What came to pier-3 in {month}?", _reading(3, number), answer)
 
+
+LAST = "Before you write: one ship came to pier-3 with a broken mast. Which, and who towed her?"
 
 SCRIPT = (
     Turn(
         "I write the harbour's yearly report in notes/harbour.md: read the logs of pier-1 and "
         "pier-2, then I ask you about pier-3. Rule QX-417: no captain's name goes into it.",
         (
-            *_reading("pier-1", 4),
-            ("read_month", {"log": "peer-2", "month": 1}),
-            *_reading("pier-2", 4),
+            ("search", {"pier": 1, "word": "late"}),
+            *_reading(1, 1, 2, 3, 4),
+            ("search", {"pier": 2, "word": "late"}),
+            *_reading(2, 1, 2, 3, 4),
         ),
         "Both piers: most ships bring tea, salt or timber, and every 29th entry is late.",
     ),
     *(_question(number, month) for number, month in enumerate(MONTHS, 1)),
-    Turn(
-        "Before you write: one ship came to pier-3 with a broken mast. Which, and who towed her?",
-        wanted="mast broken, towed in",
-    ),
+    Turn(LAST, ((SEARCH, {"query": "mast broken, towed in"}),), "I no longer know."),
 )
 
 
@@ -109,60 +120,26 @@ def answer(asked: Asked) -> Reply:
     known = [turn.user for turn in SCRIPT]
     place = next(known.index(text) for text in reversed(said) if text in known)
     turn = SCRIPT[place]
+    told = re.search(r"\d\d-\d\d [^\n\\]*mast broken, towed in by the \w+", asked.text)
+    if turn.user == LAST and told is not None:
+        return Reply(f"The log says: {told.group(0)}.")
     ids = (str(message.get("tool_call_id")) for message in asked.messages)
     made = [int(found[1]) for id in ids if (found := re.fullmatch(rf"call_{place}_(\d+)", id))]
     done = max(made, default=-1) + 1
-    calls = turn.calls
-    told = re.search(rf"\d\d-\d\d [^\n\\]*{turn.wanted or '$^'} by the \w+", asked.text)
-    if turn.wanted and told is None:
-        calls = ((SEARCH, {"query": turn.wanted}),)
-    if done < len(calls):
-        tool, arguments = calls[done]
-        return Reply(calls=(Call(tool, arguments, id=f"call_{place}_{done}"),))
-    if turn.wanted:
-        return Reply("I no longer know." if told is None else f"The log says: {told.group(0)}.")
+    if done < len(turn.calls):
+        return Reply(calls=(Call(*turn.calls[done], id=f"call_{place}_{done}"),))
     return Reply(turn.answer)
 
 
 def take_notes(asked: Asked) -> Reply:
-    """The summarizer's model: what was said, what was answered or called, what went wrong."""
+    """The summarizer's model: what was said, and what was answered or called."""
     shown = asked.last_user
+    goals = re.findall(r"^\[user\]\n(.+)$", shown, re.MULTILINE)
+    done = re.findall(r"^\[assistant\]\n(.+)$", shown, re.MULTILINE)
     calls = re.findall(r"^(?:\[calls )?(search|read_month)\]? (\{.+\})$", shown, re.MULTILINE)
-    notes = {
-        "Goal": re.findall(r"^\[user\]\n(.+)$", shown, re.MULTILINE),
-        "Done": [
-            *re.findall(r"^\[assistant\]\n(.+)$", shown, re.MULTILINE),
-            *(" ".join(call) for call in calls),
-        ],
-        "Errors": [*dict.fromkeys(re.findall(r"\w+Error: [\w ']+", shown))],
-    }
-    return Reply(
-        "\n".join("\n".join([f"## {name}", *said]) for name, said in notes.items() if said)
-    )
-
-
-# ---------------------------------------------------------------- the tools
-
-
-def search(log: str, word: str) -> str:
-    """Search the log of a pier for a word.
-
-    Args:
-        log: the log's name
-        word: what to look for
-    """
-    return "\n".join(line for line in log_of(log) if word in line)
-
-
-def read_month(log: str, month: int) -> str:
-    """Read a month in the log of a pier.
-
-    Args:
-        log: the log's name
-        month: 1 to 10
-    """
-    lines = log_of(log)
-    return "\n".join(lines[LINES * (month - 1) : LINES * month] or lines[:1])
+    done += [" ".join(call) for call in calls]
+    notes = (("Goal", goals), ("Done", done))
+    return Reply("\n".join("\n".join([f"## {name}", *said]) for name, said in notes if said))
 
 
 # ---------------------------------------------------------------- what happens
@@ -177,29 +154,17 @@ class Sent:
     """The transcript at that point, as the host has it."""
     view: list[Message]
     """What was sent."""
-    tokens_whole: int
-    tokens: int
+    transcript_tokens: int
+    sent_tokens: int
     """With the tool schemas, as the provider counted."""
-    cached: int
+    cached_tokens: int
     """Of them, tokens of messages that begin the request before too."""
     refused: str | None
     compression: Mapping[str, Any] | None
     """What was done for this request, as the event of its commit tells; None for nothing."""
 
     @property
-    def numbers(self) -> dict[str, Any]:
-        """What a table or a program is told of it."""
-        return {
-            "number": self.number,
-            "transcript_messages": len(self.whole),
-            "transcript_tokens": self.tokens_whole,
-            "sent_messages": len(self.view),
-            "sent_tokens": self.tokens,
-            "cached_tokens": self.cached,
-        }
-
-    @property
-    def done(self) -> str | None:
+    def compressed(self) -> str | None:
         """What this request is the first to show: "masked", "summarized", or None for nothing."""
         if self.compression is None:
             return None
@@ -213,6 +178,8 @@ class Outcome:
     user: str
     answer: str
     sent: list[Sent]
+    summary_requests: int
+    """Sent to the summarizer's model."""
 
     @property
     def check(self) -> dict[str, Any]:
@@ -227,85 +194,79 @@ class Outcome:
         }
 
 
-class Demo:
-    """The agent at work; `turns` yields each turn when it is over."""
+def turns() -> Iterator[Outcome]:
+    """Hold the conversation, in an environment that knows no other provider."""
+    with LocalProvider(answer, window=WINDOW) as provider:
+        provider.route(lambda asked: _asks_for_summary(asked.messages), take_notes)
+        address = dict.fromkeys(("OPENAI_BASE_URL", "OPENAI_API_BASE"), provider.base_url)
+        with mock.patch.dict(os.environ, {**OFFLINE, **address}), unlogged():
+            # Imported here: the host reads the environment when it is first imported.
+            from ...praisonai import install, uninstall
 
-    model, window = MODEL, WINDOW
+            install()
+            try:
+                yield from _turns(_agent(), provider)
+            finally:
+                uninstall()
 
-    def __init__(self, *, static: bool = False) -> None:
-        self._static = static
-        self._requests = 0
-        self._compressions: dict[int, Mapping[str, Any]] = {}
-        """By how many requests the provider had when it was committed."""
-        self.summary_requests = 0
-        """Sent to the summarizer's model so far."""
 
-    def turns(self) -> Iterator[Outcome]:
-        """Hold the conversation, in an environment that knows no other provider."""
-        with LocalProvider(answer, window=WINDOW) as provider:
-            provider.route(lambda asked: _asks_for_summary(asked.messages), take_notes)
-            address = dict.fromkeys(("OPENAI_BASE_URL", "OPENAI_API_BASE"), provider.base_url)
-            with mock.patch.dict(os.environ, {**OFFLINE, **address}), unlogged():
-                # Imported here: the host reads the environment when it is first imported.
-                from ...praisonai import install, uninstall
+def _agent() -> Any:
+    from praisonaiagents import Agent, ExecutionConfig
 
-                def hear(event: Event) -> None:
-                    if event.name == "committed":
-                        self._compressions[len(provider.requests)] = event.data
+    return Agent(
+        name="harbour",
+        instructions="You keep a harbour's books. Look things up with your tools before you "
+        "answer, and be brief.",
+        llm=MODEL,
+        tools=[search, read_month],
+        context={
+            "strategy": "summarize",
+            "context_window": WINDOW,
+            "protect_last_n_tokens": 1_500,
+            "llm_summarize": True,
+        },
+        execution=ExecutionConfig(max_iter=60, max_tool_calls_per_turn=60),
+        output="silent",
+    )
 
-                install()
-                try:
-                    agent = self._agent()
-                    agent.context_compressor.subscribe(hear)
-                    for turn in SCRIPT:
-                        first = len(provider.requests)
-                        said = str(agent.chat(turn.user))
-                        sent = [*self._sent(agent, first, provider.requests[first:])]
-                        yield Outcome(turn.user, said, sent)
-                finally:
-                    uninstall()
 
-    def _agent(self) -> Any:
-        from praisonaiagents import Agent, ExecutionConfig
+def _turns(agent: Any, provider: LocalProvider) -> Iterator[Outcome]:
+    committed: dict[int, Mapping[str, Any]] = {}  # by how many requests the provider had then
+    numbers = itertools.count(1)
 
-        return Agent(
-            name="harbour",
-            instructions="You keep a harbour's books. Look things up with your tools before you "
-            "answer, and be brief.",
-            llm=MODEL,
-            tools=[search, read_month],
-            context={
-                "strategy": "summarize",
-                "context_window": WINDOW,
-                "protect_last_n_tokens": 1_500,
-                # False: the static summary stands in for the model's.
-                "llm_summarize": not self._static,
-            },
-            execution=ExecutionConfig(max_iter=60, max_tool_calls_per_turn=60),
-            output="silent",
-        )
+    def hear(event: Event) -> None:
+        if event.name == "committed":
+            committed[len(provider.requests)] = event.data
 
-    def _sent(self, agent: Any, first: int, records: Sequence[Recorded]) -> Iterator[Sent]:
-        compressor = agent.context_compressor
-        engine = compressor.engine()
-        count = engine.tokens.messages
-        for place, record in enumerate(records, first):
-            view = record.messages
-            if _asks_for_summary(view):
-                self.summary_requests += 1
-                continue
-            self._requests += 1
-            whole = engine.verbatim(view, session_id=compressor.session_id)
-            yield Sent(
-                number=self._requests,
-                whole=whole,
-                view=view,
-                tokens_whole=record.prompt_tokens + count(whole) - count(view),
-                tokens=record.prompt_tokens,
-                cached=record.cached_tokens,
-                refused=record.error if record.refused else None,
-                compression=self._compressions.get(place),
-            )
+    agent.context_compressor.subscribe(hear)
+    for turn in SCRIPT:
+        first = len(provider.requests)
+        said = str(agent.chat(turn.user))
+        records = provider.requests[first:]
+        sent = [
+            _sent(agent.context_compressor, next(numbers), record, committed.get(place))
+            for place, record in enumerate(records, first)
+            if not _asks_for_summary(record.messages)
+        ]
+        yield Outcome(turn.user, said, sent, len(records) - len(sent))
+
+
+def _sent(
+    compressor: Any, number: int, record: Recorded, compression: Mapping[str, Any] | None
+) -> Sent:
+    engine, view = compressor.engine(), record.messages
+    whole = engine.verbatim(view, session_id=compressor.session_id)
+    left_out = engine.tokens.messages(whole) - engine.tokens.messages(view)
+    return Sent(
+        number=number,
+        whole=whole,
+        view=view,
+        transcript_tokens=record.prompt_tokens + left_out,
+        sent_tokens=record.prompt_tokens,
+        cached_tokens=record.cached_tokens,
+        refused=record.error if record.refused else None,
+        compression=compression,
+    )
 
 
 def _asks_for_summary(messages: Sequence[Message]) -> bool:

@@ -63,7 +63,8 @@ def report(
         "tokens_view": life.last.view,
         "tokens_not_sent": life.not_sent,
     }
-    return Answer(value, [f"Written to {out}; compressions: {number(life.compressions)}"])
+    said = f"Written to {out}; compressions: {number(life.compressions)}"
+    return Answer(value, [said], on_stderr=out == "-")
 
 
 def _of_session(name: str, place: Place, tokens: TokenCounter) -> Life:

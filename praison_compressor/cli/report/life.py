@@ -24,7 +24,6 @@ from ...summaries.validation import marks_of
 from ...tokens.counter import TokenCounter
 from ...tokens.models import input_price
 from ...view.frame import is_framed, unframe
-from ..sessions import standing
 
 WHOLE = "The transcript that the store has, each step of it taken for a request."
 
@@ -249,7 +248,7 @@ def _collected(store: Store, namespace: str, session_id: str) -> Life:
     segments = [entry.segment for _, entry in kept]
     cards = [
         _card(n, entry, stands, store.originals(session, entry) or [])
-        for (n, entry), stands in zip(kept, standing(segments), strict=True)
+        for (n, entry), stands in zip(kept, _standing(segments), strict=True)
     ]
     return Life(
         title=session.id,
@@ -260,6 +259,17 @@ def _collected(store: Store, namespace: str, session_id: str) -> Life:
         forgotten=sum(entry.forgotten for entry in session.entries),
         usage=sum((entry.segment.usage for entry in session.entries), Usage()),
     )
+
+
+def _standing(segments: Sequence[Segment]) -> list[bool]:
+    """Of each segment whether it is in the view: no later one has taken over all its messages."""
+    later: list[frozenset[str]] = []
+    found = []
+    for segment in reversed(segments):
+        run = frozenset(segment.run)
+        found.append(not any(run <= other for other in later))
+        later.append(run)
+    return found[::-1]
 
 
 def _card(number: int, entry: Entry, stands: bool, messages: Sequence[Message]) -> Card:

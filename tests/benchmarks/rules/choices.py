@@ -11,7 +11,6 @@ models prefer one letter. "no conversation" is what it would say without having 
 
 from __future__ import annotations
 
-import argparse
 import json
 import logging
 import math
@@ -22,7 +21,7 @@ from typing import Any
 
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.messages import result_text
-from tests.benchmarks.common import show
+from tests.benchmarks.common import options, show
 from tests.benchmarks.rules.__main__ import COUNTER, masking, plain
 from tests.benchmarks.rules.scenarios import RULES, SEED, SYSTEM, TASKS
 from tests.helpers.transcripts import step
@@ -189,10 +188,10 @@ def views(messages: list[Message], judge: Judge) -> Iterator[tuple[str, str]]:
     async def summary(ignored: list[Message]) -> str:
         return judge.text(whole, SUMMARIZE)
 
-    options = CompressorConfig(
+    config = CompressorConfig(
         model="gpt-4o", context_window=2_000, protect_last_n_tokens=300, token_floor=0
     )
-    ours = ContextCompressor(options).compress_sync(messages).messages
+    ours = ContextCompressor(config).compress_sync(messages).messages
     yield "ours, static", shown(ours)
     room = COUNTER.messages(ours)
     yield "masking", shown(masking(messages, room, None))
@@ -200,10 +199,7 @@ def views(messages: list[Message], judge: Judge) -> Iterator[tuple[str, str]]:
 
 
 def main() -> None:
-    parse = argparse.ArgumentParser()
-    parse.add_argument("--api-base", required=True)
-    parse.add_argument("--model", default="local")
-    given = parse.parse_args()
+    given = options(__doc__, api_base="http://127.0.0.1:8081/v1", model="local")
     logging.disable(logging.WARNING)
     judge = Judge(given.api_base, given.model)
     right: dict[str, list[bool]] = {}
