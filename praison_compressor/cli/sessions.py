@@ -27,7 +27,7 @@ from .terminal import Answer, Line, Panel, Piece, Table, Unusable, money, number
 from .transcripts import read_one
 
 if TYPE_CHECKING:
-    from ..ledger.sql.queries import SessionInfo
+    from ..ledger.sql.sessions import SessionInfo
     from ..ledger.sql.store import SqlStore
 
 

@@ -9,7 +9,6 @@ one forgets all; `messages.body` and `.digest`, `sessions.transcript`) and in th
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -25,7 +24,6 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
 from ...errors import ConfigError
 from ..segments import GENESIS
@@ -154,16 +152,6 @@ def make_tables(connection: Connection) -> None:
         connection.exec_driver_sql(statement)
 
 
-def is_sqlite(connection: Connection) -> bool:
-    """Whether the database is SQLite; else it is PostgreSQL."""
-    return connection.dialect.name == "sqlite"
-
-
-def inserting(connection: Connection, table: Table) -> Any:
-    """An INSERT that can say what to do on conflict: one wording, two dialects."""
-    return sqlite.insert(table) if is_sqlite(connection) else postgresql.insert(table)
-
-
 # ---------------------------------------------------------------- names
 _LONGEST_NAME = 1_000  # bytes; an index of PostgreSQL takes no key of more than 2,700
 
@@ -175,16 +163,17 @@ def check_names(*names: str | None) -> None:
         ConfigError: one is empty, too long, or no text that a database can hold.
     """
     for name in names:
-        if name is None:
-            continue
-        if not isinstance(name, str) or not name or "\0" in name:
-            raise ConfigError(f"{name!r} cannot name a session or namespace; expected text")
-        try:
-            size = len(name.encode("utf-8"))
-        except UnicodeEncodeError as error:
-            said = f"{name!r} cannot name a session or namespace; expected text in UTF-8"
-            raise ConfigError(said) from error
-        if size > _LONGEST_NAME:
+        if name is not None and not _is_name(name):
             raise ConfigError(
-                f"a name of {size} bytes, {name[:20]!r}…; expected at most {_LONGEST_NAME}"
+                f"{name!r:.60} cannot name a session or namespace; expected text in UTF-8 of 1 to "
+                f"{_LONGEST_NAME:,} bytes, without NUL"
             )
+
+
+def _is_name(name: object) -> bool:
+    if not isinstance(name, str) or "\0" in name:
+        return False
+    try:
+        return 0 < len(name.encode("utf-8")) <= _LONGEST_NAME
+    except UnicodeEncodeError:
+        return False
