@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from praison_compressor import LedgerConflict, MemoryStore, SessionNotFound, Store
-from praison_compressor.ledger.segments import DROPPED, GENESIS, verify
+from praison_compressor.ledger.segments import DROPPED
 from praison_compressor.messages import content_digest
-from tests.helpers.talks import NAMESPACE, committed, noise, segment, talk
+from tests.helpers.talks import NAMESPACE, committed, noise, segment, talk, verify
 
 pytest_plugins = ["tests.helpers.stores"]
 
@@ -74,7 +74,7 @@ def test_each_commit_opens_a_child_epoch(store: Store) -> None:
     after = store.commit(session, [(segment(run), run) for run in runs])
     assert [entry.epoch for entry in after.entries[2:]] == [after.tip] * 3
     assert store.lineage(NAMESPACE, "s")[:-1] == chain
-    verify(after.entries, GENESIS)
+    verify(after.entries)
 
 
 def test_a_fork_shares_its_parents_entries(store: Store) -> None:
@@ -87,7 +87,7 @@ def test_a_fork_shares_its_parents_entries(store: Store) -> None:
     assert store.originals(fork, fork.entries[0]) == talk(3, "a")
     later = talk(3, "b")
     fork = store.commit(fork, [(segment(later), later)])
-    verify(fork.entries, GENESIS)
+    verify(fork.entries)
     assert len(store.open(NAMESPACE, "s").entries) == 1
     assert [e.session_id for e in store.lineage(NAMESPACE, "f")] == ["s", "s", "f", "f"]
     other = store.open(NAMESPACE, "g", "never-seen")
@@ -137,7 +137,7 @@ def test_an_archive_above_its_limit_drops_what_is_large_and_old(store: Store) ->
     assert [e.segment for e in after.entries] == [e.segment for e in session.entries]
     assert store.originals(other, other.entries[0]) == runs[0]
     assert store.trim(NAMESPACE, 3 * len(large[0]["content"])) == 0
-    verify(after.entries, GENESIS)
+    verify(after.entries)
     digests = [content_digest(message) for message in large]
     assert store.dropped(NAMESPACE, digests) == frozenset(digests[:gone])
     assert store.search(NAMESPACE, "needle0", "s") == []

@@ -9,10 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from praison_compressor import MemoryStore, Store
-from praison_compressor.ledger.segments import GENESIS, verify
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.messages import content_digest
-from tests.helpers.talks import NAMESPACE, segment, talk
+from tests.helpers.talks import NAMESPACE, segment, talk, verify
 
 NAMES = ["a", "b", "c", "d"]
 commits = st.tuples(st.just("commit"), st.sampled_from(NAMES), st.integers(1, 5))
@@ -51,7 +50,7 @@ def told(store: Store) -> dict[str, object]:
     answers: dict[str, object] = {}
     for name in NAMES:
         session = store.open(NAMESPACE, name)
-        verify(session.entries, GENESIS)
+        verify(session.entries)
         answers[name] = (
             [entry.segment for entry in session.entries],
             [store.originals(session, entry) for entry in session.entries],
@@ -81,7 +80,7 @@ def test_a_database_is_a_memory_that_lasts(
         assert [m for m in left if known and m == known[lost % len(known)]] == []
         assert store.verify() == []
         for name in NAMES:
-            verify(store.open(NAMESPACE, name).entries, GENESIS)
+            verify(store.open(NAMESPACE, name).entries)
         store.close()
 
 

@@ -27,7 +27,7 @@ from ..segments import (
     Session,
     Usage,
     at_length,
-    standing_for,
+    laid_out,
 )
 from ..words import Hit, Place, hits, holds, readable, words
 from .archive import Archive, Packer, dump, load
@@ -343,14 +343,9 @@ def _whole(archive: Archive, row: Row[Any]) -> list[Message] | None:
         return None
     rows = chain(archive, row.namespace, row.head)
     held = archive.of_entries([rows[item].key for item in recorded if isinstance(item, int)])
-    found: list[Message] = []
-    for item in recorded:
-        if isinstance(item, int):
-            segment = unsealed(archive.packer, rows[item]).segment
-            found += standing_for(segment, held[rows[item].key])
-        else:
-            found.append(item)
-    return found
+    return laid_out(
+        recorded, lambda n: (unsealed(archive.packer, rows[n]).segment, held[rows[n].key])
+    )
 
 
 # ---------------------------------------------------------------- searching
