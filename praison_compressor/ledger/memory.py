@@ -158,6 +158,9 @@ class MemoryStore:
             if kept is None or kept.session.tip != session.tip:
                 tip = "gone" if kept is None else f"now {kept.session.tip}"
                 raise LedgerConflict(f"session {session.id}: the tip is {tip}")
+            whole = kept.outline if outline is None else plain_outline(outline)
+            if not segments:
+                return self._put(replace(kept, outline=whole))
             own = sum(epoch.session_id == session.id for epoch in kept.epochs)
             epoch = f"{session.id}.c{own}-{secrets.token_hex(4)}"
             head, entries = kept.session.head_hash, kept.session.entries
@@ -171,7 +174,6 @@ class MemoryStore:
             )
             undoes = any(segment.kind == "undo" for segment, _ in segments)
             opened = Epoch(epoch, session.tip, session.id, time.time(), undoes)
-            whole = kept.outline if outline is None else plain_outline(outline)
             return self._put(_Kept(after, (*kept.epochs, opened), whole))
 
     def _archived(self, namespace: str, originals: Sequence[Message]) -> tuple[_Original, ...]:

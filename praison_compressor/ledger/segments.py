@@ -315,7 +315,8 @@ class Store(Protocol):
         segments: Sequence[tuple[Segment, Sequence[Message]]],
         outline: Outline | None = None,
     ) -> Session:
-        """Archive the originals and append the segments in one transaction; a new epoch opens.
+        """Archive the originals and append the segments, if any, in one transaction; with them a
+        new epoch opens.
 
         `outline` is the whole transcript as it stands with these segments; it replaces the one
         recorded before. None leaves that one.

@@ -9,17 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
-from sqlalchemy import Row, Select, insert, select, text
+from sqlalchemy import Row, insert, select, text
 
 from ...errors import ConfigError, LedgerConflict, LedgerCorrupt
 from ...messages import content_digest
 from ..segments import DROPPED, FORGOTTEN, GENESIS, Entry, Outline, archive_digest, chain_faults
 from .archive import Archive, batches
-from .schema import check_names, entries, epochs, links, messages, sessions
-from .sessions import chain, find, literals, outline, record, require, segment_of, unsealed
+from .schema import check_names, entries, links, messages, sessions
+from .sessions import (
+    SESSIONS,
+    chain,
+    find,
+    literals,
+    outline,
+    record,
+    require,
+    segment_of,
+    unsealed,
+)
 from .writing import insert_entry
 
 
@@ -37,7 +46,7 @@ class Fault:
 
 def audit(archive: Archive, namespace: str | None, session_id: str | None) -> list[Fault]:
     """The faults of the whole store, of a namespace, or of one session."""
-    query: Select[Any] = select(*(sessions.c[name] for name in ("key", "namespace", "id")))
+    query = SESSIONS
     if namespace is not None:
         query = query.where(sessions.c.namespace == namespace)
     if session_id is not None:
@@ -56,19 +65,12 @@ def audit(archive: Archive, namespace: str | None, session_id: str | None) -> li
 def _session_faults(archive: Archive, session: Row[Any]) -> Iterator[Fault]:
     """The faults of one session: its epochs, its chain of entries, its transcript."""
     name = f"session {session.id} ({session.namespace})"
-    query = select(epochs).where(epochs.c.session_key == session.key).order_by(epochs.c.key)
-    own = archive.execute(query).all()
-    if not own:
-        yield Fault(name, "it has no epoch")
-        return
-    rows = chain(archive, session.namespace, own[-1].head)
+    rows = chain(archive, session.namespace, session.head)
     expected = None
     for number, row in enumerate(rows):
         for said in _entry_faults(archive, row, expected):
             yield Fault(f"{name}, entry {number} ({row.epoch})", said)
         expected = row.hash
-    for said in _epoch_faults(archive, session, own, rows):
-        yield Fault(name, said)
     for said in _place_faults(archive, session, rows):
         yield Fault(name, said)
 
@@ -94,34 +96,22 @@ def _entry_faults(archive: Archive, row: Row[Any], parent: str | None) -> Iterat
         yield f"its originals cannot be read: {error}"
 
 
-def _epoch_faults(
-    archive: Archive, session: Row[Any], own: Sequence[Row[Any]], rows: Sequence[Row[Any]]
-) -> Iterator[str]:
-    """Epochs that do not follow each other, or whose head is not where it should be."""
-    root = own[0]
-    if (root.id, root.namespace) != (session.id, session.namespace):
-        yield "its root epoch is missing"
-    if root.base_key is not None:
-        query = select(epochs.c.id, epochs.c.head, sessions.c.id.label("session"))
-        query = query.join(sessions, sessions.c.key == epochs.c.session_key)
-        base = archive.execute(query.where(epochs.c.key == root.base_key)).first()
-        if base is None or base.head != root.head or root.parent_id not in (base.id, base.session):
-            yield "what it was forked from is not what it was"
-    start = rows[0].parent if rows else own[-1].head
+def _place_faults(archive: Archive, session: Row[Any], rows: Sequence[Row[Any]]) -> Iterator[str]:
+    """What of a session's row disagrees with its chain."""
+    start = rows[0].parent if rows else session.head
     if start != GENESIS:
         yield f"its chain has no entry {start}"
-    if root.head not in (GENESIS, *(row.hash for row in rows)):
-        yield f"its chain has not the head of epoch {root.id}"
-    ends = {row.epoch: row.hash for row in rows}  # the last entry of each
-    for before, epoch in pairwise(own):
-        linked = (epoch.base_key, epoch.parent_id, epoch.namespace)
-        if linked != (before.key, before.id, session.namespace):
-            yield f"epoch {epoch.id} does not follow {before.id}"
-        if epoch.head != ends.get(epoch.id, before.head):
-            yield f"epoch {epoch.id} is out of place in the chain"
-
-
-def _place_faults(archive: Archive, session: Row[Any], rows: Sequence[Row[Any]]) -> Iterator[str]:
+    hashes = [GENESIS, *(row.hash for row in rows)]
+    if session.base_head not in hashes:
+        yield "what it was forked from is not in its chain"
+        return
+    own = dict.fromkeys(row.epoch for row in rows[hashes.index(session.base_head) :])
+    if len(own) != session.commits or not all(e.startswith(f"{session.id}.c") for e in own):
+        yield f"the entries are not those of its {session.commits} compressions"
+    if session.base_key is not None:
+        base = archive.execute(SESSIONS.where(sessions.c.key == session.base_key)).first()
+        if base is None or session.parent_id not in (base.id, *(row.epoch for row in rows)):
+            yield "what it was forked from is not what it was"
     try:
         recorded = outline(archive, session.key) or ()
     except LedgerCorrupt as error:
@@ -135,10 +125,10 @@ def _archive_faults(archive: Archive, namespace: str | None) -> Iterator[Fault]:
     """Entries that no session leads to, messages that were changed or that no entry covers."""
     later = entries.alias("later")
     has_later = (later.c.namespace == entries.c.namespace) & (later.c.parent == entries.c.hash)
-    is_head = (epochs.c.namespace == entries.c.namespace) & (epochs.c.head == entries.c.hash)
+    is_head = (sessions.c.namespace == entries.c.namespace) & (sessions.c.head == entries.c.hash)
     lost = select(entries).where(
         ~select(later.c.key).where(has_later).exists(),
-        ~select(epochs.c.key).where(is_head).exists(),
+        ~select(sessions.c.key).where(is_head).exists(),
     )
     for row in archive.execute(lost):
         yield Fault(f"entry {row.hash} ({row.namespace})", "no session leads to it")
@@ -168,6 +158,9 @@ def _message_fault(archive: Archive, row: Row[Any]) -> str | None:
 # ---------------------------------------------------------------- export, import
 FORMAT = "praison-compressor/1"
 
+_OF_SESSION = {"base_head": str, "head": str, "commits": int, "created": float, "updated": float}
+"""The fields of a session that an export holds as they are."""
+
 _SEALED = ("epoch", "parent", "salt", "commitment", "hash", "archive")
 """The fields of an entry that an export holds as they are."""
 
@@ -181,7 +174,6 @@ def export_session(archive: Archive, namespace: str, session_id: str) -> dict[st
     row = require(archive, namespace, session_id)
     rows = chain(archive, namespace, row.head)
     originals = archive.of_entries(each.key for each in rows)
-    own = select(epochs).where(epochs.c.session_key == row.key).order_by(epochs.c.key)
     recorded = outline(archive, row.key) or ()
     held = [*literals(recorded), *(m for each in originals.values() for m in each)]
     found = []
@@ -191,14 +183,12 @@ def export_session(archive: Archive, namespace: str, session_id: str) -> dict[st
         payload = None if entry.forgotten else entry.segment.payload()
         run = [content_digest(message) for message in originals[each.key]]
         values = {name: getattr(entry, name) for name in _SEALED}
-        found.append({**values, "segment": payload, "originals": run})
+        found.append({**values, "created": each.created, "segment": payload, "originals": run})
     return {
         "format": FORMAT,
         "session": row.id,
-        "epochs": [
-            {name: getattr(epoch, name) for name in ("id", "parent_id", "head", "created")}
-            for epoch in archive.execute(own)
-        ],
+        "parent_id": row.parent_id,
+        **{name: getattr(row, name) for name in _OF_SESSION},
         "entries": found,
         # In order: the places of entries, and the digests of messages that no entry holds.
         "transcript": [i if isinstance(i, int) else content_digest(i) for i in recorded],
@@ -219,40 +209,32 @@ def import_session(archive: Archive, namespace: str, exported: Mapping[str, Any]
 
 
 def _imported(archive: Archive, namespace: str, exported: Mapping[str, Any]) -> str:
-    session_id, opened, held = exported["session"], exported["epochs"], exported["messages"]
-    check_names(session_id or "", *(each[n] or "" for each in opened for n in ("id", "head")))
-    check_names(*(each["parent_id"] for each in opened))
+    session_id, held = exported["session"], exported["messages"]
+    values: dict[str, Any] = {name: kind(exported[name]) for name, kind in _OF_SESSION.items()}
+    check_names(session_id or "", exported["parent_id"], values["base_head"], values["head"])
     for digest, message in held.items():
         if content_digest(message) != digest:
             raise LedgerCorrupt(f"message {digest}")
     here = find(archive, namespace, session_id)
-    if here is not None and here.head == opened[-1]["head"]:
+    if here is not None and here.head == values["head"]:
         return str(here.id)
     if here is not None:
         raise LedgerConflict(
             f"session {session_id} is already in namespace {namespace!r} and has gone another "
             "way; import it into another namespace"
         )
-    named = insert(sessions).values(namespace=namespace, id=session_id)
-    values: dict[str, Any] = {"namespace": namespace, "base_key": None}
-    values["session_key"] = _key(archive.execute(named))
-    for each in opened:
-        known = {name: each[name] for name in ("id", "parent_id", "head")}
-        insertion = insert(epochs).values(**values, **known, created=float(each["created"]))
-        values["base_key"] = _key(archive.execute(insertion))
+    values |= {"namespace": namespace, "id": session_id, "parent_id": exported["parent_id"]}
+    archive.execute(insert(sessions).values(values))
     row = require(archive, namespace, session_id)
     for each in exported["entries"]:
         check_names(*(each[name] or "" for name in ("epoch", "parent", "commitment", "hash")))
         segment = FORGOTTEN if each["segment"] is None else segment_of(each["segment"])
         entry = Entry(segment, **{name: each[name] for name in _SEALED})
-        insert_entry(archive, row, entry, [held[digest] for digest in each["originals"]])
+        originals = [held[digest] for digest in each["originals"]]
+        insert_entry(archive, row, entry, originals, created=float(each["created"]))
     recorded: Outline = tuple(i if isinstance(i, int) else held[i] for i in exported["transcript"])
     if recorded:
         record(archive, row.key, recorded)
     for fault in _session_faults(archive, row):
         raise LedgerCorrupt(str(fault))
     return str(row.id)
-
-
-def _key(result: Any) -> int:
-    return int(result.inserted_primary_key[0])

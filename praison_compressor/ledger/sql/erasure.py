@@ -18,7 +18,7 @@ from ...messages import content_digest, is_system
 from ..segments import Outline
 from .archive import Archive, batches
 from .database import Database
-from .schema import entries, epochs, leases, links, messages, sessions
+from .schema import entries, leases, links, messages, sessions
 from .sessions import chain, literals, outline, outlines, record, require
 
 logger = logging.getLogger(__name__)
@@ -114,11 +114,9 @@ def _and_later(namespace: str, first: ColumnElement[bool]) -> CTE:
 
 def _sessions_of(archive: Archive, chained: CTE) -> set[int]:
     """Sessions whose chain has one of the entries, given with all that follow them."""
-    query = select(epochs.c.session_key).join(
-        entries, (entries.c.namespace == epochs.c.namespace) & (entries.c.hash == epochs.c.head)
-    )
-    found = query.where(entries.c.key.in_(select(chained.c.key)))
-    return set(archive.execute(found).scalars())
+    heads = (entries.c.namespace == sessions.c.namespace) & (entries.c.hash == sessions.c.head)
+    query = select(sessions.c.key).join(entries, heads)
+    return set(archive.execute(query.where(entries.c.key.in_(select(chained.c.key)))).scalars())
 
 
 def _exclusive(archive: Archive) -> None:

@@ -1,7 +1,7 @@
 """The tables of the ledger, the same for SQLite and PostgreSQL, and how they are made.
 
-A session is its epochs. Each epoch names the head of its chain of entries, an entry the hash of the
-one before it; sessions that were forked share entries. Everything that says who said what is in
+A session names the head of its chain of entries, an entry the hash of the one before it; sessions
+that were forked share entries. Everything that says who said what is in
 four columns (`entries.sealed`, with salt, segment and archive digest together, so that forgetting
 one forgets all; `messages.body` and `.digest`, `sessions.transcript`) and in the full-text index.
 """
@@ -44,37 +44,30 @@ meta = Table(
     Column("value", LargeBinary, nullable=False),
 )
 
+# A session's chain leads from its newest entry, `head`, over `base_head`, where it was forked, to
+# the first. Each compression is an epoch, named by the entries that were committed together.
 sessions = Table(
     _PREFIX + "sessions",
     metadata,
     Column("key", _Key, primary_key=True),
     Column("namespace", Text, nullable=False),
     Column("id", Text, nullable=False),
+    # As the caller named it; where nobody has that name it is a pointer and no more.
+    Column("parent_id", Text),
+    # The session that it was forked from.
+    Column("base_key", _Key, ForeignKey(_PREFIX + "sessions.key"), index=True),
+    Column("base_head", Text, nullable=False, default=GENESIS),
+    Column("head", Text, nullable=False, default=GENESIS),
+    # Its own epochs but the first, which has the session's id.
+    Column("commits", Integer, nullable=False, default=0),
+    Column("created", Float, nullable=False, default=time.time),
+    Column("updated", Float, nullable=False, default=time.time),
     # Counts what was forgotten: snapshots that were read before are stale.
     Column("edits", Integer, nullable=False, default=0),
     # The whole transcript as it was last recorded: what no segment holds, and segments' places.
     Column("transcript", LargeBinary),
     UniqueConstraint("namespace", "id"),
-)
-
-# The first has the session's id, the newest is its tip; a key is above those of what came before.
-epochs = Table(
-    _PREFIX + "epochs",
-    metadata,
-    Column("key", _Key, primary_key=True),
-    Column("namespace", Text, nullable=False),
-    Column("id", Text, nullable=False),
-    Column("session_key", _Key, ForeignKey(sessions.c.key), nullable=False),
-    # The epoch that it goes on from, in the session or in the one that it was forked from.
-    Column("base_key", _Key, ForeignKey(_PREFIX + "epochs.key")),
-    # The same as the caller named it; where nobody has that name it is a pointer and no more.
-    Column("parent_id", Text),
-    Column("head", Text, nullable=False, default=GENESIS),
-    Column("created", Float, nullable=False, default=time.time),
-    UniqueConstraint("namespace", "id"),
-    Index(_PREFIX + "epochs_session", "session_key", "key"),
-    Index(_PREFIX + "epochs_base", "base_key"),
-    Index(_PREFIX + "epochs_head", "namespace", "head"),
+    Index(_PREFIX + "sessions_head", "namespace", "head"),
 )
 
 entries = Table(
@@ -86,6 +79,7 @@ entries = Table(
     Column("session_key", _Key, ForeignKey(sessions.c.key), nullable=False, index=True),
     Column("kind", Text, nullable=False),
     Column("epoch", Text, nullable=False),
+    Column("created", Float, nullable=False, default=time.time),
     Column("parent", Text, nullable=False),
     Column("commitment", Text, nullable=False),
     Column("hash", Text, nullable=False),
@@ -93,6 +87,7 @@ entries = Table(
     Column("sealed", LargeBinary),
     UniqueConstraint("namespace", "hash"),
     Index(_PREFIX + "entries_parent", "namespace", "parent"),
+    Index(_PREFIX + "entries_epoch", "namespace", "epoch"),
 )
 
 messages = Table(

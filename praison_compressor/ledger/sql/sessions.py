@@ -31,41 +31,25 @@ from ..segments import (
 )
 from ..words import Hit, Place, hits, holds, readable, words
 from .archive import Archive, Packer, dump, load
-from .schema import entries, epochs, links, sessions
+from .schema import entries, links, sessions
 
 logger = logging.getLogger(__name__)
 
 # ---------------------------------------------------------------- sessions and epochs
-_named, _tip, _at = (epochs.alias(name) for name in ("named", "tip", "at"))
-
-_NEWEST = (
-    select(func.max(epochs.c.key))
-    .where(epochs.c.session_key == sessions.c.key)
-    .correlate(sessions)
-    .scalar_subquery()
-)
-"""The key of a session's tip."""
-
-_FIND: Select[Any] = (
-    select(
-        *(sessions.c.key, sessions.c.namespace, sessions.c.id, sessions.c.edits),
-        _tip.c.id.label("tip"),
-        _tip.c.parent_id.label("tip_parent"),
-        _tip.c.head,
-        _at.c.key.label("at_key"),
-        _at.c.head.label("at_head"),
-    )
-    .join(_named, _named.c.session_key == sessions.c.key)
-    .join(_tip, _tip.c.key == _NEWEST)
-    .join(_at, _at.c.key == case((_named.c.id == sessions.c.id, _tip.c.key), else_=_named.c.key))
-)
+SESSIONS: Select[Any] = select(*(column for column in sessions.c if column.name != "transcript"))
+"""Rows of sessions, without what is large in them."""
 
 
 def find(archive: Archive, namespace: str, session_id: str) -> Row[Any] | None:
-    """The session that an id names, with its tip and the epoch that is meant (`at`): the stable
-    id's is the tip."""
-    query = _FIND.where(_named.c.namespace == namespace, _named.c.id == session_id)
-    return archive.execute(query).first()
+    """The session that an id names, its own or that of one of its epochs."""
+    query = SESSIONS.where(sessions.c.namespace == namespace)
+    found = archive.execute(query.where(sessions.c.id == session_id)).first()
+    if found is not None:
+        return found
+    named = select(entries.c.session_key).where(
+        entries.c.namespace == namespace, entries.c.epoch == session_id
+    )
+    return archive.execute(query.where(sessions.c.key.in_(named))).first()
 
 
 def require(archive: Archive, namespace: str, session_id: str) -> Row[Any]:
@@ -79,6 +63,16 @@ def require(archive: Archive, namespace: str, session_id: str) -> Row[Any]:
     return row
 
 
+def head_at(archive: Archive, row: Row[Any], epoch: str) -> str:
+    """The newest entry of a session as it was in one of its epochs; now for the stable id."""
+    if epoch == row.id:
+        return str(row.head)
+    query = select(entries.c.hash).where(
+        entries.c.namespace == row.namespace, entries.c.epoch == epoch
+    )
+    return str(archive.execute(query.order_by(entries.c.key.desc())).scalar())
+
+
 def lineage(archive: Archive, namespace: str, session_id: str) -> list[Epoch]:
     """The chain of epochs up to the one named (the newest for the stable id), root first.
 
@@ -86,9 +80,12 @@ def lineage(archive: Archive, namespace: str, session_id: str) -> list[Epoch]:
         SessionNotFound: no such session in this namespace.
     """
     row = require(archive, namespace, session_id)
-    step = select(epochs.c.key, epochs.c.base_key)
-    walk = step.where(epochs.c.key == row.at_key).cte("walk", recursive=True)
-    return _epochs_in(archive, walk.union(step.where(epochs.c.key == walk.c.base_key)))
+    found = _epochs(archive, row, head_at(archive, row, session_id))
+    while row.base_key is not None:
+        head = row.base_head
+        row = archive.execute(SESSIONS.where(sessions.c.key == row.base_key)).one()
+        found = _epochs(archive, row, head) + found
+    return found
 
 
 def tree(archive: Archive, namespace: str, session_id: str) -> list[Epoch]:
@@ -98,28 +95,25 @@ def tree(archive: Archive, namespace: str, session_id: str) -> list[Epoch]:
         SessionNotFound: no such session in this namespace.
     """
     root = lineage(archive, namespace, session_id)[0]
-    step = select(epochs.c.key)
-    named = step.where(epochs.c.namespace == namespace, epochs.c.id == root.id)
+    step = select(sessions.c.key)
+    named = step.where(sessions.c.namespace == namespace, sessions.c.id == root.id)
     walk = named.cte("walk", recursive=True)
-    return _epochs_in(archive, walk.union(step.where(epochs.c.base_key == walk.c.key)))
+    walk = walk.union(step.where(sessions.c.base_key == walk.c.key))
+    family = SESSIONS.where(sessions.c.key.in_(select(walk.c.key))).order_by(sessions.c.key)
+    found = []
+    for row in archive.execute(family).all():
+        found += _epochs(archive, row, row.head)
+    return found
 
 
-_UNDOES = exists().where(
-    entries.c.namespace == epochs.c.namespace,
-    entries.c.epoch == epochs.c.id,
-    entries.c.kind == "undo",
-)
-"""Whether an epoch took the compression before it back."""
-
-
-def _epochs_in(archive: Archive, walk: Any) -> list[Epoch]:
-    query = (
-        select(epochs.c.id, epochs.c.parent_id, sessions.c.id, epochs.c.created, _UNDOES)
-        .join(sessions, sessions.c.key == epochs.c.session_key)
-        .where(epochs.c.key.in_(select(walk.c.key)))
-        .order_by(epochs.c.session_key, epochs.c.key)
-    )
-    return [Epoch(*row) for row in archive.execute(query)]
+def _epochs(archive: Archive, row: Row[Any], head: str) -> list[Epoch]:
+    """A session's own epochs as far as that entry."""
+    found = [Epoch(row.id, row.parent_id, row.id, row.created)]
+    for entry in chain(archive, row.namespace, head, row.base_head):
+        if entry.epoch != found[-1].id:
+            undoes = entry.kind == "undo"
+            found.append(Epoch(entry.epoch, found[-1].id, row.id, entry.created, undoes))
+    return found
 
 
 # ---------------------------------------------------------------- the list of sessions
@@ -147,6 +141,9 @@ _FORGOTTEN = (
 """Sessions of which everything was forgotten: tombstones are left, and a name."""
 
 
+_LAST_USED_FIRST = sessions.c.updated.desc(), sessions.c.key.desc()
+
+
 def namespaces_of(archive: Archive) -> list[str]:
     """The namespaces that have sessions."""
     query = select(sessions.c.namespace).where(~_FORGOTTEN).distinct()
@@ -155,26 +152,26 @@ def namespaces_of(archive: Archive) -> list[str]:
 
 def sessions_of(archive: Archive, namespace: str) -> list[SessionInfo]:
     """The sessions of a namespace that were not forgotten whole, the last used first."""
-    root = epochs.alias("root")
-    of_session = select(func.count()).where(epochs.c.session_key == sessions.c.key)
-    undone = of_session.where(_UNDOES).scalar_subquery()
-    compressions = of_session.scalar_subquery() - 1 - undone
+    own = entries.c.session_key == sessions.c.key
+    undone = select(func.count()).where(own, entries.c.kind == "undo").scalar_subquery()
     own_originals = (
         select(func.count(func.distinct(links.c.message_key)))
         .join(entries, entries.c.key == links.c.entry_key)
-        .where(entries.c.session_key == sessions.c.key)
+        .where(own)
         .scalar_subquery()
     )
+    newest = entries.alias("newest")
+    is_head = (newest.c.namespace == sessions.c.namespace) & (newest.c.hash == sessions.c.head)
     query = (
         select(
-            *(sessions.c.id, root.c.parent_id, _tip.c.id),
-            *(compressions, undone, own_originals),
-            *(root.c.created, _tip.c.created),
+            *(sessions.c.id, sessions.c.parent_id),
+            case((sessions.c.commits == 0, sessions.c.id), else_=newest.c.epoch),
+            *(sessions.c.commits - undone, undone, own_originals),
+            *(sessions.c.created, sessions.c.updated),
         )
-        .join(root, (root.c.session_key == sessions.c.key) & (root.c.id == sessions.c.id))
-        .join(_tip, _tip.c.key == _NEWEST)
+        .join(newest, is_head, isouter=True)
         .where(sessions.c.namespace == namespace, ~_FORGOTTEN)
-        .order_by(_tip.c.key.desc())
+        .order_by(*_LAST_USED_FIRST)
     )
     return [SessionInfo(*row) for row in archive.execute(query)]
 
@@ -197,7 +194,7 @@ def chain(archive: Archive, namespace: str, head: str, after: str = GENESIS) -> 
 
 
 def snapshot(archive: Archive, row: Row[Any], known: Session | None) -> Session:
-    """The session as it is now; entries that are known already are not read again."""
+    """The session of a row; entries that are known already are not read again."""
     if known is not None and known.edits == row.edits:
         before, after = known.entries, known.head_hash
     else:
@@ -209,7 +206,13 @@ def snapshot(archive: Archive, row: Row[Any], known: Session | None) -> Session:
     if start != after:
         raise LedgerCorrupt(f"session {row.id}: its chain has no entry {start}")
     found = (*before, *(unsealed(archive.packer, each) for each in new))
-    return Session(row.namespace, row.id, row.tip, row.tip_parent, row.head, found, row.edits)
+    own: dict[str, None] = {}  # its two newest epochs
+    for entry in reversed(found):
+        if entry.hash == row.base_head or len(own) == 2:
+            break
+        own[entry.epoch] = None
+    tip, parent, *_ = *own, row.id, row.parent_id
+    return Session(row.namespace, row.id, tip, parent, row.head, found, row.edits)
 
 
 def sealed(packer: Packer, entry: Entry) -> bytes:
@@ -294,7 +297,7 @@ def outlines(
 ) -> Iterator[tuple[Row[Any], Outline]]:
     """What was recorded of one session or those of a namespace, the last used first; nothing where
     nothing was."""
-    query = select(sessions).where(sessions.c.transcript.is_not(None)).order_by(_NEWEST.desc())
+    query = select(sessions).where(sessions.c.transcript.is_not(None)).order_by(*_LAST_USED_FIRST)
     if namespace is not None:
         query = query.where(sessions.c.namespace == namespace)
     if session_key is not None:
@@ -317,11 +320,11 @@ def literals(recorded: Outline | None) -> list[Message]:
     return [item for item in recorded or () if not isinstance(item, int)]
 
 
-def inherited_transcript(archive: Archive, base: Row[Any]) -> Outline | None:
-    """The transcript of a fork's base as it was in the epoch that is meant."""
-    if base.at_head == base.head:
+def transcript_at(archive: Archive, base: Row[Any], head: str) -> Outline | None:
+    """The transcript of a session as it was when that entry was its newest."""
+    if head == base.head:
         return outline(archive, base.key)
-    rows = chain(archive, base.namespace, base.at_head)
+    rows = chain(archive, base.namespace, head)
     length = unsealed(archive.packer, rows[-1]).segment.transcript_length if rows else 0
     return at_length(_whole(archive, base) or (), length)
 

@@ -207,7 +207,7 @@ class SqlStore:
             return None
         with self._lock:
             known = self._read_last.get((namespace, row.id))
-        if known is None or (known.tip, known.edits) != (row.tip, row.edits):
+        if known is None or (known.head_hash, known.edits) != (row.head, row.edits):
             known = reading.snapshot(archive, row, known)
         with self._lock:
             self._read_last[namespace, row.id] = known

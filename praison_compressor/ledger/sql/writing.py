@@ -9,19 +9,20 @@ other, and what is read back from the archive is found like what was archived.
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, select, text
+from sqlalchemy import ColumnElement, Row, and_, delete, select, text, update
 
 from ...errors import LedgerConflict
 from ...messages import Message, digest, read
 from ...messages.secrets import Redactor, masks_in
 from ..segments import Entry, Outline, Segment, Session, archive_digest, seal
 from .archive import Archive
-from .schema import entries, epochs, leases, sessions
-from .sessions import find, inherited_transcript, record, sealed
+from .schema import entries, leases, sessions
+from .sessions import find, head_at, record, sealed, transcript_at
 
 # ---------------------------------------------------------------- masking
 Recorded = tuple[Segment, list[Message]]
@@ -79,22 +80,21 @@ def append(
     if row is None and session.tip == session.id:
         create(archive, session.namespace, session.id, session.parent)
         row = _locked(archive, session)
-    if row is None or row.tip != session.tip:
-        tip = "gone" if row is None else f"now {row.tip}"
+    if row is None or row.head != session.head_hash:
+        tip = "gone" if row is None else "another now"
         raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
     if row.edits != session.edits:
         # What was written in the light of the forgotten part may repeat it.
         raise LedgerConflict(f"session {session.id}: a part was forgotten; read it again")
-    own = select(func.count()).where(epochs.c.session_key == row.key)
-    epoch = f"{row.id}.c{archive.execute(own).scalar_one()}-{secrets.token_hex(4)}"
+    epoch = f"{row.id}.c{row.commits + 1}-{secrets.token_hex(4)}"
     head = row.head
     for segment, originals in segments:
         entry = seal(segment, head, epoch, archive=archive_digest(originals))
         insert_entry(archive, row, entry, originals)
         head = entry.hash
-    opened = {"namespace": row.namespace, "id": epoch, "session_key": row.key}
-    opened |= {"base_key": row.at_key, "parent_id": row.tip, "head": head}
-    archive.execute(insert(epochs).values(opened))
+    if segments:
+        moved = {"head": head, "commits": row.commits + 1, "updated": time.time()}
+        archive.execute(update(sessions).where(sessions.c.key == row.key).values(moved))
     if outline is not None:
         record(archive, row.key, outline)
 
@@ -104,17 +104,21 @@ def keep(archive: Archive, session: Session, outline: Outline) -> bool:
     row = _locked(archive, session)
     if row is None or not session.entries:
         return False
-    if (row.tip, row.edits) != (session.tip, session.edits):
+    if (row.head, row.edits) != (session.head_hash, session.edits):
         return False
     record(archive, row.key, outline)
     return True
 
 
 def insert_entry(
-    archive: Archive, session: Row[Any], entry: Entry, originals: Sequence[Message]
+    archive: Archive,
+    session: Row[Any],
+    entry: Entry,
+    originals: Sequence[Message],
+    **values: Any,
 ) -> None:
     """Write an entry with the originals that it stands for; one that is there is left as it is."""
-    values = {"namespace": session.namespace, "session_key": session.key}
+    values |= {"namespace": session.namespace, "session_key": session.key}
     values |= {"kind": entry.segment.kind}
     values |= {name: getattr(entry, name) for name in ("epoch", "parent", "commitment", "hash")}
     if not entry.forgotten:
@@ -136,19 +140,18 @@ def _locked(archive: Archive, session: Session) -> Row[Any] | None:
 
 
 def create(archive: Archive, namespace: str, session_id: str, parent_id: str | None) -> None:
-    """The row and the root epoch of a session, unless another process was first."""
-    base = find(archive, namespace, parent_id) if parent_id not in (None, session_id) else None
-    named = {"namespace": namespace, "id": session_id}
-    insertion = archive.insert(sessions).values(named).on_conflict_do_nothing()
+    """The row of a session, unless another process was first."""
+    values: dict[str, Any] = {"namespace": namespace, "id": session_id, "parent_id": parent_id}
+    base = None
+    if parent_id is not None and parent_id != session_id:
+        base = find(archive, namespace, parent_id)
+    if base is not None:
+        head = head_at(archive, base, str(parent_id))
+        values |= {"base_key": base.key, "base_head": head, "head": head}
+    insertion = archive.insert(sessions).values(values).on_conflict_do_nothing()
     key = archive.execute(insertion.returning(sessions.c.key)).scalar()
-    if key is None:
-        return
-    root: dict[str, Any] = {**named, "session_key": key, "parent_id": parent_id}
-    if base is not None:
-        root |= {"base_key": base.at_key, "head": base.at_head}
-    archive.execute(insert(epochs).values(root))
-    if base is not None:
-        record(archive, key, inherited_transcript(archive, base))
+    if key is not None and base is not None:
+        record(archive, key, transcript_at(archive, base, head))
 
 
 # ---------------------------------------------------------------- leases
