@@ -156,7 +156,7 @@ def _message_fault(archive: Archive, row: Row[Any]) -> str | None:
 
 
 # ---------------------------------------------------------------- export, import
-FORMAT = "praison-compressor/1"
+FORMAT = "praison-compressor/2"
 
 _OF_SESSION = {"base_head": str, "head": str, "commits": int, "created": float, "updated": float}
 """The fields of a session that an export holds as they are."""

@@ -28,7 +28,7 @@ from sqlalchemy import (
 from ...errors import ConfigError
 from ..segments import GENESIS
 
-LAYOUT = b"1"
+LAYOUT = b"2"
 """The number of this layout of tables; a store of another one is refused."""
 
 # SQLite gives ascending row ids only to a column of exactly the type INTEGER.
