@@ -88,6 +88,11 @@ def test_an_export_comes_back_elsewhere(sql_store: SqlStore, tmp_path: Path) -> 
     assert other.archived("elsewhere", "f") == sql_store.archived(NAMESPACE, "f")
     assert other.verify() == []
     assert other.import_("elsewhere", exported) == session
+    parent = other.import_("elsewhere", sql_store.export(NAMESPACE, "s"))
+    assert other.open("elsewhere", parent.tip) == parent
+    assert [e.session_id for e in other.lineage("elsewhere", parent.tip)] == ["s"] * 3
+    assert [e.session_id for e in other.lineage("elsewhere", "f")] == ["f"] * 2
+    assert other.verify() == []
     other.commit(session, [(segment(talk(2, "d")), talk(2, "d"))])
     with pytest.raises(LedgerConflict, match="session f is already"):
         other.import_("elsewhere", exported)

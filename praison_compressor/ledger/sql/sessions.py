@@ -46,10 +46,10 @@ def find(archive: Archive, namespace: str, session_id: str) -> Row[Any] | None:
     found = archive.execute(query.where(sessions.c.id == session_id)).first()
     if found is not None:
         return found
-    named = select(entries.c.session_key).where(
-        entries.c.namespace == namespace, entries.c.epoch == session_id
-    )
-    return archive.execute(query.where(sessions.c.key.in_(named))).first()
+    # The entries alone do not say whose it is: an imported fork has those of its parent.
+    owner = session_id.rpartition(".c")[0]
+    opened = exists().where(entries.c.namespace == namespace, entries.c.epoch == session_id)
+    return archive.execute(query.where(sessions.c.id == owner, opened)).first()
 
 
 def require(archive: Archive, namespace: str, session_id: str) -> Row[Any]:
