@@ -8,9 +8,10 @@ import logging
 import secrets
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from weakref import WeakValueDictionary
 
 from ..errors import LedgerConflict, SessionNotFound
 from ..messages import Message, content_digest, to_plain
@@ -29,9 +30,9 @@ from .segments import (
     archive_digest,
     at_length,
     beyond_limit,
+    laid_out,
     plain_outline,
     seal,
-    standing_for,
 )
 from .words import Hit, Place, hits
 
@@ -46,23 +47,19 @@ MOST_SESSIONS = 1_024
 """Those used last are held: a service that runs for months has not room for all it ever had."""
 
 
-class _Originals(list[Message]):
-    """An entry's originals; a trim drops them in place, for every snapshot of the session."""
+class _Original:
+    """An archived message, one for all entries of its namespace that hold it."""
 
-    def __init__(self, messages: Sequence[Message]) -> None:
-        # As nobody else can edit them.
-        if isinstance(messages, Originals):
-            super().__init__(messages)
-            self.names = messages.content_digests()
-        else:
-            super().__init__(map(to_plain, messages))
-            self.names = list(map(content_digest, messages))
-        self.sizes = [len(json.dumps(message, ensure_ascii=False)) for message in self]
+    __slots__ = ("__weakref__", "message", "name", "size")
 
-    def held(self) -> Iterator[tuple[str, int]]:
-        """Each content digest and its message's size; 0 once dropped."""
-        for name, size, message in zip(self.names, self.sizes, self, strict=True):
-            yield name, 0 if message is DROPPED else size
+    def __init__(self, name: str, message: Message) -> None:
+        self.name = name
+        self.message = message
+        self.size = len(json.dumps(message, ensure_ascii=False))
+
+
+def _messages(entry: Entry) -> list[Message]:
+    return [original.message for original in entry.originals]
 
 
 @dataclass(frozen=True)
@@ -91,6 +88,9 @@ class MemoryStore:
     def __init__(self) -> None:
         self._lock = renewed(threading.RLock())
         self._sessions: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
+        # By namespace and content digest, the oldest first.
+        self._archives: defaultdict[str, WeakValueDictionary[str, _Original]]
+        self._archives = defaultdict(WeakValueDictionary)
         self._leases: dict[tuple[str, str], tuple[str, float]] = {}
         renewed(self)
 
@@ -158,20 +158,40 @@ class MemoryStore:
             if kept is None or kept.session.tip != session.tip:
                 tip = "gone" if kept is None else f"now {kept.session.tip}"
                 raise LedgerConflict(f"session {session.id}: the tip is {tip}")
+            whole = kept.outline if outline is None else plain_outline(outline)
+            if not segments:
+                return self._put(replace(kept, outline=whole))
             own = sum(epoch.session_id == session.id for epoch in kept.epochs)
             epoch = f"{session.id}.c{own}-{secrets.token_hex(4)}"
             head, entries = kept.session.head_hash, kept.session.entries
             for segment, originals in segments:
                 entry = seal(segment, head, epoch, archive=archive_digest(originals))
-                entries += (replace(entry, originals=_Originals(originals)),)
+                held = self._archived(session.namespace, originals)
+                entries += (replace(entry, originals=held),)
                 head = entry.hash
             after = replace(
                 kept.session, tip=epoch, parent=session.tip, head_hash=head, entries=entries
             )
             undoes = any(segment.kind == "undo" for segment, _ in segments)
             opened = Epoch(epoch, session.tip, session.id, time.time(), undoes)
-            whole = kept.outline if outline is None else plain_outline(outline)
             return self._put(_Kept(after, (*kept.epochs, opened), whole))
+
+    def _archived(self, namespace: str, originals: Sequence[Message]) -> tuple[_Original, ...]:
+        """The originals in the archive: one that was dropped is there again."""
+        archive = self._archives[namespace]
+        if not isinstance(originals, Originals):  # those are copies that nobody edits
+            originals = [to_plain(message) for message in originals]
+            names = [content_digest(message) for message in originals]
+        else:
+            names = originals.content_digests()
+        found = []
+        for name, message in zip(names, originals, strict=True):
+            held = archive.get(name)
+            if held is None:
+                held = archive[name] = _Original(name, message)
+            held.message = message
+            found.append(held)
+        return tuple(found)
 
     def keep(self, session: Session, outline: Outline) -> bool:
         with self._lock:
@@ -187,51 +207,35 @@ class MemoryStore:
         if kept is None:
             return []
         entries = kept.session.entries
-        if kept.outline is None:
-            if entries:
-                logger.warning(ARCHIVE_ONLY, session.id)
-            every = {content_digest(m): m for entry in entries for m in entry.originals}
-            return copy.deepcopy([m for m in every.values() if m is not DROPPED])
-        found: list[Message] = []
-        for item in kept.outline:
-            if isinstance(item, int):
-                found += standing_for(entries[item].segment, entries[item].originals)
-            else:
-                found.append(item)
-        return copy.deepcopy(found)
+        if kept.outline is not None:
+            each = [(entry.segment, _messages(entry)) for entry in entries]
+            return copy.deepcopy(laid_out(kept.outline, each.__getitem__))
+        if entries:
+            logger.warning(ARCHIVE_ONLY, session.id)
+        every = {held.name: held.message for entry in entries for held in entry.originals}
+        return copy.deepcopy([m for m in every.values() if m is not DROPPED])
 
     def originals(
         self, session: Session, entry: Entry, wanted: slice = EVERY
     ) -> list[Message] | None:
         found: list[Message] = [{} for _ in entry.originals]
-        found[wanted] = copy.deepcopy(entry.originals[wanted])
+        found[wanted] = copy.deepcopy(_messages(entry)[wanted])
         return found
 
     def trim(self, namespace: str, most_bytes: int) -> int:
         with self._lock:
-            held = self._originals(namespace)
-            sizes: dict[str, int] = {}
-            for name, size in (pair for each in held for pair in each.held()):
-                sizes[name] = max(size, sizes.get(name, 0))
-            there = {name: size for name, size in sizes.items() if size}
-            gone = set(beyond_limit(there, most_bytes))
-            for each in held if gone else ():
-                pairs = zip(each.names, each, strict=True)
-                each[:] = [DROPPED if name in gone else message for name, message in pairs]
+            archive = self._archives[namespace]
+            there = [held for held in archive.values() if held.message is not DROPPED]
+            gone = beyond_limit({held.name: held.size for held in there}, most_bytes)
+            for name in gone:
+                archive[name].message = DROPPED
             return len(gone)
 
     def dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
         with self._lock:
-            pairs = [pair for each in self._originals(namespace) for pair in each.held()]
-        there = {name for name, size in pairs if size}
-        return frozenset({name for name, _ in pairs} - there).intersection(digests)
-
-    def _originals(self, namespace: str) -> list[_Originals]:
-        """Those of every entry of a namespace once, oldest first."""
-        kept = [each.session for (name, _), each in self._sessions.items() if name == namespace]
-        entries = {entry.hash: entry for session in kept for entry in session.entries}
-        by_age = sorted(entries.values(), key=lambda entry: entry.segment.created)
-        return [e.originals for e in by_age if isinstance(e.originals, _Originals)]
+            archive = self._archives[namespace]
+            known = [archive[digest] for digest in digests if digest in archive]
+        return frozenset(held.name for held in known if held.message is DROPPED)
 
     def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
         with self._lock:
@@ -262,10 +266,10 @@ class MemoryStore:
             standing = () if archived_only else kept.outline or ()
             found = [(m, "", 0) for m in standing if not isinstance(m, int)]
             found += [
-                (message, entry.hash, ordinal)
+                (held.message, entry.hash, ordinal)
                 for entry in kept.session.entries
-                for ordinal, message in enumerate(entry.originals)
-                if message is not DROPPED
+                for ordinal, held in enumerate(entry.originals)
+                if held.message is not DROPPED
             ]
             for message, entry_hash, ordinal in found:
                 name = content_digest(message)

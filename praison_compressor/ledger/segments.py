@@ -8,11 +8,10 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from ..errors import LedgerCorrupt
 from ..messages import Message, content_digest, to_plain
 from ..messages.digests import Originals
 from .words import Hit
@@ -93,8 +92,8 @@ class Entry:
     salt: str
     commitment: str
     hash: str
-    originals: Sequence[Message] = ()
-    """The caller's own messages of the run; a store may load them only when asked."""
+    originals: tuple[Any, ...] = ()
+    """What the store in memory finds the originals by; a database needs only the hash."""
     archive: str = ""
     """The digest of the archived originals, covered by the commitment."""
 
@@ -175,18 +174,6 @@ def chain_faults(entry: Entry, parent: str | None) -> Iterator[str]:
         yield "the segment was changed"
     if link(entry.parent, entry.epoch, entry.commitment) != entry.hash:
         yield "its hash disagrees"
-
-
-def verify(entries: Sequence[Entry], parent: str | None = None) -> None:
-    """Re-derive every hash of a chain.
-
-    Raises:
-        LedgerCorrupt: naming the first entry that disagrees, and in what.
-    """
-    for number, entry in enumerate(entries):
-        for fault in chain_faults(entry, parent):
-            raise LedgerCorrupt(f"entry {number} ({entry.epoch}): {fault}")
-        parent = entry.hash
 
 
 def _hash(*parts: str) -> str:
@@ -293,9 +280,19 @@ def at_length(whole: Sequence[Message], length: int) -> Outline | None:
     return tuple(whole[:length]) if 0 < length <= len(whole) else None
 
 
-def standing_for(segment: Segment, originals: Sequence[Message]) -> Sequence[Message]:
-    """The originals of a segment, or what stands for them in the view where some were dropped."""
-    return [segment.rendered] if DROPPED in originals else originals
+def laid_out(
+    outline: Outline, of_entry: Callable[[int], tuple[Segment, Sequence[Message]]]
+) -> list[Message]:
+    """The transcript of an outline. In the place of an entry are its originals, or what stands for
+    them in the view where some were dropped."""
+    found: list[Message] = []
+    for item in outline:
+        if isinstance(item, int):
+            segment, originals = of_entry(item)
+            found += [segment.rendered] if DROPPED in originals else originals
+        else:
+            found.append(item)
+    return found
 
 
 EVERY = slice(None)
@@ -318,7 +315,8 @@ class Store(Protocol):
         segments: Sequence[tuple[Segment, Sequence[Message]]],
         outline: Outline | None = None,
     ) -> Session:
-        """Archive the originals and append the segments in one transaction; a new epoch opens.
+        """Archive the originals and append the segments, if any, in one transaction; with them a
+        new epoch opens.
 
         `outline` is the whole transcript as it stands with these segments; it replaces the one
         recorded before. None leaves that one.

@@ -25,9 +25,8 @@ assert len(provider.requests) >= 9  # eight calls and the answer; summaries are 
 assert not provider.refused  # as it refuses what has more than 8,000 tokens
 ```
 
-`server` listens, admits and answers; `chat` is OpenAI's chat completions and `checks` what they
-refuse; `models` knows who answers and counts; `replies` are the values that go to and fro, and
-ready-made models.
+`server` listens, admits, counts and answers; `chat` is OpenAI's chat completions and `checks` what
+they refuse; `replies` are the values that go to and fro, and ready-made models.
 """
 
 from .checks import Refusal, Rules, check_messages

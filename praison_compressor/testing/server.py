@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import hashlib
+import inspect
 import itertools
 import json
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from aiohttp import web
 
 from ..tokens.counter import TokenCounter
 from .chat import ChatCompletions
 from .checks import Refusal, Rules, parse_body
-from .models import Answers, Match, Models, answerer
-from .replies import Asked, Broken, Failure, Recorded, Worker
+from .replies import Answer, Answerer, Asked, Broken, Failure, Recorded, Reply, Worker
+
+Match: TypeAlias = str | Callable[[Asked], bool]
+Answers: TypeAlias = Answerer | Sequence[Answer | str]
 
 HOST = "127.0.0.1"
 
 LARGEST_BODY = 1 << 30
 """Bytes; aiohttp's own limit of 1 MB would refuse long transcripts for the wrong reason."""
+
+SMALLEST_HIT = 1_024
+"""Tokens; OpenAI and Anthropic cache nothing shorter."""
 
 
 class LocalProvider:
@@ -50,8 +57,12 @@ class LocalProvider:
         """`counter`: for a model's name, what to count its tokens with; `protocols`: what is
         spoken beside chat completions.
         """
-        given = Worker() if answer is None else answer
-        self._models = Models(given, window=window, windows=windows or {}, counter=counter)
+        self._default = _answerer(Worker() if answer is None else answer)
+        self._routes: list[tuple[Match, Answerer]] = []
+        self._window = window
+        self._windows = dict(windows or {})
+        self._counter = functools.cache(counter)  # one for each model: it caches
+        self._begun: set[bytes] = set()  # digests of the beginnings of all requests
         self._protocols = (ChatCompletions(), *protocols)
         self._rules = rules or Rules()
         self._records: list[Recorded] = []
@@ -66,18 +77,18 @@ class LocalProvider:
 
         The newest route that matches wins.
         """
-        self._models.routes.append((match, answerer(answer)))
+        self._routes.append((match, _answerer(answer)))
 
     def answer_with(self, answer: Answers) -> None:
         """Set the answers of every model that no route names."""
-        self._models.default = answerer(answer)
+        self._default = _answerer(answer)
 
     def set_window(self, tokens: int, model: str | None = None) -> None:
         """Change the window of one model, or of all that have none of their own."""
         if model is None:
-            self._models.window = tokens
+            self._window = tokens
         else:
-            self._models.windows[model] = tokens
+            self._windows[model] = tokens
 
     # -- what it was asked -------------------------------------------------------------------------
 
@@ -137,7 +148,7 @@ class LocalProvider:
         self._closing = asyncio.Event()
         app = web.Application(client_max_size=LARGEST_BODY)
         for protocol in self._protocols:
-            handler = partial(self._handle, protocol)
+            handler = functools.partial(self._handle, protocol)
             app.router.add_post(protocol.path, handler)
             app.router.add_post(f"/v1{protocol.path}", handler)
         # A client that hangs up must be seen: tests ask whether a cancelled turn let go.
@@ -179,10 +190,10 @@ class LocalProvider:
         body = record.body = parse_body(raw)
         record.model = str(body.get("model") or "")
         record.stream = bool(body.get("stream"))
-        record.window = self._models.windows.get(record.model, self._models.window)
+        record.window = self._windows.get(record.model, self._window)
         protocol.check(body, self._rules)
         record.messages, record.tools, record.max_tokens = protocol.read(body)
-        counter = self._models.counter(record.model)
+        counter = self._counter(record.model)
         record.prompt_tokens = counter.messages(record.messages) + counter.tools(record.tools)
         # A cap that alone passes the window is taken as none: clients know larger windows than a
         # test gives its models.
@@ -190,12 +201,35 @@ class LocalProvider:
         completion = cap if cap < record.window else 0
         if record.prompt_tokens + completion > record.window:
             raise protocol.overflow(record.window, record.prompt_tokens, completion)
-        record.cached_tokens = self._models.cached(record)
+        record.cached_tokens = self._cached(record)
+
+    def _cached(self, asked: Asked) -> int:
+        """Return how many tokens begin an earlier request too, and remember this one."""
+        prefixes = _prefixes(asked)
+        shared = next((i for i, p in enumerate(prefixes) if p not in self._begun), len(prefixes))
+        self._begun.update(prefixes)
+        if not shared:
+            return 0
+        counter = self._counter(asked.model)
+        tokens = counter.tools(asked.tools) + counter.messages(asked.messages[:shared])
+        return tokens if tokens >= SMALLEST_HIT else 0
+
+    async def _answer(self, asked: Asked) -> Answer:
+        """Return what the model says."""
+        answers = (
+            found
+            for match, found in reversed(self._routes)
+            if (match(asked) if callable(match) else match == asked.model)
+        )
+        answer = next(answers, self._default)(asked)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        return Reply(answer) if isinstance(answer, str) else answer
 
     async def _serve(
         self, protocol: ChatCompletions, request: web.Request, record: Recorded
     ) -> web.StreamResponse:
-        answer = record.answer = await self._models.answer(record)
+        answer = record.answer = await self._answer(record)
         if isinstance(answer, Failure):
             return _failed(protocol, record, answer)
         reply = answer.reply if isinstance(answer, Broken) else answer
@@ -203,7 +237,9 @@ class LocalProvider:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._closing.wait(), reply.delay_seconds)
                 raise ConnectionAbortedError("the provider stops: it must not answer early")
-        record.completion_tokens = self._models.completion(record, reply)
+        said = [reply.thinking or "", reply.text or "", reply.refusal or ""]
+        said += [call.name + call.encoded() for call in reply.calls]
+        record.completion_tokens = sum(map(self._counter(record.model).text, said))
         if record.stream:
             body = b"".join(protocol.frames(reply, record))
         else:
@@ -227,6 +263,28 @@ class LocalProvider:
         await response.prepare(request)
         await self._closing.wait()
         return _hung_up(request)
+
+
+def _answerer(answers: Answers) -> Answerer:
+    """Return what answers; a list in its order, then with a 500 that says so."""
+    if callable(answers):
+        return answers
+    left = iter(answers)
+    return lambda asked: next(left, Failure(500, f"no answer left for request {asked.number}"))
+
+
+def _prefixes(asked: Asked) -> list[bytes]:
+    choice = asked.body.get("tool_choice")
+    # Anthropic's cache serves no messages under another choice of tools than "auto".
+    forced = choice if isinstance(choice, dict) and choice.get("type") != "auto" else None
+    running = hashlib.sha256(json.dumps([asked.model, asked.tools, forced]).encode())
+    digests = []
+    for message in asked.messages:
+        # A model is shown neither the order of a message's keys nor one without a value.
+        told = {key: value for key, value in sorted(message.items()) if value is not None}
+        running.update(json.dumps(told).encode())
+        digests.append(running.digest())
+    return digests
 
 
 def _failed(protocol: ChatCompletions, record: Recorded, why: Failure) -> web.Response:

@@ -24,8 +24,7 @@ COLUMNS = {
     "transcript": [("sessions", "transcript")],
     "chain": [
         *(("entries", name) for name in ("epoch", "parent", "commitment", "hash")),
-        ("sessions", "id"),
-        *(("epochs", name) for name in ("id", "parent_id", "head")),
+        *(("sessions", name) for name in ("id", "parent_id", "base_head", "head")),
     ],
 }
 

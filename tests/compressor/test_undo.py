@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, Store
-from praison_compressor.ledger.segments import verify
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.testing import LocalProvider
 from tests.helpers.compressing import SMALL, Model
 from tests.helpers.hosting import OPENAI, agent, chat, context, of_agent, turn
+from tests.helpers.talks import verify
 from tests.helpers.transcripts import session, step
 
 pytest_plugins = ["tests.helpers.stores"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from praison_compressor import Segment, Store, Usage
-from praison_compressor.ledger.segments import Session
+from praison_compressor.ledger.segments import GENESIS, Entry, Session, chain_faults
 from praison_compressor.messages import Message, digest
 
 NAMESPACE = "tests"
@@ -53,6 +53,13 @@ def committed(store: Store, session_id: str, *runs: Sequence[Message]) -> Sessio
     for number, run in enumerate(runs):
         session = store.commit(session, [(segment(run, f"summary {number}"), run)])
     return session
+
+
+def verify(entries: Sequence[Entry], parent: str = GENESIS) -> None:
+    """Fail where a hash of the chain disagrees."""
+    for entry in entries:
+        assert list(chain_faults(entry, parent)) == []
+        parent = entry.hash
 
 
 def noise(number: int) -> str:

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import ContextCompressor
-from praison_compressor.ledger.segments import verify
+from praison_compressor.ledger.sql.archive import Packer
 from praison_compressor.ledger.words import words
 from praison_compressor.messages import Message
 from tests.helpers.command import runner
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.stores import bytes_of
+from tests.helpers.talks import verify
 from tests.helpers.transcripts import session, step
 from tests.hostile.test_secrets import SECRETS, TEXTS, with_secrets
 
@@ -27,9 +27,8 @@ def ours(path: Path, summarizer: Any = None, **options: Any) -> Any:
     return compressor(summarizer, store_url=str(path / "ledger.db"), **options)
 
 
-def leaked(path: Path, mine: ContextCompressor) -> set[str]:
+def leaked(path: Path) -> set[str]:
     """The kinds of secrets that the files tell: their bytes, every payload unpacked, the index."""
-    store: Any = mine.store
     with sqlite3.connect(path / "ledger.db") as connection:
         packed = [row[0] for row in connection.execute("SELECT body FROM compressor_messages")]
         packed += [row[0] for row in connection.execute("SELECT sealed FROM compressor_entries")]
@@ -39,7 +38,7 @@ def leaked(path: Path, mine: ContextCompressor) -> set[str]:
             "CREATE VIRTUAL TABLE temp.found USING fts5vocab('main', 'compressor_search', 'row')"
         )
         index = {row[0] for row in connection.execute("SELECT term FROM temp.found")}
-    unpacked = b"".join(map(store._database.packer.unpack, packed))
+    unpacked = b"".join(map(Packer().unpack, packed))
     text = bytes_of(path).decode("latin-1") + unpacked.decode("utf-8")
     return {
         kind
@@ -83,19 +82,19 @@ def test_no_secret_is_on_the_disk(
     result = mine.compress_sync(messages, session_id="s")
     quiet = mine.compress_sync(messages, session_id="s")
     assert result.context_status != "full"
-    assert leaked(tmp_path, mine) == set()
+    assert leaked(tmp_path) == set()
     assert mine.store.verify() == []
     verify(mine.store.open("default", "s").entries)
     assert result.masked_secrets == quiet.masked_secrets
     mine.close()
-    assert leaked(tmp_path, ours(tmp_path)) == set()
+    assert leaked(tmp_path) == set()
 
 
 def test_the_option_archives_originals_as_they_are(tmp_path: Path) -> None:
     """`redact_archive=False`: an exact archive; the test above would find what is in it."""
     mine = ours(tmp_path, redact_archive=False)
     result = mine.compress_sync(with_secrets(), session_id="s")
-    assert leaked(tmp_path, mine) == set(SECRETS)
+    assert leaked(tmp_path) == set(SECRETS)
     assert mine.verbatim(result.messages, session_id="s") == with_secrets()
 
 

@@ -11,12 +11,12 @@ import psycopg
 import pytest
 
 from praison_compressor import LedgerConflict, SessionNotFound
-from praison_compressor.ledger.segments import DROPPED, FORGOTTEN, GENESIS, verify
+from praison_compressor.ledger.segments import DROPPED, FORGOTTEN
 from praison_compressor.ledger.sql import erasure as pages
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.messages import content_digest
 from tests.helpers.stores import bytes_of
-from tests.helpers.talks import NAMESPACE, committed, noise, segment, talk
+from tests.helpers.talks import NAMESPACE, committed, noise, segment, talk, verify
 
 pytest_plugins = ["tests.helpers.stores"]
 
@@ -39,7 +39,7 @@ def test_a_forgotten_session_is_gone_and_the_chain_verifies(
     assert [sql_store.originals(again, entry) for entry in session.entries] == [None, None]
     assert sql_store.archived(NAMESPACE, "s") == []
     assert sql_store.search(NAMESPACE, "hello") == []
-    verify(again.entries, GENESIS)
+    verify(again.entries)
     assert sql_store.verify() == []
     assert len(committed(sql_store, "s", talk(4, "c")).entries) == 3
     assert sql_store.verify() == []

@@ -36,9 +36,15 @@ def test_a_flipped_bit_is_named(store_url: str) -> None:
         ("UPDATE compressor_links SET message_key = 1", "originals"),
         ("UPDATE compressor_messages SET digest = body", "changed"),
         ("DELETE FROM compressor_entries WHERE key = 1", "its chain has no entry"),
-        ("DELETE FROM compressor_epochs WHERE key = 3", "no session leads to it"),
-        ("DELETE FROM compressor_epochs WHERE key = 2", "does not follow"),
-        ("DELETE FROM compressor_epochs", "it has no epoch"),
+        ("DELETE FROM compressor_sessions", "no session leads to it"),
+        (
+            "UPDATE compressor_sessions SET head = (SELECT parent FROM compressor_entries "
+            "WHERE key = 2)",
+            "no session leads to it",
+        ),
+        ("UPDATE compressor_sessions SET base_head = head", "of its 2 compressions"),
+        ("UPDATE compressor_sessions SET base_key = key, parent_id = 'x'", "what it was forked"),
+        ("UPDATE compressor_sessions SET id = 'x'", "of its 2 compressions"),
         ("UPDATE compressor_entries SET parent = hash", "its chain has no entry"),
         ("UPDATE compressor_entries SET namespace = 'x' WHERE key = 1", "its chain has no entry"),
     ],
@@ -82,6 +88,11 @@ def test_an_export_comes_back_elsewhere(sql_store: SqlStore, tmp_path: Path) -> 
     assert other.archived("elsewhere", "f") == sql_store.archived(NAMESPACE, "f")
     assert other.verify() == []
     assert other.import_("elsewhere", exported) == session
+    parent = other.import_("elsewhere", sql_store.export(NAMESPACE, "s"))
+    assert other.open("elsewhere", parent.tip) == parent
+    assert [e.session_id for e in other.lineage("elsewhere", parent.tip)] == ["s"] * 3
+    assert [e.session_id for e in other.lineage("elsewhere", "f")] == ["f"] * 2
+    assert other.verify() == []
     other.commit(session, [(segment(talk(2, "d")), talk(2, "d"))])
     with pytest.raises(LedgerConflict, match="session f is already"):
         other.import_("elsewhere", exported)
@@ -113,11 +124,13 @@ def exported_session(tmp_path_factory: pytest.TempPathFactory) -> tuple[SqlStore
         (("session",), 5),
         (("session",), "a\0b"),
         (("session",), "x" * 5_000),
-        (("epochs", 0, "created"), "now"),
-        (("epochs",), []),
-        (("epochs", 0, "id"), [1]),
-        (("epochs", 1, "parent_id"), "elsewhere"),
-        (("epochs", 1, "head"), 10**30),
+        (("created",), "now"),
+        (("commits",), 3),
+        (("head",), 10**30),
+        (("head",), ""),
+        (("base_head",), "elsewhere"),
+        (("parent_id",), [1]),
+        (("entries", 0, "created"), []),
         (("messages",), []),
         (("messages", MESSAGE), {"role": "user", "content": "forged"}),
         (("messages",), {}),

@@ -1,11 +1,15 @@
-"""The strict provider with real clients: openai, litellm, and unpatched agents of the host."""
+"""The strict provider with real clients: openai, litellm, and unpatched agents of the host; its
+ready-made models, and answers that fail or break on their way.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import re
 import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -16,11 +20,20 @@ from praisonaiagents import Agent
 
 import praison_compressor.testing as testing
 from praison_compressor import TokenCounter, uninstall
-from praison_compressor.testing import Asked, Call, Failure, LocalProvider, Reply, Worker
-from tests.helpers.provider import strict_provider
+from praison_compressor.testing import (
+    Asked,
+    Broken,
+    Call,
+    Failure,
+    LocalProvider,
+    Reply,
+    Summarizer,
+    Worker,
+)
 
 HI: Any = [{"role": "user", "content": "hi"}]
-PARAMETERS = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+PROPERTIES = {"path": {"type": "string"}, "line": {"type": "integer"}}
+PARAMETERS = {"type": "object", "properties": PROPERTIES, "required": ["path", "line"]}
 TOOL: Any = {"type": "function", "function": {"name": "read", "parameters": PARAMETERS}}
 CALLS = (Call("read", {"path": "a.py"}), Call("read", {"path": "b.py"}))
 
@@ -33,46 +46,21 @@ def ask(provider: LocalProvider, messages: Any = HI, model: str = "gpt-4o", **op
     return client_of(provider).chat.completions.create(model=model, messages=messages, **options)
 
 
+def post(provider: LocalProvider, timeout: float = 20) -> httpx.Response:
+    body = {"model": "m", "messages": HI}
+    return httpx.post(provider.base_url + "/chat/completions", json=body, timeout=timeout)
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    """Wait for what another thread does; fail rather than hang where it never does."""
+    for _ in range(1_000):
+        if happened():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it never happened")
+
+
 # ---------------------------------------------------------------- clients
-
-
-def test_openai_client_holds_a_tool_loop(provider: LocalProvider) -> None:
-    """A reply of the official client, sent back with its results, is accepted."""
-    provider.answer_with([Reply(calls=CALLS), "It works."])
-    first = ask(provider, tools=[TOOL]).choices[0]
-    results = [
-        {"role": "tool", "tool_call_id": call.id, "content": "ok"}
-        for call in first.message.tool_calls
-    ]
-    said = first.message.model_dump(exclude_none=True)
-    last = ask(provider, [*HI, said, *results], tools=[TOOL])
-    assert first.finish_reason == "tool_calls"
-    assert last.choices[0].message.content == "It works."
-    assert provider.refused == []
-
-
-def test_openai_client_streams(provider: LocalProvider) -> None:
-    """The client's own accumulator rebuilds text and parallel calls from many small deltas; usage
-    comes last and only where it was asked for.
-    """
-    text = "A long answer, " * 50
-    provider.answer_with(lambda asked: Reply(text, calls=CALLS))
-    stream = client_of(provider).chat.completions.stream(
-        model="gpt-4o", messages=HI, tools=[TOOL], stream_options={"include_usage": True}
-    )
-    with stream as running:
-        whole = running.get_final_completion()
-    message = whole.choices[0].message
-    assert message.content == text
-    assert message.tool_calls is not None
-    arguments = [call.function.arguments for call in message.tool_calls]
-    assert arguments == ['{"path": "a.py"}', '{"path": "b.py"}']
-    assert len({call.id for call in message.tool_calls}) == 2
-    assert whole.usage is not None
-    assert whole.usage.completion_tokens == provider.requests[0].completion_tokens
-    plain = list(ask(provider, stream=True))
-    assert len(plain) > 20
-    assert [chunk.usage for chunk in plain] == [None] * len(plain)
 
 
 def test_litellm_knows_the_overflow_by_its_words() -> None:
@@ -81,25 +69,6 @@ def test_litellm_knows_the_overflow_by_its_words() -> None:
         litellm.completion(
             model="openai/gpt-4o-mini", api_base=provider.base_url, api_key="any", messages=HI
         )
-
-
-async def test_a_cancelled_caller_is_noticed(provider: LocalProvider) -> None:
-    """Who cancels its task hangs up, and the record says so: no answer is made for nobody."""
-
-    async def until(happened: Callable[[], bool]) -> None:
-        while not happened():
-            await asyncio.sleep(0.01)
-
-    provider.answer_with([Reply("too late", delay_seconds=600)])
-    async with openai.AsyncOpenAI(base_url=provider.base_url, api_key="any") as client:
-        task = asyncio.create_task(client.chat.completions.create(model="m", messages=HI))
-        await asyncio.wait_for(until(lambda: bool(provider.requests)), 20)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-    await asyncio.wait_for(until(lambda: provider.requests[0].ended_at is not None), 20)
-    assert provider.requests[0].cancelled
-    assert provider.requests[0].status is None
 
 
 # ---------------------------------------------------------------- agents
@@ -150,14 +119,18 @@ def test_an_agent_finishes_its_tool_loop(
 
 
 def test_usage_is_the_exact_count(provider: LocalProvider) -> None:
-    """Prompt tokens are the counter's, messages and tools; the record and the reply agree."""
-    provider.answer_with(["four words, no more"])
+    """Prompt tokens are the counter's, messages and tools; the record and the reply agree. A stream
+    tells them last, and only where it was asked for them."""
+    provider.answer_with(lambda asked: "four words, no more")
     usage = ask(provider, tools=[TOOL]).usage
     counter, record = TokenCounter("gpt-4o"), provider.requests[0]
     assert usage.prompt_tokens == counter.messages(HI) + counter.tools([TOOL])
     assert usage.completion_tokens == counter.text("four words, no more")
     assert record.prompt_tokens == usage.prompt_tokens
     assert record.completion_tokens == usage.completion_tokens
+    asked = ask(provider, tools=[TOOL], stream=True, stream_options={"include_usage": True})
+    assert [chunk.usage for chunk in asked][-1] == usage
+    assert {chunk.usage for chunk in ask(provider, stream=True)} == {None}
 
 
 def test_a_repeated_prefix_is_reported_as_cached(provider: LocalProvider) -> None:
@@ -220,6 +193,156 @@ def test_routes_go_by_name_or_by_request_and_the_newest_wins(provider: LocalProv
     assert replies == ["named", "by its text", "default for other"]
 
 
+# ---------------------------------------------------------------- a summarizer
+
+
+def test_a_summarizer_repeats_each_fact_it_was_shown(
+    provider: LocalProvider,
+) -> None:
+    """In content parts, tool arguments and results; every distinct match once, in order."""
+    provider.answer_with(Summarizer(r"FACT-\d+"))
+    function = {"name": "read", "arguments": '{"path": "FACT-1"}'}
+    calls = [{"id": "c", "type": "function", "function": function}]
+    messages = [
+        {"role": "user", "content": [{"type": "text", "text": "FACT-0, FACT-0"}]},
+        {"role": "assistant", "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "c", "content": "FACT-2"},
+    ]
+    text = ask(provider, messages).choices[0].message.content
+    assert text.splitlines()[1:] == ["FACT-0", "FACT-1", "FACT-2"]
+
+
+# ---------------------------------------------------------------- answers that fail
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("reply", "finish"),
+    [
+        (Reply("half", finish="length"), "length"),
+        (Reply("A long answer, " * 50, CALLS), "tool_calls"),
+        (Reply(refusal="I will not."), "stop"),
+        (Reply(calls=(Call("read", '{"path": '),)), "tool_calls"),
+    ],
+)
+def test_a_reply_arrives_as_it_was_scripted(
+    provider: LocalProvider, reply: Reply, finish: str, stream: bool
+) -> None:
+    """Whole and streamed: text, refusal, broken arguments, and what ended it."""
+    provider.answer_with([reply])
+    answer = ask(provider, stream=stream)
+    choices = [chunk.choices[0] for chunk in answer] if stream else answer.choices
+    said = [choice.delta if stream else choice.message for choice in choices]
+    assert "".join(part.content or "" for part in said) == (reply.text or "")
+    assert "".join(part.refusal or "" for part in said) == (reply.refusal or "")
+    calls = [call for part in said for call in part.tool_calls or ()]
+    arguments = "".join(call.function.arguments for call in calls)
+    assert arguments == "".join(call.encoded() for call in reply.calls)
+    assert choices[-1].finish_reason == finish
+
+
+@pytest.mark.parametrize(
+    ("kind", "failure"),
+    [
+        (openai.AuthenticationError, Failure(401, "no", "authentication_error", "invalid_api_key")),
+        (openai.RateLimitError, Failure(429, "slow down", "tokens", retry_after_seconds=0.02)),
+        (openai.BadRequestError, Failure(400, "too long", code="context_length_exceeded")),
+    ],
+)
+def test_a_failure_is_the_clients_own_exception(
+    provider: LocalProvider,
+    kind: type[openai.APIStatusError],
+    failure: Failure,
+) -> None:
+    """With its status, code and `retry-after`; a planned failure is no refusal."""
+    provider.answer_with([failure])
+    with pytest.raises(kind) as caught:
+        ask(provider, stream=True)
+    retry = caught.value.response.headers.get("retry-after")
+    assert (caught.value.status_code, caught.value.code) == (failure.status, failure.code)
+    assert (retry and float(retry)) == failure.retry_after_seconds
+    assert (provider.requests[-1].status, provider.refused) == (failure.status, [])
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_answers_break(provider: LocalProvider, stream: bool) -> None:
+    """A connection is reset and no status was sent; bytes are no UTF-8; a proxy's page; silence."""
+    body = {"model": "m", "messages": HI, "stream": stream}
+    address = provider.base_url + "/chat/completions"
+    broken: Any = [Broken("reset"), Broken("invalid_utf8"), Broken("not_json"), Broken("stall")]
+    provider.answer_with(broken)
+    with pytest.raises(openai.APIConnectionError):
+        ask(provider, stream=stream)
+    with pytest.raises(UnicodeDecodeError):
+        list(ask(provider, stream=stream))
+    page = httpx.post(address, json=body)
+    assert (page.status_code, page.text) == (200, "<html>Bad gateway</html>")
+    with httpx.stream("POST", address, json=body, timeout=0.3) as answer:
+        assert answer.status_code == 200
+        with pytest.raises(httpx.ReadTimeout):
+            answer.read()
+    assert [record.status for record in provider.requests] == [None, 200, 200, 200]
+
+
+def test_a_slow_summarizer_is_left_by_an_impatient_client(provider: LocalProvider) -> None:
+    """The client's timeout ends it; the provider notices that it hung up and does not wait."""
+    provider.answer_with(Summarizer(delay_seconds=600))
+    with pytest.raises(httpx.ReadTimeout):
+        post(provider, timeout=0.2)
+    wait_until(lambda: provider.requests[-1].ended_at is not None)
+    assert provider.requests[-1].cancelled
+    assert provider.requests[-1].status is None
+
+
+def test_a_provider_that_stops_hangs_up_on_who_still_waits() -> None:
+    """Stopping neither waits for a slow role nor lets it answer early."""
+    with ThreadPoolExecutor() as pool:
+        with LocalProvider(Summarizer(delay_seconds=600)) as provider:
+            waiting = pool.submit(post, provider, 60)
+            wait_until(lambda: bool(provider.requests and provider.requests[0].answer))
+        with pytest.raises(httpx.TransportError):
+            waiting.result()
+    assert provider.requests[0].cancelled
+
+
+# ---------------------------------------------------------------- a worker
+
+
+def play(provider: LocalProvider, turns: int) -> list[Any]:
+    """Hold a conversation as an agent would; return all messages."""
+    messages: list[Any] = []
+    for turn in range(turns):
+        messages.append({"role": "user", "content": f"question {turn}"})
+        while messages[-1]["role"] != "assistant":
+            message = ask(provider, messages, tools=[TOOL]).choices[0].message
+            messages.append(message.model_dump(exclude_none=True))
+            messages.extend(
+                {"role": "tool", "tool_call_id": call.id, "content": "ok"}
+                for call in message.tool_calls or ()
+            )
+    return messages
+
+
+def test_a_worker_makes_its_calls_in_every_turn_and_then_answers(
+    provider: LocalProvider,
+) -> None:
+    """Three rounds of two parallel calls, the answer, and the same again next turn: no id comes
+    twice, required parameters are filled by their type.
+    """
+    provider.answer_with(Worker(calls=3, parallel=2))
+    messages = play(provider, turns=2)
+    step = ["assistant", "tool", "tool"]
+    assert [m["role"] for m in messages] == ["user", *step * 3, "assistant"] * 2
+    calls = [call for message in messages for call in message.get("tool_calls") or ()]
+    assert len({call["id"] for call in calls}) == len(calls) == 12
+    assert calls[1]["function"]["arguments"] == '{"path": "path-1", "line": 1}'
+    assert provider.refused == []
+    # It reads its place from the newest result alone, so compression cannot make it start anew.
+    newest = [messages[0], *messages[7:10]]
+    assert ask(provider, newest, tools=[TOOL]).choices[0].message.content == "Done."
+    assert ask(provider, HI).choices[0].message.content == "Done."  # there is no tool to call
+
+
 # ---------------------------------------------------------------- its life
 
 
@@ -250,12 +373,3 @@ def test_the_documented_example_runs_and_can_fail() -> None:
             exec(compile(without, "praison_compressor.testing", "exec"), {})
     finally:
         uninstall()
-
-
-def test_another_protocol_may_be_spoken_beside_chat_completions() -> None:
-    """`protocols` are served at their own paths; without them there is nothing there."""
-    with LocalProvider() as plain, strict_provider(["hello"]) as provider:
-        missing = httpx.post(plain.base_url + "/responses", json={"model": "m", "input": "hi"})
-        spoken = client_of(provider).responses.create(model="m", input="hi")
-    assert missing.status_code == 404
-    assert spoken.output_text == "hello"

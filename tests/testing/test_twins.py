@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import httpx
-import openai
 import pytest
 
-from praison_compressor.testing import Call, LocalProvider, Reply, Rules
+from praison_compressor.testing import Call, LocalProvider, Reply
 from tests.helpers.provider import strict_provider
 
 USER: Any = {"role": "user", "content": "hi"}
@@ -119,16 +117,6 @@ def test_strict_is_not_stricter_than_the_api(provider: LocalProvider, path: str,
     assert post(provider, path, **body).status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("path", "body"),
-    [("messages", {"messages": [USER, USER]}), ("responses", {"input": [USER] * 2})],
-)
-def test_alternation_may_be_demanded(path: str, body: Any) -> None:
-    """Strict chat templates sit behind these APIs too."""
-    with strict_provider(rules=Rules(alternate=True)) as provider:
-        assert "must alternate" in post(provider, path, **body).json()["error"]["message"]
-
-
 def test_conversations_are_read_into_one_shape(provider: LocalProvider) -> None:
     """System, blocks or items, calls and results are on record as chat messages."""
     told = [USER, STEP, say(RESULT, {"type": "text", "text": "go on"})]
@@ -189,21 +177,3 @@ def test_the_window_is_enforced_in_each_apis_words() -> None:
     assert long.json()["error"]["message"] == f"prompt is too long: {tokens} tokens > 100 maximum"
     assert "exceed context limit" in capped.text
     assert items.json()["error"]["code"] == "context_length_exceeded"
-
-
-def test_streams_hold_thinking_text_and_calls(provider: LocalProvider) -> None:
-    """The events, put together again, are the reply in one piece."""
-    text = "Let me look at it. " * 20
-    provider.answer_with(lambda asked: Reply(text, CALLS, thinking="Hm. So."))
-    raw = post(provider, "messages", stream=True, thinking=THINKING).text
-    events = [json.loads(line[6:]) for line in raw.splitlines() if line.startswith("data: ")]
-    deltas = [event["delta"] for event in events if event["type"] == "content_block_delta"]
-    for key, whole in (("thinking", "Hm. So."), ("text", text), ("partial_json", '{"path": "a"}')):
-        assert "".join(delta.get(key, "") for delta in deltas) == whole
-    assert events[-2]["delta"]["stop_reason"] == "tool_use"
-    client = openai.OpenAI(base_url=provider.base_url, api_key="any", max_retries=0, timeout=20)
-    with client, client.responses.stream(model="gpt-5", input="hi", tools=[FUNCTION]) as stream:
-        deltas = [e.delta for e in stream if e.type == "response.output_text.delta"]
-        final = stream.get_final_response()
-    assert "".join(deltas) == text
-    assert [item.type for item in final.output] == ["reasoning", "message", "function_call"]

@@ -2,11 +2,10 @@
 
 - `store`: `SqlStore`, whose methods are all that others call
 - `schema`: the tables, and which names they take
-- `database`: URLs, connections and transactions; `failures`: a database's errors in our words
+- `database`: URLs, connections and transactions; a database's errors in our words
 - `archive`: payloads (compressed, checksummed, encrypted), the original messages, their index
-- `sessions`: sessions, lineages, chains of entries and recorded transcripts read from rows
+- `sessions`: sessions, lineages, chains of entries, recorded transcripts; their list, their words
 - `writing`: commits, forks and leases; secrets are masked here
-- `queries`: the list of sessions, archived messages, search
-- `audit`: `verify`; `transfer`: export and import, checked by the same audit
+- `audit`: `verify`, and export and import, which it checks
 - `erasure`: `forget`, and the pages that it frees
 """

@@ -8,16 +8,27 @@ import hmac
 import json
 import secrets
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Table,
+    delete,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
 
 from ...errors import ConfigError, LedgerCorrupt, StoreUnavailable
 from ...messages import Message, content_digest
 from ..segments import DROPPED, EVERY, beyond_limit
 from ..words import readable, words
-from .schema import inserting, is_sqlite, links, messages
+from .schema import links, messages
 
 
 class Codec(Protocol):
@@ -38,13 +49,9 @@ class Packer:
     """
 
     def __init__(self, codec: Codec | None = None, pepper: bytes = b"") -> None:
+        self.encrypts = codec is not None
         self._codec = codec
         self._pepper = pepper
-
-    @property
-    def encrypts(self) -> bool:
-        """Whether payloads are encrypted."""
-        return self._codec is not None
 
     def pack(self, data: bytes) -> bytes:
         """The bytes to store."""
@@ -142,9 +149,14 @@ class Archive:
     """The originals, as one transaction sees them; it carries what else the transaction needs."""
 
     def __init__(self, connection: Connection, packer: Packer) -> None:
-        self.connection = connection
+        self.execute = connection.execute
+        self.is_sqlite = connection.dialect.name == "sqlite"
+        """Else it is PostgreSQL."""
         self.packer = packer
-        self.indexed = not packer.encrypts
+
+    def insert(self, table: Table) -> Any:
+        """An INSERT that can say what to do on conflict: one wording, two dialects."""
+        return sqlite.insert(table) if self.is_sqlite else postgresql.insert(table)
 
     def add(self, namespace: str, originals: Sequence[Message]) -> list[int]:
         """Archive what is not there yet; the key of each message, in order."""
@@ -160,11 +172,11 @@ class Archive:
         self, namespace: str, names: Iterable[bytes], *more: ColumnElement[bool]
     ) -> dict[bytes, int]:
         found: dict[bytes, int] = {}
-        for some in batches(dict.fromkeys(names)):
+        for some in batches(names):
             query = select(messages.c.digest, messages.c.key).where(
                 messages.c.namespace == namespace, messages.c.digest.in_(some), *more
             )
-            found |= {bytes(row.digest): row.key for row in self.connection.execute(query)}
+            found |= {bytes(row.digest): row.key for row in self.execute(query)}
         return found
 
     def _insert(self, namespace: str, fresh: Mapping[bytes, Message]) -> dict[bytes, int]:
@@ -173,32 +185,27 @@ class Archive:
             # In one order for everybody: two writers of the same must not wait in a circle.
             for name in sorted(fresh)
         ]
-        insertion = inserting(self.connection, messages)
+        insertion = self.insert(messages)
         insertion = insertion.on_conflict_do_update(
             index_elements=[messages.c.namespace, messages.c.digest],
             set_={"body": insertion.excluded.body},
             where=SIZE == 0,
         )
-        self.connection.execute(insertion, rows)
+        self.execute(insertion, rows)
         known = self._keys(namespace, fresh)
-        if self.indexed:
-            _add_words(self.connection, {known[name]: m for name, m in fresh.items()})
+        self._index({known[name]: message for name, message in fresh.items()})
         return known
 
     def trim(self, namespace: str, most_bytes: int) -> int:
         """Drop originals, body and words, until the rest takes so many bytes at most; how many."""
         mine = messages.c.namespace == namespace
-        total = self.connection.execute(select(func.sum(SIZE)).where(mine)).scalar() or 0
-        if total <= most_bytes:
+        if (self.execute(select(func.sum(SIZE)).where(mine)).scalar() or 0) <= most_bytes:
             return 0
         query = select(messages.c.key, SIZE).where(mine, SIZE > 0).order_by(messages.c.key)
-        sizes = {row.key: int(row[1]) for row in self.connection.execute(query)}
-        gone = beyond_limit(sizes, most_bytes)
+        gone = beyond_limit({key: int(size) for key, size in self.execute(query)}, most_bytes)
         for some in batches(gone):
-            if self.indexed:
-                _remove_words(self.connection, self.get(some))
-            emptied = update(messages).where(messages.c.key.in_(some)).values(body=b"")
-            self.connection.execute(emptied)
+            self._index(self.get(some), remove=True)
+            self.execute(update(messages).where(messages.c.key.in_(some)).values(body=b""))
         return len(gone)
 
     def dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
@@ -213,14 +220,14 @@ class Archive:
             for ordinal, key in enumerate(keys)
         ]
         if rows:
-            self.connection.execute(insert(links), rows)
+            self.execute(insert(links), rows)
 
     def linked(self, entry_keys: Iterable[int]) -> dict[int, list[int]]:
         """The keys of the messages of each entry, in order."""
         found: dict[int, list[int]] = {key: [] for key in entry_keys}
         for some in batches(found):
             query = select(links).where(links.c.entry_key.in_(some))
-            for row in self.connection.execute(query.order_by(links.c.entry_key, links.c.ordinal)):
+            for row in self.execute(query.order_by(links.c.entry_key, links.c.ordinal)):
                 found[row.entry_key].append(row.message_key)
         return found
 
@@ -235,10 +242,9 @@ class Archive:
     def get(self, keys: Iterable[int]) -> dict[int, Message]:
         """Messages by their keys."""
         found: dict[int, Message] = {}
-        for some in batches(dict.fromkeys(keys)):
+        for some in batches(keys):
             query = select(messages.c.key, messages.c.body).where(messages.c.key.in_(some))
-            for row in self.connection.execute(query):
-                found[row.key] = self.read(row)
+            found |= {row.key: self.read(row) for row in self.execute(query)}
         return found
 
     def read(self, row: Any) -> Message:
@@ -252,55 +258,96 @@ class Archive:
 
     def remove(self, keys: Iterable[int]) -> None:
         """Take messages that no entry links any more out of archive and index."""
-        for some in batches(dict.fromkeys(keys)):
-            if self.indexed:
-                _remove_words(self.connection, self.get(some))
-            self.connection.execute(delete(messages).where(messages.c.key.in_(some)))
-        if self.indexed and is_sqlite(self.connection):
+        for some in batches(keys):
+            self._index(self.get(some), remove=True)
+            self.execute(delete(messages).where(messages.c.key.in_(some)))
+        if self.is_sqlite:
             # FTS5 keeps removed words until its index is merged into one piece.
             merge = "INSERT INTO compressor_search(compressor_search) VALUES ('optimize')"
-            self.connection.exec_driver_sql(merge)
+            self.execute(text(merge))
+
+    # -------------------------------------------------------------- the full-text index
+    # FTS5 on SQLite, a GIN index on PostgreSQL: words and message keys, no positions. Phrases are
+    # checked on the messages themselves. An encrypted archive has none.
+
+    def _index(self, found: Mapping[int, Message], *, remove: bool = False) -> None:
+        """Index messages under their words, or take them out: FTS5 must be told what it was
+        given. Of what was dropped there is nothing to find."""
+        if self.packer.encrypts:
+            return
+        join = " ".join if self.is_sqlite else list
+        rows = [
+            {"key": key, "words": join(words(readable(message)))}
+            for key, message in found.items()
+            if message != DROPPED
+        ]
+        if rows:
+            self.execute(text(_INDEXING[self.is_sqlite, remove]), rows)
+
+    def holding(
+        self, namespace: str, asked: Sequence[str], among: Collection[int] | None, *, every: bool
+    ) -> list[int]:
+        """Keys of messages to rank, the newest first, among some or all of the namespace's: those
+        that hold all of the words, or any. Without an index each that is among them."""
+        if self.packer.encrypts:
+            everything = select(messages.c.key).where(messages.c.namespace == namespace)
+            return list(self.execute(everything).scalars() if among is None else among)
+        # Words are letters and digits only, so a quote cannot end early.
+        if self.is_sqlite:
+            query = (" AND " if every else " OR ").join(f'"{word}"' for word in asked)
+        else:
+            query = (" & " if every else " | ").join(f"'{word}'" for word in asked)
+        values = {"namespace": namespace, "query": query, "limit": _RANKED}
+        if among is not None:
+            values["limit"] = _NO_LIMIT  # others' messages are found between them
+        found: set[int] = set()
+        for first, last in [(0, _NO_LIMIT)] if among is None else _stretches(sorted(among)):
+            statement = text(_FINDING[self.is_sqlite])
+            within = self.execute(statement, {**values, "first": first, "last": last})
+            found.update(within.scalars())
+        return sorted(found if among is None else found.intersection(among), reverse=True)[:_RANKED]
+
+
+_RANKED = 400  # candidates of a search that are read and ranked
+_NO_LIMIT = 2**62
+_GAP = 500
+
+# By whether the database is SQLite, and whether words are removed.
+_INDEXING = {
+    (True, False): "INSERT INTO compressor_search(rowid, words) VALUES (:key, :words)",
+    (True, True): "INSERT INTO compressor_search(compressor_search, rowid, words) "
+    "VALUES ('delete', :key, :words)",
+    # In conflict: another writer archived it at the same time.
+    (False, False): "INSERT INTO compressor_search "
+    "VALUES (:key, array_to_tsvector(CAST(:words AS text[]))) ON CONFLICT DO NOTHING",
+    (False, True): "DELETE FROM compressor_search WHERE message_key = :key",
+}
+_FINDING = {
+    # FTS5 would be asked once for each message if the planner began with the messages.
+    True: "SELECT m.key FROM compressor_search f CROSS JOIN compressor_messages m "
+    "ON m.key = f.rowid WHERE m.namespace = :namespace AND f.compressor_search MATCH :query "
+    "AND f.rowid BETWEEN :first AND :last ORDER BY m.key DESC LIMIT :limit",
+    False: "SELECT m.key FROM compressor_search f JOIN compressor_messages m "
+    "ON m.key = f.message_key WHERE m.namespace = :namespace "
+    "AND f.words @@ CAST(:query AS tsquery) "
+    "AND f.message_key BETWEEN :first AND :last ORDER BY m.key DESC LIMIT :limit",
+}
+
+
+def _stretches(keys: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Ranges that hold the keys: those of one commit are neighbours, so there are few.
+
+    FTS5 reads a range of its lists at once, and takes a millisecond for every single key.
+    """
+    start = 0
+    for place in range(1, len(keys) + 1):
+        if place == len(keys) or keys[place] - keys[place - 1] > _GAP:
+            yield keys[start], keys[place - 1]
+            start = place
 
 
 def batches(items: Iterable[T]) -> Iterator[list[T]]:
-    """The items, as many at once as a statement can name."""
-    everything = list(items)
+    """The items, each once, as many at once as a statement can name."""
+    everything = list(dict.fromkeys(items))
     for start in range(0, len(everything), _AT_ONCE):
         yield everything[start : start + _AT_ONCE]
-
-
-# ---------------------------------------------------------------- the index
-# FTS5 on SQLite, a GIN index on PostgreSQL: words and message keys, no positions. Phrases are
-# checked on the messages themselves.
-
-
-def _add_words(connection: Connection, found: Mapping[int, Message]) -> None:
-    """Index messages under their words."""
-    if is_sqlite(connection):
-        statement = "INSERT INTO compressor_search(rowid, words) VALUES (:key, :words)"
-    else:
-        statement = (
-            "INSERT INTO compressor_search VALUES (:key, array_to_tsvector(CAST(:words AS text[])))"
-            " ON CONFLICT DO NOTHING"  # another writer archived it at the same time
-        )
-    _with_words(connection, statement, found)
-
-
-def _remove_words(connection: Connection, found: Mapping[int, Message]) -> None:
-    """Take messages out of the index; FTS5 must be told what it was given."""
-    statement = "DELETE FROM compressor_search WHERE message_key = :key"
-    if is_sqlite(connection):
-        statement = (
-            "INSERT INTO compressor_search(compressor_search, rowid, words) "
-            "VALUES ('delete', :key, :words)"
-        )
-    _with_words(connection, statement, found)
-
-
-def _with_words(connection: Connection, statement: str, found: Mapping[int, Message]) -> None:
-    """Execute it for each message, but for those of which nothing is left to find."""
-    listed = {key: words(readable(m)) for key, m in found.items() if m != DROPPED}
-    join = " ".join if is_sqlite(connection) else list
-    rows = [{"key": key, "words": join(each)} for key, each in listed.items()]
-    if rows:
-        connection.execute(text(statement), rows)

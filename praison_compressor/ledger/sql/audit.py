@@ -1,22 +1,38 @@
-"""`verify`: every hash derived again, every place in the chain and every original looked up."""
+"""`verify`: every hash derived again, every place in the chain and every original looked up. Export
+and import of a session as plain JSON, checked by the same before it is taken in.
+
+An export may have been edited by hand or made by somebody else: whatever is in it, the answer is
+one error of ours, and nothing of it is written.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, select
+from sqlalchemy import Row, insert, select, text
 
-from ...errors import LedgerCorrupt
+from ...errors import ConfigError, LedgerConflict, LedgerCorrupt
 from ...messages import content_digest
-from ..segments import DROPPED, FORGOTTEN, GENESIS, Entry, archive_digest, chain_faults
+from ..segments import DROPPED, FORGOTTEN, GENESIS, Entry, Outline, archive_digest, chain_faults
 from .archive import Archive, batches
-from .schema import entries, epochs, is_sqlite, links, messages, sessions
-from .sessions import chain, outline, unsealed
+from .schema import check_names, entries, links, messages, sessions
+from .sessions import (
+    SESSIONS,
+    chain,
+    find,
+    literals,
+    outline,
+    record,
+    require,
+    segment_of,
+    unsealed,
+)
+from .writing import insert_entry
 
 
+# ---------------------------------------------------------------- verify
 @dataclass(frozen=True)
 class Fault:
     """One thing in the store that disagrees with another."""
@@ -30,159 +46,106 @@ class Fault:
 
 def audit(archive: Archive, namespace: str | None, session_id: str | None) -> list[Fault]:
     """The faults of the whole store, of a namespace, or of one session."""
-    query: Select[Any] = select(*(sessions.c[name] for name in ("key", "namespace", "id")))
+    query = SESSIONS
     if namespace is not None:
         query = query.where(sessions.c.namespace == namespace)
     if session_id is not None:
         query = query.where(sessions.c.id == session_id)
-    faults = list(_file_faults(archive.connection))
-    for row in archive.connection.execute(query.order_by(sessions.c.key)).all():
-        faults += session_faults(archive, row)
+    faults = []
+    if archive.is_sqlite:
+        found = archive.execute(text("PRAGMA integrity_check")).scalars()
+        faults += [Fault("the database file", said) for said in found if said != "ok"]
+    for row in archive.execute(query.order_by(sessions.c.key)).all():
+        faults += _session_faults(archive, row)
     if session_id is None:
-        faults += _lost_entries(archive.connection)
         faults += _archive_faults(archive, namespace)
     return faults
 
 
-def _file_faults(connection: Connection) -> Iterator[Fault]:
-    if not is_sqlite(connection):
-        return
-    for row in connection.exec_driver_sql("PRAGMA integrity_check"):
-        if row[0] != "ok":
-            yield Fault("the database file", str(row[0]))
-
-
-# ---------------------------------------------------------------- one session
-def session_faults(archive: Archive, session: Row[Any]) -> Iterator[Fault]:
+def _session_faults(archive: Archive, session: Row[Any]) -> Iterator[Fault]:
     """The faults of one session: its epochs, its chain of entries, its transcript."""
     name = f"session {session.id} ({session.namespace})"
-    base = epochs.alias("base")
-    query = (
-        select(
-            epochs,
-            base.c.id.label("base_id"),
-            base.c.head.label("base_head"),
-            sessions.c.id.label("base_session"),
-        )
-        .join(base, base.c.key == epochs.c.base_key, isouter=True)
-        .join(sessions, sessions.c.key == base.c.session_key, isouter=True)
-        .where(epochs.c.session_key == session.key)
-        .order_by(epochs.c.key)
-    )
-    own = archive.connection.execute(query).all()
-    if not own:
-        yield Fault(name, "it has no epoch")
-        return
-    rows = chain(archive.connection, session.namespace, own[-1].head)
-    yield from _entry_faults(archive, rows, name)
-    said = [*_epoch_faults(session, own), *_order_faults(own, rows)]
-    said += _transcript_faults(archive, session, len(rows))
-    yield from (Fault(name, each) for each in said)
-
-
-def _epoch_faults(session: Row[Any], own: Sequence[Row[Any]]) -> Iterator[str]:
-    root = own[0]
-    if root.id != session.id:
-        yield "its root epoch is missing"
-    if root.base_key is not None and (
-        root.head != root.base_head or root.parent_id not in (root.base_id, root.base_session)
-    ):
-        yield "what it was forked from is not what it was"
-    for before, epoch in pairwise(own):
-        if epoch.base_key != before.key or epoch.parent_id != before.id:
-            yield f"epoch {epoch.id} does not follow {before.id}"
-    yield from (
-        f"epoch {epoch.id} is in another namespace"
-        for epoch in own
-        if epoch.namespace != session.namespace
-    )
-
-
-def _order_faults(own: Sequence[Row[Any]], rows: Sequence[Row[Any]]) -> Iterator[str]:
-    """Epochs whose entries are not where they should be in the chain."""
-    start = rows[0].parent if rows else own[-1].head
-    if start != GENESIS:
-        yield f"its chain has no entry {start}"
-    ends = {GENESIS: 0} | {row.hash: number for number, row in enumerate(rows, 1)}
-    done = ends.get(own[0].head, -1)
-    if done < 0:
-        yield f"its chain has not the head of epoch {own[0].id}"
-    for epoch in own[1:]:
-        end = ends.get(epoch.head, -1)
-        if end < done or any(row.epoch != epoch.id for row in rows[max(done, 0) : end]):
-            yield f"epoch {epoch.id} is out of place in the chain"
-        done = end
-
-
-def _entry_faults(archive: Archive, rows: Sequence[Row[Any]], name: str) -> Iterator[Fault]:
+    rows = chain(archive, session.namespace, session.head)
     expected = None
     for number, row in enumerate(rows):
-        where = f"{name}, entry {number} ({row.epoch})"
-        try:
-            entry = unsealed(archive.packer, row)
-        except LedgerCorrupt as error:
-            yield Fault(where, f"it cannot be read: {error}")
-            entry = Entry(FORGOTTEN, row.epoch, row.parent, "", row.commitment, row.hash)
-        faults = list(chain_faults(entry, expected))
-        if not faults and not entry.forgotten:
-            faults += _originals_faults(archive, row, entry)
-        yield from (Fault(where, said) for said in faults)
+        for said in _entry_faults(archive, row, expected):
+            yield Fault(f"{name}, entry {number} ({row.epoch})", said)
         expected = row.hash
+    for said in _place_faults(archive, session, rows):
+        yield Fault(name, said)
 
 
-def _originals_faults(archive: Archive, row: Row[Any], entry: Entry) -> Iterator[str]:
+def _entry_faults(archive: Archive, row: Row[Any], parent: str | None) -> Iterator[str]:
+    try:
+        entry = unsealed(archive.packer, row)
+    except LedgerCorrupt as error:
+        yield f"it cannot be read: {error}"
+        entry = Entry(FORGOTTEN, row.epoch, row.parent, "", row.commitment, row.hash)
+    faults = list(chain_faults(entry, parent))
+    yield from faults
+    if faults or entry.forgotten:
+        return
     if entry.segment.kind != row.kind:
         yield f"it is not of the kind {row.kind!r}"
     try:
         originals = archive.of_entries([row.key])[row.key]
-        found = archive_digest(originals)
+        # Of what was dropped the digest is left in a form that cannot be compared.
+        if archive_digest(originals) != entry.archive and DROPPED not in originals:
+            yield "its originals are not those that were archived"
     except (LedgerCorrupt, KeyError) as error:
         yield f"its originals cannot be read: {error}"
+
+
+def _place_faults(archive: Archive, session: Row[Any], rows: Sequence[Row[Any]]) -> Iterator[str]:
+    """What of a session's row disagrees with its chain."""
+    start = rows[0].parent if rows else session.head
+    if start != GENESIS:
+        yield f"its chain has no entry {start}"
+    hashes = [GENESIS, *(row.hash for row in rows)]
+    if session.base_head not in hashes:
+        yield "what it was forked from is not in its chain"
         return
-    # Of what was dropped the digest is left in a form that cannot be compared.
-    if found != entry.archive and DROPPED not in originals:
-        yield "its originals are not those that were archived"
-
-
-def _transcript_faults(archive: Archive, session: Row[Any], length: int) -> Iterator[str]:
+    own = dict.fromkeys(row.epoch for row in rows[hashes.index(session.base_head) :])
+    if len(own) != session.commits or not all(e.startswith(f"{session.id}.c") for e in own):
+        yield f"the entries are not those of its {session.commits} compressions"
+    if session.base_key is not None:
+        base = archive.execute(SESSIONS.where(sessions.c.key == session.base_key)).first()
+        if base is None or session.parent_id not in (base.id, *(row.epoch for row in rows)):
+            yield "what it was forked from is not what it was"
     try:
         recorded = outline(archive, session.key) or ()
     except LedgerCorrupt as error:
         yield str(error)
         return
-    if any(isinstance(item, int) and item >= length for item in recorded):
+    if any(isinstance(item, int) and item >= len(rows) for item in recorded):
         yield "its recorded transcript names an entry that is not there"
 
 
-# ---------------------------------------------------------------- the archive
-def _lost_entries(connection: Connection) -> Iterator[Fault]:
+def _archive_faults(archive: Archive, namespace: str | None) -> Iterator[Fault]:
+    """Entries that no session leads to, messages that were changed or that no entry covers."""
     later = entries.alias("later")
     has_later = (later.c.namespace == entries.c.namespace) & (later.c.parent == entries.c.hash)
-    is_head = (epochs.c.namespace == entries.c.namespace) & (epochs.c.head == entries.c.hash)
-    query = select(entries).where(
+    is_head = (sessions.c.namespace == entries.c.namespace) & (sessions.c.head == entries.c.hash)
+    lost = select(entries).where(
         ~select(later.c.key).where(has_later).exists(),
-        ~select(epochs.c.key).where(is_head).exists(),
+        ~select(sessions.c.key).where(is_head).exists(),
     )
-    for row in connection.execute(query):
+    for row in archive.execute(lost):
         yield Fault(f"entry {row.hash} ({row.namespace})", "no session leads to it")
-
-
-def _archive_faults(archive: Archive, namespace: str | None) -> Iterator[Fault]:
+    covered = select(links.c.entry_key).where(links.c.message_key == messages.c.key).exists()
     keys = select(messages.c.key).order_by(messages.c.key)
-    unlinked = keys.join(links, links.c.message_key == messages.c.key, isouter=True).where(
-        links.c.message_key.is_(None)
-    )
     if namespace is not None:
         keys = keys.where(messages.c.namespace == namespace)
-    for some in batches(archive.connection.execute(keys).scalars()):
-        for row in archive.connection.execute(select(messages).where(messages.c.key.in_(some))):
-            if (said := _fault_of_message(archive, row)) is not None:
+    for some in batches(archive.execute(keys).scalars()):
+        query = select(messages, covered.label("covered")).where(messages.c.key.in_(some))
+        for row in archive.execute(query):
+            if (said := _message_fault(archive, row)) is not None:
                 yield Fault(f"archived message {row.key}", said)
-    for key in archive.connection.execute(unlinked).scalars():
-        yield Fault(f"archived message {key}", "no segment covers it")
 
 
-def _fault_of_message(archive: Archive, row: Row[Any]) -> str | None:
+def _message_fault(archive: Archive, row: Row[Any]) -> str | None:
+    if not row.covered:
+        return "no segment covers it"
     if not row.body:
         return None  # dropped
     try:
@@ -190,3 +153,88 @@ def _fault_of_message(archive: Archive, row: Row[Any]) -> str | None:
     except LedgerCorrupt as error:
         return f"it cannot be read: {error}"
     return None if archive.packer.name(digest) == bytes(row.digest) else "its content was changed"
+
+
+# ---------------------------------------------------------------- export, import
+FORMAT = "praison-compressor/2"
+
+_OF_SESSION = {"base_head": str, "head": str, "commits": int, "created": float, "updated": float}
+"""The fields of a session that an export holds as they are."""
+
+_SEALED = ("epoch", "parent", "salt", "commitment", "hash", "archive")
+"""The fields of an entry that an export holds as they are."""
+
+
+def export_session(archive: Archive, namespace: str, session_id: str) -> dict[str, Any]:
+    """The session with all it inherits as plain JSON.
+
+    Raises:
+        SessionNotFound: no such session in this namespace.
+    """
+    row = require(archive, namespace, session_id)
+    rows = chain(archive, namespace, row.head)
+    originals = archive.of_entries(each.key for each in rows)
+    recorded = outline(archive, row.key) or ()
+    held = [*literals(recorded), *(m for each in originals.values() for m in each)]
+    found = []
+    for each in rows:
+        entry = unsealed(archive.packer, each)
+        # As text: what was sealed is this text.
+        payload = None if entry.forgotten else entry.segment.payload()
+        run = [content_digest(message) for message in originals[each.key]]
+        values = {name: getattr(entry, name) for name in _SEALED}
+        found.append({**values, "created": each.created, "segment": payload, "originals": run})
+    return {
+        "format": FORMAT,
+        "session": row.id,
+        "parent_id": row.parent_id,
+        **{name: getattr(row, name) for name in _OF_SESSION},
+        "entries": found,
+        # In order: the places of entries, and the digests of messages that no entry holds.
+        "transcript": [i if isinstance(i, int) else content_digest(i) for i in recorded],
+        "messages": {content_digest(message): message for message in held},
+    }
+
+
+def import_session(archive: Archive, namespace: str, exported: Mapping[str, Any]) -> str:
+    """Take a session in, or find it here as it is; its stable id."""
+    if not isinstance(exported, Mapping) or exported.get("format") != FORMAT:
+        raise LedgerCorrupt(f"this is no export of a session; expected the format {FORMAT!r}")
+    try:
+        return _imported(archive, namespace, exported)
+    except (ConfigError, LedgerCorrupt) as error:
+        raise LedgerCorrupt(f"the export was changed: {error}") from error
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise LedgerCorrupt(f"the export is incomplete: {error!r}") from error
+
+
+def _imported(archive: Archive, namespace: str, exported: Mapping[str, Any]) -> str:
+    session_id, held = exported["session"], exported["messages"]
+    values: dict[str, Any] = {name: kind(exported[name]) for name, kind in _OF_SESSION.items()}
+    check_names(session_id or "", exported["parent_id"], values["base_head"], values["head"])
+    for digest, message in held.items():
+        if content_digest(message) != digest:
+            raise LedgerCorrupt(f"message {digest}")
+    here = find(archive, namespace, session_id)
+    if here is not None and here.head == values["head"]:
+        return str(here.id)
+    if here is not None:
+        raise LedgerConflict(
+            f"session {session_id} is already in namespace {namespace!r} and has gone another "
+            "way; import it into another namespace"
+        )
+    values |= {"namespace": namespace, "id": session_id, "parent_id": exported["parent_id"]}
+    archive.execute(insert(sessions).values(values))
+    row = require(archive, namespace, session_id)
+    for each in exported["entries"]:
+        check_names(*(each[name] or "" for name in ("epoch", "parent", "commitment", "hash")))
+        segment = FORGOTTEN if each["segment"] is None else segment_of(each["segment"])
+        entry = Entry(segment, **{name: each[name] for name in _SEALED})
+        originals = [held[digest] for digest in each["originals"]]
+        insert_entry(archive, row, entry, originals, created=float(each["created"]))
+    recorded: Outline = tuple(i if isinstance(i, int) else held[i] for i in exported["transcript"])
+    if recorded:
+        record(archive, row.key, recorded)
+    for fault in _session_faults(archive, row):
+        raise LedgerCorrupt(str(fault))
+    return str(row.id)

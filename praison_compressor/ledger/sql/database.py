@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,10 +29,9 @@ from sqlalchemy import (
 )
 
 from ...config import STORE_KINDS
-from ...errors import StoreUnavailable
+from ...errors import LedgerConflict, LedgerCorrupt, LedgerError, StoreUnavailable
 from ...messages.forks import renewed, undivided
 from .archive import Archive, Codec, Packer, new_pepper, packer_of
-from .failures import is_transient, translated
 from .schema import LAYOUT, make_tables, meta
 
 logger = logging.getLogger(__name__)
@@ -47,6 +47,7 @@ _TRIES = 3
 # After what failed slowly, fail at once for this many times as long: an agent's turn must not wait
 # for a locked file or a dead server again and again.
 _REST = 10
+_EXPECTED = "expected sqlite:///path or postgresql://user@host/database"
 
 
 def default_path(*, encrypted: bool = False) -> Path:
@@ -76,11 +77,7 @@ def parse(url: str | os.PathLike[str] | None) -> URL:
     path = given.partition(":///")[2]
     if not path or path == ":memory:":
         raise StoreUnavailable("sqlite:// names no file; expected sqlite:///path/to/ledger.db")
-    path = os.path.abspath(os.path.expanduser(path))
-    return URL.create("sqlite", database=path)
-
-
-_EXPECTED = "expected sqlite:///path or postgresql://user@host/database"
+    return URL.create("sqlite", database=os.path.abspath(os.path.expanduser(path)))
 
 
 def _place(url: URL) -> str:
@@ -97,15 +94,15 @@ class Database:
 
     def __init__(
         self,
-        url: str | os.PathLike[str] | None = None,
-        *,
-        codec: Codec | None = None,
-        plain_too: bool = False,
-        on_open: Callable[[], None] = lambda: None,
+        url: str | os.PathLike[str] | None,
+        codec: Codec | None,
+        plain_too: bool,
+        on_open: Callable[[], None],
     ) -> None:
         """`on_open` hears of every opening: what was read before may be of another file."""
         self.url = parse(url)
         self.place = _place(self.url)
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._codec = codec
         self._plain_too = plain_too
         self._on_open = on_open
@@ -114,7 +111,7 @@ class Database:
         # threads some would wait too long. Only one of a process asks it.
         self._writing = renewed(threading.Lock())
         self._engine: Engine | None = None
-        self.packer = Packer()  # the store's own, once it was reached
+        self._packer = Packer()  # the store's own, once it was reached
         self._file: tuple[int, int] | None = None
         # By kind of transaction: until when it is refused, and in which words.
         self._rests: dict[str, tuple[float, str]] = {}
@@ -129,26 +126,26 @@ class Database:
     def _at_fork_reinit(self) -> None:
         self._engine = None
 
-    @property
-    def is_sqlite(self) -> bool:
-        """Whether the store is one file of this machine."""
-        return self.url.get_backend_name() == "sqlite"
-
     def read(self, work: Callable[[Archive], T]) -> T:
         """The outcome of work that only reads."""
         return self._run(work, _READ)
 
     def write(self, work: Callable[[Archive], T]) -> T:
         """The outcome of work that writes, all of it or nothing."""
-        if not self.is_sqlite:
-            return self._run(work, _WRITE)
-        with self._writing:
-            self._leave_lost_file()
+        with self._writing if self.is_sqlite else nullcontext():
+            if self.is_sqlite and self._engine is not None and self._file != _identity(self.url):
+                # What is written to the file that is open nobody would find again.
+                logger.warning(
+                    "%s: its file was deleted or replaced; what it held is gone, the file at its "
+                    "path is used from now on, and made anew if there is none",
+                    self.place,
+                )
+                self.close()
             return self._run(work, _WRITE)
 
     def maintain(self, statement: str) -> list[Any]:
         """Run a statement that may not be in a transaction; its rows."""
-        with translated(self.place), undivided, self._ready().connect() as connection:
+        with _translated(self.place), undivided, self._ready().connect() as connection:
             connection = connection.execution_options(isolation_level="AUTOCOMMIT", begin="")
             result = connection.exec_driver_sql(statement)
             return list(result.all()) if result.returns_rows else []
@@ -162,7 +159,7 @@ class Database:
             return False
         engine = create_engine(self.url) if self.is_sqlite else _postgresql(self.url)
         try:
-            with translated(self.place), engine.connect() as connection:
+            with _translated(self.place), engine.connect() as connection:
                 return bool(_about(connection))
         finally:
             engine.dispose()
@@ -183,7 +180,7 @@ class Database:
                     return self._once(work, begin)
                 except exc.DBAPIError as error:
                     # Safe to repeat: a commit whose answer was lost meets its own moved tip.
-                    if not is_transient(error):
+                    if not _is_transient(error):
                         raise
             return self._once(work, begin)
 
@@ -191,7 +188,7 @@ class Database:
         with undivided, self._ready().connect() as connection:
             connection = connection.execution_options(begin=begin)
             with connection.begin():
-                return work(Archive(connection, self.packer))
+                return work(Archive(connection, self._packer))
 
     def _ready(self) -> Engine:
         with self._lock:
@@ -200,18 +197,6 @@ class Database:
                     self._engine = self._opened()
                 self._on_open()
             return self._engine
-
-    def _leave_lost_file(self) -> None:
-        """Go on in the file at the path, where the one that is open was deleted or replaced: what
-        is written to that one nobody finds again."""
-        if self._engine is None or self._file == _identity(self.url):
-            return
-        logger.warning(
-            "%s: its file was deleted or replaced; what it held is gone, the file at its path is "
-            "used from now on, and made anew if there is none",
-            self.place,
-        )
-        self.close()
 
     @contextmanager
     def _resting(self, begin: str) -> Iterator[None]:
@@ -222,7 +207,7 @@ class Database:
             if started < until:
                 raise StoreUnavailable(told)  # in the same words: it is the same failure
         try:
-            with translated(self.place):
+            with _translated(self.place):
                 yield
         except StoreUnavailable as error:
             now = time.monotonic()
@@ -239,7 +224,7 @@ class Database:
         engine = _sqlite(self.url) if self.is_sqlite else _postgresql(self.url)
         try:
             with engine.connect() as connection:
-                self.packer = self._packer_of(connection)
+                self._packer = self._packer_of(connection)
             self._file = _identity(self.url)
         except BaseException:
             engine.dispose()
@@ -256,7 +241,12 @@ class Database:
                 if not self.is_sqlite:  # whoever makes the tables needs longer than a commit
                     connection.execute(text("SET LOCAL lock_timeout = '60s'"))
                     connection.execute(text(f"SELECT pg_advisory_xact_lock({_MAKING})"))
-                known = _about(connection) or _made(connection, self._codec)
+                known = _about(connection)
+                if not known:
+                    make_tables(connection)
+                    known = {"layout": LAYOUT, "pepper": new_pepper(self._codec)}
+                    rows = [{"name": name, "value": value} for name, value in known.items()]
+                    connection.execute(insert(meta), rows)
         if known.get("layout") != LAYOUT or "pepper" not in known:
             raise StoreUnavailable(
                 f"{self.place} was written by another version, and its layout is unknown here "
@@ -276,17 +266,9 @@ def _about(connection: Connection) -> dict[str, bytes]:
     return {"layout": b"", **{name: value for name, value in found if isinstance(value, bytes)}}
 
 
-def _made(connection: Connection, codec: Codec | None) -> dict[str, bytes]:
-    make_tables(connection)
-    about = {"layout": LAYOUT, "pepper": new_pepper(codec)}
-    connection.execute(insert(meta), [{"name": n, "value": v} for n, v in about.items()])
-    return about
-
-
 # ---------------------------------------------------------------- SQLite
 def _sqlite(url: URL) -> Engine:
-    assert url.database is not None
-    _private(Path(url.database))
+    _private(Path(str(url.database)))
     engine = create_engine(
         url, hide_parameters=True, connect_args={"timeout": _LOCK_SECONDS}, pool_timeout=60
     )
@@ -306,9 +288,9 @@ def _identity(url: URL) -> tuple[int, int] | None:
 
 def _private(path: Path) -> None:
     """Make the file and the directories to it for this user only; what exists is left alone."""
-    missing = [path.parent, *path.parent.parents]
-    for directory in reversed([d for d in missing if not d.exists()]):
-        directory.mkdir(mode=0o700, exist_ok=True)
+    for directory in reversed(path.parents):
+        if not directory.exists():
+            directory.mkdir(mode=0o700, exist_ok=True)
     # SQLite gives its -wal and -shm files the rights of the database itself.
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
@@ -361,12 +343,12 @@ def _postgresql(url: URL) -> Engine:
         ) from error
     arguments: dict[str, Any] = {
         # A pooler in front (PgBouncer) gives each transaction another connection.
-        "prepare_threshold": None
+        "prepare_threshold": None,
+        # Who says another bound says it later, and that counts.
+        "options": f"-c lock_timeout={_LOCK_SECONDS}s {url.query.get('options', '')}",
     }
     if "connect_timeout" not in url.query:
         arguments["connect_timeout"] = _CONNECT_SECONDS
-    # Who says another bound says it later, and that counts.
-    arguments["options"] = f"-c lock_timeout={_LOCK_SECONDS}s {url.query.get('options', '')}"
     return create_engine(
         url,
         hide_parameters=True,
@@ -375,3 +357,63 @@ def _postgresql(url: URL) -> Engine:
         # What another writer has just archived must be seen, whatever the server's default is.
         isolation_level="READ COMMITTED",
     )
+
+
+# ---------------------------------------------------------------- errors in our words
+_DAMAGED = ("malformed", "not a database", "invalid page", "no such table")
+_REMEDIES = (
+    ("disk is full", "the disk is full; free some space"),
+    ("no space left", "the disk is full; free some space"),
+    ("readonly", "it is read-only; make the file and its directory writable"),
+    ("read-only", "it is read-only; write to the primary server"),
+    ("unable to open", "it cannot be opened; check that the path exists and is writable"),
+    ("locked", "another process has kept it locked; try again, or end that process"),
+    ("lock timeout", "another process has kept it locked; try again, or end that process"),
+    ("password authentication", "user or password is wrong"),
+    ("does not exist", "the server knows no such database or user; create it"),
+    ("permission denied", "this user may not do that; grant it the rights to its tables"),
+)
+# psycopg quotes connection strings in some of its messages.
+_SECRET = re.compile(r"(?i)(password\s*=\s*|//[^/@\s:]*:)[^\s@&\"']+")
+
+
+@contextmanager
+def _translated(where: str) -> Iterator[None]:
+    """Let out only `LedgerError`, with fact and remedy; `where` names the store."""
+    try:
+        yield
+    except exc.IntegrityError as error:
+        raise LedgerConflict(f"{where}: another writer was first ({_short(error)})") from error
+    except exc.SQLAlchemyError as error:
+        raise _translation(where, _short(error)) from error
+    except UnicodeEncodeError as error:  # names only: messages are stored as bytes
+        said = f"{where} cannot hold {error.object[:60]!r}: no text in UTF-8"
+        raise LedgerError(f"{said}; name it otherwise") from error
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise StoreUnavailable(f"{where}: {reason}; check the path and its rights") from error
+
+
+def _is_transient(error: exc.DBAPIError) -> bool:
+    """Whether the same work may succeed at once: a dead connection, a deadlock's victim."""
+    state = getattr(error.orig, "sqlstate", None)
+    return error.connection_invalidated or state in ("40001", "40P01")
+
+
+def _translation(where: str, reason: str) -> LedgerError:
+    folded = reason.casefold()
+    if any(sign in folded for sign in _DAMAGED):
+        return LedgerCorrupt(
+            f"{where} is damaged or no ledger ({reason}); restore a copy, or move it away"
+        )
+    for sign, remedy in _REMEDIES:
+        if sign in folded:
+            return StoreUnavailable(f"{where}: {remedy} ({reason})")
+    return StoreUnavailable(f"{where} cannot be reached or used ({reason})")
+
+
+def _short(error: exc.SQLAlchemyError) -> str:
+    """The first line of what the driver says; SQLAlchemy's own text would quote statements."""
+    original = getattr(error, "orig", None) or error
+    lines = str(original).strip().splitlines() or [type(original).__name__]
+    return _SECRET.sub(r"\1***", lines[0])

@@ -11,15 +11,15 @@ import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import CTE, ColumnElement, Connection, delete, select, text, update
+from sqlalchemy import CTE, ColumnElement, delete, select, text, update
 
 from ...errors import SessionNotFound, StoreUnavailable
 from ...messages import content_digest, is_system
 from ..segments import Outline
 from .archive import Archive, batches
 from .database import Database
-from .schema import entries, epochs, is_sqlite, leases, links, messages, sessions
-from .sessions import chain, literals, outline, record, require, standing
+from .schema import entries, leases, links, messages, sessions
+from .sessions import chain, literals, outline, outlines, record, require
 
 logger = logging.getLogger(__name__)
 
@@ -42,41 +42,39 @@ class Erased:
 
 def erase_session(archive: Archive, namespace: str, target: str) -> Erased:
     """Forget everything that the session holds itself; what it inherits is its parent's."""
-    connection = archive.connection
-    _exclusive(connection)
-    row = require(connection, namespace, target)
-    own = select(entries.c.key).where(entries.c.session_key == row.key)
-    forks = _sessions_of(connection, _and_later(namespace, entries.c.key.in_(own))) - {row.key}
-    of_own = select(links.c.message_key).where(links.c.entry_key.in_(own))
-    linked = set(connection.execute(of_own).scalars())
-    tombs = _bury(connection, entries.c.session_key == row.key)
-    connection.execute(delete(links).where(links.c.entry_key.in_(own)))
-    connection.execute(
+    _exclusive(archive)
+    row = require(archive, namespace, target)
+    own = entries.c.session_key == row.key
+    forks = _sessions_of(archive, _and_later(namespace, own)) - {row.key}
+    of_own = links.c.entry_key.in_(select(entries.c.key).where(own))
+    linked = set(archive.execute(select(links.c.message_key).where(of_own)).scalars())
+    tombs = _bury(archive, own)
+    archive.execute(delete(links).where(of_own))
+    archive.execute(
         delete(leases).where(leases.c.namespace == namespace, leases.c.session_id == row.id)
     )
-    holders = _holders(connection, linked)
+    holders = _holders(archive, linked)
     gone = linked - set(holders)
     archive.remove(gone)
-    kept = literals(outline(archive, row.key) or ())
+    kept = literals(outline(archive, row.key))
     record(archive, row.key, None)
     # Every session of an agent has its system prompt: no sign of this one.
     said = {content_digest(message) for message in kept if not is_system(message)}
     others = {*forks, *holders.values(), *_recorded_with(archive, namespace, said)}
-    _stale(connection, [row.key, *forks])
-    return Erased(
-        segments=tombs,
-        messages=len(gone) + len(kept),
-        sessions=(row.id,),
-        still_in=_names(connection, others - {row.key}),
-    )
+    _stale(archive, [row.key, *forks])
+    return Erased(tombs, len(gone) + len(kept), (row.id,), _names(archive, others - {row.key}))
 
 
 def erase_message(archive: Archive, namespace: str, target: str) -> Erased:
     """Forget one message in every session of the namespace: with it go the summaries that cover it
     and every later one, for its writer was shown the earlier ones."""
-    connection = archive.connection
-    _exclusive(connection)
-    key = _message_key(archive, namespace, target)
+    _exclusive(archive)
+    try:
+        name = archive.packer.name(target)
+    except ValueError as error:
+        raise SessionNotFound(f"{target!r} is no digest of a message") from error
+    archived = (messages.c.namespace == namespace) & (messages.c.digest == name)
+    key = archive.execute(select(messages.c.key).where(archived)).scalar()
     keeping = _recorded_with(archive, namespace, {target})
     if key is None and not keeping:
         raise SessionNotFound(f"no stored message {target} in namespace {namespace!r}")
@@ -85,38 +83,26 @@ def erase_message(archive: Archive, namespace: str, target: str) -> Erased:
         record(archive, session_key, tuple(kept))
     covering = entries.c.key.in_(select(links.c.entry_key).where(links.c.message_key == key))
     later = _and_later(namespace, covering)
-    touched = {*keeping, *_sessions_of(connection, later)}
+    touched = {*keeping, *_sessions_of(archive, later)}
     is_later = entries.c.key.in_(select(later.c.key))
-    tombs = _bury(connection, is_later & (covering | (entries.c.kind == "summary")))
+    tombs = _bury(archive, is_later & (covering | (entries.c.kind == "summary")))
     if key is not None:
-        connection.execute(delete(links).where(links.c.message_key == key))
+        archive.execute(delete(links).where(links.c.message_key == key))
         archive.remove([key])
-    _stale(connection, touched)
-    names = _names(connection, touched)
-    for name in names:
-        _drop_if_empty(archive, namespace, name)
-    return Erased(segments=tombs, messages=1, sessions=names, still_in=())
+    _stale(archive, touched)
+    names = _names(archive, touched)
+    for session_id in names:
+        _drop_if_empty(archive, namespace, session_id)
+    return Erased(tombs, 1, names, still_in=())
 
 
 def _drop_if_empty(archive: Archive, namespace: str, session_id: str) -> None:
     """Drop the recorded transcript of a session that has no message left but its system prompt."""
-    row = require(archive.connection, namespace, session_id)
-    said = [m for m in literals(outline(archive, row.key) or ()) if not is_system(m)]
-    chained = archive.linked(each.key for each in chain(archive.connection, namespace, row.head))
+    row = require(archive, namespace, session_id)
+    said = [m for m in literals(outline(archive, row.key)) if not is_system(m)]
+    chained = archive.linked(each.key for each in chain(archive, namespace, row.head))
     if not said and not any(chained.values()):
         record(archive, row.key, None)
-
-
-def _message_key(archive: Archive, namespace: str, target: str) -> int | None:
-    """The archived message of that digest; None where only recorded transcripts can hold it."""
-    try:
-        name = archive.packer.name(target)
-    except ValueError as error:
-        raise SessionNotFound(f"{target!r} is no digest of a message") from error
-    query = select(messages.c.key).where(
-        messages.c.namespace == namespace, messages.c.digest == name
-    )
-    return archive.connection.execute(query).scalar()
 
 
 def _and_later(namespace: str, first: ColumnElement[bool]) -> CTE:
@@ -126,40 +112,34 @@ def _and_later(namespace: str, first: ColumnElement[bool]) -> CTE:
     return walk.union(step.where(entries.c.parent == walk.c.hash))
 
 
-def _sessions_of(connection: Connection, chained: CTE) -> set[int]:
+def _sessions_of(archive: Archive, chained: CTE) -> set[int]:
     """Sessions whose chain has one of the entries, given with all that follow them."""
-    query = select(epochs.c.session_key).join(
-        entries, (entries.c.namespace == epochs.c.namespace) & (entries.c.hash == epochs.c.head)
-    )
-    found = query.where(entries.c.key.in_(select(chained.c.key)))
-    return set(connection.execute(found).scalars())
+    heads = (entries.c.namespace == sessions.c.namespace) & (entries.c.hash == sessions.c.head)
+    query = select(sessions.c.key).join(entries, heads)
+    return set(archive.execute(query.where(entries.c.key.in_(select(chained.c.key)))).scalars())
 
 
-def _exclusive(connection: Connection) -> None:
+def _exclusive(archive: Archive) -> None:
     """Keep commits away: one that links a message just now would lose it."""
-    if not is_sqlite(connection):
-        connection.execute(text("LOCK TABLE compressor_sessions IN EXCLUSIVE MODE"))
+    if not archive.is_sqlite:
+        archive.execute(text("LOCK TABLE compressor_sessions IN EXCLUSIVE MODE"))
 
 
-def _bury(connection: Connection, these: ColumnElement[bool]) -> int:
+def _bury(archive: Archive, these: ColumnElement[bool]) -> int:
     """Make tombstones; how many were none before."""
-    query = select(entries.c.key).where(these, entries.c.sealed.is_not(None))
-    keys = connection.execute(query).scalars().all()
-    for some in batches(keys):
-        connection.execute(update(entries).where(entries.c.key.in_(some)).values(sealed=None))
-    return len(keys)
+    burial = update(entries).where(these, entries.c.sealed.is_not(None)).values(sealed=None)
+    # Not `rowcount`, which SQLite's driver does not know of a statement with a CTE.
+    return len(archive.execute(burial.returning(entries.c.key)).all())
 
 
-def _holders(connection: Connection, keys: Iterable[int]) -> dict[int, int]:
+def _holders(archive: Archive, keys: Iterable[int]) -> dict[int, int]:
     """Those of the messages that an entry links, each with the session of one."""
     found: dict[int, int] = {}
+    query = select(links.c.message_key, entries.c.session_key)
+    query = query.join(entries, links.c.entry_key == entries.c.key)
     for some in batches(keys):
-        query = (
-            select(links.c.message_key, entries.c.session_key)
-            .join(entries, links.c.entry_key == entries.c.key)
-            .where(links.c.message_key.in_(some))
-        )
-        found |= {row.message_key: row.session_key for row in connection.execute(query)}
+        rows = archive.execute(query.where(links.c.message_key.in_(some)))
+        found |= {row.message_key: row.session_key for row in rows}
     return found
 
 
@@ -169,21 +149,20 @@ def _recorded_with(
     """The recorded transcripts, by session, that themselves hold one of the messages."""
     return {
         session.key: recorded
-        for session, recorded in (standing(archive, namespace) if digests else ())
+        for session, recorded in (outlines(archive, namespace=namespace) if digests else ())
         if any(content_digest(message) in digests for message in literals(recorded))
     }
 
 
-def _names(connection: Connection, keys: Iterable[int]) -> tuple[str, ...]:
+def _names(archive: Archive, keys: Iterable[int]) -> tuple[str, ...]:
     query = select(sessions.c.id).where(sessions.c.key.in_(list(keys)))
-    return tuple(sorted(connection.execute(query).scalars()))
+    return tuple(sorted(archive.execute(query).scalars()))
 
 
-def _stale(connection: Connection, keys: Iterable[int]) -> None:
+def _stale(archive: Archive, keys: Iterable[int]) -> None:
     """Tell every process that snapshots of these sessions are stale."""
-    connection.execute(
-        update(sessions).where(sessions.c.key.in_(list(keys))).values(edits=sessions.c.edits + 1)
-    )
+    these = sessions.c.key.in_(list(keys))
+    archive.execute(update(sessions).where(these).values(edits=sessions.c.edits + 1))
 
 
 # ---------------------------------------------------------------- freed pages
@@ -212,9 +191,9 @@ def _of_sqlite(database: Database) -> bool:
 def _of_postgresql(database: Database) -> bool:
     # A plain VACUUM leaves old bytes in reused pages; FULL writes the tables anew, but copies
     # what a transaction from before may still read, and whoever comes waits behind it.
-    now = database.write(lambda a: str(a.connection.execute(text(_TRANSACTION)).scalar()))
+    now = database.write(lambda a: str(a.execute(text(_TRANSACTION)).scalar()))
     until = time.monotonic() + _PATIENCE
-    while database.read(lambda a: a.connection.execute(_BEFORE, {"now": now}).scalar()):
+    while database.read(lambda a: a.execute(_BEFORE, {"now": now}).scalar()):
         if time.monotonic() > until:
             return False
         time.sleep(_PAUSE)

@@ -1,7 +1,7 @@
 """The tables of the ledger, the same for SQLite and PostgreSQL, and how they are made.
 
-A session is its epochs. Each epoch names the head of its chain of entries, an entry the hash of the
-one before it; sessions that were forked share entries. Everything that says who said what is in
+A session names the head of its chain of entries, an entry the hash of the one before it; sessions
+that were forked share entries. Everything that says who said what is in
 four columns (`entries.sealed`, with salt, segment and archive digest together, so that forgetting
 one forgets all; `messages.body` and `.digest`, `sessions.transcript`) and in the full-text index.
 """
@@ -9,7 +9,6 @@ one forgets all; `messages.body` and `.digest`, `sessions.transcript`) and in th
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -25,12 +24,11 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
 from ...errors import ConfigError
 from ..segments import GENESIS
 
-LAYOUT = b"1"
+LAYOUT = b"2"
 """The number of this layout of tables; a store of another one is refused."""
 
 # SQLite gives ascending row ids only to a column of exactly the type INTEGER.
@@ -46,37 +44,30 @@ meta = Table(
     Column("value", LargeBinary, nullable=False),
 )
 
+# A session's chain leads from its newest entry, `head`, over `base_head`, where it was forked, to
+# the first. Each compression is an epoch, named by the entries that were committed together.
 sessions = Table(
     _PREFIX + "sessions",
     metadata,
     Column("key", _Key, primary_key=True),
     Column("namespace", Text, nullable=False),
     Column("id", Text, nullable=False),
+    # As the caller named it; where nobody has that name it is a pointer and no more.
+    Column("parent_id", Text),
+    # The session that it was forked from.
+    Column("base_key", _Key, ForeignKey(_PREFIX + "sessions.key"), index=True),
+    Column("base_head", Text, nullable=False, default=GENESIS),
+    Column("head", Text, nullable=False, default=GENESIS),
+    # Its own epochs but the first, which has the session's id.
+    Column("commits", Integer, nullable=False, default=0),
+    Column("created", Float, nullable=False, default=time.time),
+    Column("updated", Float, nullable=False, default=time.time),
     # Counts what was forgotten: snapshots that were read before are stale.
     Column("edits", Integer, nullable=False, default=0),
     # The whole transcript as it was last recorded: what no segment holds, and segments' places.
     Column("transcript", LargeBinary),
     UniqueConstraint("namespace", "id"),
-)
-
-# The first has the session's id, the newest is its tip; a key is above those of what came before.
-epochs = Table(
-    _PREFIX + "epochs",
-    metadata,
-    Column("key", _Key, primary_key=True),
-    Column("namespace", Text, nullable=False),
-    Column("id", Text, nullable=False),
-    Column("session_key", _Key, ForeignKey(sessions.c.key), nullable=False),
-    # The epoch that it goes on from, in the session or in the one that it was forked from.
-    Column("base_key", _Key, ForeignKey(_PREFIX + "epochs.key")),
-    # The same as the caller named it; where nobody has that name it is a pointer and no more.
-    Column("parent_id", Text),
-    Column("head", Text, nullable=False, default=GENESIS),
-    Column("created", Float, nullable=False, default=time.time),
-    UniqueConstraint("namespace", "id"),
-    Index(_PREFIX + "epochs_session", "session_key", "key"),
-    Index(_PREFIX + "epochs_base", "base_key"),
-    Index(_PREFIX + "epochs_head", "namespace", "head"),
+    Index(_PREFIX + "sessions_head", "namespace", "head"),
 )
 
 entries = Table(
@@ -88,6 +79,7 @@ entries = Table(
     Column("session_key", _Key, ForeignKey(sessions.c.key), nullable=False, index=True),
     Column("kind", Text, nullable=False),
     Column("epoch", Text, nullable=False),
+    Column("created", Float, nullable=False, default=time.time),
     Column("parent", Text, nullable=False),
     Column("commitment", Text, nullable=False),
     Column("hash", Text, nullable=False),
@@ -95,6 +87,7 @@ entries = Table(
     Column("sealed", LargeBinary),
     UniqueConstraint("namespace", "hash"),
     Index(_PREFIX + "entries_parent", "namespace", "parent"),
+    Index(_PREFIX + "entries_epoch", "namespace", "epoch"),
 )
 
 messages = Table(
@@ -154,16 +147,6 @@ def make_tables(connection: Connection) -> None:
         connection.exec_driver_sql(statement)
 
 
-def is_sqlite(connection: Connection) -> bool:
-    """Whether the database is SQLite; else it is PostgreSQL."""
-    return connection.dialect.name == "sqlite"
-
-
-def inserting(connection: Connection, table: Table) -> Any:
-    """An INSERT that can say what to do on conflict: one wording, two dialects."""
-    return sqlite.insert(table) if is_sqlite(connection) else postgresql.insert(table)
-
-
 # ---------------------------------------------------------------- names
 _LONGEST_NAME = 1_000  # bytes; an index of PostgreSQL takes no key of more than 2,700
 
@@ -175,16 +158,17 @@ def check_names(*names: str | None) -> None:
         ConfigError: one is empty, too long, or no text that a database can hold.
     """
     for name in names:
-        if name is None:
-            continue
-        if not isinstance(name, str) or not name or "\0" in name:
-            raise ConfigError(f"{name!r} cannot name a session or namespace; expected text")
-        try:
-            size = len(name.encode("utf-8"))
-        except UnicodeEncodeError as error:
-            said = f"{name!r} cannot name a session or namespace; expected text in UTF-8"
-            raise ConfigError(said) from error
-        if size > _LONGEST_NAME:
+        if name is not None and not _is_name(name):
             raise ConfigError(
-                f"a name of {size} bytes, {name[:20]!r}…; expected at most {_LONGEST_NAME}"
+                f"{name!r:.60} cannot name a session or namespace; expected text in UTF-8 of 1 to "
+                f"{_LONGEST_NAME:,} bytes, without NUL"
             )
+
+
+def _is_name(name: object) -> bool:
+    if not isinstance(name, str) or "\0" in name:
+        return False
+    try:
+        return 0 < len(name.encode("utf-8")) <= _LONGEST_NAME
+    except UnicodeEncodeError:
+        return False

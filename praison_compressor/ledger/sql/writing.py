@@ -9,19 +9,20 @@ other, and what is read back from the archive is found like what was archived.
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, func, insert, select, text
+from sqlalchemy import ColumnElement, Row, and_, delete, select, text, update
 
 from ...errors import LedgerConflict
 from ...messages import Message, digest, read
 from ...messages.secrets import Redactor, masks_in
 from ..segments import Entry, Outline, Segment, Session, archive_digest, seal
 from .archive import Archive
-from .schema import entries, epochs, inserting, leases, sessions
-from .sessions import find, inherited_transcript, record, sealed
+from .schema import entries, leases, sessions
+from .sessions import find, head_at, record, sealed, transcript_at
 
 # ---------------------------------------------------------------- masking
 Recorded = tuple[Segment, list[Message]]
@@ -76,98 +77,92 @@ def append(
 ) -> None:
     """Seal the segments into the chain, archive their originals, open the next epoch."""
     row = _locked(archive, session)
-    connection = archive.connection
-    own = select(func.count()).where(epochs.c.session_key == row.key)
-    epoch = f"{row.id}.c{connection.execute(own).scalar_one()}-{secrets.token_hex(4)}"
+    if row is None and session.tip == session.id:
+        create(archive, session.namespace, session.id, session.parent)
+        row = _locked(archive, session)
+    if row is None or row.head != session.head_hash:
+        tip = "gone" if row is None else "another now"
+        raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
+    if row.edits != session.edits:
+        # What was written in the light of the forgotten part may repeat it.
+        raise LedgerConflict(f"session {session.id}: a part was forgotten; read it again")
+    epoch = f"{row.id}.c{row.commits + 1}-{secrets.token_hex(4)}"
     head = row.head
     for segment, originals in segments:
         entry = seal(segment, head, epoch, archive=archive_digest(originals))
         insert_entry(archive, row, entry, originals)
         head = entry.hash
-    opened = {"namespace": row.namespace, "id": epoch, "session_key": row.key}
-    opened |= {"base_key": row.at_key, "parent_id": row.tip, "head": head}
-    connection.execute(insert(epochs).values(opened))
+    if segments:
+        moved = {"head": head, "commits": row.commits + 1, "updated": time.time()}
+        archive.execute(update(sessions).where(sessions.c.key == row.key).values(moved))
     if outline is not None:
         record(archive, row.key, outline)
 
 
 def keep(archive: Archive, session: Session, outline: Outline) -> bool:
     """Record the transcript of a session that is as it was read."""
-    row = _locked_row(archive.connection, session)
+    row = _locked(archive, session)
     if row is None or not session.entries:
         return False
-    if row.tip != session.tip or row.edits != session.edits:
+    if (row.head, row.edits) != (session.head_hash, session.edits):
         return False
     record(archive, row.key, outline)
     return True
 
 
 def insert_entry(
-    archive: Archive, session: Row[Any], entry: Entry, originals: Sequence[Message]
+    archive: Archive,
+    session: Row[Any],
+    entry: Entry,
+    originals: Sequence[Message],
+    **values: Any,
 ) -> None:
     """Write an entry with the originals that it stands for; one that is there is left as it is."""
-    values = {"namespace": session.namespace, "session_key": session.key}
+    values |= {"namespace": session.namespace, "session_key": session.key}
     values |= {"kind": entry.segment.kind}
     values |= {name: getattr(entry, name) for name in ("epoch", "parent", "commitment", "hash")}
     if not entry.forgotten:
         values["sealed"] = sealed(archive.packer, entry)
-    insertion = inserting(archive.connection, entries).values(values)
-    query = insertion.on_conflict_do_nothing().returning(entries.c.key)
-    key = archive.connection.execute(query).scalar()
+    insertion = archive.insert(entries).values(values).on_conflict_do_nothing()
+    key = archive.execute(insertion.returning(entries.c.key)).scalar()
     if key is not None:
         archive.link(key, archive.add(session.namespace, originals))
 
 
-def _locked(archive: Archive, session: Session) -> Row[Any]:
-    """The session's row, locked till the end of the transaction, its tip as it was read."""
-    row = _locked_row(archive.connection, session)
-    if row is None and session.tip == session.id:
-        create(archive, session.namespace, session.id, session.parent)
-        row = _locked_row(archive.connection, session)
-    if row is None or row.tip != session.tip:
-        tip = "gone" if row is None else f"now {row.tip}"
-        raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
-    if row.edits != session.edits:
-        # What was written in the light of the forgotten part may repeat it.
-        raise LedgerConflict(f"session {session.id}: a part was forgotten; read it again")
-    return row
-
-
-def _locked_row(connection: Connection, session: Session) -> Row[Any] | None:
+def _locked(archive: Archive, session: Session) -> Row[Any] | None:
+    """The session's row, locked till the end of the transaction."""
     query = select(sessions.c.key).where(
         sessions.c.namespace == session.namespace, sessions.c.id == session.id
     )
-    connection.execute(query.with_for_update()).first()
+    archive.execute(query.with_for_update()).first()
     # Read after the lock was given: what another committed meanwhile is seen.
-    return find(connection, session.namespace, session.id)
+    return find(archive, session.namespace, session.id)
 
 
 def create(archive: Archive, namespace: str, session_id: str, parent_id: str | None) -> None:
-    """The row and the root epoch of a session, unless another process was first."""
-    connection = archive.connection
-    base = find(connection, namespace, parent_id) if parent_id not in (None, session_id) else None
-    named = {"namespace": namespace, "id": session_id}
-    insertion = inserting(connection, sessions).values(named).on_conflict_do_nothing()
-    key = connection.execute(insertion.returning(sessions.c.key)).scalar()
-    if key is None:
-        return
-    root: dict[str, Any] = {**named, "session_key": key, "parent_id": parent_id}
+    """The row of a session, unless another process was first."""
+    values: dict[str, Any] = {"namespace": namespace, "id": session_id, "parent_id": parent_id}
+    base = None
+    if parent_id is not None and parent_id != session_id:
+        base = find(archive, namespace, parent_id)
     if base is not None:
-        root |= {"base_key": base.at_key, "head": base.at_head}
-    connection.execute(insert(epochs).values(root))
-    if base is not None:
-        record(archive, key, inherited_transcript(archive, base))
+        head = head_at(archive, base, str(parent_id))
+        values |= {"base_key": base.key, "base_head": head, "head": head}
+    insertion = archive.insert(sessions).values(values).on_conflict_do_nothing()
+    key = archive.execute(insertion.returning(sessions.c.key)).scalar()
+    if key is not None and base is not None:
+        record(archive, key, transcript_at(archive, base, head))
 
 
 # ---------------------------------------------------------------- leases
-def claim(connection: Connection, session: Session, holder: str, seconds: float) -> bool:
+def claim(archive: Archive, session: Session, holder: str, seconds: float) -> bool:
     """Take the session's lease by the database's clock; whether it is the holder's now."""
-    now = _now(connection)
+    now = _now(archive)
     taken = {"holder": holder, "until": now + seconds}
-    insertion = inserting(connection, leases).values(
+    insertion = archive.insert(leases).values(
         namespace=session.namespace, session_id=session.id, **taken
     )
-    connection.execute(
+    archive.execute(
         insertion.on_conflict_do_update(
             index_elements=[leases.c.namespace, leases.c.session_id],
             set_=taken,
@@ -175,29 +170,26 @@ def claim(connection: Connection, session: Session, holder: str, seconds: float)
         )
     )
     # Asked back rather than counted: drivers differ in what they count for an INSERT.
-    return bool(connection.execute(select(leases.c.holder).where(_of(session))).scalar() == holder)
+    return bool(archive.execute(select(leases.c.holder).where(_of(session))).scalar() == holder)
 
 
-def is_taken(connection: Connection, session: Session, holder: str) -> bool:
+def is_taken(archive: Archive, session: Session, holder: str) -> bool:
     """Whether another has the session's lease."""
-    others = (leases.c.holder != holder) & (leases.c.until > _now(connection))
-    return connection.execute(select(leases).where(_of(session), others)).first() is not None
+    others = (leases.c.holder != holder) & (leases.c.until > _now(archive))
+    return archive.execute(select(leases).where(_of(session), others)).first() is not None
 
 
-def release(connection: Connection, session: Session, holder: str) -> None:
+def release(archive: Archive, session: Session, holder: str) -> None:
     """Give the session's lease back, if it is still the holder's."""
-    connection.execute(leases.delete().where(_of(session), leases.c.holder == holder))
+    archive.execute(delete(leases).where(_of(session), leases.c.holder == holder))
 
 
 def _of(session: Session) -> ColumnElement[bool]:
     return and_(leases.c.namespace == session.namespace, leases.c.session_id == session.id)
 
 
-_NOW = {
-    "sqlite": "SELECT (julianday('now') - 2440587.5) * 86400.0",
-    "postgresql": "SELECT CAST(extract(epoch FROM clock_timestamp()) AS double precision)",
-}
-
-
-def _now(connection: Connection) -> float:
-    return float(connection.execute(text(_NOW[connection.dialect.name])).scalar_one())
+def _now(archive: Archive) -> float:
+    clock = "SELECT CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
+    if archive.is_sqlite:
+        clock = "SELECT (julianday('now') - 2440587.5) * 86400.0"
+    return float(archive.execute(text(clock)).scalar_one())

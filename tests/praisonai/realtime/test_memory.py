@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from praison_compressor.ledger.segments import verify
 from tests.helpers.realtime_caller import (
     TIGHT,
     Slow,
@@ -17,6 +16,7 @@ from tests.helpers.realtime_caller import (
     small_talk,
     until,
 )
+from tests.helpers.talks import verify
 
 
 async def test_the_memory_comes_first_and_deletions_one_by_one():
