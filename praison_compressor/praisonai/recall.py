@@ -45,13 +45,13 @@ class RecallTools:
             log.warning("no recall tools: %s", error)
             return
         self._is_settled = True
+        self._given = [tool for tool in made if tool.__name__ not in names]
         for tool in made:
-            if tool.__name__ in names:
+            if tool not in self._given:
                 log.warning(
                     "agent %s: its own tool %s is kept, in the place of the recall tool",
                     *(getattr(agent, "display_name", "(gone)"), tool.__name__),
                 )
-        self._given = [tool for tool in made if tool.__name__ not in names]
         if self._given:
             agent.tools = [*has, *self._given]
 
@@ -102,7 +102,7 @@ def name_of(tool: Any) -> str | None:
         return tool
     if isinstance(tool, Mapping):
         function = tool.get("function")
-        name = function.get("name") if isinstance(function, Mapping) else tool.get("name")
+        name = (function if isinstance(function, Mapping) else tool).get("name")
     else:
         name = getattr(tool, "name", None) or getattr(tool, "__name__", None)
     return name if isinstance(name, str) else None

@@ -19,9 +19,8 @@ from ...config import CompressorConfig, Listener
 from ...errors import ConfigError
 from ...ledger.segments import Segment, Store
 from .items import AUDIO_DELTA, G711_BYTES_PER_MS, PCM_BYTES_PER_MS, TEXT_DELTA, Items
-from .keeper import Keeper
+from .keeper import Event, Keeper
 from .memory import Marks, Memory, memory_options
-from .protocol import Event
 
 logger = logging.getLogger(__name__)
 
