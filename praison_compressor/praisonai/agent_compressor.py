@@ -176,10 +176,10 @@ class AgentCompressor:
             view = await asyncio.to_thread(self._best, request, error)
         return alternating(view) if ROLES in self.refused(request) else view
 
-    def offering(self, params: Mapping[str, Any], *, flat: bool) -> Mapping[str, Any]:
+    def offering(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """The request's parameters with the recall tools, once there is something to recall."""
         try:
-            return self._recall.offered(self._agent(), params, flat=flat)
+            return self._recall.offered(self._agent(), params)
         except Exception:
             log.exception("agent %s: sent without the recall tools", self._name())
             return params

@@ -94,12 +94,12 @@ class Selector:
         by_litellm = getattr(budget.agent, "_using_custom_llm", False)
         shape = RESPONSES if flat else LITELLM_CHAT if by_litellm else CHAT
         params = _params(messages, model, budget)
-        request = shape.read(self.compressor.offering(params, flat=flat))
+        request = shape.read(self.compressor.offering(params))
         if request is None:
             return None
         view = await self._view(budget, request, before)
         if view is not None:
-            offered = self.compressor.offering(params, flat=flat)
+            offered = self.compressor.offering(params)
             again = shape.write(offered, view, self.compressor.refused(request))
             before = _Sent(budget, request, view, again)
             self._sent.append(before)

@@ -39,13 +39,12 @@ def send(
     compressor: AgentCompressor, shape: Shape, params: Mapping[str, Any], go: Callable[..., Any]
 ) -> Any:
     """Send the request as the view that fits; again, as a refusal of it wants, if it says how."""
-    flat = shape is RESPONSES
-    params = compressor.offering(params, flat=flat)
+    params = compressor.offering(params)
     request = shape.read(params)
     if request is None:
         return go(dict(params))
     view = run(compressor.view(request))
-    params = compressor.offering(params, flat=flat)
+    params = compressor.offering(params)
     for attempt in range(1, ATTEMPTS + 1):
         try:
             sent = shape.write(params, view, compressor.refused(request))
@@ -64,13 +63,12 @@ async def asend(
     compressor: AgentCompressor, shape: Shape, params: Mapping[str, Any], go: Callable[..., Any]
 ) -> Any:
     """The same, without ever blocking the loop it runs on."""
-    flat = shape is RESPONSES
-    params = compressor.offering(params, flat=flat)
+    params = compressor.offering(params)
     request = shape.read(params)
     if request is None:
         return await go(dict(params))
     view = await compressor.view(request)
-    params = compressor.offering(params, flat=flat)
+    params = compressor.offering(params)
     for attempt in range(1, ATTEMPTS + 1):
         try:
             sent = shape.write(params, view, compressor.refused(request))

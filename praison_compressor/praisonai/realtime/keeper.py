@@ -198,15 +198,17 @@ class Keeper:
                 return
 
     async def _fold(self, batch: list[Item]) -> None:
-        before = [item.revision for item in batch]
-        if not await self._memory.fold(messages_of(batch)):
+        said = messages_of(batch)
+        if not await self._memory.fold(said):
             return
-        for item, revision in zip(batch, before, strict=True):
+        before = {message["id"]: message for message in said}
+        for item in batch:
             item.folded = not item.withdrawn
+            now = messages_of([item])[0]
             if item.withdrawn or self.items.get(item.id) is not item:
                 self._memory.replace(item.id, None)
-            elif item.revision != revision:
-                self._memory.replace(item.id, messages_of([item])[0])
+            elif now != before[item.id]:
+                self._memory.replace(item.id, now)
 
     # ------------------------------------------------------------ telling the server
 
@@ -239,14 +241,12 @@ class Keeper:
         """Delete at once what belongs together, so that no response sees half of it."""
         answers = []
         for item in together:
-            item.deleting = True
             answers.append(await self._asked(delete_event(item.id, DELETE + item.id)))
         refusals = []
         for item, answer in zip(together, answers, strict=True):
             try:
                 await self._answered(answer)
             except ServerRefused as error:
-                item.deleting = error.code == "timeout"  # it may do so yet
                 if error.unknown_item:  # another one was faster
                     self.items.deleted(item.id)
                 else:
@@ -286,9 +286,10 @@ class Keeper:
 
     def _deleted(self, item_id: str) -> None:
         """An item was deleted; what we did not ask for is to be forgotten too."""
+        is_ours = DELETE + item_id in self._waiting  # also where we did not wait for so long
         self._settle(DELETE + item_id)
         item = self.items.get(item_id)
-        if item is None or (item.folded and not item.deleting):
+        if item is None or (item.folded and not is_ours):
             self._memory.replace(item_id, None)
         elif item is self.items.memory:
             self._memory.dismiss()
