@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -16,7 +16,16 @@ from .agent_compressor import AgentCompressor
 from .agents import Agents, Argument, each_step_in_turn, turn_of
 from .notices import compacted, filled, undone
 
-COMMANDS = ("status", "context", "compact", "undo", "new", "resume")
+AT_ONCE: dict[str, Callable[[AgentCompressor, str], str]] = {
+    "status": lambda ours, said: str(ours.status()),
+    "context": lambda ours, said: filled(ours.context_use()),
+    "undo": lambda ours, said: undone(ours.undo(), ours.context_use()),
+    "new": lambda ours, said: f"New session {ours.new_session()}",
+    "resume": lambda ours, said: (
+        f"Session {ours.resume(said)}" if said else "Which session? /resume ID"
+    ),
+}
+"""What is said to a command and the words behind it; `compact` waits for a model."""
 
 
 def read(agent: Any, prompt: Any) -> tuple[str, str] | None:
@@ -25,7 +34,7 @@ def read(agent: Any, prompt: Any) -> tuple[str, str] | None:
         return None
     name, _, argument = prompt[1:].strip().partition(" ")
     skill = getattr(getattr(agent, "skill_manager", None), "get_skill", lambda name: None)
-    if name not in COMMANDS or skill(name) is not None:
+    if name not in (*AT_ONCE, "compact") or skill(name) is not None:
         return None
     return name, argument.strip()
 
@@ -33,28 +42,14 @@ def read(agent: Any, prompt: Any) -> tuple[str, str] | None:
 async def answer(compressor: AgentCompressor, name: str, argument: str) -> str:
     """What the agent says to a command."""
     try:
-        if name != "compact":  # it reads the store
-            return await asyncio.to_thread(_at_once, compressor, name, argument)
+        if name in AT_ONCE:  # it reads the store
+            return await asyncio.to_thread(AT_ONCE[name], compressor, argument)
         result = await compressor.acompress(argument or None)
     except CompressorError as error:
         return str(error)
     if result.written or result.newly_masked:
         return f"{compressor.notice}\n{compacted(result)}"
     return "Not compressed: a hook refused it." if result.vetoed else "Nothing to compress yet."
-
-
-def _at_once(compressor: AgentCompressor, name: str, argument: str) -> str:
-    if name == "status":
-        return str(compressor.status())
-    if name == "context":
-        return filled(compressor.context_use())
-    if name == "undo":
-        return undone(compressor.undo(), compressor.context_use())
-    if name == "new":
-        return f"New session {compressor.new_session()}"
-    if not argument:
-        return "Which session? /resume ID"
-    return f"Session {compressor.resume(argument)}"
 
 
 # ------------------------------------------------------------ replaced in the host

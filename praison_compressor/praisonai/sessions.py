@@ -10,7 +10,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..compressor.context_compressor import default_store
 from ..compressor.result import CompressResult
@@ -42,15 +42,9 @@ def new_session_id() -> str:
     return f"agent-{secrets.token_hex(8)}"
 
 
-class HostSession(NamedTuple):
-    """An agent's session in a store of the host that writes to this machine's disk."""
-
-    store: Any
-    id: str
-
-
-def host_session(agent: Any) -> HostSession | None:
-    """The agent's persistent session; None where the host forgets it, or keeps it elsewhere.
+def host_session(agent: Any) -> tuple[Any, str] | None:
+    """The host's store on this machine's disk and the agent's session in it; None where the host
+    forgets it, or keeps it elsewhere.
 
     A database adapter (`db=`) or a store without a directory may be on another machine: what is
     said there is no reason to write it to a disk here; nor what is said where we cannot tell.
@@ -70,7 +64,7 @@ def host_session(agent: Any) -> HostSession | None:
         store = get_default_session_store()
     directory, database = getattr(store, "session_dir", None), getattr(store, "db_path", None)
     on_disk = isinstance(directory, str) and database != ":memory:"
-    return HostSession(store, session_id) if on_disk else None
+    return (store, session_id) if on_disk else None
 
 
 def is_encrypted(store: Any) -> bool:
@@ -98,7 +92,7 @@ def _opened(config: CompressorConfig, agent: Any) -> Store:
     if config.store_url is None and session is None:
         return MemoryStore()
     url, codec = config.store_url, None
-    keeper = session.store if session is not None else getattr(agent, "_session_store", None)
+    keeper = session[0] if session is not None else getattr(agent, "_session_store", None)
     if is_encrypted(keeper):
         codec, url = _codec_of(keeper), url or str(default_path(encrypted=True))
     elif url is not None:
@@ -240,18 +234,18 @@ class Mirror:
             )
         session = host_session(self._agent())
         with self._lock:
-            return forget(ledger, namespace, target, None if session is None else session.store)
+            return forget(ledger, namespace, target, None if session is None else session[0])
 
     def _write(self, namespace: str, result: CompressResult) -> None:
         session = host_session(self._agent())
         if session is None:
             return
         chain = _summarized(self._ledger(), namespace, result.session_id)
-        store = _hierarchical(session.store)
+        store = _hierarchical(session[0])
         if not chain or store.session_exists(chain[-1].id):
             return
         child, stable = chain[-1], chain[-1].session_id
-        if stable != session.id and not store.session_exists(stable):
+        if stable != session[1] and not store.session_exists(stable):
             return  # a session that a command began: the host does not know it
         # An agent that only ever used `achat` has its session's name, and no transcript there: the
         # host opens its store in `chat` alone. The child then opens the parent.

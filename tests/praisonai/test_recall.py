@@ -117,7 +117,8 @@ def test_one_giant_result_costs_no_conversation(host: LocalProvider, path: str, 
 def test_the_tools_come_with_the_first_compression_and_never_twice(
     host: LocalProvider, path: str
 ) -> None:
-    """Before it a request has the agent's own alone; then both, once each; none after it left."""
+    """Before it a request has the agent's own alone; then both, once each; none after it left. The
+    host's own schemas, from the second turn on, say what ours said in the first."""
     made = agent(host, path, context(host), tools=[look_up])
     chat(made, OUTGROWING)
     names = offered(host)
@@ -125,6 +126,11 @@ def test_the_tools_come_with_the_first_compression_and_never_twice(
     assert first > 0
     assert {tuple(each) for each in names[:first]} == {("look_up",)}
     assert {tuple(sorted(each)) for each in names[first:]} == {("look_up", READ, SEARCH)}
+    last = {tool["function"]["name"]: tool["function"] for tool in of_agent(host)[-1].tools}
+    for ours in (schema["function"] for schema in SCHEMAS):
+        told = last[ours["name"]]["parameters"]["properties"]
+        for name, each in ours["parameters"]["properties"].items():
+            assert told[name]["description"] == each["description"]
     uninstall()
     assert made.tools == [look_up]
 
@@ -173,18 +179,6 @@ def test_an_agents_own_tool_of_that_name_stays(
     assert made.tools[: 1 + len(own)] == [look_up, *own]
     assert [tool.__name__ for tool in made.tools[1 + len(own) :]] == given
     assert caplog.text.count("is kept, in the place of the recall tool") == len(own)
-
-
-def test_the_host_describes_each_argument_whole(host: LocalProvider) -> None:
-    """Its own schemas, from the second turn on, say what ours said in the first."""
-    made = agent(host, OPENAI, context(host), tools=[look_up])
-    chat(made, OUTGROWING)
-    last = {t["function"]["name"]: t["function"] for t in of_agent(host)[-1].tools}
-    for schema in SCHEMAS:
-        ours = schema["function"]
-        told = last[ours["name"]]["parameters"]["properties"]
-        for name, each in ours["parameters"]["properties"].items():
-            assert told[name]["description"] == each["description"]
 
 
 def test_a_resumed_session_has_the_tools_at_once(host: LocalProvider, tmp_path: Any) -> None:
